@@ -1,0 +1,1 @@
+"""Bolide: Apache RocketMQ's messaging system in Python, with its data pipeline on Spark."""

@@ -1,0 +1,1 @@
+"""Administrative calls as functions on one object."""

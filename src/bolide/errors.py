@@ -1,0 +1,78 @@
+"""The two roots of every error: what the peer or the user did, and what we or the machine did.
+
+Retry is data, not code: a caller looks at the class attributes. ``code`` is the remoting response code with which
+a server answers the error and by which a client finds the class again; no two classes may claim one code.
+All errors pickle, since Spark executors send them to the driver.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class BolideError(Exception):
+    """Root of all errors of Bolide. The text is one sentence: what, where, what to do."""
+
+    code: ClassVar[int | None] = None
+    """Remoting response code, or None when the error never crosses the wire."""
+    retriable: ClassVar[bool] = False
+    """True when the same call may succeed a little later or at another broker."""
+    refresh_route: ClassVar[bool] = False
+    """True when the caller's idea of topics and brokers is out of date."""
+    closes_connection: ClassVar[bool] = False
+    """True when the connection on which it happened cannot be used any more."""
+
+    by_code: ClassVar[dict[int, type[BolideError]]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        code = cls.__dict__.get("code")
+        if code is None:
+            return
+        other = BolideError.by_code.setdefault(code, cls)
+        if other is not cls and other.__qualname__ != cls.__qualname__:
+            raise TypeError(f"response code {code} belongs to {other.__name__} already; {cls.__name__} cannot take it")
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class PeerError(BolideError):
+    """The peer or the user asked for something that cannot be done."""
+
+
+class LocalError(BolideError):
+    """We, or the machine under us, failed."""
+
+
+class ProtocolError(PeerError):
+    """Bytes that are no frame, or a frame that breaks a limit: the connection cannot go on."""
+
+    closes_connection = True
+
+
+class ConfigError(PeerError):
+    """A setting is wrong: names the key, the value and what is allowed."""
+
+
+class ConnectionLost(LocalError):
+    """The connection closed before the answer came."""
+
+    retriable = True
+    refresh_route = True
+    closes_connection = True
+
+
+class RequestTimeout(LocalError):
+    """No answer within the time allowed; whether the request took effect is unknown."""
+
+    retriable = True
+
+
+def error_class(code: int) -> type[BolideError]:
+    """The class registered for a response code, or `PeerError` when none is."""
+    return BolideError.by_code.get(code, PeerError)

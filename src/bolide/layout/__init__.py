@@ -1,0 +1,1 @@
+"""Every stored byte of RocketMQ's files, as rules without I/O or clock."""

@@ -1,0 +1,1 @@
+"""The running process: configuration, executor of outcomes, timers, supervision."""

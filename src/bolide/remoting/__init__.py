@@ -1,0 +1,1 @@
+"""The remoting protocol: bytes in, commands out, and back; no sockets."""

@@ -1,0 +1,1 @@
+"""One struct per request and response header, by noun."""

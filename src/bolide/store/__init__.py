@@ -1,0 +1,1 @@
+"""The message store: commit log, what is derived from it, recovery, retention."""

@@ -1,0 +1,1 @@
+"""Sockets: fronts that carry the bytes of a remoting connection."""
