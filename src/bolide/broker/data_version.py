@@ -1,0 +1,35 @@
+"""Version of a configuration table: RocketMQ's DataVersion. Two tables are equal when all three numbers are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, final
+
+
+@final
+class DataVersion:
+    """`timestamp` of the last change (ms), `counter` of changes, `state_version` (5.x, replicas)."""
+
+    def __init__(self, timestamp: int = 0, counter: int = 0, state_version: int = 0) -> None:
+        self.timestamp: int = timestamp
+        self.counter: int = counter
+        self.state_version: int = state_version
+
+    def next(self, now: int) -> None:
+        """Note one more change at `now` (ms since epoch)."""
+        self.timestamp = now
+        self.counter += 1
+
+    def to_json(self) -> dict[str, int]:
+        """The fields under Java's names."""
+        return {"counter": self.counter, "stateVersion": self.state_version, "timestamp": self.timestamp}
+
+    def assign(self, fields: Mapping[str, Any]) -> None:
+        """Take over the numbers of a stored or received version; missing ones become 0."""
+        self.timestamp = int(fields.get("timestamp") or 0)
+        self.counter = int(fields.get("counter") or 0)
+        self.state_version = int(fields.get("stateVersion") or 0)
+
+    def same_as(self, timestamp: int, counter: int, state_version: int) -> bool:
+        """True when all three numbers agree."""
+        return self.timestamp == timestamp and self.counter == counter and self.state_version == state_version

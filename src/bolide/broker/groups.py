@@ -1,0 +1,142 @@
+"""Consumer groups as configured on this broker: the table of config/subscriptionGroup.json and creation on the fly.
+
+Rules from RocketMQ's SubscriptionGroupManager (protocol/behaviour.md 6.4), defaults in protocol/remoting.md 12.
+"""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import msgspec
+
+from bolide.broker.data_version import DataVersion
+from bolide.broker.effects import Effects
+from bolide.broker.names import group_refusal, is_system_group
+from bolide.broker.options import BrokerOptions
+
+
+@final
+class SubscriptionGroupConfig:
+    """Settings of one consumer group."""
+
+    def __init__(self, group_name: str) -> None:
+        self.group_name: str = group_name
+        self.consume_enable: bool = True
+        self.consume_from_min_enable: bool = True
+        self.consume_broadcast_enable: bool = True
+        self.consume_message_orderly: bool = False
+        self.retry_queue_nums: int = 1
+        self.retry_max_times: int = 16
+        self.broker_id: int = 0
+        self.which_broker_when_consume_slowly: int = 1
+        self.notify_consumer_ids_changed_enable: bool = True
+        self.group_sys_flag: int = 0
+        self.consume_timeout_minute: int = 15
+        self.group_retry_policy: dict[str, Any] = {"type": "CUSTOMIZED"}
+        self.attributes: dict[str, str] = {}
+
+    def to_json(self) -> dict[str, object]:
+        """The fields under Java's names, alphabetical as Java writes them."""
+        return {
+            "attributes": self.attributes,
+            "brokerId": self.broker_id,
+            "consumeBroadcastEnable": self.consume_broadcast_enable,
+            "consumeEnable": self.consume_enable,
+            "consumeFromMinEnable": self.consume_from_min_enable,
+            "consumeMessageOrderly": self.consume_message_orderly,
+            "consumeTimeoutMinute": self.consume_timeout_minute,
+            "groupName": self.group_name,
+            "groupRetryPolicy": self.group_retry_policy,
+            "groupSysFlag": self.group_sys_flag,
+            "notifyConsumerIdsChangedEnable": self.notify_consumer_ids_changed_enable,
+            "retryMaxTimes": self.retry_max_times,
+            "retryQueueNums": self.retry_queue_nums,
+            "whichBrokerWhenConsumeSlowly": self.which_broker_when_consume_slowly,
+        }
+
+    @staticmethod
+    def from_json(name: str, fields: dict[str, Any]) -> SubscriptionGroupConfig:
+        """Read one entry of subscriptionGroup.json or the body of code 200; missing fields take Java's defaults."""
+        made = SubscriptionGroupConfig(str(fields.get("groupName") or name))
+        made.consume_enable = bool(fields.get("consumeEnable", True))
+        made.consume_from_min_enable = bool(fields.get("consumeFromMinEnable", True))
+        made.consume_broadcast_enable = bool(fields.get("consumeBroadcastEnable", True))
+        made.consume_message_orderly = bool(fields.get("consumeMessageOrderly", False))
+        made.retry_queue_nums = int(fields.get("retryQueueNums", 1))
+        made.retry_max_times = int(fields.get("retryMaxTimes", 16))
+        made.broker_id = int(fields.get("brokerId", 0))
+        made.which_broker_when_consume_slowly = int(fields.get("whichBrokerWhenConsumeSlowly", 1))
+        made.notify_consumer_ids_changed_enable = bool(fields.get("notifyConsumerIdsChangedEnable", True))
+        made.group_sys_flag = int(fields.get("groupSysFlag", 0))
+        made.consume_timeout_minute = int(fields.get("consumeTimeoutMinute", 15))
+        policy = fields.get("groupRetryPolicy")
+        if isinstance(policy, dict):
+            made.group_retry_policy = policy
+        made.attributes = {str(key): str(value) for key, value in (fields.get("attributes") or {}).items()}
+        return made
+
+
+@final
+class GroupTable:
+    """All consumer groups this broker has settings for, by name."""
+
+    def __init__(self, options: BrokerOptions, effects: Effects, now: int) -> None:
+        self.persist_name: str = "subscriptionGroup"
+        self.table: dict[str, SubscriptionGroupConfig] = {}
+        self.forbidden: dict[str, dict[str, int]] = {}
+        self.data_version: DataVersion = DataVersion(now, 0, 0)
+        self._effects: Effects = effects
+        self._auto_create: bool = options.auto_create_subscription_group
+
+    def get(self, group: str) -> SubscriptionGroupConfig | None:
+        """The group's settings as they are; never creates."""
+        return self.table.get(group)
+
+    def find(self, group: str, now: int) -> SubscriptionGroupConfig | None:
+        """The group's settings, created with defaults where that is allowed; None otherwise (code 26)."""
+        found = self.table.get(group)
+        if found is not None:
+            return found
+        if not (self._auto_create or is_system_group(group)) or group_refusal(group) is not None:
+            return None
+        found = SubscriptionGroupConfig(group)
+        self.put(found, now)
+        return found
+
+    def put(self, config: SubscriptionGroupConfig, now: int) -> None:
+        """Create or replace a group's settings; the file follows."""
+        self.table[config.group_name] = config
+        self.data_version.next(now)
+        self._effects.persist(self.persist_name)
+
+    def delete(self, group: str, now: int) -> bool:
+        """Forget a group's settings; False when there were none."""
+        if self.table.pop(group, None) is None:
+            return False
+        self.forbidden.pop(group, None)
+        self.data_version.next(now)
+        self._effects.persist(self.persist_name)
+        return True
+
+    def encode(self) -> bytes:
+        """The file config/subscriptionGroup.json."""
+        text = msgspec.json.encode(
+            {
+                "dataVersion": self.data_version.to_json(),
+                "forbiddenTable": self.forbidden,
+                "subscriptionGroupTable": {name: self.table[name].to_json() for name in sorted(self.table)},
+            }
+        )
+        return msgspec.json.format(text, indent=2)
+
+    def load(self, data: bytes) -> None:
+        """Take over a stored subscriptionGroup.json."""
+        from bolide.remoting.json import decode_json
+
+        stored: Any = decode_json(data)
+        for name, fields in (stored.get("subscriptionGroupTable") or {}).items():
+            if fields is not None:
+                self.table[str(name)] = SubscriptionGroupConfig.from_json(str(name), fields)
+        for group, topics in (stored.get("forbiddenTable") or {}).items():
+            self.forbidden[str(group)] = {str(topic): int(bits) for topic, bits in topics.items()}
+        self.data_version.assign(stored.get("dataVersion") or {})

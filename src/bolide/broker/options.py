@@ -1,0 +1,195 @@
+"""What a broker can be told: one frozen struct with Java's keys and defaults (BrokerConfig, MessageStoreConfig).
+
+Field names are ours in snake case; the key in `broker.conf` is Java's (`java_key`). Every field states its unit and
+range, which the loader (`node/config.py`) checks. Where a default differs from Java's the line says so.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from msgspec import Meta, Struct, field
+
+Ms = Annotated[int, Meta(ge=0, le=86_400_000 * 366, extra={"unit": "ms"})]
+PositiveMs = Annotated[int, Meta(ge=1, le=86_400_000 * 366, extra={"unit": "ms"})]
+Bytes = Annotated[int, Meta(ge=0, le=1 << 40, extra={"unit": "bytes"})]
+Count = Annotated[int, Meta(ge=0, le=1 << 31, extra={"unit": "count"})]
+PositiveCount = Annotated[int, Meta(ge=1, le=1 << 31, extra={"unit": "count"})]
+Percent = Annotated[int, Meta(ge=0, le=100, extra={"unit": "percent"})]
+Port = Annotated[int, Meta(ge=0, le=65535, extra={"unit": "port"})]
+Perm = Annotated[int, Meta(ge=0, le=7)]
+
+_IRREGULAR: Final = {"broker_ip1": "brokerIP1", "broker_ip2": "brokerIP2"}
+
+
+def java_key(name: str) -> str:
+    """The key in `broker.conf` for a field of ours: `flush_disk_type` -> `flushDiskType`."""
+    if name in _IRREGULAR:
+        return _IRREGULAR[name]
+    head, *rest = name.split("_")
+    return head + "".join(part.capitalize() for part in rest)
+
+
+class BrokerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
+    """Everything a broker is told at start. Times in ms, sizes in bytes."""
+
+    # who and where
+    broker_cluster_name: str = "DefaultCluster"
+    broker_name: str = "broker-a"
+    broker_id: Annotated[int, Meta(ge=0)] = 0
+    broker_role: Literal["ASYNC_MASTER", "SYNC_MASTER", "SLAVE"] = "ASYNC_MASTER"
+    broker_ip1: str = ""
+    """Address told to clients and stored in records; "" = the bound address, or the machine's when bound to all."""
+    broker_ip2: str = ""
+    """Address told to slaves; "" = broker_ip1."""
+    bind_address: str = "127.0.0.1"
+    """Address to listen on. Java binds 0.0.0.0; here a listener is on loopback unless told otherwise."""
+    listen_port: Port = 10911
+    """0 picks a free port."""
+    fast_port_enable: bool = False
+    """Also listen on listenPort-2 (the VIP channel, no PULL there). Java: always."""
+    namesrv_addr: str = ""
+    """Name servers, `host:port;host:port`."""
+    rocketmq_home: str = ""
+
+    # permissions and automatic creation
+    broker_permission: Perm = 6
+    default_topic_queue_nums: PositiveCount = 8
+    auto_create_topic_enable: bool = True
+    auto_create_subscription_group: bool = True
+    cluster_topic_enable: bool = True
+    broker_topic_enable: bool = True
+    trace_topic_enable: bool = False
+    msg_trace_topic_name: str = "RMQ_SYS_TRACE_TOPIC"
+    trace_on: bool = True
+    region_id: str = "DefaultRegion"
+    message_delay_level: str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+    reject_transaction_message: bool = False
+    auto_message_version_on_topic_len: bool = True
+
+    # pull and hold
+    long_polling_enable: bool = True
+    short_polling_time_mills: PositiveMs = 1000
+    lite_pull_message_enable: bool = True
+    enable_property_filter: bool = False
+    slave_read_enable: bool = False
+    offset_check_in_slave: bool = False
+    max_transfer_bytes_on_message_in_memory: Bytes = 256 * 1024
+    max_transfer_count_on_message_in_memory: PositiveCount = 32
+    max_transfer_bytes_on_message_in_disk: Bytes = 64 * 1024
+    max_transfer_count_on_message_in_disk: PositiveCount = 8
+    access_message_in_memory_max_ratio: Percent = 40
+    max_filter_message_size: PositiveCount = 16000
+    max_held_requests: PositiveCount = 100_000
+    """Pull requests held at once; beyond it a miss is answered at once. Ours; Java has no limit."""
+    hold_sweep_interval: PositiveMs = 5000
+    """Safety net behind the wake-ups: every held pull is compared with its queue this often."""
+
+    # connections
+    max_connections: PositiveCount = 20_000
+    server_channel_max_idle_time_seconds: PositiveCount = 120
+    client_channel_expired_time: PositiveMs = 120_000
+    max_frame_length: PositiveCount = 16 * 1024 * 1024
+    client_write_buffer_high: Bytes = 4 * 1024 * 1024
+    """A peer that leaves more than this unread is not read from until it has caught up."""
+    client_write_buffer_limit: Bytes = 128 * 1024 * 1024
+    """A peer that leaves more than this unread is disconnected."""
+    notify_consumer_ids_changed_enable: bool = True
+    use_server_side_reset_offset: bool = True
+
+    # registration
+    register_broker_timeout_mills: PositiveMs = 24_000
+    register_name_server_period: Annotated[int, Meta(ge=10_000, le=60_000, extra={"unit": "ms"})] = 30_000
+    compressed_register: bool = False
+    broker_not_active_timeout_millis: PositiveMs = 10_000
+    enable_acting_master: bool = False
+
+    # store: where and how large
+    store_path_root_dir: str = "~/store"
+    store_path_commit_log: str = ""
+    """"" = commitlog/ under the root. Several folders joined by `,` are not supported."""
+    mapped_file_size_commit_log: Annotated[int, Meta(ge=4096, le=1 << 31, extra={"unit": "bytes"})] = 1 << 30
+    mapped_file_size_consume_queue: Annotated[int, Meta(ge=20, le=1 << 31, extra={"unit": "bytes"})] = 300_000 * 20
+    enable_consume_queue_ext: bool = False
+    mapped_file_size_consume_queue_ext: PositiveCount = 48 * 1024 * 1024
+    enable_calc_filter_bit_map: bool = False
+    expect_consumer_num_use_filter: PositiveCount = 32
+    max_error_rate_of_bloom_filter: Annotated[int, Meta(ge=1, le=99, extra={"unit": "percent"})] = 20
+    max_hash_slot_num: PositiveCount = 5_000_000
+    max_index_num: PositiveCount = 20_000_000
+    message_index_enable: bool = True
+    message_index_safe: bool = False
+    index_file_write_enable: bool = True
+    index_file_read_enable: bool = True
+    store_version: Literal["5.5", "4.9"] = "5.5"
+    """How derived files are written (index entries for tags, checkpoint); ours."""
+    max_message_size: Annotated[int, Meta(ge=1, le=16 * 1024 * 1024 - 65536, extra={"unit": "bytes"})] = 4 * 1024 * 1024
+    enabled_append_prop_crc: bool = field(name="enabledAppendPropCRC", default=False)
+    force_verify_prop_crc: bool = field(name="forceVerifyPropCRC", default=False)
+
+    # store: flush
+    flush_disk_type: Literal["ASYNC_FLUSH", "SYNC_FLUSH"] = "SYNC_FLUSH"
+    """Java: ASYNC_FLUSH. Here an acknowledged message is on disk unless told otherwise."""
+    sync_flush_timeout: PositiveMs = 5000
+    flush_interval_commit_log: PositiveMs = 500
+    flush_commit_log_timed: bool = True
+    flush_commit_log_least_pages: Count = 4
+    flush_commit_log_thorough_interval: PositiveMs = 10_000
+    flush_interval_consume_queue: PositiveMs = 1000
+    flush_consume_queue_least_pages: Count = 2
+    flush_consume_queue_thorough_interval: PositiveMs = 60_000
+    transient_store_pool_enable: bool = False
+    os_page_cache_busy_time_out_mills: PositiveMs = field(name="osPageCacheBusyTimeOutMills", default=1000)
+    flush_consumer_offset_interval: PositiveMs = 5000
+    flush_delay_offset_interval: PositiveMs = 10_000
+
+    # store: recovery and retention
+    check_crc_on_recover: bool = field(name="checkCRCOnRecover", default=True)
+    commit_log_recover_max_num: PositiveCount = 10
+    delete_when: str = "04"
+    file_reserved_time: PositiveCount = 72
+    """Hours a CommitLog file is kept after its last change."""
+    clean_resource_interval: PositiveMs = 10_000
+    clean_file_forcibly_enable: bool = True
+    disk_max_used_space_ratio: Annotated[int, Meta(ge=10, le=95, extra={"unit": "percent"})] = 75
+    disk_space_clean_forcibly_ratio: Percent = 85
+    disk_space_warning_level_ratio: Percent = 90
+    delete_file_batch_max: PositiveCount = 10
+    duplication_enable: bool = False
+
+    # send
+    start_accept_send_request_time_stamp: Ms = 0
+
+    # queues locked by orderly consumers, replication
+    rebalance_lock_max_live_time: PositiveMs = 60_000
+    in_sync_replicas: PositiveCount = 1
+    total_replicas: PositiveCount = 1
+    slave_timeout: PositiveMs = 3000
+    ha_listen_port: Port = 10912
+    ha_send_heartbeat_interval: PositiveMs = 5000
+    ha_housekeeping_interval: PositiveMs = 20_000
+    ha_transfer_batch_size: PositiveCount = 32 * 1024
+    ha_max_gap_not_in_sync: Bytes = 256 * 1024 * 1024
+
+    # transactions and queries
+    transaction_check_interval: PositiveMs = 30_000
+    transaction_check_max: PositiveCount = 15
+    transaction_time_out: PositiveMs = 6000
+    default_query_max_num: PositiveCount = 32
+    max_msgs_num_batch: PositiveCount = 64
+    config_black_list: str = "configBlackList;brokerConfigPath;rocketmqHome"
+
+    @property
+    def cluster_reply_topic(self) -> str:
+        """Topic through which replies to requests travel in this cluster."""
+        return self.broker_cluster_name + "_REPLY_TOPIC"
+
+    @property
+    def is_slave(self) -> bool:
+        """True when this broker only follows a master."""
+        return self.broker_role == "SLAVE"
+
+    @property
+    def sync_flush(self) -> bool:
+        """True when a send is answered only after its bytes are on disk."""
+        return self.flush_disk_type == "SYNC_FLUSH"

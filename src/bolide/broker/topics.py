@@ -1,0 +1,222 @@
+"""The broker's topics: the table of config/topics.json, its system topics, and creation on the fly.
+
+Rules from RocketMQ's TopicConfigManager (protocol/behaviour.md 2.1); file shape in protocol/store.md 10.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, final
+
+import msgspec
+
+from bolide.broker.data_version import DataVersion
+from bolide.broker.effects import Effects
+from bolide.broker.names import (
+    AUTO_CREATE_TOPIC_KEY,
+    BENCHMARK_TOPIC,
+    DLQ_PREFIX,
+    HALF_TOPIC,
+    OFFSET_MOVED_EVENT,
+    OP_HALF_TOPIC,
+    RETRY_PREFIX,
+    SCHEDULE_TOPIC,
+    SELF_TEST_TOPIC,
+    TIMER_TOPIC,
+)
+from bolide.broker.options import BrokerOptions
+
+PERM_READ: Final = 4
+PERM_WRITE: Final = 2
+PERM_INHERIT: Final = 1
+SINGLE_TAG: Final = "SINGLE_TAG"
+MULTI_TAG: Final = "MULTI_TAG"
+
+
+@final
+class TopicConfig:
+    """One topic: how many queues, who may do what. Perm is a sum of 4 read, 2 write, 1 inherit."""
+
+    def __init__(
+        self,
+        topic_name: str,
+        read_queue_nums: int = 16,
+        write_queue_nums: int = 16,
+        perm: int = 6,
+        topic_filter_type: str = SINGLE_TAG,
+        topic_sys_flag: int = 0,
+        order: bool = False,
+        attributes: dict[str, str] | None = None,
+    ) -> None:
+        self.topic_name: str = topic_name
+        self.topic_bytes: bytes = topic_name.encode()
+        self.read_queue_nums: int = read_queue_nums
+        self.write_queue_nums: int = write_queue_nums
+        self.perm: int = perm
+        self.topic_filter_type: str = topic_filter_type
+        self.topic_sys_flag: int = topic_sys_flag
+        self.order: bool = order
+        self.attributes: dict[str, str] = attributes if attributes is not None else {}
+
+    @property
+    def readable(self) -> bool:
+        """True when consumers may pull from it."""
+        return self.perm & PERM_READ != 0
+
+    @property
+    def writable(self) -> bool:
+        """True when producers may send to it."""
+        return self.perm & PERM_WRITE != 0
+
+    def to_json(self) -> dict[str, object]:
+        """The fields under Java's names, alphabetical as Java writes them."""
+        return {
+            "attributes": self.attributes,
+            "order": self.order,
+            "perm": self.perm,
+            "readQueueNums": self.read_queue_nums,
+            "topicFilterType": self.topic_filter_type,
+            "topicName": self.topic_name,
+            "topicSysFlag": self.topic_sys_flag,
+            "writeQueueNums": self.write_queue_nums,
+        }
+
+    @staticmethod
+    def from_json(name: str, fields: dict[str, Any]) -> TopicConfig:
+        """Read one entry of topics.json or of a registration; missing fields take Java's defaults."""
+        attributes = fields.get("attributes") or {}
+        return TopicConfig(
+            str(fields.get("topicName") or name),
+            int(fields.get("readQueueNums", 16)),
+            int(fields.get("writeQueueNums", 16)),
+            int(fields.get("perm", 6)),
+            str(fields.get("topicFilterType") or SINGLE_TAG),
+            int(fields.get("topicSysFlag") or 0),
+            bool(fields.get("order") or False),
+            {str(key): str(value) for key, value in attributes.items()},
+        )
+
+
+@final
+class TopicTable:
+    """All topics of this broker, by name. Every change is persisted and registered with the name servers."""
+
+    def __init__(self, options: BrokerOptions, effects: Effects, now: int) -> None:
+        self.persist_name: str = "topics"
+        self.table: dict[str, TopicConfig] = {}
+        self.data_version: DataVersion = DataVersion(now, 0, 0)
+        self._effects: Effects = effects
+        self._auto_create: bool = options.auto_create_topic_enable
+        self.system: set[str] = set()
+        for config in system_topics(options):
+            self.table[config.topic_name] = config
+            self.system.add(config.topic_name)
+
+    def get(self, topic: str) -> TopicConfig | None:
+        """The topic's settings, or None when there is no such topic."""
+        return self.table.get(topic)
+
+    def put(self, config: TopicConfig, now: int) -> None:
+        """Create or replace a topic; file and name servers follow."""
+        self.table[config.topic_name] = config
+        self._changed([config.topic_name], now)
+
+    def delete(self, topic: str, now: int) -> bool:
+        """Forget a topic; False when there was none. Its files are the store's to delete."""
+        if self.table.pop(topic, None) is None:
+            return False
+        self.data_version.next(now)
+        self._effects.persist(self.persist_name)
+        self._effects.register([])
+        return True
+
+    def create_on_send(
+        self, topic: str, default_topic: str, default_topic_queue_nums: int, topic_sys_flag: int, now: int
+    ) -> TopicConfig | None:
+        """Find the topic, or make it after the template `default_topic`; None when that is not allowed (code 17)."""
+        found = self.table.get(topic)
+        if found is not None:
+            return found
+        template = self.table.get(default_topic)
+        if default_topic == AUTO_CREATE_TOPIC_KEY and not self._auto_create:
+            template = None
+        if template is None:
+            if topic.startswith(RETRY_PREFIX):
+                return self.find_or_create(topic, 1, PERM_READ | PERM_WRITE, topic_sys_flag, False, now)
+            return None
+        if template.perm & PERM_INHERIT == 0:
+            return None
+        queues = max(min(default_topic_queue_nums, template.write_queue_nums), 0)
+        perm = template.perm & ~PERM_INHERIT
+        created = TopicConfig(topic, queues, queues, perm, template.topic_filter_type, topic_sys_flag, False, None)
+        self.put(created, now)
+        return created
+
+    def find_or_create(
+        self, topic: str, queue_nums: int, perm: int, topic_sys_flag: int, order: bool, now: int
+    ) -> TopicConfig:
+        """Find the topic or create it just so: retry, dead letter and internal topics."""
+        found = self.table.get(topic)
+        if found is None:
+            found = TopicConfig(topic, queue_nums, queue_nums, perm, SINGLE_TAG, topic_sys_flag, order, None)
+            self.put(found, now)
+        elif order and not found.order and topic.startswith(RETRY_PREFIX):
+            found.order = True
+            self._changed([topic], now)
+        return found
+
+    def is_order_topic(self, topic: str) -> bool:
+        """True when the topic is known and marked as ordered."""
+        found = self.table.get(topic)
+        return found is not None and found.order
+
+    def encode(self) -> bytes:
+        """The file config/topics.json, pretty-printed with sorted keys as RocketMQ writes it."""
+        table = {name: self.table[name].to_json() for name in sorted(self.table)}
+        text = msgspec.json.encode({"dataVersion": self.data_version.to_json(), "topicConfigTable": table})
+        return msgspec.json.format(text, indent=2)
+
+    def load(self, data: bytes) -> None:
+        """Take over a stored topics.json; system topics of this start stay where the file has none."""
+        from bolide.remoting.json import decode_json
+
+        stored: Any = decode_json(data)
+        for name, fields in (stored.get("topicConfigTable") or {}).items():
+            if fields is not None:
+                self.table[str(name)] = TopicConfig.from_json(str(name), fields)
+        self.data_version.assign(stored.get("dataVersion") or {})
+
+    def _changed(self, names: list[str], now: int) -> None:
+        self.data_version.next(now)
+        self._effects.persist(self.persist_name)
+        self._effects.register(names)
+
+
+def system_topics(options: BrokerOptions) -> list[TopicConfig]:
+    """The topics a broker has from its first start."""
+    cluster, broker = options.broker_cluster_name, options.broker_name
+    delay_levels = len(options.message_delay_level.split())
+    made = [
+        TopicConfig(SELF_TEST_TOPIC, 1, 1),
+        TopicConfig(BENCHMARK_TOPIC, 1024, 1024),
+        TopicConfig(cluster, 16, 16, 7 if options.cluster_topic_enable else PERM_INHERIT),
+        TopicConfig(broker, 1, 1, 7 if options.broker_topic_enable else PERM_INHERIT),
+        TopicConfig(OFFSET_MOVED_EVENT, 1, 1),
+        TopicConfig(SCHEDULE_TOPIC, delay_levels, delay_levels),
+        TopicConfig(options.cluster_reply_topic, 1, 1),
+        TopicConfig(HALF_TOPIC, 1, 1),
+        TopicConfig(OP_HALF_TOPIC, 1, 1),
+        TopicConfig(f"rmq_sys_REVIVE_LOG_{cluster}", 8, 8),
+        TopicConfig(f"rmq_sys_SYNC_BROKER_MEMBER_{broker}", 1, 1),
+        TopicConfig(TIMER_TOPIC, 1, 1),
+    ]
+    if options.auto_create_topic_enable:
+        queues = options.default_topic_queue_nums
+        made.append(TopicConfig(AUTO_CREATE_TOPIC_KEY, queues, queues, 7))
+    if options.trace_topic_enable:
+        made.append(TopicConfig(options.msg_trace_topic_name, 1, 1))
+    return made
+
+
+def is_dead_letter(topic: str) -> bool:
+    """True for topics that only keep what could not be consumed."""
+    return topic.startswith(DLQ_PREFIX)
