@@ -1,0 +1,410 @@
+"""The only door of the store to the operating system: one Protocol, and the real files behind it.
+
+Everything the store does to a disk goes through `Files`, so that tests can put `bolide.testing.files.SimulatedFiles`
+in its place and cut the power between any two calls. What each call promises about a crash:
+
+* of the *process*: whatever a call wrote is kept, the kernel still holds it;
+* of the *power*: only bytes followed by `datasync` of their handle, names followed by `sync_dir` of their folder, and
+  what `write_file` wrote are certain; anything else may be there whole, in part, or not at all, in any order.
+
+A handle is an int, an offset and a size are bytes, times are milliseconds since the epoch. All calls are safe from
+several threads as long as no two use one handle for writing the same bytes.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+from typing import Final, Protocol
+
+from bolide.errors import LocalError, PeerError
+
+_MAX_BUFFERS: Final = 512  # below every system's IOV_MAX (1024 on Linux and macOS)
+_RWF_NOWAIT: Final[int] = getattr(os, "RWF_NOWAIT", 0)
+_F_FULLFSYNC: Final[int] = getattr(fcntl, "F_FULLFSYNC", 0)
+LOCK_BYTES: Final = b"lock"  # what Java's broker writes into its lock file
+
+
+class FileFailed(LocalError):
+    """The operating system refused a file operation; the text names the operation, the path and the reason."""
+
+
+class DiskFull(FileFailed):
+    """No room left on the device (or the quota is used up); nothing can be written until space is freed."""
+
+    retriable = True
+
+
+class FileLocked(PeerError):
+    """Another process, or another store of this process, holds the lock file."""
+
+
+class Files(Protocol):
+    """What the store needs of a file system. Every method raises `FileFailed` (`DiskFull` when there is no room)."""
+
+    def open(self, path: str, create: bool = False, size: int = 0) -> int:
+        """A handle for reading and writing; `create` makes a missing file of `size` zero bytes (sparse)."""
+        ...
+
+    def close(self, handle: int) -> None:
+        """Give the handle back; never loses what was written."""
+        ...
+
+    def write_at(self, handle: int, buffers: list[bytes], offset: int) -> None:
+        """Write all buffers one after the other from `offset` on; returns when the kernel has taken every byte."""
+        ...
+
+    def read_at(self, handle: int, size: int, offset: int) -> bytes:
+        """Up to `size` bytes from `offset`; fewer only at the end of the file. May wait for the disk."""
+        ...
+
+    def read_warm(self, handle: int, size: int, offset: int) -> bytes | None:
+        """As `read_at` when the bytes are in memory, None when the disk would have to be waited for."""
+        ...
+
+    def warm(self, path: str, offset: int, size: int) -> None:
+        """Read a range so that `read_warm` finds it; for pool threads. A file that is gone is no error."""
+        ...
+
+    def datasync(self, handle: int) -> None:
+        """Return once every byte written to this file, and its size, will survive a power cut."""
+        ...
+
+    def sync_dir(self, path: str) -> None:
+        """Return once the names made, renamed or removed in this folder will survive a power cut."""
+        ...
+
+    def reserve(self, handle: int, size: int) -> None:
+        """Give the first `size` bytes real blocks, so that writing there cannot meet a full disk."""
+        ...
+
+    def truncate(self, handle: int, size: int) -> None:
+        """Set the length; growth reads as zeros."""
+        ...
+
+    def rename(self, source: str, target: str) -> None:
+        """Put `source` in the place of `target` in one step."""
+        ...
+
+    def remove(self, path: str) -> None:
+        """Delete a file or an empty folder; one that is missing is no error. Open handles keep reading."""
+        ...
+
+    def make_dir(self, path: str) -> None:
+        """Make a folder and those above it; one that exists is no error."""
+        ...
+
+    def list_dir(self, path: str) -> list[str]:
+        """The names in a folder, sorted; [] when it is missing or no folder."""
+        ...
+
+    def size(self, path: str) -> int:
+        """Length of a file in bytes; -1 when it is missing or a folder."""
+        ...
+
+    def modified_ms(self, path: str) -> int:
+        """When the file was last written; -1 when it is missing."""
+        ...
+
+    def read_file(self, path: str) -> bytes | None:
+        """The whole file, or None when it is missing."""
+        ...
+
+    def write_file(self, path: str, data: bytes) -> None:
+        """Replace a small file whole and durably; the one before stays as `path` + `.bak`."""
+        ...
+
+    def lock(self, path: str) -> int:
+        """Take the lock Java's broker takes: exclusive, first byte of `path`. Raises `FileLocked` when it is held."""
+        ...
+
+    def unlock(self, handle: int) -> None:
+        """Give the lock back."""
+        ...
+
+    def disk_use(self, path: str) -> float:
+        """Used part (0.0 to 1.0) of the partition that holds `path`, of what a user may use."""
+        ...
+
+
+class RealFiles:
+    """`Files` on the operating system: pwritev, preadv (RWF_NOWAIT on Linux), fdatasync, lockf."""
+
+    _locked: Final[set[str]] = set()  # POSIX locks do not exclude within a process, so it keeps its own list
+
+    def __init__(self) -> None:
+        self._paths: dict[int, str] = {}
+        self._locks: dict[int, str] = {}
+        self._nowait = _RWF_NOWAIT
+
+    def open(self, path: str, create: bool = False, size: int = 0) -> int:
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        try:
+            fd = os.open(path, flags, 0o644)
+        except OSError as error:
+            raise _failed("open", path, error) from error
+        try:
+            # One call sets the whole length, so a crash leaves either an empty file, which loading deletes, or a
+            # file of the right size: never one of a size that loading would refuse.
+            if create and size > 0 and os.fstat(fd).st_size == 0:
+                os.ftruncate(fd, size)
+        except OSError as error:
+            os.close(fd)
+            raise _failed("set the size of", path, error) from error
+        self._paths[fd] = path
+        return fd
+
+    def close(self, handle: int) -> None:
+        path = self._paths.pop(handle, "?")
+        try:
+            os.close(handle)
+        except OSError as error:
+            raise _failed("close", path, error) from error
+
+    def write_at(self, handle: int, buffers: list[bytes], offset: int) -> None:
+        try:
+            if len(buffers) == 1:
+                done = os.pwrite(handle, buffers[0], offset)
+                if done == len(buffers[0]):
+                    return
+                buffers = [buffers[0][done:]]
+                offset += done
+            for first in range(0, len(buffers), _MAX_BUFFERS):
+                rest: list[bytes | memoryview] = list(buffers[first : first + _MAX_BUFFERS])
+                while rest:
+                    done = os.pwritev(handle, rest, offset)
+                    offset += done
+                    rest = _without(rest, done)
+        except OSError as error:
+            raise _failed("write", self._paths.get(handle, "?"), error) from error
+
+    def read_at(self, handle: int, size: int, offset: int) -> bytes:
+        try:
+            data = os.pread(handle, size, offset)
+            while 0 < len(data) < size:
+                more = os.pread(handle, size - len(data), offset + len(data))
+                if not more:
+                    break
+                data += more
+            return data
+        except OSError as error:
+            raise _failed("read", self._paths.get(handle, "?"), error) from error
+
+    def read_warm(self, handle: int, size: int, offset: int) -> bytes | None:
+        if not self._nowait:
+            return self.read_at(handle, size, offset)
+        buffer = bytearray(size)
+        view = memoryview(buffer)
+        have = 0
+        try:
+            while have < size:
+                done = os.preadv(handle, [view[have:]], offset + have, self._nowait)
+                if done == 0:
+                    return bytes(view[:have])
+                have += done
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            if error.errno in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
+                self._nowait = 0  # this file system cannot tell: all reads count as warm from now on
+                return self.read_at(handle, size, offset)
+            raise _failed("read", self._paths.get(handle, "?"), error) from error
+        return bytes(buffer)
+
+    def warm(self, path: str, offset: int, size: int) -> None:
+        # An own descriptor: the handle of the loop may be closed or its number reused while this thread reads.
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise _failed("open", path, error) from error
+        try:
+            while size > 0:
+                done = len(os.pread(fd, min(size, 1 << 20), offset))
+                if done == 0:
+                    return
+                offset += done
+                size -= done
+        except OSError as error:
+            raise _failed("read", path, error) from error
+        finally:
+            os.close(fd)
+
+    def datasync(self, handle: int) -> None:
+        try:
+            if _F_FULLFSYNC:
+                fcntl.fcntl(handle, _F_FULLFSYNC)  # macOS: fsync alone leaves the bytes in the drive's cache
+            else:
+                os.fdatasync(handle)
+        except OSError as error:
+            raise _failed("sync", self._paths.get(handle, "?"), error) from error
+
+    def sync_dir(self, path: str) -> None:
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise _failed("open", path, error) from error
+        try:
+            os.fsync(fd)
+        except OSError as error:
+            raise _failed("sync", path, error) from error
+        finally:
+            os.close(fd)
+
+    def reserve(self, handle: int, size: int) -> None:
+        if not hasattr(os, "posix_fallocate"):
+            return
+        try:
+            os.posix_fallocate(handle, 0, size)
+        except OSError as error:
+            if error.errno in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
+                return  # no reservation here: a full disk is then met, and answered, at the write
+            raise _failed("reserve blocks of", self._paths.get(handle, "?"), error) from error
+
+    def truncate(self, handle: int, size: int) -> None:
+        try:
+            os.ftruncate(handle, size)
+        except OSError as error:
+            raise _failed("set the size of", self._paths.get(handle, "?"), error) from error
+
+    def rename(self, source: str, target: str) -> None:
+        try:
+            os.replace(source, target)
+        except OSError as error:
+            raise _failed("rename", source, error) from error
+
+    def remove(self, path: str) -> None:
+        try:
+            if os.path.isdir(path) and not os.path.islink(path):
+                os.rmdir(path)
+            else:
+                os.unlink(path)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise _failed("delete", path, error) from error
+
+    def make_dir(self, path: str) -> None:
+        try:
+            os.makedirs(path, exist_ok=True)
+        except OSError as error:
+            raise _failed("make the folder", path, error) from error
+
+    def list_dir(self, path: str) -> list[str]:
+        try:
+            return sorted(os.listdir(path))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise _failed("list", path, error) from error
+
+    def size(self, path: str) -> int:
+        try:
+            found = os.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return -1
+        except OSError as error:
+            raise _failed("look at", path, error) from error
+        return -1 if stat.S_ISDIR(found.st_mode) else found.st_size
+
+    def modified_ms(self, path: str) -> int:
+        try:
+            return os.stat(path).st_mtime_ns // 1_000_000
+        except (FileNotFoundError, NotADirectoryError):
+            return -1
+        except OSError as error:
+            raise _failed("look at", path, error) from error
+
+    def read_file(self, path: str) -> bytes | None:
+        try:
+            with open(path, "rb") as file:
+                return file.read()
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            return None
+        except OSError as error:
+            raise _failed("read", path, error) from error
+
+    def write_file(self, path: str, data: bytes) -> None:
+        fresh = path + ".tmp"
+        kept = path + ".bak"
+        try:
+            # Crash here: a torn .tmp, which nobody reads and the next write replaces.
+            with open(fresh, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            # Without this fsync the rename below could survive a power cut that the bytes do not.
+            if os.path.exists(path):
+                _unlink_quietly(kept + ".tmp")
+                os.link(path, kept + ".tmp")
+                os.replace(kept + ".tmp", kept)
+            # Crash here: path and .bak are both the old content, and readable.
+            os.replace(fresh, path)
+        except OSError as error:
+            raise _failed("write", path, error) from error
+        self.sync_dir(os.path.dirname(path) or ".")
+
+    def lock(self, path: str) -> int:
+        key = os.path.realpath(path)
+        if key in RealFiles._locked:
+            raise FileLocked(f"{path} is locked by this process already; close the other store first")
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise _failed("open", path, error) from error
+        try:
+            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
+            os.pwrite(fd, LOCK_BYTES, 0)
+        except OSError as error:
+            os.close(fd)
+            if error.errno in (errno.EACCES, errno.EAGAIN):
+                raise FileLocked(
+                    f"{path} is locked by another process; stop the broker that uses the folder"
+                ) from error
+            raise _failed("lock", path, error) from error
+        RealFiles._locked.add(key)
+        self._locks[fd] = key
+        return fd
+
+    def unlock(self, handle: int) -> None:
+        RealFiles._locked.discard(self._locks.pop(handle, ""))
+        try:
+            os.close(handle)  # closing the descriptor gives the lock back
+        except OSError as error:
+            raise _failed("unlock", "lock file", error) from error
+
+    def disk_use(self, path: str) -> float:
+        try:
+            found = os.statvfs(path)
+        except OSError as error:
+            raise _failed("look at the partition of", path, error) from error
+        used = found.f_blocks - found.f_bfree
+        whole = used + found.f_bavail
+        return used / whole if whole > 0 else 0.0
+
+
+def _without(buffers: list[bytes | memoryview], done: int) -> list[bytes | memoryview]:
+    """What is left of the buffers once their first `done` bytes are written."""
+    for index, buffer in enumerate(buffers):
+        if done < len(buffer):
+            return [memoryview(buffer)[done:], *buffers[index + 1 :]]
+        done -= len(buffer)
+    return []
+
+
+def _unlink_quietly(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return
+
+
+def _failed(verb: str, path: str, error: OSError) -> FileFailed:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return DiskFull(f"cannot {verb} {path}: the disk is full; free space or add a larger disk")
+    return FileFailed(f"cannot {verb} {path}: {error.strerror or error}")
