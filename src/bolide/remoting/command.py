@@ -1,0 +1,354 @@
+"""One command of the remoting protocol: a request, or the response to one, and its bytes (RemotingCommand.java).
+
+A frame is ``int32 length | byte type | int24 header length | header | body``, the length counting what follows it.
+The header is JSON (type 0) or the binary form of RocketMQSerializable.java (type 1); any frame may use either.
+Rules of this file:
+1. a length is believed only after it was held against what is really there;
+2. the extension fields of a JSON header stay raw text until someone asks (`Command.ext`), those of a binary header are
+   read at once, because a torn entry makes the whole frame wrong and must close the connection (an empty value is
+   null there, so such an entry is dropped, as Java's maps cannot tell it from an absent one);
+3. what the strict decoder refuses is read again the way Java reads it, and only then refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, final
+
+from librt.strings import BytesWriter, read_i16_be, read_i32_be, write_i16_be, write_i32_be
+from mypy_extensions import i16, i32, i64
+
+from bolide.remoting.codes import (
+    BINARY_TYPE,
+    FLAG_ONEWAY,
+    FLAG_RESPONSE,
+    JSON_TYPE,
+    OTHER,
+    PYTHON,
+    VERSION_5_5_0,
+    language_code,
+    language_name,
+)
+from bolide.remoting.envelope import ENVELOPE_DECODER, EXT_DECODER, JSON_ENCODER
+from bolide.remoting.errors import BodyError, FrameError
+from bolide.remoting.json import parse_lenient
+
+BINARY_FIXED: Final = 21  # bytes of a binary header with neither remark nor extension fields
+MAX_HEADER: Final = 0xFFFFFF  # what the int24 of a frame can say
+
+_NAMES: Final[dict[str, int]] = {
+    name: language_code(name) for name in ("JAVA", "CPP", "DOTNET", "PYTHON", "GO", "RUST")
+}
+
+
+@final
+class Command:
+    """A request or a response.
+
+    code: request code or response code, told apart by `flag`; opaque: matches a response to its request (int32);
+    flag: bit 0 response, bit 1 oneway; language: code of codes.LANGUAGES; version: ordinal of the sender's release;
+    remark: free text or None; body: b"" means none; serialize_type: 0 JSON, 1 binary;
+    raw_ext: JSON text of the extension fields as it came, b"" when there are none or they are in `ext()` already.
+    """
+
+    def __init__(
+        self,
+        code: int,
+        opaque: int,
+        flag: int,
+        language: int,
+        version: int,
+        remark: str | None,
+        body: bytes,
+        serialize_type: int,
+        raw_ext: bytes,
+        ext: dict[str, str] | None,
+    ) -> None:
+        self.code = code
+        self.opaque = opaque
+        self.flag = flag
+        self.language = language
+        self.version = version
+        self.remark = remark
+        self.body = body
+        self.serialize_type = serialize_type
+        self.raw_ext = raw_ext
+        self._ext = ext
+        # Java writes an empty extFields for a header object without values, and a Java producer needs to find one.
+        self._writes_empty_ext = ext is not None
+
+    @property
+    def is_response(self) -> bool:
+        """True for a response, False for a request."""
+        return self.flag & FLAG_RESPONSE != 0
+
+    @property
+    def is_oneway(self) -> bool:
+        """True for a request that must never be answered, not even when it fails."""
+        return self.flag & FLAG_ONEWAY != 0
+
+    def ext(self) -> dict[str, str]:
+        """The extension fields, decoded at the first call; what is put into the mapping is sent with the command.
+
+        Values that are no text are coerced as Java does (5 is "5", true is "true"); null entries are left out.
+        """
+        known = self._ext
+        if known is None:
+            known = decode_ext(self.raw_ext)
+            self._ext = known
+            self._writes_empty_ext = len(self.raw_ext) > 0
+        return known
+
+    def __repr__(self) -> str:
+        kind = "response" if self.flag & FLAG_RESPONSE else "request"
+        return f"<{kind} code={self.code} opaque={self.opaque} body={len(self.body)}B remark={self.remark!r}>"
+
+
+def make_request(
+    code: int,
+    opaque: int,
+    ext: dict[str, str] | None = None,
+    body: bytes = b"",
+    oneway: bool = False,
+    serialize_type: int = JSON_TYPE,
+    language: int = PYTHON,
+    version: int = VERSION_5_5_0,
+) -> Command:
+    """A request of our own. `opaque` must be unique among the requests in flight on its connection."""
+    flag = FLAG_ONEWAY if oneway else 0
+    return Command(code, opaque, flag, language, version, None, body, serialize_type, b"", ext)
+
+
+def make_response(
+    request: Command, code: int, remark: str | None = None, ext: dict[str, str] | None = None, body: bytes = b""
+) -> Command:
+    """The response to `request`, in the serialize type the request came in."""
+    return Command(
+        code, request.opaque, FLAG_RESPONSE, PYTHON, VERSION_5_5_0, remark, body, request.serialize_type, b"", ext
+    )
+
+
+def decode_ext(raw: bytes) -> dict[str, str]:
+    """Extension fields from their JSON text, read as Java reads them. Raises FrameError when it is no object."""
+    if not raw:
+        return {}
+    try:
+        ready: dict[str, str] = EXT_DECODER.decode(raw)
+        return ready
+    except ValueError:  # msgspec.DecodeError, or bytes that are no UTF-8
+        return _coerced_ext(_lenient(raw))
+
+
+def _coerced_ext(value: object) -> dict[str, str]:
+    """Java's string view of every extension field; entries that are null are as good as absent."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise FrameError("extFields of a header must be an object; the connection cannot go on")
+    fields: dict[str, str] = {}
+    for key, item in value.items():
+        if item is None:
+            continue
+        if isinstance(item, str):
+            fields[str(key)] = item
+        else:
+            fields[str(key)] = JSON_ENCODER.encode(item).decode()
+    return fields
+
+
+def _lenient(raw: bytes) -> Any:
+    try:
+        return parse_lenient(raw)
+    except BodyError as error:
+        raise FrameError(f"header cannot be read: {error}") from None
+
+
+def decode_json_header(header: bytes, body: bytes) -> Command:
+    """A command from its JSON header. Raises FrameError."""
+    try:
+        envelope: Any = ENVELOPE_DECODER.decode(header)
+    except ValueError:
+        return _decode_json_slowly(header, body)
+    raw_ext = bytes(envelope.extFields)
+    if raw_ext and raw_ext[0] != 0x7B:  # not '{'
+        if raw_ext != b"null":
+            raise FrameError("extFields of a header must be an object; the connection cannot go on")
+        raw_ext = b""
+    name: str = envelope.language
+    language = _NAMES.get(name, -1)
+    if language < 0:
+        language = language_code(name)
+    return Command(
+        envelope.code,
+        envelope.opaque,
+        envelope.flag,
+        language,
+        envelope.version,
+        envelope.remark,
+        body,
+        JSON_TYPE,
+        raw_ext,
+        None,
+    )
+
+
+def _decode_json_slowly(header: bytes, body: bytes) -> Command:
+    """The header once more with Java's leniency: numbers as text, language by ordinal, single quotes."""
+    value: Any = _lenient(header)
+    if not isinstance(value, dict):
+        raise FrameError("a header must be a JSON object; the connection cannot go on")
+    language_value = value.get("language")
+    if isinstance(language_value, str):
+        language = language_code(language_value)
+    elif isinstance(language_value, int):
+        language = language_value if 0 <= language_value <= 127 else OTHER
+    else:
+        language = 0  # absent: a Java command object starts as JAVA
+    remark = value.get("remark")
+    return Command(
+        _header_int(value, "code"),
+        _header_int(value, "opaque"),
+        _header_int(value, "flag"),
+        language,
+        _header_int(value, "version"),
+        None if remark is None else str(remark),
+        body,
+        JSON_TYPE,
+        b"",
+        _coerced_ext(value.get("extFields")),
+    )
+
+
+def _header_int(header: dict[str, Any], key: str) -> int:
+    """An int32 of a leniently read header; 0 when absent, as Java's field keeps its default."""
+    value = header.get(key)
+    if value is None or value == "":
+        return 0
+    try:
+        number = int(value)
+    except (ValueError, TypeError, OverflowError):
+        raise FrameError(f"header field {key} must be a number; the connection cannot go on") from None
+    if not -(2**31) <= number < 2**31:
+        raise FrameError(f"header field {key} is beyond int32; the connection cannot go on")
+    return number
+
+
+def decode_binary_header(header: bytes, body: bytes) -> Command:
+    """A command from its binary header. Raises FrameError for any length that goes beyond the header."""
+    end: i64 = len(header)
+    if end < BINARY_FIXED:
+        raise FrameError(f"a binary header has at least {BINARY_FIXED} bytes, this one {len(header)}")
+    remark: str | None = None
+    at: i64 = 13
+    size: i64 = i64(read_i32_be(header, at))
+    at += 4
+    if size > 0:
+        if size > end - at - 4:
+            raise FrameError("the remark of a binary header is longer than the header; the connection cannot go on")
+        remark = header[int(at) : int(at + size)].decode("utf-8", "replace")
+        at += size
+    size = i64(read_i32_be(header, at))
+    at += 4
+    ext: dict[str, str] = {}
+    if size > 0:
+        if size > end - at:
+            raise FrameError("the fields of a binary header are longer than the header; the connection cannot go on")
+        _read_binary_ext(header, at, at + size, ext)
+    code: i64 = i64(read_i16_be(header, 0))
+    version: i64 = i64(read_i16_be(header, 3))
+    opaque: i64 = i64(read_i32_be(header, 5))
+    flag: i64 = i64(read_i32_be(header, 9))
+    return Command(int(code), int(opaque), int(flag), header[2], int(version), remark, body, BINARY_TYPE, b"", ext)
+
+
+def _read_binary_ext(header: bytes, at: i64, end: i64, ext: dict[str, str]) -> None:
+    """Entries ``int16 key length | key | int32 value length | value``; an empty key or value reads as null: absent."""
+    while at < end:
+        if end - at < 2:
+            raise FrameError("a field of a binary header is cut off; the connection cannot go on")
+        key_size: i64 = i64(read_i16_be(header, at))
+        at += 2
+        if key_size < 0 or key_size > end - at - 4:
+            raise FrameError("a field name of a binary header is cut off; the connection cannot go on")
+        key = header[int(at) : int(at + key_size)]
+        at += key_size
+        size: i64 = i64(read_i32_be(header, at))
+        at += 4
+        if size < 0 or size > end - at:
+            raise FrameError("a field value of a binary header is cut off; the connection cannot go on")
+        if key_size > 0 and size > 0:
+            ext[key.decode("utf-8", "replace")] = header[int(at) : int(at + size)].decode("utf-8", "replace")
+        at += size
+
+
+def encode(command: Command) -> bytes:
+    """The whole frame of a command, in its own serialize type. Raises FrameError when a length does not fit."""
+    return encode_head(command, len(command.body)) + command.body
+
+
+def encode_head(command: Command, body_size: int) -> bytes:
+    """The frame of a command up to its body, which the caller sends behind it: `body_size` bytes, not copied here."""
+    if command.serialize_type == BINARY_TYPE:
+        return frame_head(_binary_header(command), BINARY_TYPE, body_size)
+    return frame_head(_json_header(command), JSON_TYPE, body_size)
+
+
+def frame_head(header: bytes, serialize_type: int, body_size: int) -> bytes:
+    """Eight bytes of lengths and type, and the header."""
+    header_size = len(header)
+    if header_size > MAX_HEADER:
+        raise FrameError(f"a header of {header_size} bytes does not fit its 24-bit length; send fewer properties")
+    w = BytesWriter()
+    write_i32_be(w, i32(4 + header_size + body_size))
+    write_i32_be(w, i32(serialize_type << 24 | header_size))
+    w.write(header)
+    return w.getvalue()
+
+
+def _json_header(command: Command) -> bytes:
+    """Keys in the order Java writes them; absent where Java leaves them out."""
+    ext = command._ext
+    if ext or (ext is not None and command._writes_empty_ext):
+        fields: bytes = b'"extFields":%b,' % JSON_ENCODER.encode(ext)
+    elif command.raw_ext:
+        fields = b'"extFields":%b,' % command.raw_ext
+    else:
+        fields = b""
+    remark = command.remark
+    said: bytes = b"" if remark is None else b'"remark":%b,' % JSON_ENCODER.encode(remark)
+    return b'{"code":%d,%b"flag":%d,"language":"%b","opaque":%d,%b"serializeTypeCurrentRPC":"JSON","version":%d}' % (
+        command.code,
+        fields,
+        command.flag,
+        language_name(command.language).encode(),
+        command.opaque,
+        said,
+        command.version,
+    )
+
+
+def _binary_header(command: Command) -> bytes:
+    """The binary header. A code above 32767 loses its upper bits, as in Java: such requests belong in JSON."""
+    w = BytesWriter()
+    write_i16_be(w, i16((command.code & 0x7FFF) - (command.code & 0x8000)))
+    w.append(command.language & 0xFF)
+    write_i16_be(w, i16((command.version & 0x7FFF) - (command.version & 0x8000)))
+    write_i32_be(w, i32(command.opaque))
+    write_i32_be(w, i32(command.flag))
+    remark = command.remark
+    text = b"" if remark is None else remark.encode("utf-8", "replace")
+    write_i32_be(w, i32(len(text)))
+    w.write(text)
+    entries = BytesWriter()
+    for key, value in command.ext().items():
+        name = key.encode("utf-8", "replace")
+        if len(name) > 0x7FFF:
+            raise FrameError(f"a field name of {len(name)} bytes does not fit the binary header; shorten it")
+        data = value.encode("utf-8", "replace")
+        write_i16_be(entries, i16(len(name)))
+        entries.write(name)
+        write_i32_be(entries, i32(len(data)))
+        entries.write(data)
+    fields = entries.getvalue()
+    write_i32_be(w, i32(len(fields)))
+    w.write(fields)
+    return w.getvalue()

@@ -1,0 +1,155 @@
+"""A remoting connection without its socket: bytes in, commands out; commands in, buffers out.
+
+Whoever owns the socket gives what it read to `receive`, and writes what `data_to_send` returns, all of it at once per
+loop turn. A frame is at most 16 MiB with its length (NettyDecoder.java); the length is checked before a byte of the
+frame is kept, so a peer can make us hold `max_frame` bytes and no more. After a `FrameError` the connection is dead:
+close the socket.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from librt.strings import read_i32_be
+from mypy_extensions import i64
+
+from bolide.remoting.codes import BINARY_TYPE, JSON_TYPE
+from bolide.remoting.command import Command, decode_binary_header, decode_json_header, encode_head
+from bolide.remoting.errors import FrameError
+
+MAX_FRAME: Final = 16_777_216
+MAX_QUEUED: Final = 64 * 1024 * 1024
+JOIN_BELOW: Final = 4096  # bytes: a body smaller than this is cheaper copied behind its head than sent as a buffer
+
+
+@final
+class Connection:
+    """Framing state of one connection.
+
+    max_frame: bytes of the largest frame taken, its length field included.
+    max_queued: bytes waiting to be sent above which `full` turns true and the owner must stop reading requests.
+    """
+
+    def __init__(self, max_frame: int = MAX_FRAME, max_queued: int = MAX_QUEUED) -> None:
+        self.max_frame = max_frame
+        self.max_queued = max_queued
+        self._parts: list[bytes] = []
+        self._have: i64 = 0
+        self._need: i64 = 8
+        self._failure: FrameError | None = None
+        self._out: list[bytes] = []
+        self._queued: i64 = 0
+
+    @property
+    def queued_bytes(self) -> int:
+        """Bytes given to `send` and `send_frame` and not yet taken by `data_to_send`."""
+        return int(self._queued)
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Bytes of an unfinished frame held back."""
+        return int(self._have)
+
+    @property
+    def full(self) -> bool:
+        """True while more than `max_queued` bytes wait: the peer asks faster than it reads."""
+        return self._queued > self.max_queued
+
+    def receive(self, data: bytes) -> list[Command]:
+        """The commands that became whole with `data`, in order.
+
+        Raises FrameError, now and at every later call, when the stream cannot be a RocketMQ one; the commands in
+        front of the bad frame are in its `before`.
+        """
+        if self._failure is not None:
+            raise self._failure
+        self._have += len(data)
+        if self._have < self._need:  # a long frame arrives in many pieces: joined once, not once a piece
+            self._parts.append(data)
+            return []
+        if self._parts:
+            self._parts.append(data)
+            data = b"".join(self._parts)
+            self._parts = []
+        commands: list[Command] = []
+        try:
+            used = self._read_frames(data, commands)
+        except FrameError as error:
+            error.before = commands
+            self._failure = error
+            self._have = 0
+            raise
+        self._have = len(data) - used
+        if self._have > 0:
+            self._parts.append(data[int(used) :])
+        return commands
+
+    def _read_frames(self, data: bytes, commands: list[Command]) -> i64:
+        """Append every whole frame of `data` to `commands`; the number of bytes they took."""
+        end: i64 = len(data)
+        at: i64 = 0
+        limit: i64 = self.max_frame
+        while end - at >= 4:
+            length: i64 = i64(read_i32_be(data, at))
+            if length < 4 or length > limit - 4:
+                raise FrameError(
+                    f"a frame of {int(length)} bytes is outside 4 to {self.max_frame - 4}; is the peer a RocketMQ one?"
+                )
+            if end - at < 8:
+                break
+            # Checked before the frame is whole: a wrong header length is known from the first eight bytes.
+            mark: i64 = i64(read_i32_be(data, at + 4))
+            kind = int((mark >> 24) & 0xFF)
+            header_size: i64 = mark & 0xFFFFFF
+            if header_size > length - 4:
+                raise FrameError(
+                    f"a header of {int(header_size)} bytes in a frame of {int(length)}; close and reconnect"
+                )
+            if kind != JSON_TYPE and kind != BINARY_TYPE:
+                raise FrameError(f"serialize type {kind} is unknown; use 0 (JSON) or 1 (ROCKETMQ)")
+            if end - at < 4 + length:
+                self._need = 4 + length
+                return at
+            start = at + 8
+            header = data[int(start) : int(start + header_size)]
+            body = data[int(start + header_size) : int(at + 4 + length)]
+            if kind == JSON_TYPE:
+                commands.append(decode_json_header(header, body))
+            else:
+                commands.append(decode_binary_header(header, body))
+            at += 4 + length
+        self._need = 4 if end - at < 4 else 8
+        return at
+
+    def receive_eof(self) -> None:
+        """Tell that the peer closed. Raises FrameError when it did so in the middle of a frame."""
+        if self._failure is None and self._have > 0:
+            self._failure = FrameError(f"the peer closed {int(self._have)} bytes into a frame; nothing of it was done")
+            raise self._failure
+
+    def send(self, command: Command) -> None:
+        """Queue a command. Raises FrameError, with nothing queued, when it makes a frame the peer would refuse."""
+        body = command.body
+        size = len(body)
+        head = encode_head(command, size)
+        if len(head) + size > self.max_frame:
+            raise FrameError(f"a frame of {len(head) + size} bytes is above the limit of {self.max_frame}; send less")
+        if size == 0:
+            self.send_frame(head)
+        elif size < JOIN_BELOW:
+            self.send_frame(head + body)
+        else:
+            self.send_frame(head)
+            self.send_frame(body)
+
+    def send_frame(self, data: bytes) -> None:
+        """Queue bytes that are a frame, or a part of one in its order, already encoded."""
+        self._out.append(data)
+        self._queued += len(data)
+
+    def data_to_send(self) -> list[bytes]:
+        """All that is queued, to be written in this order; the queue is empty afterwards."""
+        ready = self._out
+        self._out = []
+        self._queued = 0
+        return ready

@@ -1,0 +1,38 @@
+"""What can be wrong with bytes of a peer, by how much of the conversation is lost with them.
+
+A `FrameError` ends the connection, as in Java's NettyDecoder; a `HeaderError` or a `BodyError` spoils one request,
+which is answered with its ``code``. They carry no code of their own class: 1 (SYSTEM_ERROR) is nobody's own.
+Not compiled: exception classes of the interpreter's own kind pickle and carry class attributes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from bolide.errors import PeerError, ProtocolError
+
+if TYPE_CHECKING:
+    from bolide.remoting.command import Command
+
+ANSWERED_AS: Final = 1
+"""Response code (SYSTEM_ERROR) with which a server answers a header or body it cannot read, as Java does."""
+
+
+class FrameError(ProtocolError):
+    """A frame that breaks the format or a limit. `before` holds the commands that came whole ahead of it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.before: list[Command] = []
+
+
+class HeaderError(PeerError):
+    """The fields of one request cannot be understood: names the field. Answer with `ANSWERED_AS`."""
+
+
+class BodyError(PeerError):
+    """The body of one command cannot be understood: says where. Answer with `ANSWERED_AS`."""
+
+
+class CompressionError(BodyError):
+    """A compressed body is torn, of an unknown kind, or larger than the limit when inflated."""

@@ -1,0 +1,221 @@
+"""JSON as Java brokers and clients of RocketMQ write it, which is not quite JSON.
+
+fastjson (4.9) and fastjson2 (5.5) write maps with integer keys bare (``{0:"a:1"}``), maps keyed by a MessageQueue
+with the object itself as the key (``{{"brokerName":"b",...}:5}``), and 4.9 the second sight of one instance as
+``{"$ref":"$.a.b"}``. They read, beyond that, single quotes, trailing commas, bare names and comments. This reader takes
+all of these and is used only after the strict decoder refused the text; a key that is an object becomes an `ObjectKey`.
+Text after the value is refused, nesting deeper than `MAX_DEPTH` too (a peer must not exhaust our stack).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import msgspec
+
+from bolide.remoting.errors import BodyError
+
+MAX_DEPTH: Final = 100
+MAX_KEY_TEXT: Final = 65_536
+
+_SPACE: Final = re.compile(r"(?:[\s\ufeff]+|/\*.*?\*/|//[^\n]*)*", re.DOTALL)
+_NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_BARE: Final = re.compile(r"[A-Za-z_$][\w$.\-]*")
+_PLAIN: Final = {'"': re.compile(r'[^"\\]*'), "'": re.compile(r"[^'\\]*")}
+_ESCAPES: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "0": "\0"}
+_WORDS: Final[dict[str, Any]] = {"true": True, "false": False, "null": None, "NaN": None}
+
+
+class ObjectKey(str):
+    """A map key that was written as an object: its text is JSON, its `value` the decoded mapping."""
+
+    __slots__ = ("value",)
+
+    value: dict[str, Any]
+
+
+def object_key(value: dict[str, Any]) -> ObjectKey:
+    """The key for a mapping; equal mappings give equal keys whatever their order."""
+    key = ObjectKey(msgspec.json.encode(value, order="sorted").decode())
+    key.value = value
+    return key
+
+
+def parse_lenient(data: bytes | str) -> Any:
+    """The value a Java peer would read from `data`, with ``$ref`` resolved; ints stay exact at any size.
+
+    Bytes that are not UTF-8 read as U+FFFD, as in Java. Raises `BodyError` with the position of what cannot be read.
+    """
+    text = data if isinstance(data, str) else data.decode("utf-8", "replace")
+    reader = _Reader(text)
+    value = reader.document()
+    return _resolve(value, value) if '"$ref"' in text or "'$ref'" in text else value
+
+
+class _Reader:
+    """One pass over a text; `at` is the position of what comes next."""
+
+    __slots__ = ("at", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+
+    def document(self) -> Any:
+        value = self.value(0)
+        if self.peek():
+            raise self.wrong("text after the value")
+        return value
+
+    def wrong(self, what: str) -> BodyError:
+        return BodyError(f"JSON cannot be read: {what} at character {self.at}; send one well-formed value")
+
+    def peek(self) -> str:
+        """The next character that counts, or an empty text at the end."""
+        found = _SPACE.match(self.text, self.at)
+        if found is not None:
+            self.at = found.end()
+        return self.text[self.at : self.at + 1]
+
+    def value(self, depth: int) -> Any:
+        if depth > MAX_DEPTH:
+            raise self.wrong(f"nesting deeper than {MAX_DEPTH}")
+        first = self.peek()
+        if first == "{":
+            return self.mapping(depth)
+        if first == "[":
+            return self.sequence(depth)
+        if first in ('"', "'") and first:
+            return self.string(first)
+        number = _NUMBER.match(self.text, self.at)
+        if number is not None:
+            return self.number(number)
+        word = _BARE.match(self.text, self.at)
+        if word is None or word.group() not in _WORDS:
+            raise self.wrong("no value")
+        self.at = word.end()
+        return _WORDS[word.group()]
+
+    def number(self, found: re.Match[str]) -> int | float:
+        text = found.group()
+        if len(text) > 400:  # int() of millions of digits takes minutes
+            raise self.wrong("a number of more than 400 characters")
+        self.at = found.end()
+        if self.text[self.at : self.at + 1] in ("L", "l", "B", "S"):  # fastjson's type suffixes
+            self.at += 1
+        return float(text) if any(mark in text for mark in ".eE") else int(text)
+
+    def string(self, quote: str) -> str:
+        self.at += 1
+        parts: list[str] = []
+        while True:
+            plain = _PLAIN[quote].match(self.text, self.at)
+            assert plain is not None  # the pattern matches an empty text
+            parts.append(plain.group())
+            self.at = plain.end()
+            mark = self.text[self.at : self.at + 1]
+            if not mark:
+                raise self.wrong("a text without its closing quote")
+            self.at += 1
+            if mark == quote:
+                break
+            parts.append(self.escape())
+        text = "".join(parts)
+        # Two \u escapes may make one character; a half left alone reads as Java writes it to UTF-8.
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if _has_surrogate(text) else text
+
+    def escape(self) -> str:
+        mark = self.text[self.at : self.at + 1]
+        self.at += 1
+        if mark == "u" or mark == "x":
+            digits = self.text[self.at : self.at + (4 if mark == "u" else 2)]
+            self.at += len(digits)
+            try:
+                return chr(int(digits, 16))
+            except ValueError:
+                raise self.wrong("an escape without its hex digits") from None
+        return _ESCAPES.get(mark, mark)
+
+    def sequence(self, depth: int) -> list[Any]:
+        self.at += 1
+        items: list[Any] = []
+        while True:
+            mark = self.peek()
+            if mark == "]":
+                self.at += 1
+                return items
+            items.append(self.value(depth + 1))
+            self.after_item("]")
+
+    def mapping(self, depth: int) -> dict[str, Any]:
+        self.at += 1
+        items: dict[str, Any] = {}
+        while True:
+            mark = self.peek()
+            if mark == "}":
+                self.at += 1
+                return items
+            key = self.key(depth)
+            if self.peek() != ":":
+                raise self.wrong("a key without its colon")
+            self.at += 1
+            items[key] = self.value(depth + 1)
+            self.after_item("}")
+
+    def after_item(self, end: str) -> None:
+        mark = self.peek()
+        if mark == ",":
+            self.at += 1
+        elif mark != end:
+            raise self.wrong(f"neither a comma nor {end}")
+
+    def key(self, depth: int) -> str:
+        first = self.peek()
+        if first in ('"', "'") and first:
+            return self.string(first)
+        if first == "{":
+            start = self.at
+            value = self.value(depth + 1)
+            if self.at - start > MAX_KEY_TEXT:
+                raise self.wrong(f"a key of more than {MAX_KEY_TEXT} characters")
+            return object_key(value)
+        found = _NUMBER.match(self.text, self.at) or _BARE.match(self.text, self.at)
+        if found is None:
+            raise self.wrong("no key")
+        self.at = found.end()
+        return found.group()
+
+
+def _has_surrogate(text: str) -> bool:
+    return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _resolve(value: Any, root: Any) -> Any:
+    """Put the value a ``$ref`` points at in its place. A reference that leads nowhere reads as null, as in fastjson."""
+    if isinstance(value, list):
+        return [_target(item, root) for item in value]
+    if isinstance(value, dict):
+        return {key: _target(item, root) for key, item in value.items()}
+    return value
+
+
+def _target(value: Any, root: Any) -> Any:
+    if isinstance(value, dict) and len(value) == 1 and "$ref" in value:
+        # What it points at was written in full before: one step, never a chain, so a cycle cannot hold us.
+        found = _lookup(root, str(value["$ref"]))
+        return None if isinstance(found, dict) and "$ref" in found else found
+    return _resolve(value, root)
+
+
+def _lookup(root: Any, path: str) -> Any:
+    """What ``$.a.b[0]`` points at; the relative forms ``..`` and ``@`` are not written for bodies of RocketMQ."""
+    here = root
+    for name, index in re.findall(r"\.([^.\[]+)|\[(\d+)\]", path):
+        if name and isinstance(here, dict):
+            here = here.get(name)
+        elif index and isinstance(here, list) and int(index) < len(here):
+            here = here[int(index)]
+        else:
+            return None
+    return here
