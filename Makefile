@@ -1,0 +1,58 @@
+# make demo | test | lint | bench | interop | dev | clean. Variables: PYTHON, VENV, BOLIDE_BUILD=auto|yes|no, ARGS
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup -q
+QUICK := not java and not spark and not slow and not crash
+
+.PHONY: demo test test-interpreted test-compiled lint bench interop dev lock clean venv-demo venv-test
+
+demo: venv-demo
+	@home=$$(tools/ensure_java.sh jre) && export JAVA_HOME=$$home && exec $(BIN)/python demo/run.py $(ARGS)
+
+# The suite runs on the installed wheel: src is not on the path. The full, compiled run comes last, so that the last
+# line is its count.
+test: venv-test test-interpreted test-compiled
+
+test-interpreted: venv-test
+	BOLIDE_IMPL=python $(PYTEST) -m "$(QUICK)" $(ARGS)
+
+test-compiled: venv-test
+	@home=$$(tools/ensure_java.sh jdk-maven) && export JAVA_HOME=$$home && \
+	set -x && BOLIDE_IMPL=compiled $(PYTEST) --durations=15 $(ARGS)
+
+interop: venv-test
+	@home=$$(tools/ensure_java.sh jdk-maven) && export JAVA_HOME=$$home && \
+	set -x && BOLIDE_IMPL=compiled $(BIN)/python -m pytest -q -m java tests/interop $(ARGS)
+
+lint: venv-test
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	PYTHONPATH=src $(BIN)/lint-imports --no-cache
+	$(BIN)/python tools/changelog.py --check
+	@set -e; for generator in tools/generate_*.py; do \
+	  if [ -f "$$generator" ]; then echo "$(BIN)/python $$generator --check"; $(BIN)/python "$$generator" --check; fi; done
+
+bench: venv-test
+	@home=$$(tools/ensure_java.sh jdk-maven) && export JAVA_HOME=$$home && exec $(BIN)/python bench/run.py $(ARGS)
+
+# An editable, interpreted environment beside the one that the tests use.
+dev:
+	$(PYTHON) -m venv .venv-dev
+	.venv-dev/bin/python -m pip install --quiet --constraint requirements.lock --editable ".[dev,all]"
+	@.venv-dev/bin/python -c "from bolide import _impl; print('bolide: .venv-dev is', _impl.describe())"
+
+# Exact versions of everything that tests and demo install, as resolved now.
+lock:
+	$(PYTHON) tools/write_lock.py
+
+venv-demo:
+	@$(PYTHON) tools/prepare_venv.py $(VENV) --extras demo
+
+venv-test:
+	@$(PYTHON) tools/prepare_venv.py $(VENV) --extras dev,all
+
+clean:
+	rm -rf $(VENV) build dist src/*.egg-info .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests build_backend tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,136 @@
+"""The build backend: setuptools, and mypyc over the modules of `compiled.COMPILED` when that is wanted and possible.
+
+``BOLIDE_BUILD`` chooses: ``auto`` compiles where a C compiler is found and falls back to interpreted Python when
+anything goes wrong; ``yes`` compiles or fails; ``no`` makes a pure wheel for any platform. All or nothing: compiled
+modules share one library, so a wheel with a part of them does not import. An editable install is never compiled:
+a stale extension would go on answering in place of edited source, without a word.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from compiled import COMPILED
+from setuptools import Extension, build_meta
+from setuptools.build_meta import build_sdist, get_requires_for_build_sdist, prepare_metadata_for_build_wheel
+
+__all__ = [
+    "build_editable",
+    "build_sdist",
+    "build_wheel",
+    "get_requires_for_build_editable",
+    "get_requires_for_build_sdist",
+    "get_requires_for_build_wheel",
+    "prepare_metadata_for_build_editable",
+    "prepare_metadata_for_build_wheel",
+]
+
+# Exact: another mypy may refuse the source or compile it differently. msgspec is here for its types, which the
+# compiled modules see through the modules they import.
+COMPILE_NEEDS = ["mypy==2.4.1", "msgspec>=0.20"]
+
+prepare_metadata_for_build_editable = build_meta.prepare_metadata_for_build_editable
+get_requires_for_build_editable = build_meta.get_requires_for_build_editable
+
+Settings = dict[str, Any] | None
+_scratch: Path | None = None
+"""Where generated C goes while a compiled build runs; None tells `extensions` to make none."""
+
+
+def choice() -> str:
+    """The value of ``BOLIDE_BUILD``."""
+    value = os.environ.get("BOLIDE_BUILD") or "auto"
+    if value not in ("auto", "yes", "no"):
+        raise SystemExit(f"BOLIDE_BUILD is {value!r}; set it to auto, yes or no, or leave it out")
+    return value
+
+
+def reason_not_to_compile() -> str | None:
+    """Why this build stays interpreted, or None when it is to be compiled."""
+    if choice() == "no":
+        return "BOLIDE_BUILD=no"
+    if choice() == "yes":
+        return None
+    if sys.implementation.name != "cpython":
+        return f"mypyc compiles for CPython, this is {sys.implementation.name}"
+    compiler = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]
+    if os.name != "nt" and not shutil.which(compiler) and not shutil.which("cc"):
+        return f"no C compiler: {compiler} is not on the PATH"
+    return None
+
+
+def extensions() -> list[Extension]:
+    """The extensions of the build under way, for setup.py: none unless `build_wheel` asked for them."""
+    if _scratch is None:
+        return []
+    from mypyc.build import mypycify
+
+    sources = [path for name in sorted(COMPILED) if Path(path := f"src/{name.replace('.', '/')}.py").exists()]
+    # The project's own mypy settings are for the lint run; a build only wants the types, so that a warning
+    # newly invented by mypy never stops an install.
+    flags = ["--config-file=", "--follow-imports=silent", "--ignore-missing-imports", f"--cache-dir={_scratch / 'mypy'}"]
+    made: list[Extension] = mypycify(
+        [*flags, *sources], opt_level="3", debug_level="0", group_name="bolide", target_dir=str(_scratch / "c")
+    )
+    return made
+
+
+def get_requires_for_build_wheel(config_settings: Settings = None) -> list[str]:
+    """What the build needs beside setuptools: the compiler from Python to C, only when it will be used."""
+    needs = list(build_meta.get_requires_for_build_wheel(config_settings))
+    return needs if reason_not_to_compile() else [*needs, *COMPILE_NEEDS]
+
+
+def build_wheel(wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None) -> str:
+    """Build the wheel: compiled, else interpreted, as ``BOLIDE_BUILD`` says. One line tells which."""
+    reason = reason_not_to_compile()
+    if reason is None:
+        try:
+            with _building(compiled=True):
+                name: str = build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
+            print(f"bolide: {len(COMPILED)} modules compiled by mypyc", file=sys.stderr)
+            return name
+        except (Exception, SystemExit) as failure:  # mypyc leaves by SystemExit when it refuses the source
+            if choice() == "yes":
+                raise
+            reason = f"compiling failed: {failure}"
+    with _building(compiled=False):
+        name = build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
+    print(f"bolide: interpreted ({reason})", file=sys.stderr)
+    return name
+
+
+def build_editable(
+    wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None
+) -> str:
+    """An editable install, always interpreted."""
+    name: str = build_meta.build_editable(wheel_directory, config_settings, metadata_directory)
+    return name
+
+
+@contextmanager
+def _building(compiled: bool) -> Iterator[None]:
+    """One build in a scratch folder of its own: setuptools packs whatever an earlier build left in its folder."""
+    global _scratch
+    with tempfile.TemporaryDirectory(prefix="bolide-build-") as folder:
+        config = Path(folder) / "distutils.cfg"
+        config.write_text(f"[build]\nbuild_base = {folder}/base\n[egg_info]\negg_base = {folder}\n")
+        before = os.environ.get("DIST_EXTRA_CONFIG")
+        os.environ["DIST_EXTRA_CONFIG"] = str(config)
+        _scratch = Path(folder) if compiled else None
+        try:
+            yield
+        finally:
+            _scratch = None
+            if before is None:
+                del os.environ["DIST_EXTRA_CONFIG"]
+            else:
+                os.environ["DIST_EXTRA_CONFIG"] = before

@@ -1,0 +1,75 @@
+"""Which implementation of the hot modules runs: the compiled extensions or the Python they were compiled from.
+
+``BOLIDE_IMPL`` chooses: ``auto`` (compiled where the install has it), ``compiled`` (and nothing else: the import of
+``bolide`` fails without it) or ``python`` (a finder passes the extensions by). A wheel holds both or, built without
+a compiler, only the Python; it never holds a part of the extensions, since they share one library.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib.machinery import EXTENSION_SUFFIXES, FileFinder, ModuleSpec, SourceFileLoader
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+PACKAGE: Final = Path(__file__).parent
+CHOICES: Final = ("auto", "compiled", "python")
+
+
+class SourceOnly:
+    """A finder that sees the ``.py`` files of this package and nothing else."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The source of a module below ``bolide``; None hands every other name to the finders behind."""
+        if path is None or not fullname.startswith("bolide."):
+            return None
+        for folder in path:
+            spec = FileFinder(folder, (SourceFileLoader, [".py"])).find_spec(fullname)
+            if spec is not None and spec.loader is not None:
+                return spec
+        return None
+
+
+def wanted() -> str:
+    """The value of ``BOLIDE_IMPL``; ImportError when it is none of the three."""
+    choice = os.environ.get("BOLIDE_IMPL") or "auto"
+    if choice not in CHOICES:
+        raise ImportError(f"BOLIDE_IMPL is {choice!r}; set it to one of {', '.join(CHOICES)} or leave it out")
+    return choice
+
+
+def extensions() -> list[str]:
+    """Dotted names of the modules this install holds a compiled extension of, sorted; empty in a checkout."""
+    suffix = EXTENSION_SUFFIXES[0]
+    found = (file.relative_to(PACKAGE.parent) for file in PACKAGE.rglob(f"*{suffix}"))
+    return sorted(str(file)[: -len(suffix)].replace(os.sep, ".") for file in found)
+
+
+def compiled_modules() -> list[str]:
+    """Dotted names of the modules that run compiled in this process, sorted; empty when interpreted."""
+    return [] if wanted() == "python" else extensions()
+
+
+def describe() -> str:
+    """One line for people: what runs, and how many modules of it are compiled."""
+    modules = compiled_modules()
+    if modules:
+        return f"compiled by mypyc ({len(modules)} modules)"
+    return "interpreted (BOLIDE_IMPL=python)" if wanted() == "python" else "interpreted (this install has no extensions)"
+
+
+def choose() -> None:
+    """Put ``BOLIDE_IMPL`` in force; called once, before any other module of the package is imported."""
+    choice = wanted()
+    if choice == "python" and not any(isinstance(finder, SourceOnly) for finder in sys.meta_path):
+        sys.meta_path.insert(0, SourceOnly())
+    if choice == "compiled" and not extensions():
+        raise ImportError(
+            f"BOLIDE_IMPL=compiled, but the install in {PACKAGE} holds no extensions; "
+            "install a wheel built with BOLIDE_BUILD=yes, or set BOLIDE_IMPL=auto"
+        )

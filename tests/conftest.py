@@ -1,0 +1,64 @@
+"""For every test: says and checks which implementation runs, and fails, not skips, where Java or Spark is missing."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+
+import pytest
+
+from bolide import _impl
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """--skip-optional, for machines without Java or Spark."""
+    parser.addoption("--skip-optional", action="store_true", help="skip tests whose Java, Maven or Spark is missing")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Load the shipped plug-in where the checkout is on the path without being installed."""
+    if not config.pluginmanager.has_plugin("bolide") and importlib.util.find_spec("bolide.testing.pytest_plugin"):
+        config.pluginmanager.import_plugin("bolide.testing.pytest_plugin")
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """The implementation under test, and where it was imported from."""
+    return f"bolide: {_impl.describe()}, from {_impl.PACKAGE}"
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """What BOLIDE_IMPL asks for is what was imported, or the run stops here."""
+    wanted = _impl.wanted()
+    running = {name for name in _impl.extensions() if _runs_compiled(name)}
+    if wanted == "compiled" and (not running or running != set(_impl.extensions())):
+        raise pytest.UsageError(f"BOLIDE_IMPL=compiled, but only {len(running)} modules of {_impl.PACKAGE} run compiled")
+    if wanted == "python" and running:
+        raise pytest.UsageError(f"BOLIDE_IMPL=python, but {sorted(running)} run compiled")
+
+
+def _runs_compiled(name: str) -> bool:
+    spec = importlib.util.find_spec(name)
+    return spec is not None and not (spec.origin or "").endswith(".py")
+
+
+NEEDS = {
+    "java": (lambda: all(map(shutil.which, ("java", "javac", "mvn"))), "a JDK and Maven; run tools/ensure_java.sh jdk-maven"),
+    "spark": (
+        lambda: importlib.util.find_spec("pyspark") is not None and _java_home_or_path(),
+        "PySpark and Java 17; pip install 'bolide[spark]' and run tools/ensure_java.sh jre",
+    ),
+}
+
+
+def _java_home_or_path() -> bool:
+    return "JAVA_HOME" in os.environ or shutil.which("java") is not None
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A test that needs Java or Spark does not pass by being left out."""
+    for marker, (there, sentence) in NEEDS.items():
+        if item.get_closest_marker(marker) and not there():
+            if item.config.getoption("--skip-optional"):
+                pytest.skip(f"needs {sentence}")
+            pytest.fail(f"needs {sentence}, or leave such tests out with --skip-optional", pytrace=False)

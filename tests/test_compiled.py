@@ -1,0 +1,72 @@
+"""Every module meant to be compiled exists and, in the compiled run, is; the finder brings the source back."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bolide import _impl
+
+BACKEND = Path(__file__).parent.parent / "build_backend"
+
+
+def compiled_list() -> dict[str, str]:
+    """The table in build_backend/compiled.py, read without importing it."""
+    for node in ast.parse((BACKEND / "compiled.py").read_text()).body:
+        if isinstance(node, ast.AnnAssign) and node.value is not None:
+            table: dict[str, str] = ast.literal_eval(node.value)
+            return table
+    raise AssertionError("build_backend/compiled.py holds the table")
+
+
+def in_a_new_process(program: str, choice: str) -> subprocess.CompletedProcess[str]:
+    """Run a program with the interpreter and path of this one, under another BOLIDE_IMPL."""
+    environment = {**os.environ, "BOLIDE_IMPL": choice}
+    return subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+
+
+def test_the_list_is_sorted_and_gives_reasons() -> None:
+    table = compiled_list()
+    assert list(table) == sorted(table)
+    assert all(reason.strip() for reason in table.values())
+
+
+@pytest.mark.parametrize("name", compiled_list())
+def test_a_module_meant_to_be_compiled_is(name: str) -> None:
+    module = importlib.import_module(name)
+    assert module.__file__ is not None
+    if os.environ.get("BOLIDE_IMPL") == "compiled":
+        assert not module.__file__.endswith(".py"), f"{name} runs interpreted"
+        assert name in _impl.compiled_modules()
+
+
+def test_nothing_is_compiled_that_is_not_on_the_list() -> None:
+    assert set(_impl.extensions()) <= set(compiled_list())
+
+
+def test_python_brings_the_source_back() -> None:
+    name = next(iter(compiled_list()))
+    program = f"import importlib; from bolide import _impl; m = importlib.import_module({name!r}); print(m.__file__)"
+    done = in_a_new_process(program + "; print(_impl.compiled_modules())", "python")
+    file, modules = done.stdout.split("\n")[:2]
+    assert file.endswith(".py"), done.stderr
+    assert modules == "[]"
+
+
+def test_compiled_fails_loudly_without_extensions() -> None:
+    done = in_a_new_process("import bolide; print('imported')", "compiled")
+    if _impl.extensions():
+        assert done.stdout == "imported\n", done.stderr
+    else:
+        assert "BOLIDE_IMPL=compiled, but the install in" in done.stderr
+
+
+def test_an_unknown_choice_names_the_known_ones() -> None:
+    done = in_a_new_process("import bolide", "fast")
+    assert "BOLIDE_IMPL is 'fast'; set it to one of auto, compiled, python or leave it out" in done.stderr

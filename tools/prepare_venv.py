@@ -1,0 +1,114 @@
+"""Makes a virtual environment with Bolide installed in it as a wheel, and does nothing when that is up to date.
+
+    python3 tools/prepare_venv.py .venv --extras dev,all
+
+Run by the Makefile with whatever Python is there, so: standard library only. Two stamps in the environment tell what
+it holds: the wheel (hash of everything that goes into one) and the requirements (lock file and extras).
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+OLDEST = (3, 11)
+WHEEL_INPUTS = ("src", "build_backend", "pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE", "NOTICE")
+REQUIREMENT_INPUTS = ("pyproject.toml", "requirements.lock")
+
+
+def inputs_hash(names: tuple[str, ...], *more: str) -> str:
+    """Hash over names and contents of the files, and over whatever else decides the result."""
+    digest = hashlib.sha256(repr((sys.version_info[:3], *more)).encode())
+    for name in names:
+        top = ROOT / name
+        for file in sorted(top.rglob("*")) if top.is_dir() else [top]:
+            if file.is_file() and "__pycache__" not in file.parts and file.suffix not in (".pyc", ".so"):
+                digest.update(f"\0{file.relative_to(ROOT)}\0".encode())
+                digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def say(text: str) -> None:
+    """One line for whoever waits."""
+    print(f"bolide: {text}", flush=True)
+
+
+def run(*command: str | Path, **environment: str) -> None:
+    """Run a command in the checkout; its failure ends this program with its status."""
+    done = subprocess.run([str(part) for part in command], cwd=ROOT, env={**os.environ, **environment}, check=False)
+    if done.returncode:
+        raise SystemExit(f"bolide: `{' '.join(map(str, command))}` failed with status {done.returncode}")
+
+
+def make_venv(venv: Path) -> Path:
+    """The environment's Python; SystemExit names the one command when this machine's Python cannot make one."""
+    if sys.version_info < OLDEST:
+        raise SystemExit(f"bolide: needs Python 3.11 or newer, {sys.executable} is {sys.version.split()[0]}")
+    python = venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    version = ROOT / venv / "pyvenv.cfg"
+    if python.exists() and version.exists() and f"version = {sys.version.split()[0]}" in version.read_text():
+        return python
+    try:
+        import ensurepip  # noqa: F401 - only whether it is there: Debian ships venv without it
+        import venv as _  # noqa: F401 - the same
+    except ImportError:
+        package = f"python{sys.version_info.major}.{sys.version_info.minor}-venv"
+        raise SystemExit(f"bolide: this Python cannot make environments; run: sudo apt-get install {package}") from None
+    say(f"making {venv.name} with {sys.executable}")
+    run(sys.executable, "-m", "venv", "--clear", venv)
+    return python
+
+
+def install(python: Path, venv: Path, extras: str) -> None:
+    """Build the wheel and install it with the extras, each only when its inputs changed."""
+    choice = os.environ.get("BOLIDE_BUILD") or "auto"
+    wheel_stamp, requirements_stamp = venv / "bolide-wheel.stamp", venv / "bolide-requirements.stamp"
+    wheel_hash = inputs_hash(WHEEL_INPUTS, choice)
+    requirements_hash = inputs_hash(REQUIREMENT_INPUTS, extras)
+    wheel_old = not wheel_stamp.exists() or wheel_stamp.read_text() != wheel_hash
+    requirements_old = not requirements_stamp.exists() or requirements_stamp.read_text() != requirements_hash
+    if not wheel_old and not requirements_old:
+        return
+    pip = (python, "-m", "pip", "--disable-pip-version-check", "--quiet")
+    with tempfile.TemporaryDirectory(prefix="bolide-wheel-") as folder:
+        say("building the wheel (the hot modules are compiled where a C compiler is found)")
+        start = time.monotonic()
+        run(*pip, "wheel", "--no-deps", "--wheel-dir", folder, ".")
+        wheel = next(Path(folder).glob("*.whl"))
+        say(f"{wheel.name} took {time.monotonic() - start:.0f} s")
+        if requirements_old:
+            say(f"installing what {extras} need, as pinned in requirements.lock")
+            requirements_stamp.unlink(missing_ok=True)
+            run(*pip, "install", "--constraint", "requirements.lock", f"{wheel}[{extras}]")
+        wheel_stamp.unlink(missing_ok=True)
+        run(*pip, "install", "--force-reinstall", "--no-deps", wheel)
+    wheel_stamp.write_text(wheel_hash)
+    requirements_stamp.write_text(requirements_hash)
+
+
+def main() -> None:
+    """Run from anywhere; see the top of the file."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("venv", type=Path)
+    parser.add_argument("--extras", required=True)
+    given = parser.parse_args()
+    venv = given.venv.resolve()
+    python = make_venv(venv)
+    install(python, venv, given.extras)
+    with tempfile.TemporaryDirectory() as elsewhere:  # away from the checkout: what is installed is what answers
+        told = subprocess.run(
+            [python, "-c", "from bolide import _impl; print(_impl.describe())"],
+            cwd=elsewhere, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+    say(f"installed in {given.venv}: {told.stdout.strip()}")
+
+
+if __name__ == "__main__":
+    main()
