@@ -1,0 +1,234 @@
+"""What follows from one record: its place in a queue, its tags code, its index keys.
+
+The rules are RocketMQ's CommitLog.checkMessageAndReturnSize (tags code, delivery time) and IndexService.buildIndex
+(key texts). Recovery runs `dispatch_at` over every record of a log, so it never touches the body.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from librt.strings import read_i16_be, read_i32_be, read_i64_be
+from mypy_extensions import i64
+
+from bolide.layout.delay import SCHEDULE_TOPIC, delivery_time
+from bolide.layout.hashes import java_hash
+from bolide.layout.properties import text_of
+from bolide.layout.record import GOOD, MAGIC_V2, Record, check_record
+
+if TYPE_CHECKING:
+    from bolide.layout.shape import StoreShape
+
+_BORN_V6: Final = 0x10
+_STORE_V6: Final = 0x20
+_TRANSACTION_MASK: Final = 0xC
+_PREPARED: Final = 0x4
+_ROLLBACK: Final = 0xC
+
+# Names as the integers their bytes make, so that one comparison tells.
+_KEYS_4: Final = 0x4B455953
+_TAGS_4: Final = 0x54414753
+_DELA_4: Final = 0x44454C41
+_Y: Final = 0x59
+_UNIQ_KEY_8: Final = 0x554E49515F4B4559
+
+
+@final
+class Dispatch:
+    """One record as the derived files see it; texts are empty where the property is absent. Timestamps are ms."""
+
+    def __init__(
+        self,
+        topic: str,
+        queue_id: i64,
+        queue_offset: i64,
+        physical_offset: i64,
+        size: i64,
+        tags_code: i64,
+        store_timestamp: i64,
+        sys_flag: i64,
+        uniq_key: str,
+        keys: str,
+        tags: str,
+        prepared_transaction_offset: i64,
+        properties: bytes,
+    ) -> None:
+        self.topic: str = topic
+        self.queue_id: i64 = queue_id
+        self.queue_offset: i64 = queue_offset
+        self.physical_offset: i64 = physical_offset
+        self.size: i64 = size
+        self.tags_code: i64 = tags_code
+        self.store_timestamp: i64 = store_timestamp
+        self.sys_flag: i64 = sys_flag
+        self.uniq_key: str = uniq_key
+        self.keys: str = keys
+        self.tags: str = tags
+        self.prepared_transaction_offset: i64 = prepared_transaction_offset
+        self.properties: bytes = properties
+
+
+@final
+class Scanned:
+    """What `scan_records` read: the dispatches, the byte it stopped at, and the status and size found there.
+
+    `status` is GOOD when only the limit of records or of bytes stopped it.
+    """
+
+    def __init__(self, dispatches: list[Dispatch], end: i64, status: i64, size: i64) -> None:
+        self.dispatches: list[Dispatch] = dispatches
+        self.end: i64 = end
+        self.status: i64 = status
+        self.size: i64 = size
+
+
+def dispatch_at(buf: bytes, at: i64, shape: StoreShape) -> Dispatch:
+    """The dispatch of the record at byte `at`, which `check_record` must have called GOOD."""
+    sys_flag: i64 = i64(read_i32_be(buf, at + 36))
+    born_end: i64 = at + 68 if sys_flag & _BORN_V6 else at + 56
+    store_end: i64 = born_end + 28 if sys_flag & _STORE_V6 else born_end + 16
+    body_length: i64 = i64(read_i32_be(buf, store_end + 12))
+    p: i64 = store_end + 16
+    if body_length > 0:
+        p += body_length
+    topic_length: i64 = 0
+    if read_i32_be(buf, at + 4) == MAGIC_V2:
+        topic_length = i64(read_i16_be(buf, p))
+        p += 2
+    else:
+        topic_length = buf[p]
+        p += 1
+    topic = text_of(buf[p : p + topic_length])
+    p += topic_length + 2
+    end: i64 = at + i64(read_i32_be(buf, at))
+    store_timestamp: i64 = read_i64_be(buf, born_end)
+    uniq_key, keys, tags, delay = _marks(buf, p, end)
+    return Dispatch(
+        topic,
+        i64(read_i32_be(buf, at + 12)),
+        read_i64_be(buf, at + 20),
+        read_i64_be(buf, at + 28),
+        end - at,
+        _tags_code(topic, tags, delay, store_timestamp, shape),
+        store_timestamp,
+        sys_flag,
+        uniq_key,
+        keys,
+        tags,
+        read_i64_be(buf, store_end + 4),
+        buf[p:end],
+    )
+
+
+def dispatch_of(record: Record, shape: StoreShape) -> Dispatch:
+    """The dispatch of a decoded record."""
+    properties = record.properties
+    uniq_key, keys, tags, delay = _marks(properties, 0, len(properties))
+    return Dispatch(
+        record.topic,
+        record.queue_id,
+        record.queue_offset,
+        record.physical_offset,
+        record.total_size,
+        _tags_code(record.topic, tags, delay, record.store_timestamp, shape),
+        record.store_timestamp,
+        record.sys_flag,
+        uniq_key,
+        keys,
+        tags,
+        record.prepared_transaction_offset,
+        properties,
+    )
+
+
+def scan_records(buf: bytes, at: i64, limit: i64, shape: StoreShape, check_crc: bool, max_records: i64) -> Scanned:
+    """Dispatches of the good records from byte `at` on, at most `max_records`; stops at the first that is not GOOD."""
+    found: list[Dispatch] = []
+    count: i64 = 0
+    while at < limit and count < max_records:
+        checked = check_record(buf, at, limit, check_crc)
+        if checked.status != GOOD:
+            return Scanned(found, at, checked.status, checked.size)
+        found.append(dispatch_at(buf, at, shape))
+        count += 1
+        at += checked.size
+    return Scanned(found, at, GOOD, 0)
+
+
+def in_queue(d: Dispatch) -> bool:
+    """True when the record gets a queue unit: prepared and rolled back ones do not."""
+    bits: i64 = d.sys_flag & _TRANSACTION_MASK
+    return bits != _PREPARED and bits != _ROLLBACK
+
+
+def in_index(d: Dispatch) -> bool:
+    """True when the record's keys are indexed: those of a rolled back one are not."""
+    return d.sys_flag & _TRANSACTION_MASK != _ROLLBACK
+
+
+def index_keys(topic: str, uniq_key: str, keys: str, tags: str, store_version: str) -> list[str]:
+    """Key texts of a record in the order of their entries; "4.9" stores have none for the tags."""
+    found: list[str] = []
+    if uniq_key:
+        found.append(topic + "#" + uniq_key)
+    if keys:
+        for key in keys.split(" "):
+            if key:
+                found.append(topic + "#" + key)
+    if tags and store_version != "4.9":
+        found.append(topic + "#T#" + tags)
+    return found
+
+
+def _tags_code(topic: str, tags: str, delay: str, store_timestamp: i64, shape: StoreShape) -> i64:
+    if delay and topic == SCHEDULE_TOPIC:
+        # The schedule queues are read in the order of delivery: there the field holds the time.
+        level = _level(delay)
+        levels_ms = shape.delay_levels_ms
+        if level > len(levels_ms):
+            level = len(levels_ms)
+        if level > 0:
+            return delivery_time(levels_ms, level, store_timestamp)
+    return java_hash(tags) if tags else 0
+
+
+def _level(delay: str) -> int:
+    """Delay level of a property value; 0 for no number (Java's dispatch would stop there for ever)."""
+    try:
+        return int(delay)
+    except ValueError:
+        return 0
+
+
+def _marks(buf: bytes, at: i64, end: i64) -> tuple[str, str, str, str]:
+    """Values of UNIQ_KEY, KEYS, TAGS and DELAY in the properties between two bytes, by the parser's rules."""
+    uniq_key = ""
+    keys = ""
+    tags = ""
+    delay = ""
+    while at < end:
+        start: i64 = at
+        equals: i64 = -1
+        while at < end:
+            c: i64 = buf[at]
+            if c <= 2:
+                if c == 2:
+                    break
+                if c == 1 and equals < 0:
+                    equals = at
+            at += 1
+        length: i64 = equals - start
+        if length >= 4 and length <= 8 and equals < at - 1:
+            head: i64 = i64(read_i32_be(buf, start))
+            if length == 4:
+                if head == _TAGS_4:
+                    tags = text_of(buf[equals + 1 : at])
+                elif head == _KEYS_4:
+                    keys = text_of(buf[equals + 1 : at])
+            elif length == 8:
+                if read_i64_be(buf, start) == _UNIQ_KEY_8:
+                    uniq_key = text_of(buf[equals + 1 : at])
+            elif length == 5 and head == _DELA_4 and buf[start + 4] == _Y:
+                delay = text_of(buf[equals + 1 : at])
+        at += 1
+    return uniq_key, keys, tags, delay

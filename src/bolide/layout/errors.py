@@ -1,0 +1,20 @@
+"""What can be wrong with stored bytes: the errors of the layout room.
+
+Kept apart from the codecs because those are compiled, and a native class cannot extend an interpreted exception.
+"""
+
+from __future__ import annotations
+
+from bolide.errors import LocalError, PeerError
+
+
+class LayoutError(LocalError):
+    """Stored bytes are not what RocketMQ would have written: says which, where and why."""
+
+
+class RecordError(LayoutError):
+    """Bytes that are no CommitLog record, or values that cannot become one."""
+
+
+class MessageIdError(PeerError):
+    """A text that is no message id, or an address that cannot become part of one."""

@@ -1,0 +1,50 @@
+"""The hashes that stored bytes depend on: Java's String.hashCode, the index key hash, tags codes, the body CRC.
+
+From RocketMQ's MessageExtBrokerInner.tagsString2tagsCode, IndexFile.indexKeyHashMethod and UtilAll.crc32.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Final
+
+from mypy_extensions import i64
+
+_INT_MIN: Final = -2147483648
+
+
+def java_hash(text: str) -> int:
+    """Java's String.hashCode: 31-polynomial over UTF-16 units as a signed 32-bit integer."""
+    h: i64 = 0
+    n: i64 = len(text)
+    i: i64 = 0
+    while i < n:
+        c: i64 = ord(text[i])
+        if c > 0xFFFF:
+            # Beyond the basic plane Java sees two units, a high and a low surrogate.
+            c -= 0x10000
+            h = (31 * h + 0xD800 + (c >> 10)) & 0xFFFFFFFF
+            c = 0xDC00 + (c & 0x3FF)
+        h = (31 * h + c) & 0xFFFFFFFF
+        i += 1
+    if h >= 0x80000000:
+        h -= 0x100000000
+    return h
+
+
+def index_hash(text: str) -> int:
+    """Hash of an index key text such as ``topic#key``: absolute value of `java_hash`, 0 for the one that has none."""
+    h: i64 = java_hash(text)
+    if h == _INT_MIN:
+        return 0
+    return -h if h < 0 else h
+
+
+def tags_code(tags: str) -> int:
+    """The number by which a queue unit knows a message's tags: `java_hash`, 0 for no tags."""
+    return java_hash(tags)
+
+
+def body_crc(data: bytes) -> int:
+    """CRC-32 without its sign bit, over the stored (compressed) body."""
+    return zlib.crc32(data) & 0x7FFFFFFF

@@ -1,0 +1,120 @@
+"""IndexFile: header of 40 bytes, hash slots of int32, entries of 20 bytes: RocketMQ's IndexFile and IndexHeader.
+
+Entries are numbered from 1; a slot holds the newest entry of its chain, an entry the one before it. Times of entries
+are seconds since the header's begin time.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from librt.strings import BytesWriter, read_i32_be, read_i64_be, write_i32_be, write_i64_be
+from mypy_extensions import i32, i64
+
+from bolide.layout.errors import LayoutError
+
+HEADER_SIZE: Final = 40
+SLOT_SIZE: Final = 4
+ENTRY_SIZE: Final = 20
+_INT_MAX: Final = 0x7FFFFFFF
+
+
+@final
+class IndexHeader:
+    """The first 40 bytes. Timestamps are store times in ms; `index_count` is one more than the entries written."""
+
+    def __init__(
+        self,
+        begin_timestamp: i64 = 0,
+        end_timestamp: i64 = 0,
+        begin_physical_offset: i64 = 0,
+        end_physical_offset: i64 = 0,
+        slot_count: i64 = 0,
+        index_count: i64 = 1,
+    ) -> None:
+        self.begin_timestamp: i64 = begin_timestamp
+        self.end_timestamp: i64 = end_timestamp
+        self.begin_physical_offset: i64 = begin_physical_offset
+        self.end_physical_offset: i64 = end_physical_offset
+        self.slot_count: i64 = slot_count
+        self.index_count: i64 = index_count
+
+    def encode(self) -> bytes:
+        """The 40 bytes."""
+        w = BytesWriter()
+        write_i64_be(w, self.begin_timestamp)
+        write_i64_be(w, self.end_timestamp)
+        write_i64_be(w, self.begin_physical_offset)
+        write_i64_be(w, self.end_physical_offset)
+        write_i32_be(w, i32(self.slot_count))
+        write_i32_be(w, i32(self.index_count))
+        return w.getvalue()
+
+
+@final
+class IndexEntry:
+    """One entry as read: key hash, record, seconds since the header's begin time, entry before it in the chain."""
+
+    def __init__(self, key_hash: i64, physical_offset: i64, seconds: i64, previous: i64) -> None:
+        self.key_hash: i64 = key_hash
+        self.physical_offset: i64 = physical_offset
+        self.seconds: i64 = seconds
+        self.previous: i64 = previous
+
+
+def decode_index_header(buf: bytes) -> IndexHeader:
+    """The header of an index file; an index count of 0 or less reads as 1, as in Java."""
+    if len(buf) < HEADER_SIZE:
+        raise LayoutError(f"an index file begins with {HEADER_SIZE} bytes of header, here are {len(buf)}")
+    count: i64 = i64(read_i32_be(buf, 36))
+    if count <= 0:
+        count = 1
+    return IndexHeader(
+        read_i64_be(buf, 0),
+        read_i64_be(buf, 8),
+        read_i64_be(buf, 16),
+        read_i64_be(buf, 24),
+        i64(read_i32_be(buf, 32)),
+        count,
+    )
+
+
+def index_file_size(slots: i64, entries: i64) -> int:
+    """Bytes of an index file with room for so many slots and entry numbers."""
+    return HEADER_SIZE + slots * SLOT_SIZE + entries * ENTRY_SIZE
+
+
+def slot_position(slot: i64) -> int:
+    """Byte of the file at which a slot lies."""
+    return HEADER_SIZE + slot * SLOT_SIZE
+
+
+def entry_position(slots: i64, number: i64) -> int:
+    """Byte of the file at which an entry lies."""
+    return HEADER_SIZE + slots * SLOT_SIZE + number * ENTRY_SIZE
+
+
+def entry_seconds(begin_timestamp: i64, store_timestamp: i64) -> int:
+    """Time field of an entry: whole seconds since the begin time, 0 in a file that has none yet, never negative."""
+    if begin_timestamp <= 0 or store_timestamp <= begin_timestamp:
+        return 0
+    seconds: i64 = (store_timestamp - begin_timestamp) // 1000
+    return seconds if seconds < _INT_MAX else _INT_MAX
+
+
+def write_entry(w: BytesWriter, key_hash: i64, physical_offset: i64, seconds: i64, previous: i64) -> None:
+    """Append one entry."""
+    write_i32_be(w, i32(key_hash))
+    write_i64_be(w, physical_offset)
+    write_i32_be(w, i32(seconds))
+    write_i32_be(w, i32(previous))
+
+
+def read_entry(buf: bytes, at: i64) -> IndexEntry:
+    """The entry at byte `at` of `buf`; IndexError when `buf` is too short."""
+    return IndexEntry(
+        i64(read_i32_be(buf, at)),
+        read_i64_be(buf, at + 4),
+        i64(read_i32_be(buf, at + 12)),
+        i64(read_i32_be(buf, at + 16)),
+    )

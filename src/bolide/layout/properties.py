@@ -1,0 +1,68 @@
+"""Message properties as one string, ``name 0x01 value 0x02`` repeated: RocketMQ's MessageDecoder.
+
+The reader is lenient as Java's is: a pair without a name or without a value is dropped, and of two pairs with one name
+the last wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from mypy_extensions import i64
+
+NAME_VALUE_SEPARATOR: Final = "\x01"
+PROPERTY_SEPARATOR: Final = "\x02"
+MAX_PROPERTIES_LENGTH: Final = 32767
+"""Greatest length in bytes, since the stored length is a signed 16-bit integer."""
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """The pairs of a properties string, in the order of their first appearance."""
+    pairs: dict[str, str] = {}
+    for item in text.split("\x02"):
+        at: i64 = item.find("\x01")
+        if at > 0 and at < len(item) - 1:
+            pairs[item[:at]] = item[at + 1 :]
+    return pairs
+
+
+def parse_properties_bytes(raw: bytes) -> dict[str, str]:
+    """The pairs of the stored bytes; bytes that are no UTF-8 become U+FFFD, as in Java."""
+    return parse_properties(text_of(raw))
+
+
+def format_properties(properties: Mapping[str, str]) -> str:
+    """The string that 5.x writes: every pair ends with 0x02. Values may be empty (the reader then drops the pair)."""
+    parts: list[str] = []
+    for name, value in properties.items():
+        parts.append(name)
+        parts.append("\x01")
+        parts.append(value)
+        parts.append("\x02")
+    return "".join(parts)
+
+
+def text_of(raw: bytes) -> str:
+    """Stored text as Java reads it: UTF-8, with U+FFFD where it is not."""
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return raw.decode("utf-8", "replace")
+
+
+def property_value(raw: bytes, name: str) -> str | None:
+    """One property out of the stored bytes, or None; cheaper than parsing all of them."""
+    wanted = name.encode("utf-8") + b"\x01"
+    size: i64 = len(wanted)
+    end: i64 = len(raw)
+    at: i64 = raw.rfind(wanted)
+    while at >= 0:
+        if at == 0 or raw[at - 1] == 2:
+            stop: i64 = raw.find(b"\x02", at + size)
+            if stop < 0:
+                stop = end
+            if stop > at + size:
+                return text_of(raw[at + size : stop])
+        at = raw.rfind(wanted, 0, at)
+    return None

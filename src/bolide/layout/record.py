@@ -1,0 +1,317 @@
+"""CommitLog record, V1 and V2, and the blank at a file's end: RocketMQ's MessageExtEncoder and CommitLog.
+
+All integers big-endian. A record holds its own size, magic and physical offset, so it can be found and proven
+anywhere. Hosts take 8 bytes, or 20 when the sys flag says IPv6; the offsets below come before the first that may grow.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Final, final
+
+from librt.strings import (
+    BytesWriter,
+    read_i16_be,
+    read_i32_be,
+    read_i64_be,
+    write_i16_be,
+    write_i32_be,
+    write_i64_be,
+)
+from mypy_extensions import i16, i32, i64, u8
+
+from bolide.layout.errors import RecordError
+from bolide.layout.properties import MAX_PROPERTIES_LENGTH, text_of
+
+MAGIC_V1: Final = -626843481
+MAGIC_V2: Final = -626843477
+"""Used only for topics longer than 127 bytes, whose length takes two bytes instead of a signed one."""
+BLANK_MAGIC: Final = -875286124
+BLANK_SIZE: Final = 8
+"""Every file keeps these bytes for the blank, so a record fits when size + BLANK_SIZE <= remaining."""
+MIN_RECORD_SIZE: Final = 91
+MAX_V1_TOPIC: Final = 127
+
+OFFSET_PHYSICAL: Final = 28
+OFFSET_SYS_FLAG: Final = 36
+OFFSET_BORN_HOST: Final = 48
+
+GOOD: Final = 0
+BLANK: Final = 1
+BAD_SIZED: Final = 2
+"""A record whose parts do not add up to its size: dispatch skips exactly that many bytes."""
+BAD: Final = 3
+"""Nothing usable, not even a size."""
+
+_BORN_V6: Final = 0x10
+_STORE_V6: Final = 0x20
+
+
+@final
+class Record:
+    """One stored record with every field; hosts are raw (8 or 20 bytes), properties the stored bytes."""
+
+    def __init__(
+        self,
+        total_size: i64,
+        magic: i64,
+        body_crc: i64,
+        queue_id: i64,
+        flag: i64,
+        queue_offset: i64,
+        physical_offset: i64,
+        sys_flag: i64,
+        born_timestamp: i64,
+        born_host: bytes,
+        store_timestamp: i64,
+        store_host: bytes,
+        reconsume_times: i64,
+        prepared_transaction_offset: i64,
+        body: bytes,
+        topic: str,
+        properties: bytes,
+    ) -> None:
+        self.total_size: i64 = total_size
+        self.magic: i64 = magic
+        self.body_crc: i64 = body_crc
+        self.queue_id: i64 = queue_id
+        self.flag: i64 = flag
+        self.queue_offset: i64 = queue_offset
+        self.physical_offset: i64 = physical_offset
+        self.sys_flag: i64 = sys_flag
+        self.born_timestamp: i64 = born_timestamp
+        self.born_host: bytes = born_host
+        self.store_timestamp: i64 = store_timestamp
+        self.store_host: bytes = store_host
+        self.reconsume_times: i64 = reconsume_times
+        self.prepared_transaction_offset: i64 = prepared_transaction_offset
+        self.body: bytes = body
+        self.topic: str = topic
+        self.properties: bytes = properties
+
+
+@final
+class Checked:
+    """What `check_record` found: GOOD, BLANK or BAD_SIZED with the size field, or BAD with size 0."""
+
+    def __init__(self, status: i64, size: i64) -> None:
+        self.status: i64 = status
+        self.size: i64 = size
+
+
+def record_size(body_length: i64, topic_length: i64, properties_length: i64, sys_flag: i64) -> int:
+    """Bytes of a record with parts of these lengths in bytes; a topic above 127 bytes makes it V2."""
+    size: i64 = MIN_RECORD_SIZE + body_length + topic_length + properties_length
+    if sys_flag & _BORN_V6:
+        size += 12
+    if sys_flag & _STORE_V6:
+        size += 12
+    if topic_length > MAX_V1_TOPIC:
+        size += 1
+    return size
+
+
+def encode_record(
+    w: BytesWriter,
+    queue_id: i64,
+    flag: i64,
+    queue_offset: i64,
+    physical_offset: i64,
+    sys_flag: i64,
+    born_timestamp: i64,
+    born_host: bytes,
+    store_timestamp: i64,
+    store_host: bytes,
+    reconsume_times: i64,
+    prepared_transaction_offset: i64,
+    body: bytes,
+    topic: bytes,
+    properties: bytes,
+) -> int:
+    """Append one record to `w` and return its size; size, magic and body CRC are worked out here.
+
+    Raises RecordError, with nothing appended, when a host does not fit the sys flag or a part is too long.
+    """
+    body_length: i64 = len(body)
+    topic_length: i64 = len(topic)
+    properties_length: i64 = len(properties)
+    born_size: i64 = 20 if sys_flag & _BORN_V6 else 8
+    store_size: i64 = 20 if sys_flag & _STORE_V6 else 8
+    if len(born_host) != born_size or len(store_host) != store_size:
+        raise RecordError(
+            f"hosts of {len(born_host)} and {len(store_host)} bytes do not fit sys flag {sys_flag}: set its IPv6 bits"
+        )
+    if properties_length > MAX_PROPERTIES_LENGTH or topic_length > 32767:
+        raise RecordError(
+            f"properties of {properties_length} or a topic of {topic_length} bytes cannot be stored: at most 32767"
+        )
+    total: i64 = 75 + born_size + store_size + body_length + topic_length + properties_length
+    v2 = topic_length > MAX_V1_TOPIC
+    if v2:
+        total += 1
+    write_i32_be(w, i32(total))
+    write_i32_be(w, i32(MAGIC_V2 if v2 else MAGIC_V1))
+    crc: i64 = zlib.crc32(body) & 0x7FFFFFFF
+    write_i32_be(w, i32(crc))
+    write_i32_be(w, i32(queue_id))
+    write_i32_be(w, i32(flag))
+    write_i64_be(w, queue_offset)
+    write_i64_be(w, physical_offset)
+    write_i32_be(w, i32(sys_flag))
+    write_i64_be(w, born_timestamp)
+    w.write(born_host)
+    write_i64_be(w, store_timestamp)
+    w.write(store_host)
+    write_i32_be(w, i32(reconsume_times))
+    write_i64_be(w, prepared_transaction_offset)
+    write_i32_be(w, i32(body_length))
+    w.write(body)
+    if v2:
+        write_i16_be(w, i16(topic_length))
+    else:
+        w.append(u8(topic_length))
+    w.write(topic)
+    write_i16_be(w, i16(properties_length))
+    w.write(properties)
+    return total
+
+
+def encode_blank(remaining: int) -> bytes:
+    """The 8 bytes that say: from here to the end of the file, `remaining` bytes, there is no record."""
+    w = BytesWriter()
+    write_i32_be(w, i32(remaining))
+    write_i32_be(w, i32(BLANK_MAGIC))
+    return w.getvalue()
+
+
+def decode_record(buf: bytes, at: i64) -> Record:
+    """The record at byte `at`; raises RecordError when none is there or its parts do not add up. No CRC check."""
+    checked = check_record(buf, at, len(buf), False)
+    if checked.status != GOOD:
+        raise RecordError(f"no record at byte {at} of {len(buf)}: {describe(checked)}")
+    magic: i64 = i64(read_i32_be(buf, at + 4))
+    sys_flag: i64 = i64(read_i32_be(buf, at + OFFSET_SYS_FLAG))
+    born_end: i64 = at + 68 if sys_flag & _BORN_V6 else at + 56
+    store_end: i64 = born_end + 28 if sys_flag & _STORE_V6 else born_end + 16
+    body_at: i64 = store_end + 16
+    body_length: i64 = i64(read_i32_be(buf, store_end + 12))
+    body_end: i64 = body_at + body_length if body_length > 0 else body_at
+    topic_at: i64 = body_end + 2 if magic == MAGIC_V2 else body_end + 1
+    topic_length: i64 = 0
+    if magic == MAGIC_V2:
+        topic_length = i64(read_i16_be(buf, body_end))
+    else:
+        topic_length = buf[body_end]
+    properties_at: i64 = topic_at + topic_length + 2
+    return Record(
+        checked.size,
+        magic,
+        i64(read_i32_be(buf, at + 8)),
+        i64(read_i32_be(buf, at + 12)),
+        i64(read_i32_be(buf, at + 16)),
+        read_i64_be(buf, at + 20),
+        read_i64_be(buf, at + 28),
+        sys_flag,
+        read_i64_be(buf, at + 40),
+        buf[at + 48 : born_end],
+        read_i64_be(buf, born_end),
+        buf[born_end + 8 : store_end],
+        i64(read_i32_be(buf, store_end)),
+        read_i64_be(buf, store_end + 4),
+        buf[body_at:body_end],
+        text_of(buf[topic_at : topic_at + topic_length]),
+        buf[properties_at : at + checked.size],
+    )
+
+
+def decode_records(buf: bytes) -> list[Record]:
+    """Records back to back, as in the answer to a pull; stops, as Java does, before the first that is none."""
+    found: list[Record] = []
+    at: i64 = 0
+    end: i64 = len(buf)
+    while at < end:
+        if check_record(buf, at, end, False).status != GOOD:
+            break
+        record = decode_record(buf, at)
+        found.append(record)
+        at += record.total_size
+    return found
+
+
+def check_record(buf: bytes, at: i64, limit: i64, check_crc: bool) -> Checked:
+    """Java's checkMessageAndReturnSize on the bytes of `buf` from `at` up to `limit`, in its order of checks."""
+    if limit > len(buf):
+        limit = len(buf)
+    left: i64 = limit - at
+    if left < BLANK_SIZE:
+        return Checked(BAD, 0)
+    total: i64 = i64(read_i32_be(buf, at))
+    if total > left:
+        return Checked(BAD, 0)
+    magic: i64 = i64(read_i32_be(buf, at + 4))
+    if magic == BLANK_MAGIC:
+        return Checked(BLANK, total)
+    if magic != MAGIC_V1 and magic != MAGIC_V2:
+        return Checked(BAD, 0)
+    end = _end_of_parts(buf, at, limit, check_crc)
+    if end == at + total:
+        return Checked(GOOD, total)
+    if end >= 0 and total > 0:
+        return Checked(BAD_SIZED, total)
+    return Checked(BAD, 0)
+
+
+def _end_of_parts(buf: bytes, at: i64, limit: i64, check_crc: bool) -> i64:
+    """Where the record at `at` ends if its inner lengths are believed; -1 when they leave `limit` or the CRC fails."""
+    if limit - at < MIN_RECORD_SIZE:
+        return -1
+    sys_flag: i64 = i64(read_i32_be(buf, at + OFFSET_SYS_FLAG))
+    p: i64 = at + 84
+    if sys_flag & _BORN_V6:
+        p += 12
+    if sys_flag & _STORE_V6:
+        p += 12
+    if p + 4 > limit:
+        return -1
+    body_length: i64 = i64(read_i32_be(buf, p))
+    p += 4
+    if body_length > 0:
+        if p + body_length > limit:
+            return -1
+        if check_crc:
+            crc: i64 = zlib.crc32(buf[p : p + body_length]) & 0x7FFFFFFF
+            stored: i64 = i64(read_i32_be(buf, at + 8))
+            if crc != stored:
+                return -1
+        p += body_length
+    if p + 3 > limit:
+        return -1
+    topic_length: i64 = 0
+    if read_i32_be(buf, at + 4) == MAGIC_V2:
+        topic_length = i64(read_i16_be(buf, p))
+        p += 2
+    else:
+        topic_length = buf[p]
+        p += 1
+        if topic_length > MAX_V1_TOPIC:
+            # A signed byte for Java: negative.
+            return -1
+    if topic_length < 0 or p + topic_length + 2 > limit:
+        return -1
+    p += topic_length
+    properties_length: i64 = i64(read_i16_be(buf, p))
+    p += 2
+    if properties_length > 0:
+        p += properties_length
+    return p if p <= limit else -1
+
+
+def describe(checked: Checked) -> str:
+    """Half a sentence on what was found, for messages."""
+    if checked.status == GOOD:
+        return f"a record of {checked.size} bytes"
+    if checked.status == BLANK:
+        return f"the blank of {checked.size} bytes at a file's end"
+    if checked.status == BAD_SIZED:
+        return f"the parts do not add up to the size {checked.size}"
+    return "size, magic, lengths or body CRC are wrong"

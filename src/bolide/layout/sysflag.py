@@ -1,0 +1,49 @@
+"""Bits of a message's sys flag and of a topic's permission: RocketMQ's MessageSysFlag, CompressionType, PermName."""
+
+from __future__ import annotations
+
+from typing import Final
+
+COMPRESSED: Final = 0x1
+MULTI_TAGS: Final = 0x2
+
+TRANSACTION_MASK: Final = 0xC
+TRANSACTION_NONE: Final = 0x0
+TRANSACTION_PREPARED: Final = 0x4
+TRANSACTION_COMMIT: Final = 0x8
+TRANSACTION_ROLLBACK: Final = 0xC
+
+BORN_HOST_V6: Final = 0x10
+STORE_HOST_V6: Final = 0x20
+
+NEED_UNWRAP: Final = 0x40
+INNER_BATCH: Final = 0x80
+
+COMPRESSION_MASK: Final = 0x700
+COMPRESSION_SHIFT: Final = 8
+COMPRESSION_LEGACY: Final = 0
+"""Type bits of producers before 4.9.4, which knew zlib only."""
+COMPRESSION_LZ4: Final = 1
+COMPRESSION_ZSTD: Final = 2
+COMPRESSION_ZLIB: Final = 3
+
+PERM_INHERIT: Final = 0x1
+PERM_WRITE: Final = 0x2
+PERM_READ: Final = 0x4
+PERM_PRIORITY: Final = 0x8
+
+
+def transaction_type(sys_flag: int) -> int:
+    """The transaction bits alone: one of the TRANSACTION_ constants."""
+    return sys_flag & TRANSACTION_MASK
+
+
+def compression_type(sys_flag: int) -> int:
+    """The type bits, 0 to 7; they mean something only when COMPRESSED is set, and 0 then means zlib."""
+    return (sys_flag & COMPRESSION_MASK) >> COMPRESSION_SHIFT
+
+
+def takes_queue_offset(sys_flag: int) -> bool:
+    """True when a record with these bits counts in its queue; prepared and rolled back ones carry queue offset 0."""
+    bits = sys_flag & TRANSACTION_MASK
+    return bits in (TRANSACTION_NONE, TRANSACTION_COMMIT)
