@@ -1,0 +1,81 @@
+"""The body of a batch: the messages of one send, one behind the other (MessageDecoder.java, encodeMessages).
+
+Each is ``int32 size | int32 magic | int32 CRC | int32 flag | int32 body length | body | int16 properties length |
+properties``; magic and CRC are written 0 and not looked at, the broker computes its own. The size counts itself.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from librt.strings import BytesWriter, read_i16_be, read_i32_be, write_i16_be, write_i32_be
+from mypy_extensions import i16, i32, i64
+
+from bolide.remoting.errors import BodyError
+
+ELEMENT_FIXED: Final = 22  # bytes of an element with neither body nor properties
+MAX_PROPERTIES: Final = 32_767  # bytes; the length is a signed int16
+
+
+@final
+class BatchMessage:
+    """One message of a batch. flag: the application's int32; properties: the raw property text, UTF-8."""
+
+    def __init__(self, flag: int, body: bytes, properties: bytes) -> None:
+        self.flag = flag
+        self.body = body
+        self.properties = properties
+
+
+def encode_batch(messages: list[BatchMessage]) -> bytes:
+    """The body of a batch. Raises BodyError for properties beyond 32,767 bytes, naming the message."""
+    w = BytesWriter()
+    for number, message in enumerate(messages):
+        body = message.body
+        properties = message.properties
+        if len(properties) > MAX_PROPERTIES:
+            raise BodyError(
+                f"message {number} of the batch has {len(properties)} bytes of properties; {MAX_PROPERTIES} are allowed"
+            )
+        write_i32_be(w, i32(ELEMENT_FIXED + len(body) + len(properties)))
+        write_i32_be(w, 0)
+        write_i32_be(w, 0)
+        write_i32_be(w, i32(message.flag))
+        write_i32_be(w, i32(len(body)))
+        w.write(body)
+        write_i16_be(w, i16(len(properties)))
+        w.write(properties)
+    return w.getvalue()
+
+
+def decode_batch(data: bytes) -> list[BatchMessage]:
+    """The messages of a batch body. Raises BodyError when a length does not fit: then none can be trusted."""
+    messages: list[BatchMessage] = []
+    end: i64 = len(data)
+    at: i64 = 0
+    while at < end:
+        if end - at < ELEMENT_FIXED:
+            raise _torn(len(messages), int(at))
+        size = i64(read_i32_be(data, at))
+        body_size = i64(read_i32_be(data, at + 16))
+        if size < ELEMENT_FIXED or size > end - at or body_size < 0 or body_size > size - ELEMENT_FIXED:
+            raise _torn(len(messages), int(at))
+        behind = at + 20 + body_size
+        properties_size = i64(read_i16_be(data, behind))
+        if properties_size < 0 or properties_size != size - ELEMENT_FIXED - body_size:
+            raise _torn(len(messages), int(at))
+        messages.append(
+            BatchMessage(
+                int(read_i32_be(data, at + 12)),
+                data[int(at + 20) : int(behind)],
+                data[int(behind + 2) : int(at + size)],
+            )
+        )
+        at += size
+    return messages
+
+
+def _torn(number: int, at: int) -> BodyError:
+    return BodyError(
+        f"message {number} of the batch, at byte {at}, has lengths that do not fit; send the batch again whole"
+    )

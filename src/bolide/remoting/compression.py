@@ -1,0 +1,116 @@
+"""Compressed message bodies: zlib, LZ4 frame, Zstandard (CompressionType.java, MessageSysFlag.java).
+
+Bit 0 of the message sys flag says that the body is compressed, bits 8 to 10 by what; 0 there is a producer older than
+4.9.4 and means zlib. What comes out is bounded by the caller: a few kilobytes may claim gigabytes. LZ4 and Zstandard
+are loaded at first use, since most processes never see them.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any, Final
+
+from bolide.remoting.errors import CompressionError
+
+LZ4: Final = 1
+ZSTD: Final = 2
+ZLIB: Final = 3
+LEGACY_ZLIB: Final = 0
+NAMES: Final[dict[str, int]] = {"LZ4": LZ4, "ZSTD": ZSTD, "ZLIB": ZLIB}
+
+COMPRESSED_FLAG: Final = 0x1
+TYPE_MASK: Final = 0x700
+TYPE_SHIFT: Final = 8
+DEFAULT_LEVEL: Final = 5
+ZSTD_PIECE: Final = 256  # bytes fed at a time; a block takes 3 bytes at least and makes 128 KiB at most
+
+
+def compression_type(sys_flag: int) -> int:
+    """The compression type a message sys flag names: 0 to 7, of which 0 to 3 exist."""
+    return (sys_flag & TYPE_MASK) >> TYPE_SHIFT
+
+
+def compress(data: bytes, kind: int = ZLIB, level: int = DEFAULT_LEVEL) -> bytes:
+    """`data` compressed by `kind` at `level`, the zlib scale of 1 to 9 (for the others as Java maps it)."""
+    if kind in (ZLIB, LEGACY_ZLIB):
+        return zlib.compress(data, level)
+    if kind == LZ4:
+        return bytes(_lz4().compress(data))
+    if kind == ZSTD:
+        return bytes(_zstandard().ZstdCompressor(level=level).compress(data))
+    raise CompressionError(f"compression type {kind} is unknown; use 1 (LZ4), 2 (ZSTD) or 3 (ZLIB)")
+
+
+def decompress(data: bytes, kind: int, limit: int) -> bytes:
+    """`data` inflated, at most `limit` bytes. Raises CompressionError when it is torn, unknown, or would be larger."""
+    if kind in (ZLIB, LEGACY_ZLIB):
+        return _inflate(zlib.decompressobj(), data, limit, zlib.error, "zlib")
+    if kind == LZ4:
+        return _inflate(_lz4().LZ4FrameDecompressor(), data, limit, RuntimeError, "LZ4")
+    if kind == ZSTD:
+        return _inflate_zstd(data, limit)
+    raise CompressionError(f"compression type {kind} is unknown; the producer must use zlib, LZ4 or Zstandard")
+
+
+def decompress_by_flag(data: bytes, sys_flag: int, limit: int) -> bytes:
+    """The plain body of a message with this sys flag; `data` itself when bit 0 is clear."""
+    return decompress(data, compression_type(sys_flag), limit) if sys_flag & COMPRESSED_FLAG else data
+
+
+def _inflate(inflater: Any, data: bytes, limit: int, torn: type[Exception], name: str) -> bytes:
+    try:
+        # One byte more than allowed: the only way to see that there is more.
+        plain: bytes = inflater.decompress(data, limit + 1)
+    except torn as error:
+        raise CompressionError(
+            f"a {name} body of {len(data)} bytes cannot be inflated ({error}); send it again"
+        ) from None
+    if len(plain) > limit:
+        raise _too_large(name, limit)
+    if not inflater.eof:
+        raise CompressionError(f"a {name} body of {len(data)} bytes ends before its end mark; send it again")
+    return plain
+
+
+def _inflate_zstd(data: bytes, limit: int) -> bytes:
+    """Fed in small pieces, because this inflater has no bound of its own: a piece cannot make more than 11 MiB."""
+    module = _zstandard()
+    inflater = module.ZstdDecompressor().decompressobj()
+    parts: list[bytes] = []
+    size = 0
+    try:
+        for at in range(0, len(data), ZSTD_PIECE):
+            part: bytes = inflater.decompress(data[at : at + ZSTD_PIECE])
+            size += len(part)
+            if size > limit:
+                raise _too_large("Zstandard", limit)
+            parts.append(part)
+            if inflater.eof:
+                return b"".join(parts)
+    except module.ZstdError as error:
+        raise CompressionError(
+            f"a Zstandard body of {len(data)} bytes cannot be inflated ({error}); send it again"
+        ) from None
+    raise CompressionError(f"a Zstandard body of {len(data)} bytes ends before its end mark; send it again")
+
+
+def _too_large(name: str, limit: int) -> CompressionError:
+    return CompressionError(
+        f"a {name} body inflates to more than {limit} bytes; send smaller messages or raise the limit"
+    )
+
+
+def _lz4() -> Any:
+    try:
+        import lz4.frame
+    except ImportError:
+        raise CompressionError("an LZ4 body needs the package lz4; install it") from None
+    return lz4.frame
+
+
+def _zstandard() -> Any:
+    try:
+        import zstandard
+    except ImportError:
+        raise CompressionError("a Zstandard body needs the package zstandard; install it") from None
+    return zstandard

@@ -1,0 +1,82 @@
+"""The text of java.util.Properties: configuration files, and the bodies of codes 25, 26, 318 and 319.
+
+RocketMQ writes ``key=value`` lines raw, with no escaping at all (MixAll.java, properties2String), and reads them with
+Java's own reader: bytes are Latin-1, ``\\`` escapes, ``#`` and ``!`` begin a comment line, ``=``, ``:`` or a blank ends
+a key, blanks behind a value stay, a last ``\\`` joins the next line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+_BLANKS: Final = " \t\f"
+_ESCAPES: Final = {"t": "\t", "r": "\r", "n": "\n", "f": "\f"}
+
+
+def write_properties(properties: Mapping[str, str]) -> bytes:
+    """The body RocketMQ writes: a line per entry, as they are, in UTF-8."""
+    return "".join(f"{key}={value}\n" for key, value in properties.items()).encode("utf-8", "replace")
+
+
+def read_properties(data: bytes) -> dict[str, str]:
+    """What java.util.Properties loads from `data`; the last of equal keys wins. A wrong ``\\u`` raises ValueError."""
+    return dict(_entry(line) for line in _lines(data.decode("latin-1")))
+
+
+def read_properties_utf8(data: bytes) -> dict[str, str]:
+    """The same for a file of our own that people edit: UTF-8, where Java would read Latin-1."""
+    return dict(_entry(line) for line in _lines(data.decode("utf-8", "replace")))
+
+
+def _lines(text: str) -> Iterator[str]:
+    """Logical lines: without leading blanks, comments and empty lines; continued ones joined."""
+    joined = ""
+    joining = False
+    for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
+        line = line.lstrip(_BLANKS)
+        if not joining and (not line or line[0] in "#!"):
+            continue
+        backslashes = len(line) - len(line.rstrip("\\"))
+        joining = backslashes % 2 == 1
+        joined += line[:-1] if joining else line
+        if not joining:
+            yield joined
+            joined = ""
+    if joined:
+        yield joined
+
+
+def _entry(line: str) -> tuple[str, str]:
+    at = 0
+    while at < len(line) and line[at] not in "=:" and line[at] not in _BLANKS:
+        at += 2 if line[at] == "\\" else 1
+    key = line[:at]
+    rest = line[at:].lstrip(_BLANKS)
+    if rest[:1] in ("=", ":"):
+        rest = rest[1:].lstrip(_BLANKS)
+    return _unescape(key), _unescape(rest)
+
+
+def _unescape(text: str) -> str:
+    if "\\" not in text:
+        return text
+    out: list[str] = []
+    at = 0
+    while at < len(text):
+        mark = text[at]
+        at += 1
+        if mark != "\\" or at >= len(text):
+            out.append(mark if mark != "\\" else "")
+            continue
+        mark = text[at]
+        at += 1
+        if mark == "u":
+            digits = text[at : at + 4]
+            if len(digits) < 4:
+                raise ValueError(f"the escape \\u{digits} is not four hex digits; write \\uXXXX")
+            out.append(chr(int(digits, 16)))
+            at += 4
+        else:
+            out.append(_ESCAPES.get(mark, mark))
+    return "".join(out)
