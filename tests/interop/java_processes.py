@@ -1,0 +1,199 @@
+"""Java name servers, brokers, clients and `mqadmin` as processes: free ports, a folder of their own, quiet logs.
+
+Every process gets `user.home` and `ROCKETMQ_HOME` inside its folder, so that nothing is read from or written to the
+home folder of whoever runs the tests.
+"""
+
+import json
+import os
+import subprocess
+import threading
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.interop.java_artefacts import BROKER_VERSION, driver_classpath, jars, tool
+from tests.interop.processes import ServerProcess, free_ports, until
+from tests.interop.wire import GET_ROUTE, SUCCESS, Wire
+
+# The broker and fastjson reach into these packages; without the flags they fail on Java 17.
+_OPEN = (
+    "--add-opens=java.base/java.nio=ALL-UNNAMED",
+    "--add-opens=java.base/java.util=ALL-UNNAMED",
+    "--add-opens=java.base/java.lang=ALL-UNNAMED",
+    "--add-opens=java.base/jdk.internal.ref=ALL-UNNAMED",
+    "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
+    "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
+    "--add-exports=java.base/sun.nio.ch=ALL-UNNAMED",
+)
+_QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+# RebalanceService looks for the queues of a new retry topic this often; its default of 20 s is most of a test's time.
+_QUICK_REBALANCE = "-Drocketmq.client.rebalance.waitInterval=1000"
+_LOGBACK = (
+    '<configuration><appender name="F" class="{package}ch.qos.logback.core.FileAppender"><file>{log}</file><encoder>'
+    '<pattern>%d %p - %m%n</pattern></encoder></appender><root level="WARN"><appender-ref ref="F"/></root>'
+    "</configuration>"
+)
+_SHADED = "org.apache.rocketmq.logging."
+_ANSWER_SECONDS = 90.0
+
+
+def _java(home: Path, classpath: str, flags: Iterable[str]) -> list[str]:
+    logback = f"-Drmq.logback.configurationFile={home}/conf/logback.xml"
+    return [tool("java"), *_OPEN, *flags, f"-Duser.home={home}", logback, "-cp", classpath]
+
+
+def _prepare(home: Path) -> None:
+    conf = home / "conf"
+    conf.mkdir(parents=True, exist_ok=True)
+    for part in ("broker", "namesrv", "tools"):  # where 4.9 looks for them
+        plain = _LOGBACK.format(package="", log=home / f"{part}.log")
+        (conf / f"logback_{part}.xml").write_text(plain, encoding="utf-8")
+    shaded = _LOGBACK.format(package=_SHADED, log=home / "java.log")
+    (conf / "logback.xml").write_text(shaded, encoding="utf-8")
+
+
+class JavaNameServer(ServerProcess):
+    """A Java name server on a free port."""
+
+    def __init__(self, home: Path, version: str = BROKER_VERSION) -> None:
+        _prepare(home)
+        self.port = free_ports()
+        self.address = f"127.0.0.1:{self.port}"
+        conf = home / "namesrv.conf"
+        conf.write_text(f"listenPort={self.port}\n", encoding="ascii")
+        command = _java(home, f"{jars(version)}/*", ("-Xmx256m", *_QUICK_START))
+        main = "org.apache.rocketmq.namesrv.NamesrvStartup"
+        super().__init__([*command, main, "-c", str(conf)], home / "namesrv.out", {"ROCKETMQ_HOME": str(home)})
+        self.wait_ready("boot success")
+
+
+class JavaBroker(ServerProcess):
+    """A Java broker `broker-a` of `DefaultCluster` on free ports; its store is `home/store`.
+
+    `settings` are added to broker.conf. `flags` are the JVM's; the default suits tests, the bench gives its own.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        namesrv: str,
+        settings: Mapping[str, str] | None = None,
+        *,
+        version: str = BROKER_VERSION,
+        flags: Iterable[str] = ("-Xmx512m", "-XX:MaxDirectMemorySize=1g", *_QUICK_START),
+        port: int | None = None,
+    ) -> None:
+        _prepare(home)
+        self.home = home
+        self.store = home / "store"
+        self.port = port if port is not None else free_ports(1, -2)
+        self.address = f"127.0.0.1:{self.port}"
+        values = {
+            "brokerClusterName": "DefaultCluster",
+            "brokerName": "broker-a",
+            "brokerId": "0",
+            "brokerIP1": "127.0.0.1",
+            "listenPort": str(self.port),
+            "haListenPort": str(self.port + 1),
+            "namesrvAddr": namesrv,
+            "storePathRootDir": str(self.store),
+            "storePathCommitLog": str(self.store / "commitlog"),
+            "fileReservedTime": "100000",
+            **(settings or {}),
+        }
+        conf = home / "broker.conf"
+        conf.write_text("".join(f"{key}={value}\n" for key, value in values.items()), encoding="utf-8")
+        command = _java(home, f"{jars(version)}/*", flags)
+        main = "org.apache.rocketmq.broker.BrokerStartup"
+        super().__init__([*command, main, "-c", str(conf)], home / "broker.out", {"ROCKETMQ_HOME": str(home)})
+        self.wait_ready("boot success")
+        # It may say so and reach the name server only at its next try, ten seconds later.
+        until(lambda: is_registered(namesrv), 60, f"the broker registers with {namesrv}")
+
+
+def is_registered(namesrv: str) -> bool:
+    """Whether a name server knows a route to TBW102, that is, any broker that creates topics."""
+    with Wire(int(namesrv.rpartition(":")[2])) as wire:
+        return wire.ask(GET_ROUTE, {"topic": "TBW102"}).code == SUCCESS
+
+
+class DriverError(Exception):
+    """The Java client answered a command with an exception, given as text."""
+
+
+class _Driver:
+    """A Java program that takes a command a line and answers each with a line that is a JSON object."""
+
+    def __init__(self, home: Path, version: str, flags: Iterable[str], words: Iterable[str]) -> None:
+        _prepare(home)
+        self._errors = home / "driver.err"
+        with self._errors.open("wb") as errors:
+            self._child = subprocess.Popen(
+                [*_java(home, driver_classpath(version), ("-Xmx256m", *_QUICK_START, *flags)), *words],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                encoding="utf-8",
+                env={**os.environ, "ROCKETMQ_HOME": str(home)},
+            )
+        self._answer()
+
+    def _ask(self, line: str) -> Any:
+        assert self._child.stdin is not None
+        self._child.stdin.write(line + "\n")
+        self._child.stdin.flush()
+        answer = self._answer()
+        if not answer["ok"]:
+            raise DriverError(f"{line}: {answer['error']}")
+        return answer.get("result")
+
+    def close(self) -> None:
+        """End the program."""
+        for stream in (self._child.stdin, self._child.stdout):
+            if stream is not None:
+                stream.close()
+        self._child.kill()
+        self._child.wait()
+
+    def _answer(self) -> Any:
+        assert self._child.stdout is not None
+        # A hung program must not hang the tests: killing it ends the read below.
+        watchdog = threading.Timer(_ANSWER_SECONDS, self._child.kill)
+        watchdog.start()
+        try:
+            # The client library prints to standard output now and then; an answer is the line that is an object.
+            for line in self._child.stdout:
+                if line.startswith("{"):
+                    return json.loads(line)
+        finally:
+            watchdog.cancel()
+        errors = self._errors.read_text(encoding="utf-8", errors="replace")
+        raise AssertionError(f"the Java program ended: {errors[-2000:]}")
+
+
+class JavaClient(_Driver):
+    """A running `InteropClient`: Java's own client, steered line by line. One JVM serves many operations."""
+
+    def __init__(self, home: Path, namesrv: str, version: str, *, binary_header: bool = False) -> None:
+        header = ("-Drocketmq.serialize.type=ROCKETMQ",) if binary_header else ()
+        super().__init__(home, version, (_QUICK_REBALANCE, *header), ("InteropClient", namesrv))
+
+    def call(self, verb: str, **arguments: object) -> Any:
+        """Run one command and return its result; DriverError if it failed, AssertionError if no answer came."""
+        words = [verb, *(f"{key}={value}" for key, value in arguments.items())]
+        assert not any(" " in word or "\n" in word for word in words), words
+        return self._ask(" ".join(words))
+
+
+class MqAdmin(_Driver):
+    """RocketMQ's `mqadmin` 5.5.0 (`MQAdminStartup`), many commands in one JVM."""
+
+    def __init__(self, home: Path, namesrv: str) -> None:
+        super().__init__(home, BROKER_VERSION, (f"-Drocketmq.namesrv.addr={namesrv}",), ("MqAdmin",))
+
+    def run(self, *words: str) -> str:
+        """Run one command and return what it printed; AssertionError if that is an error."""
+        printed = str(self._ask(" ".join(words)))
+        assert "Exception" not in printed, f"mqadmin {' '.join(words)}:\n{printed}"
+        return printed

@@ -1,0 +1,112 @@
+"""Server processes for tests and the bench: a free port, a log file, a wait for the line that says ready."""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+_POLL_SECONDS = 0.02
+
+
+def until(condition: Callable[[], bool], seconds: float, what: str) -> None:
+    """Poll a condition until it holds; AssertionError naming `what` after `seconds`."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {seconds:g} s: {what}")
+        time.sleep(_POLL_SECONDS)
+
+
+def free_ports(*distances: int) -> int:
+    """A port that is free on 127.0.0.1, together with those at the given distances from it."""
+    for _ in range(100):
+        taken: list[socket.socket] = []
+        try:
+            first = socket.create_server(("127.0.0.1", 0))
+            taken.append(first)
+            port = int(first.getsockname()[1])
+            for distance in distances:
+                taken.append(socket.create_server(("127.0.0.1", port + distance)))
+        except OSError:
+            continue
+        finally:
+            for opened in taken:
+                opened.close()
+        return port
+    raise OSError(f"found no free port with free neighbours {distances}")
+
+
+class ServerProcess:
+    """A child process whose output goes to a file; it stands when the file holds `ready_text`."""
+
+    def __init__(self, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> None:
+        self.log = log
+        with log.open("wb") as output:
+            # The child leads a group of its own, so that stopping reaches the children it may have too.
+            self._child = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **(environment or {})},
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        """Process id of the child."""
+        return self._child.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether the child has not ended yet."""
+        return self._child.poll() is None
+
+    def output(self) -> str:
+        """What it has printed so far."""
+        return self.log.read_text(encoding="utf-8", errors="replace")
+
+    def wait_ready(self, ready_text: str, seconds: float = 60.0) -> None:
+        """Wait until the output holds a text; AssertionError with the output if the child ends before."""
+
+        def stands() -> bool:
+            if ready_text in self.output():
+                return True
+            if not self.running:
+                raise AssertionError(f"{self._child.args!r} ended ({self._child.returncode}):\n{self.output()[-4000:]}")
+            return False
+
+        try:
+            until(stands, seconds, f"{ready_text!r} in {self.log}")
+        except AssertionError:
+            self.kill()
+            raise
+
+    def stop(self, seconds: float = 60.0) -> int:
+        """SIGTERM, then wait; returns the exit status. Kills it and raises AssertionError if it does not end."""
+        if self.running:
+            self._child.send_signal(signal.SIGTERM)
+        try:
+            return self._child.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(f"{self._child.args!r} did not end within {seconds:g} s of SIGTERM") from None
+
+    def kill(self) -> None:
+        """SIGKILL to the child and all its children, and wait for its end."""
+        try:
+            os.killpg(self._child.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self._child.wait()
+
+    def pause(self) -> None:
+        """SIGSTOP: it takes no processor time until `resume`."""
+        os.killpg(self._child.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT after `pause`."""
+        os.killpg(self._child.pid, signal.SIGCONT)
