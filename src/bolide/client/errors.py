@@ -1,0 +1,92 @@
+"""What can go wrong for a client, beside `bolide.errors`.
+
+An answer with a code other than success becomes `ResponseError`; its ``code``, ``retriable`` and ``refresh_route`` are
+set on the instance, since one class serves all codes. Which codes are worth another try is the producer's rule of
+RocketMQ 5.5.0 (DefaultMQProducer.retryResponseCodes, with SYSTEM_BUSY and GO_AWAY).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bolide.errors import BolideError, LocalError, PeerError
+from bolide.remoting import codes
+
+RETRIED_CODES: Final = frozenset(
+    {
+        codes.TOPIC_NOT_EXIST,
+        codes.SERVICE_NOT_AVAILABLE,
+        codes.SYSTEM_ERROR,
+        codes.SYSTEM_BUSY,
+        codes.NO_PERMISSION,
+        codes.NO_BUYER_ID,
+        codes.NOT_IN_CURRENT_UNIT,
+        codes.GO_AWAY,
+    }
+)
+STALE_ROUTE_CODES: Final = frozenset({codes.TOPIC_NOT_EXIST, codes.NO_PERMISSION, codes.GO_AWAY})
+
+
+class ResponseError(PeerError):
+    """A name server or broker refused a request. `code` is the response code, `remark` what it said."""
+
+    remark: str = ""
+
+    def __init__(self, message: str, code: int = codes.SYSTEM_ERROR, remark: str = "") -> None:
+        super().__init__(message)
+        # Instance values over the class attributes, which cannot say it for every code; through vars() so that
+        # pickle carries them and the class attributes stay constants to everyone else.
+        vars(self).update(
+            code=code,
+            remark=remark,
+            retriable=code in RETRIED_CODES,
+            refresh_route=code in STALE_ROUTE_CODES,
+        )
+
+
+class TopicNotFound(ResponseError):
+    """No broker serves the topic, and none may create it."""
+
+
+class SendFailed(LocalError):
+    """A message could not be sent at any of the tries; the cause is the last try's error."""
+
+    retriable = True
+
+
+class TooFast(LocalError):
+    """More messages are in flight than allowed: wait for some of their futures, or await `send` instead."""
+
+    retriable = True
+
+
+class MessageRefused(PeerError):
+    """The message cannot be sent as it is: no body, too large, a reserved property, or an illegal topic."""
+
+
+class ClientStateError(PeerError):
+    """The client is not started, is closed already, or its group is taken in this process."""
+
+
+class ClientForked(PeerError):
+    """The client was started in another process: start a new one after the fork, or fork before the start."""
+
+
+class NoQueue(LocalError):
+    """The topic has no queue that can serve the request now."""
+
+    retriable = True
+    refresh_route = True
+
+
+def response_error(code: int, remark: str | None, asked: str, address: str) -> ResponseError:
+    """The error for an answer with `code`: `asked` names the request, `address` who answered."""
+    name = codes.response_name(code)
+    said = remark or "it gave no reason"
+    kind = TopicNotFound if code == codes.TOPIC_NOT_EXIST else ResponseError
+    return kind(f"{address} answered {asked} with {name} ({code}): {said}", code, said)
+
+
+def worth_retry(error: BolideError) -> bool:
+    """Whether another broker may take what this one did not (RocketMQ's rule for producers)."""
+    return error.retriable or error.closes_connection

@@ -1,0 +1,50 @@
+"""What producers, consumers and the admin object of one process share: where the name servers are and who we are."""
+
+from __future__ import annotations
+
+import ssl as ssl_module
+from dataclasses import dataclass, field
+from typing import Final
+
+from bolide.client.hooks import AclHook, RpcHook
+from bolide.client.unique_id import default_client_id
+from bolide.transport.address import split_addresses
+
+DEFAULT_NAMESRV: Final = "127.0.0.1:9876"
+
+
+@dataclass(frozen=True)
+class ClientOptions:
+    """Settings of a `ClientInstance`. Two clients with equal options share one instance; times are seconds."""
+
+    namesrv: tuple[str, ...] = (DEFAULT_NAMESRV,)
+    client_id: str = field(default_factory=default_client_id)
+    hooks: tuple[RpcHook, ...] = ()
+    ssl: ssl_module.SSLContext | None = None
+    heartbeat_interval: float = 30.0
+    route_interval: float = 30.0
+    persist_interval: float = 5.0
+    rebalance_interval: float = 20.0
+    call_timeout: float = 3.0
+
+    @classmethod
+    def of(
+        cls,
+        namesrv: str,
+        *,
+        client_id: str | None = None,
+        instance_name: str = "DEFAULT",
+        access_key: str = "",
+        secret_key: str = "",
+        hooks: tuple[RpcHook, ...] = (),
+        ssl: ssl_module.SSLContext | None = None,
+    ) -> ClientOptions:
+        """Options from what a user writes: ``host:port;host:port``, maybe a pair of keys. Raises `ConfigError`."""
+        if access_key:
+            hooks = (*hooks, AclHook(access_key, secret_key))
+        return cls(
+            namesrv=split_addresses(namesrv),
+            client_id=client_id or default_client_id(instance_name),
+            hooks=hooks,
+            ssl=ssl,
+        )

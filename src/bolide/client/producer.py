@@ -1,0 +1,320 @@
+"""Producer: sends messages, many at a time, and tries another broker when one fails (RocketMQ's DefaultMQProducer).
+
+Defaults are those of 5.5.0: 3 s for all tries together, two more tries on other brokers, bodies of 4,096 bytes and more
+compressed with zlib, topics unknown to the name server created through the template topic TBW102.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl as ssl_module
+from collections.abc import AsyncIterator, Iterable
+from types import TracebackType
+from typing import Final, Self
+
+from bolide.client.errors import ClientStateError, MessageRefused, TooFast, TopicNotFound
+from bolide.client.hooks import RpcHook
+from bolide.client.instance import ClientInstance
+from bolide.client.message import MAX_BODY, Message, check_body, check_topic, properties_text
+from bolide.client.options import DEFAULT_NAMESRV, ClientOptions
+from bolide.client.publish import QueueChoice, TopicQueues
+from bolide.client.queue import MessageQueue
+from bolide.client.routes import TEMPLATE_TOPIC
+from bolide.client.send_result import SendResult
+from bolide.client.sending import Sending
+from bolide.client.unique_id import UniqueIds
+from bolide.remoting.batch import BatchMessage, encode_batch
+from bolide.remoting.compression import COMPRESSED_FLAG, NAMES, TYPE_SHIFT, compress
+
+DEFAULT_GROUP: Final = "DEFAULT_PRODUCER"
+SEND_TIMEOUT: Final = 3.0
+MAX_IN_FLIGHT: Final = 4096
+
+
+class Producer:
+    """Sends messages to brokers found through name servers. ``async with Producer("group") as producer: ...``
+
+    `namesrv` is ``host:port;host:port``; `timeout` seconds bound one message with all its tries; `retries` are the
+    tries on another broker after the first; `max_in_flight` bounds the messages sent and not answered.
+    Use a producer on the event loop it was started on.
+    """
+
+    def __init__(
+        self,
+        group: str = DEFAULT_GROUP,
+        namesrv: str = DEFAULT_NAMESRV,
+        *,
+        timeout: float = SEND_TIMEOUT,
+        retries: int = 2,
+        max_in_flight: int = MAX_IN_FLIGHT,
+        compress_above: int = 4096,
+        compression: str = "ZLIB",
+        max_body: int = MAX_BODY,
+        queue_count: int = 4,
+        instance_name: str = "DEFAULT",
+        client_id: str | None = None,
+        access_key: str = "",
+        secret_key: str = "",
+        hooks: tuple[RpcHook, ...] = (),
+        ssl: ssl_module.SSLContext | None = None,
+    ) -> None:
+        """Nothing is connected before `start`. Raises `ConfigError` for an address that is none."""
+        check_topic(group)
+        if compression.upper() not in NAMES:
+            raise MessageRefused(f"compression {compression!r} is unknown, choose one of {', '.join(NAMES)}")
+        self.group = group
+        self.timeout = timeout
+        self.retries = retries
+        self.max_in_flight = max_in_flight
+        self.compress_above = compress_above
+        self.max_body = max_body
+        self.queue_count = queue_count
+        self.options = ClientOptions.of(
+            namesrv,
+            client_id=client_id,
+            instance_name=instance_name,
+            access_key=access_key,
+            secret_key=secret_key,
+            hooks=hooks,
+            ssl=ssl,
+        )
+        self._compression = NAMES[compression.upper()]
+        self._instance: ClientInstance | None = None
+        self._closed = False
+        self._pid = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ids = UniqueIds()
+        self._topics: dict[str, TopicQueues] = {}
+        self._in_flight: set[Sending] = set()
+        self._slot_free = asyncio.Event()
+        self._lock = asyncio.Lock()
+
+    # -- life
+
+    async def start(self) -> Self:
+        """Join the client of this process. A second call does nothing. Raises `ClientStateError` when closed."""
+        async with self._lock:
+            if self._closed:
+                raise ClientStateError(f"producer {self.group} is closed, make a new one")
+            if self._instance is None:
+                instance = ClientInstance.acquire(self.options)
+                try:
+                    instance.add_producer(self)
+                except ClientStateError:
+                    await instance.release()
+                    raise
+                self._loop = asyncio.get_running_loop()
+                self._pid = os.getpid()
+                self._instance = instance
+        return self
+
+    async def close(self) -> None:
+        """Wait for the answers still out (at most `timeout` seconds each), then leave. A second call does nothing."""
+        self._closed = True
+        async with self._lock:
+            instance = self._instance
+            if instance is None:
+                return
+            try:
+                while self._in_flight:
+                    await asyncio.wait([sending.future for sending in self._in_flight])
+            finally:
+                self._instance = None
+                await asyncio.shield(self._leave(instance))
+
+    async def _leave(self, instance: ClientInstance) -> None:
+        await instance.remove_producer(self.group)
+        await instance.release()
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @property
+    def instance(self) -> ClientInstance:
+        """The shared client. Raises `ClientStateError` before `start` and after `close`."""
+        if self._instance is None:
+            state = "closed" if self._closed else "not started: use `async with` or await start()"
+            raise ClientStateError(f"producer {self.group} is {state}")
+        return self._instance
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop of `start`."""
+        assert self._loop is not None
+        return self._loop
+
+    @property
+    def in_flight(self) -> int:
+        """Messages sent and not answered yet."""
+        return len(self._in_flight)
+
+    def topics(self) -> set[str]:
+        """Topics sent to so far."""
+        return set(self._topics)
+
+    # -- sending
+
+    async def send(
+        self, message: Message, *, queue: QueueChoice | None = None, timeout: float | None = None
+    ) -> SendResult:
+        """Send one message and return where it is stored; waits while `max_in_flight` messages are out.
+
+        `queue` fixes the queue, or is a function that picks one; so does the message's `sharding_key`. A message bound
+        to a queue is tried once. Raises `MessageRefused`, `TopicNotFound`, `ResponseError`, `SendFailed` (after all
+        tries), `RequestTimeout`.
+        """
+        await self._wait_for_slot()
+        return await self.submit(message, queue=queue, timeout=timeout)
+
+    def submit(
+        self, message: Message, *, queue: QueueChoice | None = None, timeout: float | None = None
+    ) -> asyncio.Future[SendResult]:
+        """Send without waiting: the future holds the result. Raises `TooFast` when `max_in_flight` are out already."""
+        return self._accept(message, queue, timeout, False).future
+
+    async def send_many(
+        self, messages: Iterable[Message], *, queue: QueueChoice | None = None
+    ) -> list[SendResult | BaseException]:
+        """Send all, as many at a time as allowed; one outcome per message, in their order: a result or its error."""
+        futures: list[asyncio.Future[SendResult]] = []
+        for message in messages:
+            await self._wait_for_slot()
+            futures.append(self.submit(message, queue=queue))
+        return await asyncio.gather(*futures, return_exceptions=True)
+
+    async def send_batch(
+        self, messages: Iterable[Message], *, queue: QueueChoice | None = None, timeout: float | None = None
+    ) -> SendResult:
+        """Store several messages of one topic with one request: all or none. No delay levels, no %RETRY% topics.
+
+        Raises `MessageRefused` when they differ in topic or `wait_stored`, or exceed `max_body` together.
+        """
+        await self._wait_for_slot()
+        return await self._accept_batch(list(messages), queue, timeout).future
+
+    async def send_oneway(self, message: Message, *, queue: QueueChoice | None = None) -> None:
+        """Send and ask for no answer: fast, and nobody learns when it is lost."""
+        await self._wait_for_slot()
+        await self._accept(message, queue, None, True).future
+
+    async def queues(self, topic: str) -> list[MessageQueue]:
+        """The queues of a topic that can be sent to. Raises `TopicNotFound`."""
+        return list((await self.load_route(topic)).queues)
+
+    async def results(self, messages: AsyncIterator[Message]) -> AsyncIterator[SendResult]:
+        """Send what comes, in flight as much as allowed, and yield the results in the order of the messages."""
+        waiting: list[asyncio.Future[SendResult]] = []
+        async for message in messages:
+            while len(waiting) >= self.max_in_flight or (waiting and waiting[0].done()):
+                yield await waiting.pop(0)
+            await self._wait_for_slot()
+            waiting.append(self.submit(message))
+        for future in waiting:
+            yield await future
+
+    async def _wait_for_slot(self) -> None:
+        while len(self._in_flight) >= self.max_in_flight:
+            self._slot_free.clear()
+            await self._slot_free.wait()
+
+    def _accept(self, message: Message, queue: QueueChoice | None, timeout: float | None, oneway: bool) -> Sending:
+        self._check_room()
+        check_topic(message.topic)
+        check_body(message, self.max_body)
+        message_id = self._ids.next_id()
+        properties = properties_text(message, message_id)
+        body = message.body
+        sys_flag = 0
+        if len(body) >= self.compress_above:
+            body = compress(body, self._compression)
+            sys_flag = COMPRESSED_FLAG | self._compression << TYPE_SHIFT
+        deadline = self.loop.time() + (self.timeout if timeout is None else timeout)
+        return self._go(Sending(self, message, message_id, properties, body, sys_flag, deadline, queue, oneway=oneway))
+
+    def _accept_batch(self, messages: list[Message], queue: QueueChoice | None, timeout: float | None) -> Sending:
+        self._check_room()
+        if not messages:
+            raise MessageRefused("a batch needs at least one message")
+        first = messages[0]
+        ids = []
+        parts = []
+        for message in messages:
+            check_topic(message.topic)
+            check_body(message, self.max_body)
+            if message.topic != first.topic or message.wait_stored != first.wait_stored:
+                raise MessageRefused("all messages of a batch have one topic and one wait_stored, make several batches")
+            if message.delay_level or message.topic.startswith("%RETRY%"):
+                raise MessageRefused("a batch takes neither delay levels nor retry topics, send such messages one by one")
+            message_id = self._ids.next_id()
+            ids.append(message_id)
+            parts.append(BatchMessage(message.flag, message.body, properties_text(message, message_id).encode()))
+        body = encode_batch(parts)
+        if len(body) > self.max_body:
+            raise MessageRefused(f"the batch has {len(body)} bytes, {self.max_body} are allowed, make it smaller")
+        envelope = Message(first.topic, body, sharding_key=first.sharding_key)
+        properties = f"WAIT\x01{'true' if first.wait_stored else 'false'}\x02"
+        deadline = self.loop.time() + (self.timeout if timeout is None else timeout)
+        return self._go(Sending(self, envelope, ",".join(ids), properties, body, 0, deadline, queue, batch=True))
+
+    def _check_room(self) -> None:
+        instance = self.instance
+        if self._closed:
+            raise ClientStateError(f"producer {self.group} is closing")
+        if self._pid != os.getpid():
+            instance.check_process()
+        if len(self._in_flight) >= self.max_in_flight:
+            raise TooFast(
+                f"{self.max_in_flight} messages of producer {self.group} are in flight: wait for some of their futures,"
+                " await send(), or raise max_in_flight"
+            )
+
+    def _go(self, sending: Sending) -> Sending:
+        self._in_flight.add(sending)
+        sending.start()
+        return sending
+
+    # -- for Sending
+
+    def finished(self, sending: Sending) -> None:
+        """A message has its outcome: its place in flight is free."""
+        self._in_flight.discard(sending)
+        self._slot_free.set()
+
+    def topic_queues(self, topic: str) -> TopicQueues | None:
+        """The queues of a topic by the route known now; None when it must be loaded first."""
+        known = self._topics.get(topic)
+        route = self.instance.routes.get(topic)
+        if known is not None and (route is known.route or (route is None and known.route.topic == topic)):
+            return known
+        if route is None:
+            return None
+        known = self._topics[topic] = TopicQueues(route)
+        return known
+
+    def forget_route(self, topic: str) -> None:
+        """The brokers say that the route of a topic is out of date: the next try asks a name server."""
+        self._topics.pop(topic, None)
+        self.instance.routes.pop(topic, None)
+
+    async def load_route(self, topic: str) -> TopicQueues:
+        """Ask for the route of a topic; for one that does not exist yet, for the template's. Raises `TopicNotFound`."""
+        known = self.topic_queues(topic)
+        if known is not None:
+            return known
+        instance = self.instance
+        try:
+            route = await instance.fetch_route(topic)
+        except TopicNotFound as missing:
+            try:
+                template = await instance.fetch_route(TEMPLATE_TOPIC)
+            except TopicNotFound:
+                raise missing from None
+            route = template.from_template(topic, self.queue_count)
+        known = self._topics[topic] = TopicQueues(route)
+        return known

@@ -1,0 +1,60 @@
+"""Which queue a message goes to: round robin, or by a key, over the writable queues of a topic's route.
+
+State apart from I/O: everything here is a decision over a `Route`. A retry prefers another broker than the one that
+failed (RocketMQ's TopicPublishInfo.selectOneMessageQueue).
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from typing import Final
+
+from bolide.client.errors import NoQueue
+from bolide.client.message import Message
+from bolide.client.queue import MessageQueue
+from bolide.client.routes import Route
+from bolide.layout.hashes import java_hash
+
+QueueChoice = MessageQueue | Callable[[list[MessageQueue], Message], MessageQueue]
+"""A queue, or a function that picks one of those it is given."""
+
+KNOWN_KEYS: Final = 100_000
+
+
+class TopicQueues:
+    """The writable queues of one topic, with the place of its round robin."""
+
+    def __init__(self, route: Route) -> None:
+        self.route = route
+        self.queues = route.write_queues()
+        self._next = random.randrange(len(self.queues)) if self.queues else 0
+        self._by_key: dict[str, MessageQueue] = {}
+
+    def next_queue(self, avoid_broker: str = "") -> MessageQueue:
+        """The next queue, on another broker than `avoid_broker` if there is one. Raises `NoQueue`."""
+        queues = self.queues
+        count = len(queues)
+        if not count:
+            raise NoQueue(f"topic {self.route.topic} has no writable queue on a broker with a master")
+        self._next = start = self._next + 1
+        if avoid_broker:
+            for step in range(count):
+                queue = queues[(start + step) % count]
+                if queue.broker_name != avoid_broker:
+                    self._next = start + step
+                    return queue
+        return queues[start % count]
+
+    def queue_for(self, sharding_key: str) -> MessageQueue:
+        """The queue of a key, as Java's SelectMessageQueueByHash picks it. Raises `NoQueue`."""
+        queue = self._by_key.get(sharding_key)
+        if queue is None:
+            if not self.queues:
+                raise NoQueue(f"topic {self.route.topic} has no writable queue on a broker with a master")
+            if len(self._by_key) >= KNOWN_KEYS:
+                self._by_key.clear()
+            index = abs(int(math.fmod(java_hash(sharding_key), len(self.queues))))
+            queue = self._by_key[sharding_key] = self.queues[index]
+        return queue

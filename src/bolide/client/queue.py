@@ -1,0 +1,30 @@
+"""MessageQueue: one queue of a topic on one broker name, as RocketMQ's class of that name, sorted as Java sorts it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class MessageQueue(NamedTuple):
+    """Topic, broker name and queue id. Sorts by these three, which is the order rebalance depends on."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}@{self.broker_name}:{self.queue_id}"
+
+    def java_text(self) -> str:
+        """Java's ``MessageQueue.toString()``: what CONSISTENT_HASH hashes."""
+        return f"MessageQueue [topic={self.topic}, brokerName={self.broker_name}, queueId={self.queue_id}]"
+
+
+def java_order(text: str) -> bytes:
+    """A sort key equal to Java's String order, which compares UTF-16 units and not code points."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def queue_order(queue: MessageQueue) -> tuple[bytes, bytes, int]:
+    """Sort key of a queue in Java's order."""
+    return java_order(queue.topic), java_order(queue.broker_name), queue.queue_id

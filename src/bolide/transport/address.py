@@ -1,0 +1,23 @@
+"""Addresses as RocketMQ writes them: ``host:port``, several joined by ``;`` (or ``,``)."""
+
+from __future__ import annotations
+
+from bolide.errors import ConfigError
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """``host:port`` as a pair; an IPv6 host may stand in brackets. Raises `ConfigError`."""
+    host, colon, port = address.strip().rpartition(":")
+    if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise ConfigError(f"{address!r} is not an address, write host:port with a port from 1 to 65535")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def split_addresses(text: str) -> tuple[str, ...]:
+    """The addresses of a list such as ``10.0.0.1:9876;10.0.0.2:9876``, each checked. Raises `ConfigError`."""
+    addresses = tuple(part.strip() for part in text.replace(",", ";").split(";") if part.strip())
+    for address in addresses:
+        split_address(address)
+    if not addresses:
+        raise ConfigError("the list of addresses is empty, write host:port;host:port")
+    return addresses

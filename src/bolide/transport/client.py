@@ -1,0 +1,265 @@
+"""The asyncio front of a remoting connection, calling side: many requests in flight, answers matched by opaque.
+
+The rules of the protocol live in `bolide.remoting.connection`; this file only moves bytes and keeps the table of who
+waits for which answer (`RocketMQ's NettyRemotingAbstract`: answers come in any order, the peer may ask as well).
+All frames queued in one turn of the loop leave in one write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl as ssl_module
+from collections.abc import Callable
+from typing import Final, cast
+
+from bolide.errors import BolideError, ConnectionLost, RequestTimeout
+from bolide.remoting.command import Command
+from bolide.remoting.connection import Connection
+from bolide.remoting.errors import FrameError
+from bolide.transport.address import split_address
+
+log = logging.getLogger("bolide.transport")
+
+Done = Callable[[Command | None, BolideError | None], None]
+"""Called once with the answer, or with the error in its place."""
+OnRequest = Callable[["ClientConnection", Command], None]
+"""Called for each request of the peer, on the loop; answers go out by `ClientConnection.reply`."""
+
+CONNECT_TIMEOUT: Final = 3.0
+MAX_FRAME: Final = 16 * 1024 * 1024
+MAX_QUEUED: Final = 64 * 1024 * 1024
+
+
+class ClientConnection(asyncio.Protocol):
+    """One TCP connection to a name server or broker. Make it with `connect`; use it on the loop that made it."""
+
+    def __init__(self, address: str, on_request: OnRequest | None = None, max_frame: int = MAX_FRAME) -> None:
+        self.address = address
+        self.closed = False
+        self._loop = asyncio.get_running_loop()
+        self._core = Connection(max_frame, MAX_QUEUED)
+        self._on_request = on_request
+        self._transport: asyncio.Transport | None = None
+        self._waiting: dict[int, tuple[float, Done]] = {}
+        self._opaque = 0
+        self._flush_due = False
+        self._sweep: asyncio.TimerHandle | None = None
+        self._sweep_at = 0.0
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._lost = asyncio.Event()
+
+    @classmethod
+    async def connect(
+        cls,
+        address: str,
+        timeout: float = CONNECT_TIMEOUT,
+        *,
+        on_request: OnRequest | None = None,
+        ssl: ssl_module.SSLContext | None = None,
+        max_frame: int = MAX_FRAME,
+    ) -> ClientConnection:
+        """A connection to ``host:port``, or `ConnectionLost` when none can be made within `timeout` seconds."""
+        host, port = split_address(address)
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(timeout):
+                _, protocol = await loop.create_connection(
+                    lambda: cls(address, on_request, max_frame), host, port, ssl=ssl
+                )
+        except TimeoutError:
+            raise ConnectionLost(f"{address} did not accept a connection within {timeout} s") from None
+        except OSError as error:
+            raise ConnectionLost(f"cannot connect to {address}: {error.strerror or error}") from error
+        return protocol
+
+    # -- asking
+
+    def next_opaque(self) -> int:
+        """A number for the next request: unique on this connection while the request is in flight."""
+        self._opaque = opaque = (self._opaque + 1) & 0x7FFFFFFF
+        return opaque
+
+    @property
+    def in_flight(self) -> int:
+        """Requests sent and not answered yet."""
+        return len(self._waiting)
+
+    def start_frame(self, opaque: int, frame: bytes, timeout: float, done: Done) -> None:
+        """Queue a ready request frame that carries `opaque`; `done` is called once, within `timeout` seconds."""
+        if self.closed:
+            self._loop.call_soon(done, None, ConnectionLost(f"the connection to {self.address} is closed"))
+            return
+        self._await(opaque, timeout, done)
+        self._core.send_frame(frame)
+        self._flush_soon()
+
+    def start(self, command: Command, timeout: float) -> asyncio.Future[Command]:
+        """Queue a request and return the future of its answer. The command's opaque is overwritten."""
+        future: asyncio.Future[Command] = self._loop.create_future()
+
+        def done(answer: Command | None, error: BolideError | None) -> None:
+            if future.done():
+                return
+            if answer is not None:
+                future.set_result(answer)
+            else:
+                future.set_exception(error or ConnectionLost(f"the connection to {self.address} is closed"))
+
+        if self.closed:
+            done(None, None)
+            return future
+        command.opaque = self.next_opaque()
+        self._core.send(command)
+        self._await(command.opaque, timeout, done)
+        self._flush_soon()
+        return future
+
+    async def request(self, command: Command, timeout: float) -> Command:
+        """The answer to `command`. Raises `RequestTimeout` after `timeout` seconds, `ConnectionLost` when closed."""
+        return await self.start(command, timeout)
+
+    def oneway(self, command: Command) -> None:
+        """Queue a request that gets no answer. Raises `ConnectionLost` when the connection is closed."""
+        if self.closed:
+            raise ConnectionLost(f"the connection to {self.address} is closed")
+        command.opaque = self.next_opaque()
+        self._core.send(command)
+        self._flush_soon()
+
+    def oneway_frame(self, frame: bytes) -> None:
+        """Queue a ready frame that gets no answer. Raises `ConnectionLost` when the connection is closed."""
+        if self.closed:
+            raise ConnectionLost(f"the connection to {self.address} is closed")
+        self._core.send_frame(frame)
+        self._flush_soon()
+
+    def reply(self, command: Command) -> None:
+        """Queue the answer to a request of the peer; dropped when the connection is gone (nobody can want it)."""
+        if not self.closed:
+            self._core.send(command)
+            self._flush_soon()
+
+    async def drain(self) -> None:
+        """Wait until the peer has taken enough of what was written; returns at once when it keeps up."""
+        await self._writable.wait()
+
+    @property
+    def writable(self) -> bool:
+        """False while the socket holds more unsent bytes than its high-water mark."""
+        return self._writable.is_set()
+
+    def close(self) -> None:
+        """Write what is queued, then close; every waiting request fails with `ConnectionLost`."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._flush()
+            self._transport.close()
+        self._end(ConnectionLost(f"the connection to {self.address} was closed by us"))
+
+    async def wait_closed(self) -> None:
+        """Wait until the socket is closed; call `close` first."""
+        if self._transport is not None:
+            await self._lost.wait()
+
+    # -- asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Called by asyncio once the socket is connected."""
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Called by asyncio with bytes of the peer."""
+        try:
+            commands = self._core.receive(data)
+        except FrameError as error:
+            self._take(error.before)
+            self._abort(error)
+            return
+        self._take(commands)
+
+    def _take(self, commands: list[Command]) -> None:
+        waiting = self._waiting
+        for command in commands:
+            if command.is_response:
+                entry = waiting.pop(command.opaque, None)
+                if entry is not None:  # an answer after its timeout has nobody to go to
+                    entry[1](command, None)
+            elif self._on_request is not None:
+                self._serve(command)
+
+    def _serve(self, command: Command) -> None:
+        assert self._on_request is not None
+        try:
+            self._on_request(self, command)
+        except Exception:  # a handler's failure must not cost the answers of everyone else on this connection
+            log.exception("request %d of %s failed in its handler", command.code, self.address)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Called by asyncio once the socket is closed."""
+        reason = f": {exc}" if exc is not None else ""
+        self._end(ConnectionLost(f"the connection to {self.address} was lost{reason}"))
+        self._lost.set()
+
+    def pause_writing(self) -> None:
+        """Called by asyncio when too many bytes wait for the peer."""
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """Called by asyncio when the peer has caught up."""
+        self._writable.set()
+
+    # -- inside
+
+    def _flush_soon(self) -> None:
+        if not self._flush_due:
+            self._flush_due = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._flush_due = False
+        if self._transport is None or self._transport.is_closing():
+            return
+        buffers = self._core.data_to_send()
+        if buffers:
+            self._transport.write(buffers[0] if len(buffers) == 1 else b"".join(buffers))
+
+    def _await(self, opaque: int, timeout: float, done: Done) -> None:
+        deadline = self._loop.time() + timeout
+        self._waiting[opaque] = (deadline, done)
+        if self._sweep is None:
+            self._sweep_at = deadline
+            self._sweep = self._loop.call_at(deadline, self._expire)
+        elif deadline < self._sweep_at:
+            self._sweep.cancel()
+            self._sweep_at = deadline
+            self._sweep = self._loop.call_at(deadline, self._expire)
+
+    def _expire(self) -> None:
+        """Fail what is overdue and look again at the next deadline: one timer for all requests in flight."""
+        self._sweep = None
+        # The loop may call a timer a clock tick early; what falls within that tick is due.
+        now = self._loop.time() + 0.001
+        late = [opaque for opaque, (deadline, _) in self._waiting.items() if deadline <= now]
+        for opaque in late:
+            _, done = self._waiting.pop(opaque)
+            done(None, RequestTimeout(f"{self.address} did not answer within the time allowed"))
+        if self._waiting and self._sweep is None:
+            self._sweep_at = min(deadline for deadline, _ in self._waiting.values())
+            self._sweep = self._loop.call_at(self._sweep_at, self._expire)
+
+    def _abort(self, error: BolideError) -> None:
+        log.warning("closing the connection to %s: %s", self.address, error)
+        if self._transport is not None:
+            self._transport.abort()
+        self._end(error)
+
+    def _end(self, error: BolideError) -> None:
+        self.closed = True
+        self._writable.set()
+        if self._sweep is not None:
+            self._sweep.cancel()
+            self._sweep = None
+        waiting, self._waiting = self._waiting, {}
+        for _, done in waiting.values():
+            done(None, error)

@@ -1,0 +1,94 @@
+"""Connections by address: made when first asked for, shared by all who ask, forgotten when they close."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl as ssl_module
+from collections.abc import Awaitable, Callable
+
+from bolide.errors import ConnectionLost
+from bolide.transport.client import CONNECT_TIMEOUT, ClientConnection, OnRequest
+
+
+class ConnectionPool:
+    """At most one live connection per address; two callers that ask at once wait for the same attempt."""
+
+    def __init__(
+        self,
+        on_request: OnRequest | None = None,
+        ssl: ssl_module.SSLContext | None = None,
+        connect_timeout: float = CONNECT_TIMEOUT,
+        greet: Callable[[ClientConnection], Awaitable[None]] | None = None,
+    ) -> None:
+        """`greet` is awaited with each new connection before anyone else may use it."""
+        self._on_request = on_request
+        self._ssl = ssl
+        self._connect_timeout = connect_timeout
+        self._greet = greet
+        self._live: dict[str, ClientConnection] = {}
+        self._pending: dict[str, asyncio.Task[ClientConnection]] = {}
+        self._closed = False
+
+    def live(self, address: str) -> ClientConnection | None:
+        """The open connection to `address`, or None; never waits."""
+        connection = self._live.get(address)
+        return connection if connection is not None and not connection.closed else None
+
+    def addresses(self) -> list[str]:
+        """Addresses with an open connection."""
+        return [address for address, connection in self._live.items() if not connection.closed]
+
+    async def get(self, address: str) -> ClientConnection:
+        """The connection to `address`, made if there is none. Raises `ConnectionLost`."""
+        connection = self.live(address)
+        if connection is not None:
+            return connection
+        if self._closed:
+            raise ConnectionLost(f"the pool of connections is closed, {address} is not asked any more")
+        task = self._pending.get(address)
+        if task is None:
+            task = asyncio.create_task(self._connect(address), name=f"bolide connect {address}")
+            self._pending[address] = task
+            task.add_done_callback(lambda done: self._connected(address, done))
+        # Shielded: one caller that gives up must not take the connection from the others.
+        return await asyncio.shield(task)
+
+    async def _connect(self, address: str) -> ClientConnection:
+        connection = await ClientConnection.connect(
+            address, self._connect_timeout, on_request=self._on_request, ssl=self._ssl
+        )
+        if self._greet is not None:
+            try:
+                await self._greet(connection)
+            except BaseException:  # whatever it was, a connection nobody will hold must not stay open
+                connection.close()
+                raise
+        return connection
+
+    def _connected(self, address: str, task: asyncio.Task[ClientConnection]) -> None:
+        self._pending.pop(address, None)
+        if task.cancelled() or task.exception() is not None:
+            return
+        if self._closed:
+            task.result().close()
+        else:
+            self._live[address] = task.result()
+
+    def drop(self, address: str) -> None:
+        """Close the connection to `address`, if there is one; the next `get` makes another."""
+        connection = self._live.pop(address, None)
+        if connection is not None:
+            connection.close()
+
+    async def close(self) -> None:
+        """Close all connections and wait until their sockets are closed."""
+        self._closed = True
+        pending = list(self._pending.values())
+        for task in pending:
+            task.cancel()
+        await asyncio.gather(*pending, return_exceptions=True)
+        live, self._live = list(self._live.values()), {}
+        for connection in live:
+            connection.close()
+        for connection in live:
+            await connection.wait_closed()
