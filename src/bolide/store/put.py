@@ -1,4 +1,4 @@
-"""A message about to be stored: what the broker's one door to the log hands to `MessageStore.append`.
+"""A message about to be stored, and where it went: what the broker's one door to the log hands to `MessageStore.append`.
 
 Everything is in its final form (properties rewritten, hosts raw, tags code computed); only what the store alone can
 know is missing: queue offset, physical offset, store timestamp, body CRC. Compiled by mypyc.
@@ -55,3 +55,19 @@ class Put:
         """> 0 only for the delay topic: the store computes the delivery time, since it knows the store timestamp."""
         self.wait = wait
         """False (property WAIT=false): the answer waits neither for the disk nor for a replica."""
+
+
+@final
+class Appended:
+    """Where a message went: all of it known at once, certain only when the log is confirmed to `end_offset`."""
+
+    def __init__(self, physical_offset: int, size: int, queue_offset: int, store_timestamp: int) -> None:
+        self.physical_offset = physical_offset
+        self.size = size
+        self.queue_offset = queue_offset
+        self.store_timestamp = store_timestamp
+
+    @property
+    def end_offset(self) -> int:
+        """Physical offset behind the record: what `Parked` waits for."""
+        return self.physical_offset + self.size

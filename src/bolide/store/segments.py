@@ -15,14 +15,10 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from bolide.errors import LocalError
+from bolide.store.errors import StoreDamaged
 from bolide.store.files import Files
 
 NAME_DIGITS: Final = 20
-
-
-class StoreDamaged(LocalError):
-    """Files of a store do not fit together; the text says which and what to do."""
 
 
 def segment_name(start: int) -> str:
@@ -79,6 +75,12 @@ class HandleCache:
         handle = self._open.pop(path, -1)
         self._pins.pop(path, 0)
         self._unsynced.pop(path, False)
+        if handle >= 0:
+            self.files.close(handle)
+
+    def drop_handle(self, path: str) -> None:
+        """Close the file, which stays: what it needs of syncing is still remembered."""
+        handle = self._open.pop(path, -1)
         if handle >= 0:
             self.files.close(handle)
 
@@ -244,6 +246,12 @@ class SegmentList:
         while self._at(offset) is None:
             self._add(offset)
 
+    def adopt(self, start: i64) -> None:
+        """Take up the file that was made ahead and begins where the newest one ends."""
+        if not self._segments or start == self.end_of_files:
+            self._folder_made = True
+            self._segments.append(Segment(start, self.folder + "/" + segment_name(start)))
+
     def _add(self, offset: i64) -> Segment | None:
         """Create the next file towards `offset`; returns it when it is the one that holds the offset."""
         start = self.end_of_files if self._segments else offset - offset % self.segment_size
@@ -350,15 +358,25 @@ class SegmentList:
 
         Stops at a file that is being read, unless told not to wait for its readers. Returns the deleted paths.
         """
-        removed: list[str] = []
-        while len(self._segments) > 1 and limit > len(removed):
+        removed = self.detach_before(offset, limit, even_if_read)
+        for path in removed:
+            self._remove(path)
+        return removed
+
+    def detach_before(self, offset: i64, limit: i64 = 1 << 62, even_if_read: bool = False) -> list[str]:
+        """As `delete_before`, but the files only leave the list: the caller removes them, oldest first, elsewhere.
+
+        Crash before they are removed: the next start finds them again, and they expire again.
+        """
+        gone: list[str] = []
+        while len(self._segments) > 1 and limit > len(gone):
             segment = self._segments[0]
             if segment.start + self.segment_size > offset or (segment.readers > 0 and not even_if_read):
                 break
             del self._segments[0]
-            self._remove(segment.path)
-            removed.append(segment.path)
-        return removed
+            self.handles.drop(segment.path)
+            gone.append(segment.path)
+        return gone
 
     def destroy(self) -> None:
         """Delete all files and the folder: the topic is gone."""
@@ -370,7 +388,7 @@ class SegmentList:
     def close(self) -> None:
         """Close the handles of these files."""
         for segment in self._segments:
-            self.handles.drop(segment.path)
+            self.handles.drop_handle(segment.path)
 
     def _remove(self, path: str) -> None:
         self.handles.drop(path)

@@ -1,0 +1,355 @@
+"""The commit log: records appended into a batch, the batch written by one call, the writes synced as a group.
+
+Format and rules are RocketMQ's CommitLog. Three offsets follow each other: `flushed_offset` <= `written_offset` <=
+`end_offset`. What lies below the first survives a power cut, below the second a crash of the process, and what lies
+above that is only in this object. Compiled by mypyc.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Final, final
+
+from librt.strings import BytesWriter, read_i32_be
+from mypy_extensions import i64
+
+from bolide.dispatch.row import Dispatch
+from bolide.layout.delay import SCHEDULE_TOPIC, delivery_time
+from bolide.layout.record import BLANK_SIZE, encode_blank, encode_record, record_size
+from bolide.layout.shape import StoreShape
+from bolide.store.errors import MessageIllegal
+from bolide.store.files import FileFailed, Files
+from bolide.store.options import StoreOptions
+from bolide.store.put import Put
+from bolide.store.segments import HandleCache, SegmentList
+
+MAX_PROPERTIES: Final = 32767
+MAX_TOPIC_BYTES: Final = 127
+RECORD_ALLOWANCE: Final = 64 * 1024
+"""A record may be this much longer than maxMessageSize."""
+CRC_PROPERTY_SIZE: Final = 20
+PAGE: Final = 4096
+_KEEP_BATCH: Final = 4 * 1024 * 1024
+
+
+@final
+class CommitLog:
+    """The log of one store. Offsets are physical offsets, timestamps ms since the epoch."""
+
+    def __init__(
+        self, files: Files, folder: str, shape: StoreShape, options: StoreOptions, handles: HandleCache
+    ) -> None:
+        self.files = files
+        self.handles = handles
+        self.segments = SegmentList(files, folder, shape.commit_log_segment_size, handles, True)
+        self.segment_size: i64 = shape.commit_log_segment_size
+        self.max_record_size: i64 = options.max_message_size + RECORD_ALLOWANCE
+        self.max_message_size: i64 = options.max_message_size
+        self.delay_levels_ms: tuple[int, ...] = shape.delay_levels_ms
+        self.append_crc: bool = shape.append_property_crc
+        self.sync_flush: bool = options.sync_flush
+        self.flush_interval: i64 = options.flush_interval_commit_log
+        self.flush_timed: bool = options.flush_commit_log_timed
+        self.least_pages: i64 = options.flush_commit_log_least_pages
+        self.thorough_interval: i64 = options.flush_commit_log_thorough_interval
+
+        self.end_offset: i64 = 0
+        self.written_offset: i64 = 0
+        self.flushed_offset: i64 = 0
+        self.last_store_timestamp: i64 = 0
+        self.flushed_timestamp: i64 = 0
+        """Store time of the newest record known to be on disk (physicMsgTimestamp of the checkpoint)."""
+
+        self._batch = BytesWriter()
+        self._batch_start: i64 = 0
+        self._full: list[tuple[int, bytes]] = []
+        self._syncing: list[tuple[str, int]] = []
+        self._sync_timestamp: i64 = 0
+        self._last_look: i64 = 0
+        self._last_thorough: i64 = 0
+        self._ready: i64 = -1
+        self._asked: i64 = -1
+
+    def start_at(self, end: i64, store_timestamp: i64, now: i64) -> None:
+        """Set all three offsets to the end that recovery found and made certain."""
+        self.end_offset = self.written_offset = self.flushed_offset = self._batch_start = end
+        self.last_store_timestamp = self.flushed_timestamp = store_timestamp
+        self._last_look = self._last_thorough = now
+
+    # -- appending --
+
+    def check(self, put: Put) -> i64:
+        """The size of the record of this message. Raises `MessageIllegal` when a part is too long."""
+        topic_length: i64 = len(put.topic_bytes)
+        properties_length: i64 = len(put.properties)
+        body_length: i64 = len(put.body)
+        if self.append_crc:
+            properties_length += CRC_PROPERTY_SIZE
+            if not put.properties.endswith(b"\x02"):
+                properties_length += 1
+        if body_length > self.max_message_size:
+            raise MessageIllegal(
+                f"the body for {put.topic} has {body_length} bytes: maxMessageSize allows {self.max_message_size}"
+            )
+        if properties_length > MAX_PROPERTIES:
+            raise MessageIllegal(
+                f"the properties for {put.topic} have {properties_length} bytes: {MAX_PROPERTIES} are allowed"
+            )
+        if topic_length == 0 or (topic_length > MAX_TOPIC_BYTES and not put.topic.startswith("%RETRY%")):
+            raise MessageIllegal(
+                f"the topic {put.topic[:40]!r} has {topic_length} bytes: 1 to {MAX_TOPIC_BYTES} are allowed"
+            )
+        size: i64 = record_size(body_length, topic_length, properties_length, put.sys_flag)
+        if size > self.max_record_size or size + BLANK_SIZE > self.segment_size:
+            raise MessageIllegal(
+                f"the record for {put.topic} has {size} bytes: {min(self.max_record_size, self.segment_size - 8)} fit"
+            )
+        return size
+
+    def make_room(self, size: i64) -> None:
+        """Begin the next file when `size` bytes and a blank do not fit into this one.
+
+        Raises `DiskFull` or `FileFailed`, with nothing changed, when the next file cannot be made.
+        """
+        within = self.end_offset % self.segment_size
+        remaining = self.segment_size - within
+        if within == 0:
+            # The first record of a file: of the whole log, or after a recovery that ended between two files.
+            self._enter(self.end_offset)
+            if size + BLANK_SIZE <= remaining:
+                return
+        if size + BLANK_SIZE <= remaining:
+            return
+        if size + BLANK_SIZE > self.segment_size:
+            raise MessageIllegal(f"a batch of {size} bytes does not fit into a log file: send smaller batches")
+        start = self.end_offset + remaining
+        self._enter(start)
+        # Crash of process or power around the blank: without it the next start reads zeros here, takes this for the
+        # end of the log and deletes the next file. Nothing in that file can have been confirmed, for confirmation
+        # of its records covers the sync of everything before them, the blank included.
+        self._batch.write(encode_blank(remaining))
+        self._full.append((int(self._batch_start), self._batch.getvalue()))
+        self._batch = BytesWriter()
+        self._batch_start = self.end_offset = start
+
+    def _enter(self, start: i64) -> None:
+        if self._ready == start:
+            self.segments.adopt(start)
+            self._ready = -1
+        else:
+            # The pool was late, or never asked: a few ms on the loop.
+            self.segments.create_at(start)
+
+    def append(self, put: Put, queue_offset: i64, now: i64) -> Dispatch:
+        """Encode one checked message, for which room was made, behind the batch."""
+        if now > self.last_store_timestamp:
+            self.last_store_timestamp = now
+        store_timestamp = self.last_store_timestamp
+        physical_offset = self.end_offset
+        properties = put.properties
+        if self.append_crc:
+            size, properties = self._append_with_crc(put, queue_offset, physical_offset, store_timestamp)
+        else:
+            size = encode_record(
+                self._batch,
+                put.queue_id,
+                put.flag,
+                queue_offset,
+                physical_offset,
+                put.sys_flag,
+                put.born_timestamp,
+                put.born_host,
+                store_timestamp,
+                put.store_host,
+                put.reconsume_times,
+                put.prepared_transaction_offset,
+                put.body,
+                put.topic_bytes,
+                properties,
+            )
+        self.end_offset = physical_offset + size
+        tags_code = put.tags_code
+        if put.delay_level > 0 and put.topic == SCHEDULE_TOPIC:
+            tags_code = delivery_time(self.delay_levels_ms, put.delay_level, store_timestamp)
+        return Dispatch(
+            put.topic,
+            put.queue_id,
+            queue_offset,
+            physical_offset,
+            size,
+            tags_code,
+            store_timestamp,
+            put.sys_flag,
+            put.uniq_key,
+            put.keys,
+            put.tags,
+            put.prepared_transaction_offset,
+            properties,
+        )
+
+    def _append_with_crc(
+        self, put: Put, queue_offset: i64, physical_offset: i64, store_timestamp: i64
+    ) -> tuple[int, bytes]:
+        """enabledAppendPropCRC: the last 20 bytes of the properties hold a CRC of the record before them."""
+        properties = put.properties
+        if properties and not properties.endswith(b"\x02"):
+            properties += b"\x02"
+        w = BytesWriter()
+        size = encode_record(
+            w,
+            put.queue_id,
+            put.flag,
+            queue_offset,
+            physical_offset,
+            put.sys_flag,
+            put.born_timestamp,
+            put.born_host,
+            store_timestamp,
+            put.store_host,
+            put.reconsume_times,
+            put.prepared_transaction_offset,
+            put.body,
+            put.topic_bytes,
+            properties + bytes(CRC_PROPERTY_SIZE),
+        )
+        covered = w.getvalue()[:-CRC_PROPERTY_SIZE]
+        digits = str(zlib.crc32(covered) & 0x7FFFFFFF)[::-1].ljust(10, "0")
+        mark = b"__CRC32#\x01" + digits.encode() + b"\x02"
+        self._batch.write(covered)
+        self._batch.write(mark)
+        return size, properties + mark
+
+    # -- writing --
+
+    def write_pending(self) -> None:
+        """Hand everything appended since the last call to the kernel: one write, two when a file became full.
+
+        Raises `DiskFull` or `FileFailed`; then `end_offset` is back at `written_offset` and the records behind it
+        are gone, so whoever waits for them is to be told.
+        """
+        if self.end_offset == self.written_offset:
+            return
+        try:
+            for start, chunk in self._full:
+                self.segments.write(start, [chunk])
+                self.written_offset = start + len(chunk)
+                if self.written_offset % self.segment_size != 0:
+                    # The blank says that the rest of the file holds nothing.
+                    self.written_offset += self.segment_size - self.written_offset % self.segment_size
+            data = self._batch.getvalue()
+            if data:
+                # Process crash before this line: the batch is lost, and nobody was told it is safe. Power cut after
+                # it: any part of the batch may be there; recovery keeps the whole records at its front.
+                self.segments.write(self._batch_start, [data])
+            self.written_offset = self.end_offset
+        except FileFailed:
+            self._undo()
+            raise
+        self._next_batch()
+
+    def _next_batch(self) -> None:
+        self._full = []
+        self._batch_start = self.end_offset
+        if len(self._batch) > _KEEP_BATCH:
+            self._batch = BytesWriter()
+        else:
+            self._batch.truncate(0)
+
+    def _undo(self) -> None:
+        """Forget what could not be written, and wipe what of it may have reached the file."""
+        lost = self.end_offset
+        self.end_offset = self.written_offset
+        self._next_batch()
+        segment_end = self.end_offset - self.end_offset % self.segment_size + self.segment_size
+        wipe: i64 = min(lost, segment_end) - self.end_offset
+        if wipe <= 0 or self.segments.path_at(self.end_offset) == "":
+            return
+        try:
+            # Crash before this: whole records of a failed write may come back at the next start. They were answered
+            # with an error, which promises nothing, so they are duplicates of a retried send at worst.
+            self.segments.write(self.end_offset, [bytes(wipe)])
+        except FileFailed:
+            return  # the disk takes nothing at all: the next good write goes over the same place
+
+    # -- syncing --
+
+    def due(self, now: i64) -> i64:
+        """When `flush_target` is to be asked next by the clock, ms since the epoch; -1 when only writes matter."""
+        if self.sync_flush or self.written_offset == self.flushed_offset:
+            return -1
+        return self._last_look + self.flush_interval
+
+    def flush_target(self, now: i64) -> i64:
+        """The offset to sync to now, -1 for none: because nothing is dirty, too little is, or a sync is under way."""
+        if self._syncing or self.written_offset == self.flushed_offset:
+            return -1
+        if not self.sync_flush and not self._async_wanted(now):
+            return -1
+        target = self.written_offset
+        self._sync_timestamp = self.last_store_timestamp
+        start = self.flushed_offset - self.flushed_offset % self.segment_size
+        while start < target:
+            path = self.segments.path_at(start)
+            if path:
+                # Pinned, so that the handle stays open while another thread uses it.
+                self._syncing.append((path, self.handles.pin(path)))
+            start += self.segment_size
+        return target
+
+    def _async_wanted(self, now: i64) -> bool:
+        """store.md 7: every flushIntervalCommitLog, if enough pages are dirty or the thorough interval is over."""
+        pages = self.written_offset // PAGE - self.flushed_offset // PAGE
+        early = not self.flush_timed and pages >= self.least_pages
+        if now - self._last_look < self.flush_interval and not early:
+            return False
+        self._last_look = now
+        if now - self._last_thorough >= self.thorough_interval:
+            self._last_thorough = now
+            return True
+        return pages >= self.least_pages
+
+    def sync(self) -> None:
+        """Make what `flush_target` named survive a power cut. The one method for another thread. Raises `FileFailed`."""
+        for _path, handle in self._syncing:
+            self.files.datasync(handle)
+
+    def synced(self, target: i64, done: bool) -> None:
+        """Back on the loop: the sync to `target` is done, or failed."""
+        for path, _handle in self._syncing:
+            self.handles.unpin(path)
+            if done and path:
+                self.handles.synced(path)
+        self._syncing = []
+        if done and target > self.flushed_offset:
+            self.flushed_offset = target
+            self.flushed_timestamp = self._sync_timestamp
+
+    # -- files ahead --
+
+    def next_segment(self) -> i64:
+        """The start of the file that should be made ahead now, -1 for none; asked for once each."""
+        within = self.end_offset % self.segment_size
+        start = self.end_offset - within + self.segment_size
+        if within * 2 < self.segment_size or self._asked == start or self._ready == start:
+            return -1
+        self._asked = start
+        return start
+
+    def segment_ready(self, start: i64, done: bool) -> None:
+        """The file that begins at `start` exists with its blocks (or could not be made: then it is made when needed)."""
+        if done and start >= self.segments.end_of_files:
+            self._ready = start
+
+    # -- reading --
+
+    def record_bytes(self, physical_offset: i64, size: i64 = 0) -> bytes:
+        """The bytes of the record at an offset, b"" when none can be there. May wait for the disk."""
+        if physical_offset < self.segments.min_offset or physical_offset + BLANK_SIZE > self.written_offset:
+            return b""
+        if size <= 0:
+            head = self.segments.read(physical_offset, 4)
+            size = i64(read_i32_be(head, 0)) if len(head) == 4 else 0
+        room = self.segment_size - physical_offset % self.segment_size
+        if size <= 0 or size > room or physical_offset + size > self.written_offset:
+            return b""
+        return self.segments.read(physical_offset, size)

@@ -1,0 +1,26 @@
+"""What can go wrong in the store, beside what `store.files` raises.
+
+Kept apart from the modules that raise them because those are compiled, and a native class cannot extend an
+interpreted exception.
+"""
+
+from __future__ import annotations
+
+from bolide.errors import LocalError, PeerError
+
+
+class StoreDamaged(LocalError):
+    """Files of a store do not fit together; the text says which and what to do."""
+
+
+class MessageIllegal(PeerError):
+    """The message cannot be stored as it is: a part is too long."""
+
+    code = 13
+
+
+class ServiceNotAvailable(LocalError):
+    """The store takes no messages now: disk full, a failed write or sync, closing, or not loaded."""
+
+    code = 14
+    retriable = True
