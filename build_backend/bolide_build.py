@@ -14,13 +14,13 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from compiled import COMPILED
 from setuptools import Extension, build_meta
-from setuptools.build_meta import build_sdist, get_requires_for_build_sdist, prepare_metadata_for_build_wheel
+from setuptools.build_meta import build_sdist, get_requires_for_build_sdist
 
 __all__ = [
     "build_editable",
@@ -36,9 +36,6 @@ __all__ = [
 # Exact: another mypy may refuse the source or compile it differently. msgspec is here for its types, which the
 # compiled modules see through the modules they import.
 COMPILE_NEEDS = ["mypy==2.4.1", "msgspec>=0.20"]
-
-prepare_metadata_for_build_editable = build_meta.prepare_metadata_for_build_editable
-get_requires_for_build_editable = build_meta.get_requires_for_build_editable
 
 Settings = dict[str, Any] | None
 _scratch: Path | None = None
@@ -85,8 +82,16 @@ def extensions() -> list[Extension]:
 
 def get_requires_for_build_wheel(config_settings: Settings = None) -> list[str]:
     """What the build needs beside setuptools: the compiler from Python to C, only when it will be used."""
-    needs = list(build_meta.get_requires_for_build_wheel(config_settings))
+    with _building(compiled=False):
+        needs = list(build_meta.get_requires_for_build_wheel(config_settings))
     return needs if reason_not_to_compile() else [*needs, *COMPILE_NEEDS]
+
+
+def prepare_metadata_for_build_wheel(metadata_directory: str, config_settings: Settings = None) -> str:
+    """The wheel's metadata, without building it."""
+    with _building(compiled=False):
+        name: str = build_meta.prepare_metadata_for_build_wheel(metadata_directory, config_settings)
+    return name
 
 
 def build_wheel(wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None) -> str:
@@ -108,6 +113,19 @@ def build_wheel(wheel_directory: str, config_settings: Settings = None, metadata
     return name
 
 
+def get_requires_for_build_editable(config_settings: Settings = None) -> list[str]:
+    """What an editable install needs beside setuptools."""
+    with _building(compiled=False):
+        return list(build_meta.get_requires_for_build_editable(config_settings))
+
+
+def prepare_metadata_for_build_editable(metadata_directory: str, config_settings: Settings = None) -> str:
+    """The metadata of an editable install."""
+    with _building(compiled=False):
+        name: str = build_meta.prepare_metadata_for_build_editable(metadata_directory, config_settings)
+    return name
+
+
 def build_editable(
     wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None
 ) -> str:
@@ -118,19 +136,28 @@ def build_editable(
 
 @contextmanager
 def _building(compiled: bool) -> Iterator[None]:
-    """One build in a scratch folder of its own: setuptools packs whatever an earlier build left in its folder."""
+    """One step of a build in a scratch folder of its own, below ``build/`` since sources must have relative paths.
+
+    setuptools packs whatever an earlier build left in its folder, and metadata left beside the source would declare
+    entry points to every interpreter that has the source on its path.
+    """
     global _scratch
-    with tempfile.TemporaryDirectory(prefix="bolide-build-") as folder:
-        config = Path(folder) / "distutils.cfg"
-        config.write_text(f"[build]\nbuild_base = {folder}/base\n[egg_info]\negg_base = {folder}\n")
-        before = os.environ.get("DIST_EXTRA_CONFIG")
-        os.environ["DIST_EXTRA_CONFIG"] = str(config)
-        _scratch = Path(folder) if compiled else None
-        try:
-            yield
-        finally:
-            _scratch = None
-            if before is None:
-                del os.environ["DIST_EXTRA_CONFIG"]
-            else:
-                os.environ["DIST_EXTRA_CONFIG"] = before
+    top = Path("build")
+    top.mkdir(exist_ok=True)
+    folder = Path(os.path.relpath(tempfile.mkdtemp(prefix="bolide-", dir=top)))
+    config = folder / "distutils.cfg"
+    config.write_text(f"[build]\nbuild_base = {folder}/base\n[egg_info]\negg_base = {folder}\n")
+    before = os.environ.get("DIST_EXTRA_CONFIG")
+    os.environ["DIST_EXTRA_CONFIG"] = str(config)
+    _scratch = folder if compiled else None
+    try:
+        yield
+    finally:
+        _scratch = None
+        if before is None:
+            del os.environ["DIST_EXTRA_CONFIG"]
+        else:
+            os.environ["DIST_EXTRA_CONFIG"] = before
+        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):  # another build is in there
+            top.rmdir()
