@@ -18,9 +18,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from compiled import COMPILED
 from setuptools import Extension, build_meta
 from setuptools.build_meta import build_sdist, get_requires_for_build_sdist
+
+from compiled import COMPILED
 
 __all__ = [
     "build_editable",
@@ -73,7 +74,7 @@ def extensions() -> list[Extension]:
     sources = [path for name in sorted(COMPILED) if Path(path := f"src/{name.replace('.', '/')}.py").exists()]
     # The project's own mypy settings are for the lint run; a build only wants the types, so that a warning
     # newly invented by mypy never stops an install.
-    flags = ["--config-file=", "--follow-imports=silent", "--ignore-missing-imports", f"--cache-dir={_scratch / 'mypy'}"]
+    flags = ["--config-file=", "--follow-imports=silent", "--ignore-missing-imports", f"--cache-dir={_scratch}/mypy"]
     made: list[Extension] = mypycify(
         [*flags, *sources], opt_level="3", debug_level="0", group_name="bolide", target_dir=str(_scratch / "c")
     )

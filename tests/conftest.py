@@ -32,7 +32,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     wanted = _impl.wanted()
     running = {name for name in _impl.extensions() if _runs_compiled(name)}
     if wanted == "compiled" and (not running or running != set(_impl.extensions())):
-        raise pytest.UsageError(f"BOLIDE_IMPL=compiled, but only {len(running)} modules of {_impl.PACKAGE} run compiled")
+        raise pytest.UsageError(f"BOLIDE_IMPL=compiled, but {len(running)} modules of {_impl.PACKAGE} run compiled")
     if wanted == "python" and running:
         raise pytest.UsageError(f"BOLIDE_IMPL=python, but {sorted(running)} run compiled")
 
@@ -43,7 +43,7 @@ def _runs_compiled(name: str) -> bool:
 
 
 NEEDS = {
-    "java": (lambda: all(map(shutil.which, ("java", "javac", "mvn"))), "a JDK and Maven; run tools/ensure_java.sh jdk-maven"),
+    "java": (lambda: all(map(shutil.which, ("java", "mvn"))), "a JDK and Maven; run tools/ensure_java.sh jdk-maven"),
     "spark": (
         lambda: importlib.util.find_spec("pyspark") is not None and _java_home_or_path(),
         "PySpark and Java 17; pip install 'bolide[spark]' and run tools/ensure_java.sh jre",

@@ -34,5 +34,7 @@ def test_without_a_compiler_the_wheel_is_pure_and_works(tmp_path: Path) -> None:
         packed.extractall(tmp_path / "installed")
     program = "import bolide.layout.record, bolide.remoting.connection; print(bolide._impl.describe())"
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "installed"), "BOLIDE_IMPL": "auto"}
-    done = subprocess.run([sys.executable, "-c", program], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert done.stdout == "interpreted (this install has no extensions)\n", done.stderr

@@ -1,7 +1,7 @@
 """Folds the fragments of ``changes/`` into CHANGELOG.md under the version in ``src/bolide/version.py``.
 
-    python tools/changelog.py            write the section and remove the fragments
-    python tools/changelog.py --check    only say what is wrong with the fragments (exit 1)
+python tools/changelog.py            write the section and remove the fragments
+python tools/changelog.py --check    only say what is wrong with the fragments (exit 1)
 """
 
 from __future__ import annotations

@@ -66,6 +66,21 @@ def make_venv(venv: Path) -> Path:
     return python
 
 
+def build_wheel(pip: tuple[str | Path, ...], folder: Path) -> Path:
+    """Build the wheel; prints the line that says whether it is compiled, and why not."""
+    start = time.monotonic()
+    command = [*map(str, pip), "wheel", "--verbose", "--no-deps", "--wheel-dir", str(folder), "."]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{done.stdout}\nbolide: the wheel could not be built")
+    for line in done.stdout.splitlines():
+        if "bolide: " in line or ": error: " in line:
+            print(line.strip(), flush=True)
+    wheel = next(folder.glob("*.whl"))
+    say(f"{wheel.name} took {time.monotonic() - start:.0f} s")
+    return wheel
+
+
 def install(python: Path, venv: Path, extras: str) -> None:
     """Build the wheel and install it with the extras, each only when its inputs changed."""
     choice = os.environ.get("BOLIDE_BUILD") or "auto"
@@ -76,19 +91,16 @@ def install(python: Path, venv: Path, extras: str) -> None:
     requirements_old = not requirements_stamp.exists() or requirements_stamp.read_text() != requirements_hash
     if not wheel_old and not requirements_old:
         return
-    pip = (python, "-m", "pip", "--disable-pip-version-check", "--quiet")
+    pip = (python, "-m", "pip", "--disable-pip-version-check")
     with tempfile.TemporaryDirectory(prefix="bolide-wheel-") as folder:
         say("building the wheel (the hot modules are compiled where a C compiler is found)")
-        start = time.monotonic()
-        run(*pip, "wheel", "--no-deps", "--wheel-dir", folder, ".")
-        wheel = next(Path(folder).glob("*.whl"))
-        say(f"{wheel.name} took {time.monotonic() - start:.0f} s")
+        wheel = build_wheel(pip, Path(folder))
         if requirements_old:
             say(f"installing what {extras} need, as pinned in requirements.lock")
             requirements_stamp.unlink(missing_ok=True)
-            run(*pip, "install", "--constraint", "requirements.lock", f"{wheel}[{extras}]")
+            run(*pip, "install", "--quiet", "--constraint", "requirements.lock", f"{wheel}[{extras}]")
         wheel_stamp.unlink(missing_ok=True)
-        run(*pip, "install", "--force-reinstall", "--no-deps", wheel)
+        run(*pip, "install", "--quiet", "--force-reinstall", "--no-deps", wheel)
     wheel_stamp.write_text(wheel_hash)
     requirements_stamp.write_text(requirements_hash)
 

@@ -60,7 +60,9 @@ def describe() -> str:
     modules = compiled_modules()
     if modules:
         return f"compiled by mypyc ({len(modules)} modules)"
-    return "interpreted (BOLIDE_IMPL=python)" if wanted() == "python" else "interpreted (this install has no extensions)"
+    return (
+        "interpreted (BOLIDE_IMPL=python)" if wanted() == "python" else "interpreted (this install has no extensions)"
+    )
 
 
 def choose() -> None:

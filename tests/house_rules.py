@@ -1,0 +1,210 @@
+"""The house rules as functions over text: each takes a path and its source and says what is wrong, line by line.
+
+`test_house` runs them over the checkout and over a case each that must fire.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from pathlib import PurePosixPath
+
+Rule = Callable[[PurePosixPath, str], Iterator[str]]
+
+LONGEST_FUNCTION = 70
+LONGEST_FILE = 400
+PURE_ROOMS = ("broker", "dispatch", "layout", "namesrv", "remoting", "store")
+OUTSIDE_WORLD = {
+    "asyncio",
+    "datetime",
+    "fcntl",
+    "glob",
+    "io",
+    "mmap",
+    "os",
+    "pathlib",
+    "random",
+    "secrets",
+    "select",
+    "shutil",
+    "signal",
+    "socket",
+    "ssl",
+    "subprocess",
+    "tempfile",
+    "threading",
+    "time",
+    "uuid",
+}
+REFUSED_NAMES = {"common", "helper", "helpers", "manager", "misc", "util", "utils"}
+ONE_WORD_ONE_THING = {
+    "commitlog": "commit_log",
+    "consumequeue": "consume_queue",
+    "phy_offset": "physical_offset",
+    "phyoffset": "physical_offset",
+    "queueid": "queue_id",
+    "queueoffset": "queue_offset",
+    "sysflag": "sys_flag",
+    "tagscode": "tags_code",
+}
+
+
+def room_of(path: PurePosixPath) -> str | None:
+    """The room a source file belongs to, or None outside ``src/bolide``."""
+    return path.parts[2] if path.parts[:2] == ("src", "bolide") and len(path.parts) > 3 else None
+
+
+def file_names(path: PurePosixPath, text: str) -> Iterator[str]:
+    """A name says what is inside; these say nothing."""
+    for part in path.parts:
+        for word in PurePosixPath(part).stem.lower().split("_"):
+            if word in REFUSED_NAMES:
+                yield f"{path}: a file or folder named {part!r}; name it after the noun it holds"
+
+
+def file_length(path: PurePosixPath, text: str) -> Iterator[str]:
+    """One idea a file; generated files are exempt."""
+    lines = text.count("\n")
+    if lines > LONGEST_FILE and "enerated by tools/" not in text[:1000]:
+        yield f"{path}: {lines} lines, more than {LONGEST_FILE}; split it by nouns"
+
+
+def function_length(path: PurePosixPath, text: str) -> Iterator[str]:
+    """A function fits on a page."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
+            lines = node.end_lineno - node.lineno + 1
+            if lines > LONGEST_FUNCTION:
+                yield f"{path}:{node.lineno}: {node.name} has {lines} lines, more than {LONGEST_FUNCTION}"
+
+
+_SILENCER = re.compile(r"#\s*(type:\s*ignore|noqa)(\[[^\]]*\]|:\s*[A-Z]+[0-9]+(?:\s*,\s*[A-Z]+[0-9]+)*)?")
+
+
+def silencers_give_reasons(path: PurePosixPath, text: str) -> Iterator[str]:
+    """Whoever silences a tool names the rule and says why."""
+    for number, line in enumerate(text.splitlines(), 1):
+        found = list(_SILENCER.finditer(line))
+        if not found:
+            continue
+        if any(not match[2] for match in found):
+            yield f"{path}:{number}: silences every rule; name the one it means"
+        if len(re.findall(r"[A-Za-z]{2,}", line[found[-1].end() :])) < 2:
+            yield f"{path}:{number}: silences a tool without a reason beside it"
+
+
+def pure_rooms_stay_pure(path: PurePosixPath, text: str) -> Iterator[str]:
+    """Time is an argument and files go through `store.files`."""
+    if room_of(path) not in PURE_ROOMS or path.as_posix() == "src/bolide/store/files.py":
+        return
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            of = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+            for module in of:
+                if module.split(".")[0] in OUTSIDE_WORLD:
+                    yield f"{path}:{node.lineno}: imports {module}; a pure room gets time and files as arguments"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("open", "print"):
+            yield f"{path}:{node.lineno}: calls {node.func.id}(); only store.files opens, only the command line prints"
+
+
+def _called(node: ast.Call) -> str:
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
+def no_fixed_sleeps(path: PurePosixPath, text: str) -> Iterator[str]:
+    """A test waits for an event or polls a condition with a deadline: a sleep stands inside a loop, or is sleep(0)."""
+    if path.parts[0] != "tests":
+        return
+
+    def visit(node: ast.AST, polls: bool) -> Iterator[str]:
+        if isinstance(node, ast.Call) and _called(node) == "sleep" and not polls:
+            zero = bool(node.args) and isinstance(node.args[0], ast.Constant) and node.args[0].value == 0
+            if not zero:
+                yield f"{path}:{node.lineno}: sleeps for a fixed time; wait for an event or poll with a deadline"
+        for child in ast.iter_child_nodes(node):
+            yield from visit(child, polls or isinstance(node, ast.While))
+
+    yield from visit(ast.parse(text), False)
+
+
+def no_patching(path: PurePosixPath, text: str) -> Iterator[str]:
+    """Patching compiled code changes nothing and says nothing; seams are constructor arguments."""
+    if path.parts[0] != "tests":
+        return
+    tree = ast.parse(text)
+    ours: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            if node.module == "unittest.mock" and any(alias.name == "patch" for alias in node.names):
+                yield f"{path}:{node.lineno}: imports patch; pass a double to the constructor"
+            if (node.module or "").split(".")[0] == "bolide":
+                ours |= {alias.asname or alias.name for alias in node.names}
+        elif isinstance(node, ast.Import):
+            ours |= {"bolide" for alias in node.names if alias.name.split(".")[0] == "bolide"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr == "patch" and getattr(node.value, "id", "") == "mock":
+            yield f"{path}:{node.lineno}: uses mock.patch; pass a double to the constructor"
+        if isinstance(node, ast.Call) and _called(node) in ("setattr", "patch") and node.args:
+            first = node.args[0]
+            while isinstance(first, ast.Attribute):
+                first = first.value
+            text_of = first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else ""
+            if text_of.startswith("bolide.") or (isinstance(first, ast.Name) and first.id in ours):
+                yield f"{path}:{node.lineno}: patches bolide; pass a double to the constructor"
+
+
+def nothing_swallowed(path: PurePosixPath, text: str) -> Iterator[str]:
+    """An error nobody sees never happened; catch the one that is meant."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ExceptHandler) and isinstance(node.body[0], ast.Pass | ast.Continue):
+            if node.type is None or getattr(node.type, "id", "") in ("Exception", "BaseException"):
+                yield f"{path}:{node.lineno}: swallows every error; name the one that is expected"
+
+
+_UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|NotImplemented" r"Error|for n" r"ow|place" r"holder)\b")
+
+
+def nothing_unfinished(path: PurePosixPath, text: str) -> Iterator[str]:
+    """What is not there yet is an issue, not a comment."""
+    if path.parts[0] != "src":
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        if match := _UNFINISHED.search(line):
+            yield f"{path}:{number}: says {match[0]!r}; finish it or leave it out"
+
+
+_MACHINE_PATH = re.compile(r"(?<![\w.])/(" r"work|" r"root)/[\w.]")
+
+
+def no_machine_paths(path: PurePosixPath, text: str) -> Iterator[str]:
+    """A path of the machine it was written on helps nobody else."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if match := _MACHINE_PATH.search(line):
+            yield f"{path}:{number}: holds a path of one machine ({match[0]}…)"
+
+
+def one_word_one_thing(path: PurePosixPath, text: str) -> Iterator[str]:
+    """RocketMQ's terms in snake case, each thing under one name."""
+    if path.parts[0] != "src":
+        return
+    for node in ast.walk(ast.parse(text)):
+        name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", None) or getattr(node, "arg", None)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            name = node.name
+        if isinstance(name, str) and name in ONE_WORD_ONE_THING:
+            yield f"{path}:{getattr(node, 'lineno', 0)}: {name!r} is called {ONE_WORD_ONE_THING[name]!r} here"
+
+
+PYTHON_RULES: tuple[Rule, ...] = (
+    file_length,
+    function_length,
+    silencers_give_reasons,
+    pure_rooms_stay_pure,
+    no_fixed_sleeps,
+    no_patching,
+    nothing_swallowed,
+    nothing_unfinished,
+    one_word_one_thing,
+)
+ANY_FILE_RULES: tuple[Rule, ...] = (file_names, no_machine_paths)

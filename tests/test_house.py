@@ -1,0 +1,157 @@
+"""The house rules hold over the whole checkout, and each of them fires on a case that breaks it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from tests import house_rules
+from tests.house_rules import ANY_FILE_RULES, PYTHON_RULES, Rule
+
+ROOT = Path(__file__).parent.parent
+TEXT = {
+    ".py",
+    ".md",
+    ".toml",
+    ".lock",
+    ".sh",
+    ".c",
+    ".h",
+    ".java",
+    ".xml",
+    ".html",
+    ".conf",
+    ".cfg",
+    ".yml",
+    ".txt",
+    "",
+}
+SKIPPED = {"bolide.egg-info", "build", "dist", "__pycache__", "spark-warehouse", "metastore_db"}
+
+# Lines that a file or function may have although the limit is lower. A number may only shrink; nothing is added.
+RATCHET: dict[str, int] = {}
+
+
+def files() -> Iterator[tuple[PurePosixPath, Path]]:
+    """Every text file of the checkout, generated folders apart."""
+    for folder, folders, names in os.walk(ROOT):
+        folders[:] = [name for name in folders if name not in SKIPPED and (name == ".ci" or name[0] != ".")]
+        for name in sorted(names):
+            file = Path(folder, name)
+            if file.suffix in TEXT and not name.startswith("."):
+                yield PurePosixPath(file.relative_to(ROOT).as_posix()), file
+
+
+def findings(rule: Rule, python_only: bool) -> list[str]:
+    """What a rule says about the checkout."""
+    found: list[str] = []
+    for path, file in files():
+        if python_only and file.suffix != ".py":
+            continue
+        text = file.read_text(encoding="utf-8", errors="replace")
+        if rule is house_rules.file_length and text.count("\n") <= RATCHET.get(str(path), 0):
+            continue
+        found += rule(path, text)
+    return found
+
+
+@pytest.mark.parametrize("rule", PYTHON_RULES, ids=lambda rule: rule.__name__)
+def test_python_files_keep(rule: Rule) -> None:
+    assert findings(rule, python_only=True) == []
+
+
+@pytest.mark.parametrize("rule", ANY_FILE_RULES, ids=lambda rule: rule.__name__)
+def test_all_files_keep(rule: Rule) -> None:
+    assert findings(rule, python_only=False) == []
+
+
+FOLDERS_OF_THE_WHOLE = {"crash", "data", "golden", "hostile", "interop", "model", "programs"}
+
+
+def modules_of(folder: Path) -> set[str]:
+    """Names of the modules and packages in a folder."""
+    return (
+        {entry.stem for entry in folder.iterdir() if entry.suffix == ".py" or entry.is_dir()}
+        if folder.is_dir()
+        else set()
+    )
+
+
+def test_tests_mirror_the_source() -> None:
+    """tests/<room>/test_<file>….py tests src/bolide/<room>/<file>.py; a few folders test the whole instead."""
+    lost = []
+    for file in sorted((ROOT / "tests").rglob("test_*.py")):
+        folder = file.parent.relative_to(ROOT / "tests")
+        if not folder.parts or folder.parts[0] in FOLDERS_OF_THE_WHOLE:
+            continue
+        subject = file.stem.removeprefix("test_")
+        modules = modules_of(ROOT / "src/bolide" / folder)
+        if not any(subject == module or subject.startswith(f"{module}_") for module in modules):
+            lost.append(f"{folder / file.name}: no module of src/bolide/{folder} begins its name")
+    assert lost == []
+
+
+# Put together, so that the rules do not fire on this file.
+IGNORE, NOQA, LATER, MACHINE_PATH = "# type" + ": ignore", "# no" + "qa", "TO" + "DO", "/wo" + "rk/main"
+LONG_FUNCTION = "def f() -> None:\n" + "    pass\n" * 70
+BREAKS: list[tuple[Rule, str, str, str]] = [
+    (house_rules.file_names, "src/bolide/store/file_utils.py", "", "named 'file_utils.py'"),
+    (house_rules.file_names, "src/bolide/common/offset.py", "", "named 'common'"),
+    (house_rules.file_length, "src/bolide/store/long.py", "x = 1\n" * 401, "401 lines"),
+    (house_rules.function_length, "src/bolide/store/long.py", LONG_FUNCTION, "f has 71 lines"),
+    (house_rules.silencers_give_reasons, "src/a.py", f"x = y  {IGNORE}[attr-defined]\n", "without a reason"),
+    (house_rules.silencers_give_reasons, "src/a.py", f"x = y  {IGNORE}  # the stub is wrong\n", "every rule"),
+    (house_rules.silencers_give_reasons, "src/a.py", f"import x  {NOQA}: F401\n", "without a reason"),
+    (house_rules.silencers_give_reasons, "src/a.py", f"import x  {NOQA}\n", "every rule"),
+    (house_rules.pure_rooms_stay_pure, "src/bolide/broker/put.py", "import time\n", "imports time"),
+    (house_rules.pure_rooms_stay_pure, "src/bolide/store/segments.py", "from os import path\n", "imports os"),
+    (house_rules.pure_rooms_stay_pure, "src/bolide/layout/record.py", "import random\n", "imports random"),
+    (house_rules.pure_rooms_stay_pure, "src/bolide/namesrv/kv.py", "f = open('kv')\n", "calls open()"),
+    (house_rules.no_fixed_sleeps, "tests/test_a.py", "import time\ntime.sleep(0.2)\n", "fixed time"),
+    (house_rules.no_fixed_sleeps, "tests/test_a.py", "async def f():\n    await asyncio.sleep(1)\n", "fixed time"),
+    (house_rules.no_patching, "tests/test_a.py", "from unittest.mock import patch\n", "imports patch"),
+    (house_rules.no_patching, "tests/test_a.py", "from unittest import mock\nmock.patch('x.y')\n", "uses mock.patch"),
+    (house_rules.no_patching, "tests/test_a.py", "def f(m):\n    m.setattr('bolide.store.x', 1)\n", "patches bolide"),
+    (
+        house_rules.no_patching,
+        "tests/test_a.py",
+        "from bolide import store\ndef f(m):\n    m.setattr(store.a, 'b', 1)\n",
+        "patches",
+    ),
+    (house_rules.nothing_swallowed, "src/a.py", "try:\n    f()\nexcept Exception:\n    pass\n", "swallows every error"),
+    (house_rules.nothing_swallowed, "src/a.py", "try:\n    f()\nexcept:\n    pass\n", "swallows every error"),
+    (house_rules.nothing_unfinished, "src/a.py", f"# {LATER} later\n", "finish it"),
+    (house_rules.no_machine_paths, "docs/a.md", f"see {MACHINE_PATH}\n", "path of one machine"),
+    (house_rules.one_word_one_thing, "src/a.py", "def f(queueid):\n    return queueid\n", "called 'queue_id'"),
+]
+
+
+@pytest.mark.parametrize(("rule", "path", "text", "says"), BREAKS)
+def test_each_rule_fires(rule: Rule, path: str, text: str, says: str) -> None:
+    found = list(rule(PurePosixPath(path), text))
+    assert found, "the rule let it pass"
+    assert says in found[0]
+
+
+KEEPS: list[tuple[Rule, str, str]] = [
+    (house_rules.silencers_give_reasons, "src/a.py", f"x = y  {IGNORE}[attr-defined]  # the stub lacks it\n"),
+    (house_rules.silencers_give_reasons, "src/a.py", f"import x  {NOQA}: F401 - part of the public door\n"),
+    (house_rules.pure_rooms_stay_pure, "src/bolide/store/files.py", "import os\n"),
+    (house_rules.pure_rooms_stay_pure, "src/bolide/node/timers.py", "import time\n"),
+    (house_rules.no_fixed_sleeps, "tests/test_a.py", "while not done():\n    time.sleep(0.01)\n"),
+    (house_rules.no_fixed_sleeps, "tests/test_a.py", "async def f():\n    await asyncio.sleep(0)\n"),
+    (house_rules.nothing_swallowed, "src/a.py", "try:\n    f()\nexcept OSError:\n    pass\n"),
+    (house_rules.file_length, "src/a.py", '"""Generated by tools/generate_x.py."""\n' + "x = 1\n" * 500),
+]
+
+
+@pytest.mark.parametrize(("rule", "path", "text"), KEEPS)
+def test_no_rule_fires_on_good_code(rule: Rule, path: str, text: str) -> None:
+    assert list(rule(PurePosixPath(path), text)) == []
+
+
+def test_every_rule_has_a_case_that_fires() -> None:
+    assert {case[0] for case in BREAKS} == {*PYTHON_RULES, *ANY_FILE_RULES}
