@@ -33,6 +33,7 @@ from bolide.remoting.errors import BodyError, FrameError
 from bolide.remoting.json import parse_lenient
 
 BINARY_FIXED: Final = 21  # bytes of a binary header with neither remark nor extension fields
+MAX_LENIENT_HEADER: Final = 256 * 1024  # bytes; Java writes strict JSON, only other writers come here
 MAX_HEADER: Final = 0xFFFFFF  # what the int24 of a frame can say
 
 _NAMES: Final[dict[str, int]] = {
@@ -157,7 +158,7 @@ def _coerced_ext(value: object) -> dict[str, str]:
 
 def _lenient(raw: bytes) -> Any:
     try:
-        return parse_lenient(raw)
+        return parse_lenient(raw, references=False, limit=MAX_LENIENT_HEADER)
     except BodyError as error:
         raise FrameError(f"header cannot be read: {error}") from None
 

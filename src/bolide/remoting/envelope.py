@@ -33,3 +33,5 @@ class Envelope(Struct):
 ENVELOPE_DECODER: Final = msgspec.json.Decoder(Envelope)
 EXT_DECODER: Final = msgspec.json.Decoder(dict[str, str])
 JSON_ENCODER: Final = msgspec.json.Encoder()
+SORTED_ENCODER: Final = msgspec.json.Encoder(order="sorted")
+"""For bodies: Java writes the names of an object in alphabetical order."""

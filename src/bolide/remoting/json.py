@@ -18,6 +18,7 @@ from bolide.remoting.errors import BodyError
 
 MAX_DEPTH: Final = 100
 MAX_KEY_TEXT: Final = 65_536
+MAX_TEXT: Final = 1024 * 1024
 
 _SPACE: Final = re.compile(r"(?:[\s\ufeff]+|/\*.*?\*/|//[^\n]*)*", re.DOTALL)
 _NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
@@ -42,15 +43,20 @@ def object_key(value: dict[str, Any]) -> ObjectKey:
     return key
 
 
-def parse_lenient(data: bytes | str) -> Any:
-    """The value a Java peer would read from `data`, with ``$ref`` resolved; ints stay exact at any size.
+def parse_lenient(data: bytes | str, references: bool = True, limit: int = MAX_TEXT) -> Any:
+    """The value a Java peer would read from `data`; ints stay exact at any size.
 
+    references: put the value a ``$ref`` points at in its place (shared, not copied). limit: bytes or characters taken,
+    because this reader is a hundred times slower than the strict one and runs on the loop.
     Bytes that are not UTF-8 read as U+FFFD, as in Java. Raises `BodyError` with the position of what cannot be read.
     """
+    if len(data) > limit:
+        raise BodyError(f"JSON of {len(data)} bytes is not strict and too long to be read leniently; send strict JSON")
     text = data if isinstance(data, str) else data.decode("utf-8", "replace")
-    reader = _Reader(text)
-    value = reader.document()
-    return _resolve(value, value) if '"$ref"' in text or "'$ref'" in text else value
+    value = _Reader(text).document()
+    if references and ('"$ref"' in text or "'$ref'" in text):
+        _resolve(value, value, [])
+    return value
 
 
 class _Reader:
@@ -191,21 +197,21 @@ def _has_surrogate(text: str) -> bool:
     return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def _resolve(value: Any, root: Any) -> Any:
-    """Put the value a ``$ref`` points at in its place. A reference that leads nowhere reads as null, as in fastjson."""
-    if isinstance(value, list):
-        return [_target(item, root) for item in value]
-    if isinstance(value, dict):
-        return {key: _target(item, root) for key, item in value.items()}
-    return value
+def _resolve(value: Any, root: Any, above: list[int]) -> None:
+    """Replace every ``$ref`` below `value`, in place and in the order fastjson wrote them.
 
-
-def _target(value: Any, root: Any) -> Any:
-    if isinstance(value, dict) and len(value) == 1 and "$ref" in value:
-        # What it points at was written in full before: one step, never a chain, so a cycle cannot hold us.
-        found = _lookup(root, str(value["$ref"]))
-        return None if isinstance(found, dict) and "$ref" in found else found
-    return _resolve(value, root)
+    A reference that leads nowhere reads as null, as in fastjson; so does one to a container around it, which no body
+    of RocketMQ holds and which would make a circle.
+    """
+    above.append(id(value))
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in list(items):
+        if isinstance(item, dict) and len(item) == 1 and "$ref" in item:
+            found = _lookup(root, str(item["$ref"]))
+            value[key] = None if id(found) in above or (isinstance(found, dict) and "$ref" in found) else found
+        elif isinstance(item, (dict, list)):
+            _resolve(item, root, above)
+    above.pop()
 
 
 def _lookup(root: Any, path: str) -> Any:

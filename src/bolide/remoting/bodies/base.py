@@ -1,0 +1,211 @@
+"""How JSON bodies are read and written, whatever their noun.
+
+Read: the strict decoder first; what it refuses is read leniently and fitted to the struct by Java's rules (null keeps
+the field's default, numbers and texts turn into each other, an enum is taken in any case or by its ordinal and is None
+when unknown, names nobody knows are skipped). Written: every name and integer key quoted, null fields left out, a
+map keyed by `MessageQueue` with the object itself as the key, which is the only form that both 4.9.7 and 5.5.0 read.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any, Final, TypeVar, cast
+
+import msgspec
+from msgspec import inspect
+
+from bolide.remoting.envelope import JSON_ENCODER, SORTED_ENCODER, Int32, Int64
+from bolide.remoting.errors import BodyError
+from bolide.remoting.json import MAX_TEXT, ObjectKey, parse_lenient
+
+__all__ = ["Body", "Int32", "Int64", "MessageQueue", "decode_body", "encode_body"]
+
+
+class Body(msgspec.Struct, rename="camel"):
+    """Base of all body structs. ``None`` is Java's null: not written."""
+
+
+class MessageQueue(msgspec.Struct, frozen=True, rename="camel", order=True):
+    """A queue of a topic at a broker: a value, and the key of many maps. Ordered as RocketMQ's rebalance sorts."""
+
+    topic: str = ""
+    broker_name: str = ""
+    queue_id: Int32 = 0
+
+
+T = TypeVar("T")
+
+_decoders: Final[dict[Any, msgspec.json.Decoder[Any]]] = {}
+_types: Final[dict[type, inspect.Type]] = {}
+_plain: Final[dict[type, bool]] = {}
+
+
+def decode_body(data: bytes, kind: type[T], limit: int = MAX_TEXT) -> T:
+    """The body `data` as a `kind`. limit: bytes of not quite strict JSON taken (the strict kind has no limit).
+
+    Raises BodyError when it is empty, cannot be read, or is no object where one belongs.
+    """
+    if not data:
+        raise BodyError(f"the body is empty; send a {kind.__name__} as JSON")
+    decoder = _decoders.get(kind)
+    if decoder is None:
+        decoder = _decoders[kind] = msgspec.json.Decoder(kind, strict=False)
+    try:
+        return cast(T, decoder.decode(data))
+    except ValueError:  # msgspec's errors are among these
+        fitted = _Fitter().fit(parse_lenient(data, limit=limit), _described(kind), kind.__name__)
+        if fitted is None:
+            raise BodyError(f"the body is null; send a {kind.__name__} as JSON") from None
+        return cast(T, fitted)
+
+
+class _Fitter:
+    """One lenient value on its way into structs. Containers met twice (by ``$ref``) are fitted once."""
+
+    def __init__(self) -> None:
+        # By identity; the value stands beside its result so that it lives as long as its id is a key.
+        self.done: dict[tuple[int, int], tuple[Any, Any]] = {}
+
+    def fit(self, value: Any, kind: inspect.Type, where: str) -> Any:
+        """`value` as `kind`; None where Java would keep null."""
+        if isinstance(kind, inspect.UnionType):
+            kind = next(part for part in kind.types if not isinstance(part, inspect.NoneType))
+        if value is None or isinstance(kind, inspect.AnyType):
+            return value
+        if isinstance(kind, (inspect.StructType, inspect.DictType, inspect.CollectionType)):
+            known = (id(value), id(kind))
+            if known not in self.done:
+                self.done[known] = (value, self.container(value, kind, where))
+            return self.done[known][1]
+        return _scalar(value, kind, where)
+
+    def container(self, value: Any, kind: inspect.Type, where: str) -> Any:
+        if isinstance(value, ObjectKey):
+            value = value.value
+        if isinstance(kind, inspect.StructType):
+            return self.struct(value, kind, where)
+        if isinstance(kind, inspect.DictType):
+            return self.mapping(value, kind, where)
+        if not isinstance(value, list) or not isinstance(kind, inspect.CollectionType):
+            raise BodyError(f"{where} must be an array")
+        items = [self.fit(item, kind.item_type, where) for item in value]
+        return set(items) if isinstance(kind, inspect.SetType) else items
+
+    def struct(self, value: Any, kind: inspect.StructType, where: str) -> Any:
+        if isinstance(value, str):  # a MessageQueue key written as a text that holds the object (4.9 reads it)
+            value = parse_lenient(value, limit=4096)
+        if not isinstance(value, dict):
+            raise BodyError(f"{where} must be an object")
+        fields: dict[str, Any] = {}
+        for field in kind.fields:
+            item = self.fit(value.get(field.encode_name), field.type, f"{where}.{field.encode_name}")
+            if item is not None:
+                fields[field.name] = item
+        return kind.cls(**fields)
+
+    def mapping(self, value: Any, kind: inspect.DictType, where: str) -> dict[Any, Any]:
+        if not isinstance(value, dict):
+            raise BodyError(f"{where} must be an object")
+        return {
+            self.fit(key, kind.key_type, where): self.fit(item, kind.value_type, where) for key, item in value.items()
+        }
+
+
+def _scalar(value: Any, kind: inspect.Type, where: str) -> Any:
+    """A number, text, truth or enum as fastjson casts it; an empty text is null for all but texts."""
+    if isinstance(kind, inspect.StrType):
+        return value if isinstance(value, str) else JSON_ENCODER.encode(value).decode()
+    if isinstance(kind, inspect.EnumType):
+        return _member(value, kind.cls)
+    if isinstance(value, str):
+        value = value.strip()
+        if value in ("", "null"):
+            return None
+    try:
+        if isinstance(kind, inspect.BoolType):
+            return str(value).lower() in ("true", "1", "y")
+        if isinstance(kind, inspect.FloatType):
+            return float(value)
+        number = int(value)
+    except (ValueError, TypeError, OverflowError):
+        raise BodyError(f"{where} must be a number, not {str(value)[:40]!r}") from None
+    if isinstance(kind, inspect.IntType) and not (kind.ge or -(2**63)) <= number <= (kind.le or 2**63 - 1):
+        raise BodyError(f"{where} is out of range: {str(value)[:40]}")
+    return number
+
+
+def _member(value: Any, kind: type[enum.Enum]) -> enum.Enum | None:
+    members = list(kind)
+    if isinstance(value, int):
+        return members[value] if 0 <= value < len(members) else None
+    return next((member for member in members if member.name == str(value).upper()), None)
+
+
+def encode_body(body: Any) -> bytes:
+    """The JSON of a body struct, as both releases of Java read it."""
+    if _is_plain(type(body)):
+        return SORTED_ENCODER.encode(body)
+    out: list[bytes] = []
+    _write(body, out)
+    return b"".join(out)
+
+
+def _is_plain(kind: type) -> bool:
+    """Whether msgspec's own encoder writes this type right: no field that may be null, no map keyed by an object."""
+    known = _plain.get(kind)
+    if known is None:
+        known = _plain[kind] = _plain_type(_described(kind))
+    return known
+
+
+def _described(kind: type) -> inspect.Type:
+    known = _types.get(kind)
+    if known is None:
+        known = _types[kind] = inspect.type_info(kind)
+    return known
+
+
+def _plain_type(kind: inspect.Type) -> bool:
+    if isinstance(kind, inspect.StructType):
+        return all(_plain_type(field.type) for field in kind.fields)
+    if isinstance(kind, inspect.DictType):
+        return not isinstance(kind.key_type, inspect.StructType) and _plain_type(kind.value_type)
+    if isinstance(kind, inspect.CollectionType):
+        return _plain_type(kind.item_type)
+    return not isinstance(kind, (inspect.UnionType, inspect.AnyType))
+
+
+def _write(value: Any, out: list[bytes]) -> None:
+    if isinstance(value, msgspec.Struct):
+        if _is_plain(type(value)):
+            out.append(SORTED_ENCODER.encode(value))
+            return
+        names = sorted(zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True))
+        pairs = [(name, getattr(value, attribute)) for name, attribute in names]
+        _write_pairs([(SORTED_ENCODER.encode(name), item) for name, item in pairs if item is not None], out)
+    elif isinstance(value, dict):
+        _write_pairs([(_key(key), item) for key, item in value.items()], out)
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        out.append(b"[")
+        for number, item in enumerate(value):
+            if number:
+                out.append(b",")
+            _write(item, out)
+        out.append(b"]")
+    else:
+        out.append(SORTED_ENCODER.encode(value))
+
+
+def _write_pairs(pairs: list[tuple[bytes, Any]], out: list[bytes]) -> None:
+    mark = b"{"
+    for key, item in pairs:
+        out += (mark, key, b":")
+        _write(item, out)
+        mark = b","
+    out.append(b"}" if pairs else b"{}")
+
+
+def _key(key: Any) -> bytes:
+    if isinstance(key, msgspec.Struct):
+        return SORTED_ENCODER.encode(key)
+    return SORTED_ENCODER.encode(key if isinstance(key, str) else str(key))

@@ -1,0 +1,70 @@
+"""Figures brokers tell: how far groups are, how fast things go (ConsumeStats.java and its kin)."""
+
+from __future__ import annotations
+
+from msgspec import field
+
+from bolide.remoting.bodies.base import Body, Int64, MessageQueue
+
+
+class OffsetWrapper(Body):
+    """One queue of a group. last_timestamp: store time of the last message consumed, ms."""
+
+    broker_offset: Int64 = 0
+    consumer_offset: Int64 = 0
+    pull_offset: Int64 = 0
+    last_timestamp: Int64 = 0
+
+
+class ConsumeStats(Body):
+    """Answer to GET_CONSUME_STATS."""
+
+    offset_table: dict[MessageQueue, OffsetWrapper] = field(default_factory=dict)
+    consume_tps: float = 0.0
+
+
+class ConsumeStatsList(Body):
+    """Answer to GET_BROKER_CONSUME_STATS: one mapping a group."""
+
+    consume_stats_list: list[dict[str, list[ConsumeStats]]] = field(default_factory=list)
+    broker_addr: str = ""
+    total_diff: Int64 = 0
+    total_inflight_diff: Int64 = 0
+
+
+class BrokerStatsItem(Body):
+    """A counter over one span. avgpt: mean per call."""
+
+    sum: Int64 = 0
+    tps: float = 0.0
+    avgpt: float = 0.0
+
+
+class BrokerStatsData(Body):
+    """Answer to VIEW_BROKER_STATS_DATA."""
+
+    stats_minute: BrokerStatsItem = field(default_factory=BrokerStatsItem)
+    stats_hour: BrokerStatsItem = field(default_factory=BrokerStatsItem)
+    stats_day: BrokerStatsItem = field(default_factory=BrokerStatsItem)
+
+
+class QueueTimeSpan(Body):
+    """Oldest, newest and last consumed message of a queue, ms; delay_time: now minus the last consumed."""
+
+    message_queue: MessageQueue = field(default_factory=MessageQueue)
+    min_time_stamp: Int64 = 0
+    max_time_stamp: Int64 = 0
+    consume_time_stamp: Int64 = 0
+    delay_time: Int64 = 0
+
+
+class QueryConsumeTimeSpanBody(Body):
+    """Answer to QUERY_CONSUME_TIME_SPAN."""
+
+    consume_time_span_set: list[QueueTimeSpan] = field(default_factory=list)
+
+
+class KVTable(Body):
+    """Names and texts: answer to GET_BROKER_RUNTIME_INFO and GET_KVLIST_BY_NAMESPACE."""
+
+    table: dict[str, str] = field(default_factory=dict)

@@ -1,0 +1,70 @@
+"""Topics as brokers keep, register and tell them (TopicConfig.java, TopicConfigSerializeWrapper.java)."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+from msgspec import field
+
+from bolide.remoting.bodies.base import Body, Int32, Int64, MessageQueue
+from bolide.remoting.bodies.versions import DataVersion
+
+
+class TopicFilterType(enum.StrEnum):
+    """Whether a message of the topic has one tag or several."""
+
+    SINGLE_TAG = "SINGLE_TAG"
+    MULTI_TAG = "MULTI_TAG"
+
+
+class TopicConfig(Body):
+    """One topic. perm: bits 4 read, 2 write, 1 inherit; attributes: 5.x, ``+key`` to ``value`` when being set."""
+
+    topic_name: str = ""
+    read_queue_nums: Int32 = 16
+    write_queue_nums: Int32 = 16
+    perm: Int32 = 6
+    topic_filter_type: TopicFilterType = TopicFilterType.SINGLE_TAG
+    topic_sys_flag: Int32 = 0
+    order: bool = False
+    attributes: dict[str, str] = field(default_factory=dict)
+
+
+class TopicConfigSerializeWrapper(Body):
+    """All topics of a broker: answer to GET_ALL_TOPIC_CONFIG, and topics.json (mapping fields apart)."""
+
+    topic_config_table: dict[str, TopicConfig] = field(default_factory=dict)
+    data_version: DataVersion = field(default_factory=DataVersion)
+
+
+class TopicConfigAndMappingSerializeWrapper(Body):
+    """The same with the static-topic mappings of 5.x, which are kept as they came: Bolide has no static topics."""
+
+    topic_config_table: dict[str, TopicConfig] = field(default_factory=dict)
+    data_version: DataVersion = field(default_factory=DataVersion)
+    topic_queue_mapping_info_map: dict[str, Any] = field(default_factory=dict)
+    topic_queue_mapping_detail_map: dict[str, Any] = field(default_factory=dict)
+    mapping_data_version: DataVersion = field(default_factory=DataVersion)
+
+
+class TopicList(Body):
+    """Answer to the codes that list topic names. broker_addr: some live broker, told by a name server only."""
+
+    topic_list: list[str] = field(default_factory=list)
+    broker_addr: str | None = None
+
+
+class TopicOffset(Body):
+    """Queue offsets of one queue; the timestamp is that of the last message, ms, 0 without one."""
+
+    min_offset: Int64 = 0
+    max_offset: Int64 = 0
+    last_update_timestamp: Int64 = 0
+
+
+class TopicStatsTable(Body):
+    """Answer to GET_TOPIC_STATS_INFO."""
+
+    offset_table: dict[MessageQueue, TopicOffset] = field(default_factory=dict)
+    topic_put_tps: float = 0.0

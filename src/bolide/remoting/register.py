@@ -1,0 +1,151 @@
+"""The body of REGISTER_BROKER, plain and compressed (RegisterBrokerBody.java).
+
+Plain it is JSON. Compressed it is one zlib stream of parts, each with its int32 length: DataVersion JSON; the number
+of topics, and a line of text for each; the filter servers as a JSON array; and from a sender of 5.0.0 or newer the
+number of topic mappings, and their JSON. What the reader believes depends on the sender's version:
+below 3.0.11 the body is the topic table alone; 5.x brokers may compress while their header says they did not.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any, Final
+
+import msgspec
+from msgspec import field
+
+from bolide.remoting.bodies.base import Body, decode_body, encode_body
+from bolide.remoting.bodies.topics import (
+    TopicConfig,
+    TopicConfigAndMappingSerializeWrapper,
+    TopicConfigSerializeWrapper,
+    TopicFilterType,
+)
+from bolide.remoting.bodies.versions import DataVersion
+from bolide.remoting.codes import VERSION_3_0_11, VERSION_5_0_0
+from bolide.remoting.compression import ZLIB, decompress
+from bolide.remoting.envelope import JSON_ENCODER
+from bolide.remoting.errors import BodyError
+
+MAX_INFLATED: Final = 32 * 1024 * 1024
+ZLIB_MARK: Final = 0x78  # first byte of a zlib stream; JSON begins with {
+LEVEL: Final = 9
+
+
+class RegisterBrokerBody(Body):
+    """What a broker registers: its topics and its filter servers."""
+
+    topic_config_serialize_wrapper: TopicConfigAndMappingSerializeWrapper = field(
+        default_factory=TopicConfigAndMappingSerializeWrapper
+    )
+    filter_server_list: list[str] = field(default_factory=list)
+
+
+def body_checksum(data: bytes) -> int:
+    """The ``bodyCrc32`` of a body as it is sent; 0 in a header means unchecked."""
+    return zlib.crc32(data) & 0x7FFFFFFF
+
+
+def encode_register_body(body: RegisterBrokerBody, compressed: bool = False, version: int = VERSION_5_0_0) -> bytes:
+    """The body as it is sent. version: what our header says, since it decides the form of the compressed one."""
+    if not compressed:
+        return encode_body(body)
+    wrapper = body.topic_config_serialize_wrapper
+    topics = wrapper.topic_config_table.values()
+    parts = [_part(encode_body(wrapper.data_version)), _int(len(topics))]
+    parts += [_part(_topic_line(topic, version).encode()) for topic in topics]
+    parts.append(_part(JSON_ENCODER.encode(body.filter_server_list)))
+    if version >= VERSION_5_0_0:
+        mappings = wrapper.topic_queue_mapping_info_map.values()
+        parts.append(_int(len(mappings)))
+        parts += [_part(JSON_ENCODER.encode(mapping)) for mapping in mappings]
+    return zlib.compress(b"".join(parts), LEVEL)
+
+
+def decode_register_body(data: bytes, compressed: bool, version: int) -> RegisterBrokerBody:
+    """The body of a registration, of nothing when `data` is empty.
+
+    compressed, version: from the request's header. Raises BodyError, also for what inflates beyond 32 MiB.
+    """
+    if not data:
+        return RegisterBrokerBody()
+    if version < VERSION_3_0_11:
+        bare = decode_body(data, TopicConfigSerializeWrapper)
+        wrapper = TopicConfigAndMappingSerializeWrapper(bare.topic_config_table, bare.data_version)
+        return RegisterBrokerBody(wrapper)
+    if not compressed and data[0] != ZLIB_MARK:
+        return decode_body(data, RegisterBrokerBody)
+    return _Parts(decompress(data, ZLIB, MAX_INFLATED)).register_body(version)
+
+
+class _Parts:
+    """A cursor over the inflated parts; every length is held against what is left."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.at = 0
+
+    def register_body(self, version: int) -> RegisterBrokerBody:
+        wrapper = TopicConfigAndMappingSerializeWrapper()
+        wrapper.data_version = decode_body(self.part(), DataVersion)
+        for _ in range(self.count()):
+            topic = _read_topic_line(self.part().decode("utf-8", "replace"))
+            wrapper.topic_config_table[topic.topic_name] = topic
+        filters = decode_body(self.part(), list[str])
+        if version >= VERSION_5_0_0:
+            for _ in range(self.count()):
+                mapping = decode_body(self.part(), dict[str, Any])
+                wrapper.topic_queue_mapping_info_map[str(mapping.get("topic"))] = mapping
+        return RegisterBrokerBody(wrapper, filters)
+
+    def number(self) -> int:
+        if len(self.data) - self.at < 4:
+            raise BodyError(f"a compressed registration ends at byte {self.at}; send it again whole")
+        self.at += 4
+        return int.from_bytes(self.data[self.at - 4 : self.at], "big", signed=True)
+
+    def count(self) -> int:
+        """A number of parts: each takes 4 bytes at least, so no more can follow than fit."""
+        number = self.number()
+        if number < 0 or number * 4 > len(self.data) - self.at:
+            raise BodyError(f"a compressed registration claims {number} entries at byte {self.at}; send it again whole")
+        return number
+
+    def part(self) -> bytes:
+        size = self.number()
+        if size < 0 or size > len(self.data) - self.at:
+            raise BodyError(f"a compressed registration has a part of {size} bytes at byte {self.at} that is not there")
+        self.at += size
+        return self.data[self.at - size : self.at]
+
+
+def _int(number: int) -> bytes:
+    return number.to_bytes(4, "big")
+
+
+def _part(data: bytes) -> bytes:
+    return _int(len(data)) + data
+
+
+def _topic_line(topic: TopicConfig, version: int) -> str:
+    """TopicConfig.encode: topicSysFlag and order do not travel; attributes only from 5.x."""
+    queues = f"{topic.read_queue_nums} {topic.write_queue_nums}"
+    line = f"{topic.topic_name} {queues} {topic.perm} {topic.topic_filter_type.value}"
+    return f"{line} {JSON_ENCODER.encode(topic.attributes).decode()}" if version >= VERSION_5_0_0 else line
+
+
+def _read_topic_line(line: str) -> TopicConfig:
+    words = line.split(" ", 5)
+    if len(words) < 5:
+        raise BodyError(f"the topic line {line[:80]!r} of a registration has {len(words)} words; five are needed")
+    try:
+        return TopicConfig(
+            topic_name=words[0],
+            read_queue_nums=int(words[1]),
+            write_queue_nums=int(words[2]),
+            perm=int(words[3]),
+            topic_filter_type=TopicFilterType(words[4]),
+            attributes=msgspec.json.decode(words[5], type=dict[str, str]) if len(words) == 6 and words[5] else {},
+        )
+    except ValueError:
+        raise BodyError(f"the topic line {line[:80]!r} of a registration cannot be read; send it again") from None
