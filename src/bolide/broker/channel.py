@@ -6,7 +6,7 @@ with nothing but this object.
 
 from __future__ import annotations
 
-from typing import final
+from typing import Any, final
 
 
 @final
@@ -30,6 +30,8 @@ class Channel:
         """Encoded frames waiting for the end of the turn; one write takes them all."""
         self.dirty: bool = False
         """True while this channel is in the executor's list of channels to write."""
+        self.link: Any = None
+        """The transport's connection behind this channel; the node's business, never a service's."""
         self.held: int = 0
         """Pull requests of this channel now in the hold table (limited, so a peer cannot park without end)."""
 

@@ -13,6 +13,7 @@ from bolide.broker.data_version import DataVersion
 from bolide.broker.effects import Effects
 from bolide.broker.names import group_refusal, is_system_group
 from bolide.broker.options import BrokerOptions
+from bolide.remoting.json import parse_lenient
 
 
 @final
@@ -131,9 +132,7 @@ class GroupTable:
 
     def load(self, data: bytes) -> None:
         """Take over a stored subscriptionGroup.json."""
-        from bolide.remoting.json import decode_json
-
-        stored: Any = decode_json(data)
+        stored: Any = parse_lenient(data)
         for name, fields in (stored.get("subscriptionGroupTable") or {}).items():
             if fields is not None:
                 self.table[str(name)] = SubscriptionGroupConfig.from_json(str(name), fields)

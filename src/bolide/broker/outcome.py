@@ -89,6 +89,8 @@ class HeldPull:
         self.tag_codes: set[int] | None = tag_codes
         self.predicate: Callable[[bytes], bool] | None = predicate
         self.again: Callable[[int], Outcome] = again
+        self.waiting: bool = False
+        """True while it is in the hold table."""
 
 
 @final

@@ -16,14 +16,17 @@ from bolide.broker.names import (
     BENCHMARK_TOPIC,
     DLQ_PREFIX,
     HALF_TOPIC,
+    NO_SEND_TOPICS,
     OFFSET_MOVED_EVENT,
     OP_HALF_TOPIC,
     RETRY_PREFIX,
     SCHEDULE_TOPIC,
     SELF_TEST_TOPIC,
     TIMER_TOPIC,
+    topic_refusal,
 )
 from bolide.broker.options import BrokerOptions
+from bolide.remoting.json import parse_lenient
 
 PERM_READ: Final = 4
 PERM_WRITE: Final = 2
@@ -56,6 +59,9 @@ class TopicConfig:
         self.topic_sys_flag: int = topic_sys_flag
         self.order: bool = order
         self.attributes: dict[str, str] = attributes if attributes is not None else {}
+        self.retry: bool = topic_name.startswith(RETRY_PREFIX)
+        self.plain: bool = topic_name not in NO_SEND_TOPICS and topic_refusal(topic_name) is None
+        """True when the name alone lets clients send here: decided once, not per message."""
 
     @property
     def readable(self) -> bool:
@@ -177,9 +183,7 @@ class TopicTable:
 
     def load(self, data: bytes) -> None:
         """Take over a stored topics.json; system topics of this start stay where the file has none."""
-        from bolide.remoting.json import decode_json
-
-        stored: Any = decode_json(data)
+        stored: Any = parse_lenient(data)
         for name, fields in (stored.get("topicConfigTable") or {}).items():
             if fields is not None:
                 self.table[str(name)] = TopicConfig.from_json(str(name), fields)

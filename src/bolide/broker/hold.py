@@ -1,0 +1,151 @@
+"""Held pulls: a table of who waits at which queue, and for what. It decides who is to run again; it runs nothing.
+
+RocketMQ's PullRequestHoldService (protocol/behaviour.md 1, "Long polling"), with one difference: an arrival wakes at
+once, in the turn that stored it. The sweep stays as a safety net, and for pulls whose filter did not match the arrival.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from typing import Final, final
+
+from bolide.broker.channel import Channel
+from bolide.broker.outcome import HeldPull
+from bolide.store.arrival import Arrival
+
+MAX_HELD_PER_CHANNEL: Final = 20_000
+
+
+@final
+class HoldTable:
+    """Pulls parked by (topic, queue). Every method that takes pulls out returns them in the order they came."""
+
+    def __init__(self, limit: int) -> None:
+        self.count: int = 0
+        self._limit: int = limit
+        self._topics: dict[str, dict[int, list[HeldPull]]] = {}
+        self._deadlines: list[tuple[int, int, HeldPull]] = []
+        self._serial: int = 0
+
+    def park(self, held: HeldPull) -> bool:
+        """Keep this pull; False when the table, or its channel's share of it, is full: answer it now instead."""
+        if self.count >= self._limit or held.channel.held >= MAX_HELD_PER_CHANNEL:
+            return False
+        queues = self._topics.get(held.topic)
+        if queues is None:
+            queues = {}
+            self._topics[held.topic] = queues
+        waiting = queues.get(held.queue_id)
+        if waiting is None:
+            queues[held.queue_id] = [held]
+        else:
+            waiting.append(held)
+        held.waiting = True
+        held.channel.held += 1
+        self.count += 1
+        self._serial += 1
+        heapq.heappush(self._deadlines, (held.deadline, self._serial, held))
+        if len(self._deadlines) > 64 and len(self._deadlines) > 4 * self.count:
+            # Pulls woken long before their deadline must not pile up in the heap.
+            self._deadlines = [entry for entry in self._deadlines if entry[2].waiting]
+            heapq.heapify(self._deadlines)
+        return True
+
+    def arrived(self, arrivals: list[Arrival]) -> list[HeldPull]:
+        """Take out the pulls these records wake: newer than the pull's offset and passing its filter."""
+        woken: list[HeldPull] = []
+        if self.count == 0:
+            return woken
+        for arrival in arrivals:
+            queues = self._topics.get(arrival.topic)
+            if queues is None:
+                continue
+            waiting = queues.get(arrival.queue_id)
+            if not waiting:
+                continue
+            kept: list[HeldPull] = []
+            for held in waiting:
+                if arrival.max_offset > held.offset and wanted(held, arrival):
+                    self._out(held)
+                    woken.append(held)
+                else:
+                    kept.append(held)
+            queues[arrival.queue_id] = kept
+        return woken
+
+    def expired(self, now: int) -> list[HeldPull]:
+        """Take out the pulls whose deadline has come."""
+        late: list[HeldPull] = []
+        while self._deadlines and self._deadlines[0][0] <= now:
+            held = heapq.heappop(self._deadlines)[2]
+            if held.waiting:
+                self._remove(held)
+                late.append(held)
+        return late
+
+    def next_deadline(self) -> int | None:
+        """When `expired` has something to give (ms since epoch), or None."""
+        while self._deadlines and not self._deadlines[0][2].waiting:
+            heapq.heappop(self._deadlines)
+        return self._deadlines[0][0] if self._deadlines else None
+
+    def behind(self, max_offset: Callable[[str, int], int]) -> list[HeldPull]:
+        """The sweep: take out every pull whose queue has grown past it, whether or not its filter matched."""
+        found: list[HeldPull] = []
+        for topic, queues in list(self._topics.items()):
+            for queue_id, waiting in list(queues.items()):
+                if waiting:
+                    end = max_offset(topic, queue_id)
+                    if any(held.offset < end for held in waiting):
+                        ready = [held for held in waiting if held.offset < end]
+                        queues[queue_id] = [held for held in waiting if held.offset >= end]
+                        for held in ready:
+                            self._out(held)
+                        found.extend(ready)
+                else:
+                    del queues[queue_id]
+            if not queues:
+                del self._topics[topic]
+        return found
+
+    def release(self, topic: str, queue_id: int) -> list[HeldPull]:
+        """Take out everything held on one queue, whatever it waits for."""
+        queues = self._topics.get(topic)
+        if queues is None:
+            return []
+        found = queues.pop(queue_id, [])
+        for held in found:
+            self._out(held)
+        return found
+
+    def drop(self, channel: Channel) -> None:
+        """Forget the pulls of a connection that is gone."""
+        if channel.held == 0:
+            return
+        for queues in self._topics.values():
+            for queue_id, waiting in queues.items():
+                mine = [held for held in waiting if held.channel is channel]
+                if mine:
+                    queues[queue_id] = [held for held in waiting if held.channel is not channel]
+                    for held in mine:
+                        self._out(held)
+
+    def _out(self, held: HeldPull) -> None:
+        held.waiting = False
+        held.channel.held -= 1
+        self.count -= 1
+
+    def _remove(self, held: HeldPull) -> None:
+        queues = self._topics[held.topic]
+        queues[held.queue_id] = [other for other in queues[held.queue_id] if other is not held]
+        self._out(held)
+
+
+def wanted(held: HeldPull, arrival: Arrival) -> bool:
+    """True when the record passes the pull's filter: tags by hash, then the expression on its properties."""
+    codes = held.tag_codes
+    if codes is not None and arrival.tags_code not in codes:
+        return False
+    predicate = held.predicate
+    return predicate is None or predicate(arrival.properties)

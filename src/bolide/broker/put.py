@@ -1,0 +1,265 @@
+"""The one door to the log: every record the broker stores comes through here, whoever asks for it.
+
+Order: check sizes and state, rewrite a delayed message to the schedule topic, append. Send, retries, delay delivery,
+transactions and replies all use it. Rules from RocketMQ's HookUtils, MessageStore and CommitLog.asyncPutMessage
+(protocol/behaviour.md 2 and 2.3, protocol/store.md 2 and 9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, final
+
+from bolide.broker.names import RETRY_PREFIX, SCHEDULE_TOPIC
+from bolide.broker.refused import Refused
+from bolide.layout.hashes import tags_code
+from bolide.layout.properties import format_properties, parse_properties
+from bolide.layout.property_names import TRANSIENT_PREFIX
+from bolide.layout.sysflag import TRANSACTION_COMMIT, TRANSACTION_MASK, TRANSACTION_NONE
+from bolide.remoting.codes import MESSAGE_ILLEGAL, SERVICE_NOT_AVAILABLE
+from bolide.store.message_store import Appended, MessageStore
+from bolide.store.put import Put
+
+MAX_PROPERTIES: Final = 32767
+"""Stored length of the properties is an int16."""
+MAX_TOPIC_BYTES: Final = 127
+"""Stored length of a topic is a signed byte, except of %RETRY% topics in records of version 2."""
+_SCHEDULE_BYTES: Final = SCHEDULE_TOPIC.encode()
+
+_UNIQ_KEY: Final = 1
+_KEYS: Final = 2
+_TAGS: Final = 3
+_DELAY: Final = 4
+_WAIT: Final = 5
+_TRAN_MSG: Final = 6
+_TIMER: Final = 7
+_OURS: Final = 8
+_SEEN: Final[dict[str, int]] = {
+    "UNIQ_KEY": _UNIQ_KEY,
+    "KEYS": _KEYS,
+    "TAGS": _TAGS,
+    "DELAY": _DELAY,
+    "WAIT": _WAIT,
+    "TRAN_MSG": _TRAN_MSG,
+    "TIMER_DELAY_SEC": _TIMER,
+    "TIMER_DELAY_MS": _TIMER,
+    "TIMER_DELIVER_MS": _TIMER,
+    "MSG_REGION": _OURS,
+    "TRACE_ON": _OURS,
+    "CLUSTER": _OURS,
+    "POP_CK": _OURS,
+    "_SYS_MSG_PRIORITY_": _OURS,
+}
+
+
+@final
+class Scanned:
+    """What the broker needs to know of a properties string, found in one pass without building a dictionary."""
+
+    def __init__(self) -> None:
+        self.uniq_key: str = ""
+        self.keys: str = ""
+        self.tags: str = ""
+        self.delay_level: int = 0
+        self.wait: bool = True
+        self.transactional: bool = False
+        self.timer: bool = False
+        self.rewrite: bool = False
+        """True when the string holds names the broker sets or drops itself, or pairs no reader would take."""
+
+
+def scan_properties(text: str) -> Scanned:
+    """Read a properties string as Java's string2messageProperties would; of two pairs with one name the last wins."""
+    found = Scanned()
+    if not text:
+        return found
+    for item in text.split("\x02"):
+        at = item.find("\x01")
+        if at <= 0 or at == len(item) - 1:
+            if item:
+                found.rewrite = True
+            continue
+        name = item[:at]
+        kind = _SEEN.get(name, 0)
+        if kind == 0:
+            if name.startswith(TRANSIENT_PREFIX):
+                found.rewrite = True
+        elif kind == _UNIQ_KEY:
+            found.uniq_key = item[at + 1 :]
+        elif kind == _KEYS:
+            found.keys = item[at + 1 :]
+        elif kind == _TAGS:
+            found.tags = item[at + 1 :]
+        elif kind == _WAIT:
+            # MessageConst WAIT: Boolean.parseBoolean, so anything but "true" is false
+            found.wait = item[at + 1 :].lower() == "true"
+        else:
+            _scan_rare(found, kind, item[at + 1 :])
+    return found
+
+
+def _scan_rare(found: Scanned, kind: int, value: str) -> None:
+    if kind == _DELAY:
+        found.delay_level = level_number(value)
+    elif kind == _TRAN_MSG:
+        found.transactional = value.lower() == "true"
+    elif kind == _TIMER:
+        found.timer = True
+    else:
+        found.rewrite = True
+
+
+def level_number(text: str) -> int:
+    """A delay level from its text; what is no number counts as no delay (Java throws: the send then fails)."""
+    try:
+        return int(text)
+    except ValueError:
+        raise Refused(MESSAGE_ILLEGAL, f"the property DELAY must be a number, not {text[:20]!r}") from None
+
+
+@final
+class PutDoor:
+    """Checks and stores messages. `set_host` comes before the first, once the listener's port is known."""
+
+    def __init__(self, store: MessageStore, max_message_size: int, delay_levels: int) -> None:
+        self.store: MessageStore = store
+        self.store_host: bytes = b""
+        self._host_hex: str = ""
+        self.max_message_size: int = max_message_size
+        self.delay_levels: int = delay_levels
+        self._tags_codes: dict[str, int] = {}
+
+    def put_text(
+        self,
+        topic: str,
+        topic_bytes: bytes,
+        queue_id: int,
+        body: bytes,
+        properties: str,
+        found: Scanned,
+        flag: int,
+        sys_flag: int,
+        born_timestamp: int,
+        born_host: bytes,
+        reconsume_times: int,
+        prepared_transaction_offset: int,
+        now: int,
+    ) -> Appended:
+        """Store one message. `properties` is the text to keep, `found` what `scan_properties` said of it.
+
+        Raises `Refused` 13 (too long, or DELAY out of shape) or 14 (store not writable); the store's own errors pass.
+        """
+        level = found.delay_level
+        if level > 0:
+            kind = sys_flag & TRANSACTION_MASK
+            if kind == TRANSACTION_NONE or kind == TRANSACTION_COMMIT:
+                if level > self.delay_levels:
+                    level = self.delay_levels
+                properties = delayed_properties(properties, topic, queue_id, level)
+                topic = SCHEDULE_TOPIC
+                topic_bytes = _SCHEDULE_BYTES
+                queue_id = level - 1
+            else:
+                level = 0
+        raw = properties.encode()
+        self.check(topic, topic_bytes, body, raw)
+        put = Put(
+            topic,
+            topic_bytes,
+            queue_id,
+            body,
+            raw,
+            born_timestamp,
+            born_host,
+            self.store_host,
+            flag,
+            sys_flag,
+            reconsume_times,
+            prepared_transaction_offset,
+            found.uniq_key,
+            found.keys,
+            found.tags,
+            self.tags_code(found.tags),
+            found.wait,
+            level if level > 0 else 0,
+        )
+        return self.store.append(put, now)
+
+    def put_properties(
+        self,
+        topic: str,
+        queue_id: int,
+        body: bytes,
+        properties: Mapping[str, str],
+        flag: int,
+        sys_flag: int,
+        born_timestamp: int,
+        born_host: bytes,
+        reconsume_times: int,
+        prepared_transaction_offset: int,
+        now: int,
+    ) -> Appended:
+        """Store one message given its properties as a mapping: the way of every service but SEND."""
+        text = format_properties(properties)
+        return self.put_text(
+            topic,
+            topic.encode(),
+            queue_id,
+            body,
+            text,
+            scan_properties(text),
+            flag,
+            sys_flag,
+            born_timestamp,
+            born_host,
+            reconsume_times,
+            prepared_transaction_offset,
+            now,
+        )
+
+    def set_host(self, store_host: bytes) -> None:
+        """The address stored with every record: 4 or 16 address bytes and an int32 port."""
+        self.store_host = store_host
+        self._host_hex = store_host.hex().upper()
+
+    def message_id(self, physical_offset: int) -> str:
+        """The offset message id of a record stored here (layout.message_id.offset_message_id, host encoded once)."""
+        return f"{self._host_hex}{physical_offset:016X}"
+
+    def check(self, topic: str, topic_bytes: bytes, body: bytes, properties: bytes) -> None:
+        """Refuse what must not be stored. Raises `Refused` 13 or 14."""
+        if not self.store.writable():
+            raise Refused(SERVICE_NOT_AVAILABLE, "the store takes no messages now: it is full, failed or shutting down")
+        if len(body) > self.max_message_size:
+            raise Refused(
+                MESSAGE_ILLEGAL,
+                f"the body has {len(body)} bytes, more than maxMessageSize {self.max_message_size}: send less",
+            )
+        if len(properties) > MAX_PROPERTIES:
+            raise Refused(
+                MESSAGE_ILLEGAL,
+                f"the properties have {len(properties)} bytes, more than {MAX_PROPERTIES}: shorten them",
+            )
+        if len(topic_bytes) > MAX_TOPIC_BYTES and not topic.startswith(RETRY_PREFIX):
+            raise Refused(MESSAGE_ILLEGAL, f"the topic has {len(topic_bytes)} bytes, more than {MAX_TOPIC_BYTES}")
+
+    def tags_code(self, tags: str) -> int:
+        """Hash of the tags, remembered: a topic has few of them."""
+        if not tags:
+            return 0
+        code = self._tags_codes.get(tags)
+        if code is None:
+            if len(self._tags_codes) > 10_000:
+                self._tags_codes.clear()
+            code = tags_code(tags)
+            self._tags_codes[tags] = code
+        return code
+
+
+def delayed_properties(text: str, topic: str, queue_id: int, level: int) -> str:
+    """The stored properties of a message on its way through the schedule topic."""
+    properties = parse_properties(text)
+    properties["DELAY"] = str(level)
+    properties["REAL_TOPIC"] = topic
+    properties["REAL_QID"] = str(queue_id)
+    return format_properties(properties)

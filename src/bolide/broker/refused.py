@@ -1,0 +1,16 @@
+"""A request refused by a rule: the response code and one sentence, raised where a return value would be in the way."""
+
+from __future__ import annotations
+
+from bolide.errors import PeerError
+
+
+class Refused(PeerError):
+    """`response_code` is what the peer is answered with; the text becomes the remark."""
+
+    def __init__(self, response_code: int, message: str) -> None:
+        super().__init__(message)
+        self.response_code = response_code
+
+    def __reduce__(self) -> tuple[type[Refused], tuple[int, str]]:
+        return (Refused, (self.response_code, self.message))

@@ -1,0 +1,245 @@
+"""SEND_MESSAGE (10), SEND_MESSAGE_V2 (310), SEND_BATCH_MESSAGE (320): every check of RocketMQ's order, then the door.
+
+From SendMessageProcessor and AbstractSendMessageProcessor (protocol/behaviour.md 2, 2.1, 2.2). The common case, a
+plain message to a known topic, runs straight through `_send`; whatever is rarer is a function of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Protocol, final
+
+from bolide.broker.channel import Channel
+from bolide.broker.groups import GroupTable
+from bolide.broker.names import DLQ_PREFIX, NO_SEND_TOPICS, RETRY_PREFIX, topic_refusal
+from bolide.broker.options import BrokerOptions
+from bolide.broker.outcome import Handler, Outcome, Parked, Reply
+from bolide.broker.put import PutDoor, Scanned, scan_properties
+from bolide.broker.send_batch import BatchSend
+from bolide.broker.send_rewrite import half_properties, priority_queue, rewritten
+from bolide.broker.stats import BrokerStats
+from bolide.broker.topics import MULTI_TAG, TopicConfig, TopicTable
+from bolide.broker.uniq_key import UniqKeys
+from bolide.layout.sysflag import MULTI_TAGS, TRANSACTION_MASK
+from bolide.remoting.codes import (
+    BINARY_TYPE,
+    INVALID_PARAMETER,
+    NO_PERMISSION,
+    SEND_BATCH_MESSAGE,
+    SEND_MESSAGE,
+    SEND_MESSAGE_V2,
+    SUBSCRIPTION_GROUP_NOT_EXIST,
+    SUCCESS,
+    SYSTEM_BUSY,
+    SYSTEM_ERROR,
+    TOPIC_NOT_EXIST,
+    VERSION_3_4_9,
+)
+from bolide.remoting.command import Command, make_response
+from bolide.remoting.headers.decode import decode_header
+from bolide.remoting.headers.send import SendMessageRequestHeader, SendMessageRequestHeaderV2
+from bolide.remoting.replies import encode_send_response
+
+HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
+_HALF_BYTES: Final = HALF_TOPIC.encode()
+
+
+class OrderlyGroups(Protocol):
+    """Who consumes in order: the table of queue locks."""
+
+    def any_locked(self, group: str, now: int) -> bool:
+        """True while the group holds a queue lock that has not expired."""
+
+
+@final
+class SendService:
+    """Takes messages from producers."""
+
+    def __init__(
+        self,
+        options: BrokerOptions,
+        door: PutDoor,
+        topics: TopicTable,
+        groups: GroupTable,
+        locks: OrderlyGroups,
+        uniq_keys: UniqKeys,
+        stats: BrokerStats,
+        transactions: bool = False,
+    ) -> None:
+        self._door: PutDoor = door
+        self._topics: TopicTable = topics
+        self._groups: GroupTable = groups
+        self._locks: Any = locks
+        self._region: str = options.region_id
+        self._trace_on: bool = options.trace_on
+        self._uniq_keys: UniqKeys = uniq_keys
+        self._stats: BrokerStats = stats
+        self._batches: BatchSend = BatchSend(door, options.region_id, options.trace_on, stats)
+        self._slave: bool = options.is_slave
+        self._accept_from: int = options.start_accept_send_request_time_stamp
+        self._writable: bool = options.broker_permission & 2 != 0
+        self._transactions: bool = transactions and not options.reject_transaction_message
+        trace = "true" if options.trace_on else "false"
+        self._suffix: str = (
+            f"MSG_REGION\x01{options.region_id}\x02TRACE_ON\x01{trace}\x02CLUSTER\x01{options.broker_cluster_name}\x02"
+        )
+        self._broker: str = options.broker_name
+        self._spread: int = 0
+
+    def handlers(self) -> dict[int, Handler]:
+        """Codes served here."""
+        return {SEND_MESSAGE: self.on_send, SEND_MESSAGE_V2: self.on_send_v2, SEND_BATCH_MESSAGE: self.on_send_v2}
+
+    def on_send(self, channel: Channel, command: Command, now: int) -> Outcome:
+        """Request 10: field names in full."""
+        return self._send(channel, command, decode_header(command, SendMessageRequestHeader), now)
+
+    def on_send_v2(self, channel: Channel, command: Command, now: int) -> Outcome:
+        """Requests 310 and 320: one-letter field names. Whether it is a batch is said by a field, not by the code."""
+        return self._send(channel, command, decode_header(command, SendMessageRequestHeaderV2), now)
+
+    def _send(self, channel: Channel, command: Command, header: Any, now: int) -> Outcome:
+        if self._slave or now < self._accept_from or not self._writable:
+            refused = self._closed(command, header, now)
+            if refused is not None:
+                return refused
+        name: str = header.topic
+        topic = self._topics.table.get(name)
+        if topic is None or not topic.plain:
+            if name in NO_SEND_TOPICS:
+                return refuse(command, NO_PERMISSION, f"sending to system topic[{name}] is forbidden.")
+            why = topic_refusal(name)
+            if why is not None:
+                return refuse(command, INVALID_PARAMETER, why)
+            if topic is None:
+                topic = self._create(header, now)
+                if topic is None:
+                    return refuse(command, TOPIC_NOT_EXIST, f"topic[{name}] not exist, apply first please!")
+        queue_id: int = header.queue_id
+        if queue_id >= topic.write_queue_nums and queue_id >= topic.read_queue_nums:
+            return refuse(
+                command,
+                INVALID_PARAMETER,
+                f"request queueId[{queue_id}] is illegal: topic {name} has {topic.write_queue_nums} write queues",
+            )
+        if queue_id < 0:
+            self._spread += 1
+            queue_id = self._spread % max(topic.write_queue_nums, 1)
+        if header.batch is True:
+            if topic.retry:
+                return refuse(command, 13, "batch request does not support retry group")
+            return self._batches.send(channel, command, header, topic, queue_id, now)
+        return self._store(channel, command, header, topic, queue_id, now)
+
+    def _store(
+        self, channel: Channel, command: Command, header: Any, topic: TopicConfig, queue_id: int, now: int
+    ) -> Outcome:
+        text: str = header.properties or ""
+        found = scan_properties(text)
+        if found.rewrite:
+            priority = priority_queue(text, found, topic.write_queue_nums)
+            if priority >= 0:
+                queue_id = priority
+            text = rewritten(text)
+        elif text and not text.endswith("\x02"):
+            text += "\x02"  # 4.9.3 to 4.9.8 leave the last separator out
+        if not found.uniq_key:
+            found.uniq_key = self._uniq_keys.next(now)
+            text = f"{text}UNIQ_KEY\x01{found.uniq_key}\x02{self._suffix}"
+        else:
+            text += self._suffix
+        sys_flag: int = header.sys_flag
+        if topic.topic_filter_type == MULTI_TAG:
+            sys_flag |= MULTI_TAGS
+        reconsume_times: int = header.reconsume_times or 0
+        stored_topic, stored_bytes, stored_queue = topic.topic_name, topic.topic_bytes, queue_id
+        if topic.retry:
+            target = self._retry_target(command, header, topic, reconsume_times, found, now)
+            if target is None:
+                return refuse(
+                    command, SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group of {topic.topic_name} not exist"
+                )
+            if target is not topic:
+                stored_topic, stored_bytes, stored_queue, queue_id = target.topic_name, target.topic_bytes, 0, 0
+        if found.timer and found.delay_level <= 0:
+            return refuse(command, SYSTEM_ERROR, "accurate timer message is not enabled: use a delay level")
+        if found.transactional and not (reconsume_times > 0 and found.delay_level > 0):
+            if not self._transactions:
+                return refuse(
+                    command, NO_PERMISSION, f"the broker[{self._broker}] sending transaction message is forbidden"
+                )
+            text = half_properties(text, stored_topic, stored_queue, found.uniq_key)
+            stored_topic, stored_bytes, stored_queue = HALF_TOPIC, _HALF_BYTES, 0
+            sys_flag &= ~TRANSACTION_MASK
+            found.delay_level = 0
+        appended = self._door.put_text(
+            stored_topic,
+            stored_bytes,
+            stored_queue,
+            command.body,
+            text,
+            found,
+            header.flag,
+            sys_flag,
+            header.born_timestamp,
+            channel.remote_host,
+            reconsume_times,
+            0,
+            now,
+        )
+        self._stats.put(1, appended.size)
+        frame = encode_send_response(
+            command.opaque,
+            SUCCESS,
+            self._door.message_id(appended.physical_offset),
+            queue_id,
+            appended.queue_offset,
+            found.uniq_key,
+            self._region,
+            self._trace_on,
+            "",
+            command.serialize_type == BINARY_TYPE,
+        )
+        return Parked(Reply(None, frame), appended.end_offset, found.wait)
+
+    def _closed(self, command: Command, header: Any, now: int) -> Outcome | None:
+        """The answer while this broker as a whole takes no message, or None."""
+        if self._slave:
+            return refuse(command, SYSTEM_BUSY, "[REJECTREQUEST]this broker is a slave: send to its master")
+        if now < self._accept_from:
+            return refuse(command, SYSTEM_ERROR, f"broker unable to service, until {self._accept_from} (ms)")
+        if not self._writable and self._topics.is_order_topic(header.topic):
+            return refuse(command, NO_PERMISSION, f"the broker[{self._broker}] sending message is forbidden")
+        return None
+
+    def _create(self, header: Any, now: int) -> TopicConfig | None:
+        # Unit mode (TopicSysFlag): bit 0 for plain topics, bit 1 for a unit's retry topics.
+        unit_flag = 0
+        if header.unit_mode is True:
+            unit_flag = 2 if header.topic.startswith(RETRY_PREFIX) else 1
+        return self._topics.create_on_send(
+            header.topic, header.default_topic, header.default_topic_queue_nums, unit_flag, now
+        )
+
+    def _retry_target(
+        self, command: Command, header: Any, topic: TopicConfig, reconsume_times: int, found: Scanned, now: int
+    ) -> TopicConfig | None:
+        """Where a message sent to %RETRY%group goes: there, or to %DLQ%group when it was tried often enough.
+
+        None when the group is unknown and may not be created.
+        """
+        group_name = topic.topic_name[len(RETRY_PREFIX) :]
+        group = self._groups.find(group_name, now)
+        if group is None:
+            return None
+        most = group.retry_max_times
+        if command.version >= VERSION_3_4_9 and header.max_reconsume_times is not None:
+            most = header.max_reconsume_times
+        if reconsume_times > most or self._locks.any_locked(group_name, now):
+            found.delay_level = 0
+            return self._topics.find_or_create(DLQ_PREFIX + group_name, 1, 6, 0, False, now)
+        return topic
+
+
+def refuse(command: Command, code: int, remark: str) -> Reply:
+    """An answer that says no."""
+    return Reply(make_response(command, code, remark))

@@ -1,0 +1,98 @@
+"""Counters of one broker since its start, and rates over the last minutes: what runtime info and /metrics show.
+
+RocketMQ's BrokerStatsManager and StoreStatsService keep far more; these are the ones its tools read.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+SAMPLE_MS: Final = 10_000
+SAMPLES: Final = 61
+"""Ten minutes of samples, one every 10 s, as StoreStatsService keeps them."""
+
+
+@final
+class Sample:
+    """The counters at one moment (ms since epoch)."""
+
+    def __init__(self, at: int, put: int, got: int, transferred: int) -> None:
+        self.at: int = at
+        self.put: int = put
+        self.got: int = got
+        self.transferred: int = transferred
+
+
+@final
+class BrokerStats:
+    """Plain counters, incremented on the hot path; everything else is worked out when somebody asks."""
+
+    def __init__(self, now: int) -> None:
+        self.boot_timestamp: int = now
+        self.put_messages: int = 0
+        self.put_bytes: int = 0
+        self.put_failed: int = 0
+        self.got_messages: int = 0
+        self.got_bytes: int = 0
+        self.pulls: int = 0
+        self.pulls_found: int = 0
+        self.pulls_held: int = 0
+        self.requests: int = 0
+        self.handler_errors: int = 0
+        self.bad_frames: int = 0
+        self.connections: int = 0
+        self.put_yesterday: int = 0
+        self.put_morning: int = 0
+        self.got_yesterday: int = 0
+        self.got_morning: int = 0
+        self._samples: list[Sample] = [Sample(now, 0, 0, 0)]
+        self._next: int = now + SAMPLE_MS
+
+    def put(self, messages: int, size: int) -> None:
+        """Note messages stored, and their bytes in the log."""
+        self.put_messages += messages
+        self.put_bytes += size
+
+    def got(self, messages: int, size: int) -> None:
+        """Note messages given to consumers."""
+        self.got_messages += messages
+        self.got_bytes += size
+
+    def due(self, now: int) -> int | None:
+        """Next sample."""
+        return self._next
+
+    def tick(self, now: int, budget: int) -> None:
+        """Take one sample of the counters."""
+        self._samples.append(Sample(now, self.put_messages, self.pulls, self.got_messages))
+        if len(self._samples) > SAMPLES:
+            del self._samples[0]
+        self._next = now + SAMPLE_MS
+
+    def put_rate(self, window_ms: int, now: int) -> float:
+        """Messages stored a second over about the last `window_ms`."""
+        old = self._back(window_ms, now)
+        return rate(self.put_messages - old.put, now - old.at)
+
+    def got_rate(self, window_ms: int, now: int) -> float:
+        """Messages given to consumers a second over about the last `window_ms`."""
+        old = self._back(window_ms, now)
+        return rate(self.got_messages - old.transferred, now - old.at)
+
+    def new_day(self) -> None:
+        """Midnight: today's counts become yesterday's."""
+        self.put_yesterday = self.put_messages - self.put_morning
+        self.put_morning = self.put_messages
+        self.got_yesterday = self.got_messages - self.got_morning
+        self.got_morning = self.got_messages
+
+    def _back(self, window_ms: int, now: int) -> Sample:
+        for sample in reversed(self._samples):
+            if now - sample.at >= window_ms:
+                return sample
+        return self._samples[0]
+
+
+def rate(count: int, elapsed_ms: int) -> float:
+    """Events a second; 0 for no time at all."""
+    return count * 1000.0 / elapsed_ms if elapsed_ms > 0 else 0.0

@@ -1,0 +1,492 @@
+"""Carries out outcomes and effects: the only place where what services decide becomes bytes, files and timers.
+
+One executor a loop. Everything that arrived in one turn of the loop is handled first; then, once, `end_of_turn`: one
+write to the log, the flush, dispatch, wake-ups, the replies whose records are confirmed, one write a connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, Protocol, assert_never, final
+
+from mypy_extensions import i64
+
+from bolide.broker.channel import Channel
+from bolide.broker.effects import Effects
+from bolide.broker.hold import HoldTable
+from bolide.broker.outcome import Ask, Cold, HeldPull, Hold, Nothing, Outcome, Parked, Reply
+from bolide.broker.stats import BrokerStats
+from bolide.errors import BolideError, PeerError
+from bolide.node.services import Services
+from bolide.remoting.codes import (
+    FLUSH_DISK_TIMEOUT,
+    REQUEST_CODE_NOT_SUPPORTED,
+    SERVICE_NOT_AVAILABLE,
+    SYSTEM_ERROR,
+)
+from bolide.remoting.command import Command, encode, make_response
+from bolide.remoting.connection import Connection
+from bolide.remoting.errors import FrameError
+from bolide.store.message_store import MessageStore
+
+DISPATCH_BUDGET: Final = 20_000
+"""Records dispatched in one turn; more wait for the next, so that a backlog does not silence the connections."""
+COLD_ROUNDS: Final = 8
+"""Times a request is run again because its bytes left memory meanwhile; then it is answered with an error."""
+NEVER: Final = 1 << 62
+
+
+class Host(Protocol):
+    """What the executor asks of the process around it. All are called on the loop and return at once."""
+
+    def write(self, channel: Channel) -> None:
+        """Hand the channel's frames to its socket."""
+
+    def close(self, channel: Channel) -> None:
+        """Close the channel's socket; `closed` is called when it is."""
+
+    def another_turn(self) -> None:
+        """Call `end_of_turn` again soon."""
+
+    def start_flush(self, target: int) -> None:
+        """Sync the log up to `target` in the flush thread; `flushed` or `flush_failed` is called after it."""
+
+    def load(self, extents: list[Any], then: Callable[[int], None]) -> None:
+        """Read extents in the pool, then call `then(now)`."""
+
+    def persist(self, names: set[str]) -> None:
+        """Write these tables to their files."""
+
+    def register(self, topic_names: set[str]) -> None:
+        """Register these topics ("" = all) with every name server."""
+
+    def store_failed(self, error: BaseException) -> None:
+        """The log cannot be written or synced any more: stop serving and exit."""
+
+    def failed(self, what: str, error: BaseException) -> None:
+        """Write one line (and the traceback of a fault of ours) to the log."""
+
+
+@final
+class ParkedReply:
+    """An answer that waits for the log."""
+
+    def __init__(self, channel: Channel, frame: bytes, offset: i64, deadline: int) -> None:
+        self.channel: Channel = channel
+        self.frame: bytes = frame
+        self.offset: i64 = offset
+        self.deadline: int = deadline
+
+
+@final
+class Asked:
+    """A request of ours to a client, and the request of another client that waits for it."""
+
+    def __init__(self, channel: Channel, command: Command, ask: Ask, deadline: int) -> None:
+        self.channel: Channel = channel
+        self.command: Command = command
+        self.ask: Ask = ask
+        self.deadline: int = deadline
+
+
+@final
+class Executor:
+    """See the module. `store` and `hold` are None in a name server."""
+
+    def __init__(
+        self,
+        services: Services,
+        effects: Effects,
+        host: Host,
+        stats: BrokerStats,
+        store: MessageStore | None,
+        hold: HoldTable | None,
+        sync_flush: bool,
+        flush_timeout_ms: int,
+        sweep_ms: int,
+    ) -> None:
+        self._services: Services = services
+        self._handlers: dict[int, Callable[[Channel, Command, int], Outcome]] = services.handlers
+        self._effects: Effects = effects
+        self._host: Any = host
+        self._stats: BrokerStats = stats
+        self._store: MessageStore | None = store
+        self._hold: HoldTable | None = hold
+        self._sync_flush: bool = sync_flush
+        self._flush_timeout_ms: int = flush_timeout_ms
+        self._sweep_ms: int = sweep_ms
+        self._next_sweep: int = 0
+        self._flushing: bool = False
+        self._failed: bool = False
+        self._parked: list[ParkedReply] = []
+        self._head: int = 0
+        self._unwaited: list[ParkedReply] = []
+        self._dirty: list[Channel] = []
+        self._asked: dict[int, Asked] = {}
+        self._opaque: int = 0
+        self._tick_failed: Any = self._service_failed
+
+    # ---- requests
+
+    def handle(self, channel: Channel, command: Command, not_served: frozenset[int], now: int) -> None:
+        """Run one command that came in. `not_served` holds codes this port does not know."""
+        if command.is_response:
+            self._answered(channel, command, now)
+            return
+        self._stats.requests += 1
+        code = command.code
+        handler = self._handlers.get(code)
+        if handler is None or code in not_served:
+            self._send(
+                channel,
+                command,
+                make_response(command, REQUEST_CODE_NOT_SUPPORTED, f" request type {code} not supported"),
+            )
+            return
+        try:
+            outcome = handler(channel, command, now)
+        except Exception as error:  # the one boundary: a fault in a handler is an answer, not a crash
+            self._handler_failed(channel, command, error)
+            return
+        self.settle(channel, command, outcome, now)
+
+    def settle(self, channel: Channel, command: Command, outcome: Outcome, now: int) -> None:
+        """Carry out what a handler answered."""
+        if isinstance(outcome, Parked):
+            self._park(channel, command, outcome, now)
+        elif isinstance(outcome, Reply):
+            self._reply(channel, command, outcome)
+        elif isinstance(outcome, Hold):
+            self._held(channel, command, outcome.held, now)
+        elif isinstance(outcome, Cold):
+            self._cold(channel, command, outcome, COLD_ROUNDS)
+        elif isinstance(outcome, Ask):
+            self._ask(channel, command, outcome, now)
+        elif isinstance(outcome, Nothing):
+            return
+        else:
+            assert_never(outcome)
+
+    def _reply(self, channel: Channel, command: Command, reply: Reply) -> None:
+        if reply.command is not None:
+            self._send(channel, command, reply.command)
+        elif not command.is_oneway:
+            self._queue(channel, reply.frame)
+
+    def _send(self, channel: Channel, request: Command, response: Command) -> None:
+        if request.is_oneway:
+            return
+        try:
+            frame = encode(response)
+        except FrameError as error:
+            frame = encode(make_response(request, SYSTEM_ERROR, f"FrameError: {error}"))
+        self._queue(channel, frame)
+
+    def _queue(self, channel: Channel, frame: bytes) -> None:
+        if not channel.alive:
+            return
+        channel.frames.append(frame)
+        if not channel.dirty:
+            channel.dirty = True
+            self._dirty.append(channel)
+
+    def _park(self, channel: Channel, command: Command, parked: Parked, now: int) -> None:
+        if command.is_oneway:
+            return
+        reply = parked.reply
+        frame = reply.frame
+        if reply.command is not None:
+            frame = encode(reply.command)
+        entry = ParkedReply(channel, frame, parked.offset, now + self._flush_timeout_ms)
+        if parked.wait:
+            self._parked.append(entry)
+        else:
+            self._unwaited.append(entry)
+
+    def _held(self, channel: Channel, command: Command, held: HeldPull, now: int) -> None:
+        hold = self._hold
+        assert hold is not None
+        if not channel.alive:
+            return
+        if not hold.park(held):
+            self._again(held, now)
+
+    def _again(self, held: HeldPull, now: int) -> None:
+        """Run a held pull once more, with holding off."""
+        if not held.channel.alive:
+            return
+        try:
+            outcome = held.again(now)
+        except Exception as error:  # same boundary as `handle`
+            self._handler_failed(held.channel, held.command, error)
+            return
+        if isinstance(outcome, Hold):
+            raise AssertionError("a pull run with holding off was held again")
+        self.settle(held.channel, held.command, outcome, now)
+
+    def _cold(self, channel: Channel, command: Command, cold: Cold, rounds: int) -> None:
+        if rounds == 0:
+            text = "the records asked for could not be kept in memory long enough to be sent: try again"
+            self._send(channel, command, make_response(command, SYSTEM_ERROR, text))
+            return
+
+        def loaded(later: int) -> None:
+            if not channel.alive:
+                return
+            try:
+                outcome = cold.again(later)
+            except Exception as error:  # same boundary as `handle`
+                self._handler_failed(channel, command, error)
+            else:
+                if isinstance(outcome, Cold):
+                    self._cold(channel, command, outcome, rounds - 1)
+                else:
+                    self.settle(channel, command, outcome, later)
+            self._host.another_turn()
+
+        self._host.load(cold.extents, loaded)
+
+    # ---- requests of ours
+
+    def _ask(self, channel: Channel, command: Command, ask: Ask, now: int) -> None:
+        asked = Asked(channel, command, ask, now + ask.timeout)
+        if not ask.channel.alive:
+            self._finish(asked, None, now)
+            return
+        opaque = self._next_opaque()
+        ask.command.opaque = opaque
+        self._asked[ask_key(ask.channel, opaque)] = asked
+        self._queue(ask.channel, encode(ask.command))
+
+    def _answered(self, channel: Channel, response: Command, now: int) -> None:
+        asked = self._asked.pop(ask_key(channel, response.opaque), None)
+        if asked is not None:
+            self._finish(asked, response, now)
+
+    def _finish(self, asked: Asked, response: Command | None, now: int) -> None:
+        try:
+            outcome = asked.ask.then(response, now)
+        except Exception as error:  # same boundary as `handle`
+            self._handler_failed(asked.channel, asked.command, error)
+            return
+        self.settle(asked.channel, asked.command, outcome, now)
+
+    def _next_opaque(self) -> int:
+        self._opaque = (self._opaque + 1) & 0x7FFFFFFF
+        return self._opaque
+
+    # ---- faults
+
+    def _handler_failed(self, channel: Channel, command: Command, error: Exception) -> None:
+        self._stats.handler_errors += 1
+        code = response_code(error)
+        self._send(channel, command, make_response(command, code, f"{type(error).__name__}: {error}"))
+        if not isinstance(error, PeerError):
+            self._host.failed(f"request {command.code} of {channel.remote}", error)
+        if isinstance(error, BolideError) and error.closes_connection:
+            self._host.close(channel)
+
+    def _service_failed(self, service: Any, error: BaseException) -> None:
+        self._host.failed(f"tick of {type(service).__name__}", error)
+
+    # ---- the end of a turn
+
+    def end_of_turn(self, now: int) -> None:
+        """Write, flush, dispatch, wake, answer: once for everything this turn brought."""
+        store = self._store
+        if store is not None and not self._failed:
+            self._store_turn(store, now)
+        if self._effects.pending:
+            self._carry_out(now)
+        dirty = self._dirty
+        if dirty:
+            self._dirty = []
+            host = self._host
+            for channel in dirty:
+                channel.dirty = False
+                if channel.alive:
+                    host.write(channel)
+
+    def _store_turn(self, store: MessageStore, now: int) -> None:
+        try:
+            store.write_pending()
+        except Exception as error:  # whatever it is, what was appended may not be in the log
+            self.flush_failed(error)
+            return
+        if self._unwaited:
+            for entry in self._unwaited:
+                self._queue(entry.channel, entry.frame)
+            self._unwaited = []
+        if self._sync_flush and not self._flushing:
+            target = store.flush_target()
+            if target > store.flushed_offset:
+                self._flushing = True
+                self._host.start_flush(target)
+        arrivals = store.dispatch(DISPATCH_BUDGET, now)
+        if arrivals:
+            hold = self._hold
+            if hold is not None and hold.count:
+                for held in hold.arrived(arrivals):
+                    self._again(held, now)
+            for hook in self._services.arrived_hooks:
+                hook(arrivals, now)
+        if self._parked:
+            self._release(store.dispatched_offset)
+        if store.dispatched_offset < store.confirm_offset:
+            self._host.another_turn()
+
+    def _release(self, limit: i64) -> None:
+        parked = self._parked
+        head = self._head
+        count = len(parked)
+        while head < count:
+            entry = parked[head]
+            if entry.offset > limit:
+                break
+            self._queue(entry.channel, entry.frame)
+            head += 1
+        if head == count:
+            self._parked = []
+            self._head = 0
+        elif head > 4096:
+            self._parked = parked[head:]
+            self._head = 0
+        else:
+            self._head = head
+
+    def flushed(self, target: int, now: int) -> None:
+        """The flush thread is done: the log is on disk up to `target`."""
+        self._flushing = False
+        store = self._store
+        if store is not None and not self._failed:
+            store.flushed(target)
+            self.end_of_turn(now)
+
+    def flush_failed(self, error: BaseException) -> None:
+        """A write or sync of the log failed: its pages cannot be trusted. Every parked send is refused; we stop."""
+        if self._failed:
+            return
+        self._failed = True
+        self._flushing = False
+        text = f"the log could not be written: {error}"
+        for entry in self._parked[self._head :] + self._unwaited:
+            self._queue(entry.channel, with_code(entry.frame, SERVICE_NOT_AVAILABLE, text))
+        self._parked = []
+        self._unwaited = []
+        self._head = 0
+        self._host.store_failed(error)
+        self._host.another_turn()
+
+    # ---- effects, time, connections
+
+    def _carry_out(self, now: int) -> None:
+        effects = self._effects
+        effects.pending = False
+        sends, effects.sends = effects.sends, []
+        for channel, command in sends:
+            if channel.alive:
+                command.opaque = self._next_opaque()
+                self._queue(channel, encode(command))
+        releases, effects.releases = effects.releases, []
+        hold = self._hold
+        if hold is not None:
+            for topic, queue_id in releases:
+                for held in hold.release(topic, queue_id):
+                    self._again(held, now)
+        closes, effects.closes = effects.closes, []
+        for channel in closes:
+            self._host.close(channel)
+        if effects.persists:
+            names, effects.persists = effects.persists, set()
+            self._host.persist(names)
+        if effects.registrations:
+            topics, effects.registrations = effects.registrations, set()
+            self._host.register(topics)
+        loads, effects.loads = effects.loads, []
+        for extents, then in loads:
+            self._host.load(extents, then)
+        wakes, effects.wakes = effects.wakes, []
+        for service in wakes:
+            self._services.wake(service, now)
+
+    def next_due(self) -> int:
+        """When `tick` is wanted next (ms since epoch); NEVER for not at all."""
+        at = NEVER
+        due = self._services.next_due()
+        if due is not None:
+            at = due
+        hold = self._hold
+        if hold is not None and hold.count:
+            deadline = hold.next_deadline()
+            if deadline is not None and deadline < at:
+                at = deadline
+            if self._next_sweep < at:
+                at = self._next_sweep
+        if self._head < len(self._parked) and self._parked[self._head].deadline < at:
+            at = self._parked[self._head].deadline
+        for asked in self._asked.values():
+            if asked.deadline < at:
+                at = asked.deadline
+        return at
+
+    def tick(self, now: int) -> None:
+        """Do everything that is due; the caller ends the turn after it."""
+        self._services.tick(now, self._tick_failed)
+        hold = self._hold
+        if hold is not None and hold.count:
+            for held in hold.expired(now):
+                self._again(held, now)
+            if now >= self._next_sweep:
+                self._next_sweep = now + self._sweep_ms
+                store = self._store
+                if store is not None:
+                    for held in hold.behind(store.max_queue_offset):
+                        self._again(held, now)
+        while self._head < len(self._parked) and self._parked[self._head].deadline <= now:
+            entry = self._parked[self._head]
+            self._head += 1
+            self._queue(entry.channel, with_code(entry.frame, FLUSH_DISK_TIMEOUT, ""))
+        for key in [key for key, asked in self._asked.items() if asked.deadline <= now]:
+            self._finish(self._asked.pop(key), None, now)
+
+    def closed(self, channel: Channel, now: int) -> None:
+        """A connection is gone: forget what it held, tell the services, answer for it where somebody waits."""
+        channel.alive = False
+        channel.frames = []
+        if self._hold is not None:
+            self._hold.drop(channel)
+        for key in [key for key, asked in self._asked.items() if asked.ask.channel is channel]:
+            self._finish(self._asked.pop(key), None, now)
+        for hook in self._services.closed_hooks:
+            try:
+                hook(channel, now)
+            except Exception as error:  # one service's fault must not leave the channel in the others' tables
+                self._host.failed(f"close of {channel.remote}", error)
+        self._host.another_turn()
+
+    @property
+    def parked_count(self) -> int:
+        """Answers waiting for the log."""
+        return len(self._parked) - self._head
+
+
+def ask_key(channel: Channel, opaque: int) -> int:
+    """One number for a request of ours: opaque is unique only within a connection and direction."""
+    return channel.id << 32 | (opaque & 0xFFFFFFFF)
+
+
+def response_code(error: BaseException) -> int:
+    """The response code an error is answered with; 1 when it names none."""
+    code = getattr(error, "response_code", None)
+    if code is None:
+        code = getattr(error, "code", None)
+    return code if isinstance(code, int) and code > 0 else SYSTEM_ERROR
+
+
+def with_code(frame: bytes, code: int, remark: str) -> bytes:
+    """One of our own answers with another code: for a send whose flush timed out or failed (rare, so decoded)."""
+    response = Connection().receive(frame)[0]
+    response.code = code
+    if remark:
+        response.remark = remark
+    return encode(response)

@@ -1,0 +1,89 @@
+"""Between the sockets of one port and the executor: channels are made here, and turns are begun here."""
+
+from __future__ import annotations
+
+from typing import Any, Final, final
+
+from bolide.broker.channel import Channel
+from bolide.broker.stats import BrokerStats
+from bolide.layout.message_id import encode_host
+from bolide.node.turns import Turns
+from bolide.remoting.command import Command
+
+ALL_SERVED: Final[frozenset[int]] = frozenset()
+
+
+@final
+class Connections:
+    """The open connections of one node, over all its ports."""
+
+    def __init__(self, limit: int, idle_ms: int) -> None:
+        self.channels: dict[int, Channel] = {}
+        self.limit: int = limit
+        self._idle_ms: int = idle_ms
+        self._serial: int = 0
+
+    def next_id(self) -> int:
+        """A number no other channel of this process has."""
+        self._serial += 1
+        return self._serial
+
+    def idle(self, now: int) -> list[Channel]:
+        """Channels over which nothing went for the idle time; the caller closes them."""
+        late: list[Channel] = []
+        for channel in self.channels.values():
+            link = channel.link
+            if link.used:
+                link.used = False
+                link.idle_since = now
+            elif now - link.idle_since >= self._idle_ms:
+                late.append(channel)
+        return late
+
+
+@final
+class Front:
+    """Serves one port. Implements `transport.server.Owner`."""
+
+    def __init__(
+        self, turns: Turns, connections: Connections, stats: BrokerStats, log: Any, not_served: frozenset[int]
+    ) -> None:
+        self._turns: Turns = turns
+        self._connections: Connections = connections
+        self._stats: BrokerStats = stats
+        self._log: Any = log
+        self._not_served: frozenset[int] = not_served
+
+    def connected(self, connection: Any) -> Channel | None:
+        """Make the channel of a new connection, or refuse it when there are too many."""
+        table = self._connections
+        remote = f"{connection.remote_ip}:{connection.remote_port}"
+        if len(table.channels) >= table.limit:
+            self._log.warning("connection of %s refused: maxConnections is %d", remote, table.limit)
+            return None
+        host = encode_host(connection.remote_ip, connection.remote_port)
+        channel = Channel(table.next_id(), host, remote, connection.local_port)
+        channel.link = connection
+        connection.idle_since = self._turns.now()
+        table.channels[channel.id] = channel
+        self._stats.connections += 1
+        return channel
+
+    def received(self, peer: Channel, commands: list[Command]) -> None:
+        """Handle the commands of one read; the turn they belong to ends when all sockets of this turn were read."""
+        turns = self._turns
+        now = turns.now()
+        executor = turns.executor
+        for command in commands:
+            executor.handle(peer, command, self._not_served, now)
+        turns.schedule()
+
+    def bad_frame(self, peer: Channel, error: Exception) -> None:
+        """One line for a peer that breaks the protocol."""
+        self._stats.bad_frames += 1
+        self._log.warning("closing the connection of %s: %s", peer.remote, error)
+
+    def closed(self, peer: Channel) -> None:
+        """Forget a channel."""
+        self._connections.channels.pop(peer.id, None)
+        self._turns.executor.closed(peer, self._turns.now())

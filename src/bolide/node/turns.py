@@ -1,0 +1,69 @@
+"""The loop's turns: when one ends, and when the next tick is due. Everything of one turn is written and sent at once."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, final
+
+from bolide.node.executor import NEVER, Executor
+
+MAX_WAIT_MS = 60_000
+
+
+@final
+class Turns:
+    """Schedules `end_of_turn` once per loop turn and keeps one timer for the earliest thing due."""
+
+    def __init__(self, loop: Any, executor: Executor) -> None:
+        self.executor: Executor = executor
+        self._loop: Any = loop
+        self._scheduled: bool = False
+        self._stopped: bool = False
+        self._timer: Any = None
+        self._timer_at: int = NEVER
+        self._end: Any = self._end_of_turn
+        self._ring: Any = self._on_timer
+
+    def now(self) -> int:
+        """Milliseconds since the epoch."""
+        return int(time.time() * 1000.0)
+
+    def schedule(self) -> None:
+        """End this turn when every socket that was ready has been read."""
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._end)
+
+    def start(self) -> None:
+        """Begin to keep time."""
+        self._arm()
+
+    def stop(self) -> None:
+        """Keep time no more."""
+        self._stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _end_of_turn(self) -> None:
+        self._scheduled = False
+        self.executor.end_of_turn(self.now())
+        self._arm()
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._timer_at = NEVER
+        if self._stopped:
+            return
+        self.executor.tick(self.now())
+        self._end_of_turn()
+
+    def _arm(self) -> None:
+        at = self.executor.next_due()
+        if at >= self._timer_at or self._stopped:
+            return  # the timer set rings early enough; it looks again then
+        if self._timer is not None:
+            self._timer.cancel()
+        wait = min(max(at - self.now(), 1), MAX_WAIT_MS)
+        self._timer_at = at
+        self._timer = self._loop.call_later(wait / 1000.0, self._ring)

@@ -1,0 +1,165 @@
+"""The asyncio front of a remoting connection on the serving side: sockets in, commands out, frames back, limits kept.
+
+No rule of the protocol is here: frames are `remoting.connection`'s, answers the owner's. What is here is what only a
+socket knows: who the peer is, when it stops reading (back-pressure), how long it was silent (idle close, 120 s as in
+RocketMQ's NettyServerConfig), and that one bad frame closes one connection and leaves one line in the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Any, Final, Protocol, final
+
+from bolide.errors import ProtocolError
+from bolide.remoting.command import Command
+from bolide.remoting.connection import Connection
+
+BACKLOG: Final = 1024
+
+
+class Owner(Protocol):
+    """Who serves the connections of one port. All methods are called on the loop."""
+
+    def connected(self, connection: ServerConnection) -> Any:
+        """A peer connected; returns what stands for it from now on, or None to refuse it."""
+
+    def received(self, peer: Any, commands: list[Command]) -> None:
+        """Commands of one read, in order."""
+
+    def bad_frame(self, peer: Any, error: Exception) -> None:
+        """The peer broke the protocol; its connection is being closed."""
+
+    def closed(self, peer: Any) -> None:
+        """The connection is gone, by whichever side."""
+
+
+@final
+class ServerConnection:
+    """One accepted connection. Not a subclass of asyncio.Protocol, so that it can be compiled; it has its methods."""
+
+    def __init__(self, owner: Owner, max_frame: int, write_high: int, write_limit: int) -> None:
+        self._owner: Any = owner
+        self._core: Connection = Connection(max_frame)
+        self._transport: Any = None
+        self._peer: Any = None
+        self._write_high: int = write_high
+        self._write_limit: int = write_limit
+        self._choked: bool = False
+        self._closing: bool = False
+        self.remote_ip: str = ""
+        self.remote_port: int = 0
+        self.local_port: int = 0
+        self.used: bool = False
+        """True when bytes came or went since `idle_since` was last set; see the node's idle sweep."""
+        self.idle_since: int = 0
+        """When the node last found the connection in use (ms since epoch); its idle sweep keeps it."""
+
+    # ---- what asyncio calls
+
+    def connection_made(self, transport: Any) -> None:
+        """A peer connected."""
+        self._transport = transport
+        transport.set_write_buffer_limits(high=self._write_high)
+        peer = transport.get_extra_info("peername") or ("0.0.0.0", 0)
+        self.remote_ip = str(peer[0]).partition("%")[0]
+        self.remote_port = int(peer[1])
+        own = transport.get_extra_info("sockname") or ("0.0.0.0", 0)
+        self.local_port = int(own[1])
+        self.used = True
+        self._peer = self._owner.connected(self)
+        if self._peer is None:
+            self._closing = True
+            transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes of the peer; everything whole in them goes to the owner at once."""
+        if self._closing:
+            return
+        self.used = True
+        try:
+            commands = self._core.receive(data)
+        except ProtocolError as error:
+            self._bad(error)
+            return
+        if commands:
+            self._owner.received(self._peer, commands)
+
+    def eof_received(self) -> bool:
+        """The peer sends no more; a request whose answer is under way loses it, as in RocketMQ."""
+        try:
+            self._core.receive_eof()
+        except ProtocolError as error:
+            self._bad(error)
+        return False
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The socket is gone."""
+        self._closing = True
+        peer, self._peer = self._peer, None
+        if peer is not None:
+            self._owner.closed(peer)
+
+    def pause_writing(self) -> None:
+        """The peer reads too slowly: take no more requests from it until it has caught up."""
+        self._choked = True
+        if not self._closing:
+            self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        """The peer has caught up."""
+        self._choked = False
+        if not self._closing:
+            self._transport.resume_reading()
+
+    # ---- what the owner calls
+
+    def write(self, frames: list[bytes]) -> None:
+        """Send these frames in one write; a peer that leaves more than the limit unread is cut off."""
+        if self._closing or not frames:
+            return
+        self.used = True
+        self._transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
+        if self._choked and self._transport.get_write_buffer_size() > self._write_limit:
+            self._closing = True
+            self._transport.abort()
+
+    def close(self) -> None:
+        """Send what is queued, then close."""
+        if not self._closing:
+            self._closing = True
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once; what is queued is lost."""
+        self._closing = True
+        self._transport.abort()
+
+    def _bad(self, error: ProtocolError) -> None:
+        before: list[Command] = getattr(error, "before", [])
+        if before:
+            self._owner.received(self._peer, before)
+        self._closing = True
+        self._owner.bad_frame(self._peer, error)
+        self._transport.close()
+
+
+async def listen(
+    owner: Owner, host: str, port: int, max_frame: int, write_high: int, write_limit: int
+) -> asyncio.Server:
+    """Accept connections on `host:port` (0 = any free port). Raises OSError when the address cannot be had."""
+    loop = asyncio.get_running_loop()
+    server: asyncio.Server = await loop.create_server(
+        lambda: ServerConnection(owner, max_frame, write_high, write_limit),  # type: ignore[arg-type,return-value] # duck-typed protocol: a native class cannot inherit asyncio.Protocol
+        host or None,
+        port,
+        backlog=BACKLOG,
+        reuse_address=True,
+    )
+    return server
+
+
+def bound_port(server: asyncio.Server) -> int:
+    """The port a server really listens on."""
+    sockets: tuple[socket.socket, ...] = server.sockets
+    return int(sockets[0].getsockname()[1])
