@@ -1,0 +1,187 @@
+"""Consumer offsets: how far each group has come in each queue.
+
+Kept by `topic@group`, persisted to config/consumerOffset.json every 5 s and at shutdown (RocketMQ's
+ConsumerOffsetManager). A crash loses at most those 5 s: the group is given some messages again, never fewer.
+A pending reset (5.x server-side reset) is handed to the group's next pull and lives in memory only.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from bolide.broker.effects import Effects
+from bolide.remoting.bodies.base import encode_body
+from bolide.remoting.json import parse_lenient
+
+SEPARATOR: Final = "@"
+PERSIST_INTERVAL_MS: Final = 5_000
+VERSION_EVERY: Final = 500
+"""DataVersion grows once in so many commits, as 5.x does, so that a slave does not fetch the table all the time."""
+
+
+class ConsumerOffsets:
+    """The table of committed offsets, with the resets that wait for the next pull."""
+
+    persist_name = "consumerOffset"
+
+    def __init__(self, effects: Effects) -> None:
+        self._effects = effects
+        self._table: dict[str, dict[int, int]] = {}
+        self._pulls: dict[str, dict[int, int]] = {}
+        self._resets: dict[str, dict[int, int]] = {}
+        self._version_timestamp = 0
+        self._version_counter = 0
+        self._commits = 0
+        self._dirty = False
+        self._next_persist = 0
+
+    def commit(self, group: str, topic: str, queue_id: int, offset: int, now: int) -> None:
+        """Store an offset; a smaller one than before is accepted, since a consumer may go back."""
+        queues = self._table.setdefault(topic + SEPARATOR + group, {})
+        if queues.get(queue_id) == offset:
+            return
+        queues[queue_id] = offset
+        self._changed(now)
+
+    def query(self, group: str, topic: str, queue_id: int) -> int:
+        """The committed offset; a pending reset counts; -1 when there is none."""
+        key = topic + SEPARATOR + group
+        reset = self._resets.get(key)
+        if reset is not None and queue_id in reset:
+            return reset[queue_id]
+        queues = self._table.get(key)
+        return -1 if queues is None else queues.get(queue_id, -1)
+
+    def queues(self, group: str, topic: str) -> dict[int, int]:
+        """All committed offsets of a group in a topic, by queue id."""
+        return dict(self._table.get(topic + SEPARATOR + group, {}))
+
+    def note_pull(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Remember the last offset a group pulled from; shown by progress, never used to resume."""
+        self._pulls.setdefault(topic + SEPARATOR + group, {})[queue_id] = offset
+
+    def pulled(self, group: str, topic: str, queue_id: int) -> int:
+        """The last offset pulled from, -1 when the group has not pulled since the start."""
+        queues = self._pulls.get(topic + SEPARATOR + group)
+        return -1 if queues is None else queues.get(queue_id, -1)
+
+    def assign_reset(self, group: str, topic: str, queue_id: int, offset: int, now: int) -> None:
+        """Set the offset and let the group's next pull of this queue answer with it."""
+        key = topic + SEPARATOR + group
+        self._resets.setdefault(key, {})[queue_id] = offset
+        self._table.setdefault(key, {})[queue_id] = offset
+        self._changed(now)
+        self._effects.release(topic, queue_id)
+
+    def has_reset(self, group: str, topic: str, queue_id: int) -> bool:
+        """True while a reset waits for the next pull of this queue."""
+        reset = self._resets.get(topic + SEPARATOR + group)
+        return reset is not None and queue_id in reset
+
+    def take_reset(self, group: str, topic: str, queue_id: int) -> int:
+        """The pending reset of this queue, handed out once; -1 when there is none."""
+        if not self._resets:
+            return -1
+        key = topic + SEPARATOR + group
+        reset = self._resets.get(key)
+        if reset is None or queue_id not in reset:
+            return -1
+        offset = reset.pop(queue_id)
+        if not reset:
+            del self._resets[key]
+        return offset
+
+    def topics_of(self, group: str) -> list[str]:
+        """Topics in which the group has offsets."""
+        return [topic for topic, owner in self._keys() if owner == group]
+
+    def groups_of(self, topic: str) -> list[str]:
+        """Groups that have offsets in the topic."""
+        return [owner for name, owner in self._keys() if name == topic]
+
+    def clone(self, source: str, target: str, topic: str, now: int) -> None:
+        """Give one group the offsets of another in a topic (CLONE_GROUP_OFFSET)."""
+        queues = self._table.get(topic + SEPARATOR + source)
+        if queues is not None:
+            self._table[topic + SEPARATOR + target] = dict(queues)
+            self._changed(now)
+
+    def remove_group(self, group: str, now: int) -> None:
+        """Forget a group that was deleted."""
+        self._remove([key for key in self._table if key.partition(SEPARATOR)[2] == group], now)
+
+    def remove_topic(self, topic: str, now: int) -> None:
+        """Forget a topic that was deleted."""
+        self._remove([key for key in self._table if key.partition(SEPARATOR)[0] == topic], now)
+
+    def encode(self) -> bytes:
+        """The file's text; also the body of GET_ALL_CONSUMER_OFFSET (43)."""
+        return encode_body(
+            {
+                "dataVersion": {
+                    "counter": self._version_counter,
+                    "stateVersion": 0,
+                    "timestamp": self._version_timestamp,
+                },
+                "offsetTable": {
+                    key: {str(queue_id): offset for queue_id, offset in sorted(queues.items())}
+                    for key, queues in sorted(self._table.items())
+                },
+            }
+        )
+
+    def load(self, data: bytes) -> None:
+        """Read the file, as Java writes it (unquoted queue ids) or as we do; raises ValueError when it is neither."""
+        content = parse_lenient(data)
+        if not isinstance(content, dict):
+            raise ValueError("consumerOffset.json holds no object")
+        self._table = {str(key): _offsets(queues) for key, queues in _object(content, "offsetTable").items()}
+        version = _object(content, "dataVersion")
+        self._version_counter = int(version.get("counter", 0))
+        self._version_timestamp = int(version.get("timestamp", 0))
+
+    def due(self, now: int) -> int | None:
+        return self._next_persist if self._dirty else None
+
+    def tick(self, now: int, budget: int) -> None:
+        if self._dirty:
+            self._dirty = False
+            self._effects.persist(self.persist_name)
+        self._next_persist = now + PERSIST_INTERVAL_MS
+
+    def _changed(self, now: int) -> None:
+        self._commits += 1
+        if self._commits % VERSION_EVERY == 0:
+            self._version_counter += 1
+            self._version_timestamp = now
+        if not self._dirty:
+            self._dirty = True
+            self._next_persist = max(self._next_persist, now + PERSIST_INTERVAL_MS)
+            self._effects.wake(self)
+
+    def _keys(self) -> list[tuple[str, str]]:
+        pairs = []
+        for key in self._table:
+            topic, separator, group = key.partition(SEPARATOR)
+            if separator:
+                pairs.append((topic, group))
+        return pairs
+
+    def _remove(self, keys: list[str], now: int) -> None:
+        for key in keys:
+            self._table.pop(key, None)
+            self._pulls.pop(key, None)
+            self._resets.pop(key, None)
+        if keys:
+            self._changed(now)
+
+
+def _object(content: dict[Any, Any], name: str) -> dict[Any, Any]:
+    value = content.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _offsets(queues: Any) -> dict[int, int]:
+    if not isinstance(queues, dict):
+        raise ValueError("consumerOffset.json: a table of queues is no object")
+    return {int(queue_id): int(offset) for queue_id, offset in queues.items()}

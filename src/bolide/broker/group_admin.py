@@ -1,0 +1,150 @@
+"""Administration of consumer groups: create or change (200), list (201), one (352), delete (207); who is connected to
+a group (203, 204, 328) and who consumes a topic (300, 343, 345). AdminBrokerProcessor of 5.5.0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bolide.broker.channel import Channel
+from bolide.broker.clients import Client, Clients
+from bolide.broker.consumer_offsets import ConsumerOffsets
+from bolide.broker.groups import GroupTable, SubscriptionGroupConfig
+from bolide.broker.names import group_refusal
+from bolide.broker.outcome import Handler, Outcome, reply
+from bolide.remoting import codes
+from bolide.remoting.bodies.base import encode_body
+from bolide.remoting.command import Command, make_response
+from bolide.remoting.headers.clients import (
+    GetConsumerConnectionListRequestHeader,
+    GetProducerConnectionListRequestHeader,
+)
+from bolide.remoting.headers.decode import decode_header
+from bolide.remoting.headers.groups import (
+    DeleteSubscriptionGroupRequestHeader,
+    GetSubscriptionGroupConfigRequestHeader,
+    QuerySubscriptionByConsumerRequestHeader,
+    QueryTopicConsumeByWhoRequestHeader,
+    QueryTopicsByConsumerRequestHeader,
+)
+from bolide.remoting.json import parse_lenient
+
+
+class GroupAdminService:
+    """Changes and shows consumer groups."""
+
+    def __init__(self, groups: GroupTable, offsets: ConsumerOffsets, clients: Clients) -> None:
+        self._groups = groups
+        self._offsets = offsets
+        self._clients = clients
+
+    def handlers(self) -> dict[int, Handler]:
+        return {
+            codes.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: self.on_create,
+            codes.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: self.on_all,
+            codes.GET_SUBSCRIPTIONGROUP_CONFIG: self.on_one,
+            codes.DELETE_SUBSCRIPTIONGROUP: self.on_delete,
+            codes.GET_CONSUMER_CONNECTION_LIST: self.on_consumer_connections,
+            codes.GET_PRODUCER_CONNECTION_LIST: self.on_producer_connections,
+            codes.GET_ALL_PRODUCER_INFO: self.on_all_producers,
+            codes.QUERY_TOPIC_CONSUME_BY_WHO: self.on_groups_of_topic,
+            codes.QUERY_TOPICS_BY_CONSUMER: self.on_topics_of_group,
+            codes.QUERY_SUBSCRIPTION_BY_CONSUMER: self.on_subscription,
+        }
+
+    def on_create(self, channel: Channel, command: Command, now: int) -> Outcome:
+        fields: Any = parse_lenient(command.body) if command.body else None
+        if not isinstance(fields, dict):
+            return reply(make_response(command, codes.SUCCESS))  # as Java: no body, nothing to do
+        config = SubscriptionGroupConfig.from_json("", fields)
+        refusal = group_refusal(config.group_name)
+        if refusal is not None:
+            return reply(make_response(command, codes.INVALID_PARAMETER, refusal))
+        self._groups.put(config, now)
+        return reply(make_response(command, codes.SUCCESS))
+
+    def on_all(self, channel: Channel, command: Command, now: int) -> Outcome:
+        ext = {"totalGroupNum": str(len(self._groups.table))}
+        return reply(make_response(command, codes.SUCCESS, ext=ext, body=self._groups.encode()))
+
+    def on_one(self, channel: Channel, command: Command, now: int) -> Outcome:
+        header = decode_header(command, GetSubscriptionGroupConfigRequestHeader)
+        config = self._groups.get(header.group)
+        if config is None:
+            remark = f"No group in this broker. group: {header.group}"
+            return reply(make_response(command, codes.SUBSCRIPTION_GROUP_NOT_EXIST, remark))
+        return reply(make_response(command, codes.SUCCESS, body=encode_body(config.to_json())))
+
+    def on_delete(self, channel: Channel, command: Command, now: int) -> Outcome:
+        header = decode_header(command, DeleteSubscriptionGroupRequestHeader)
+        self._groups.delete(header.group_name, now)
+        if header.clean_offset or header.remove_offset:
+            self._offsets.remove_group(header.group_name, now)
+        return reply(make_response(command, codes.SUCCESS))
+
+    def on_consumer_connections(self, channel: Channel, command: Command, now: int) -> Outcome:
+        header = decode_header(command, GetConsumerConnectionListRequestHeader)
+        group = self._clients.consumer_group(header.consumer_group)
+        if group is None:
+            remark = f"the consumer group[{header.consumer_group}] not online"
+            return reply(make_response(command, codes.CONSUMER_NOT_ONLINE, remark))
+        body = {
+            "connectionSet": [_connection(client) for client in group.clients.values()],
+            "consumeFromWhere": group.consume_from_where,
+            "consumeType": group.consume_type,
+            "messageModel": group.message_model,
+            "subscriptionTable": group.subscriptions,
+        }
+        return reply(make_response(command, codes.SUCCESS, body=encode_body(body)))
+
+    def on_producer_connections(self, channel: Channel, command: Command, now: int) -> Outcome:
+        header = decode_header(command, GetProducerConnectionListRequestHeader)
+        clients = self._clients.producer_groups.get(header.producer_group)
+        if not clients:
+            remark = f"the producer group[{header.producer_group}] not exist"
+            return reply(make_response(command, codes.SYSTEM_ERROR, remark))
+        body = {"connectionSet": [_connection(client) for client in clients.values()]}
+        return reply(make_response(command, codes.SUCCESS, body=encode_body(body)))
+
+    def on_all_producers(self, channel: Channel, command: Command, now: int) -> Outcome:
+        groups = {
+            name: [
+                {
+                    "clientId": client.client_id,
+                    "language": codes.language_name(client.language),
+                    "lastUpdateTimestamp": client.last_update,
+                    "remoteIP": client.channel.remote,
+                    "version": client.version,
+                }
+                for client in clients.values()
+            ]
+            for name, clients in self._clients.producer_groups.items()
+        }
+        return reply(make_response(command, codes.SUCCESS, body=encode_body({"data": groups})))
+
+    def on_groups_of_topic(self, channel: Channel, command: Command, now: int) -> Outcome:
+        header = decode_header(command, QueryTopicConsumeByWhoRequestHeader)
+        groups = set(self._clients.groups_of_topic(header.topic)) | set(self._offsets.groups_of(header.topic))
+        return reply(make_response(command, codes.SUCCESS, body=encode_body({"groupList": sorted(groups)})))
+
+    def on_topics_of_group(self, channel: Channel, command: Command, now: int) -> Outcome:
+        header = decode_header(command, QueryTopicsByConsumerRequestHeader)
+        topics = sorted(self._offsets.topics_of(header.group))
+        return reply(make_response(command, codes.SUCCESS, body=encode_body({"topicList": topics})))
+
+    def on_subscription(self, channel: Channel, command: Command, now: int) -> Outcome:
+        header = decode_header(command, QuerySubscriptionByConsumerRequestHeader)
+        data = self._clients.subscription(header.group, header.topic or "")
+        body: dict[str, Any] = {"group": header.group, "topic": header.topic}
+        if data is not None:
+            body["subscriptionData"] = data
+        return reply(make_response(command, codes.SUCCESS, body=encode_body(body)))
+
+
+def _connection(client: Client) -> dict[str, Any]:
+    return {
+        "clientAddr": client.channel.remote,
+        "clientId": client.client_id,
+        "language": codes.language_name(client.language),
+        "version": client.version,
+    }

@@ -1,0 +1,159 @@
+"""Heartbeats and what follows from them: HEART_BEAT (34), UNREGISTER_CLIENT (35), the list of a group's clients (38),
+CHECK_CLIENT_CONFIG (46), and the notice that a group changed (40). Behaviour facts 6.1 to 6.3 and section 5.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bolide.broker.channel import Channel
+from bolide.broker.clients import Client, Clients, ConsumerGroup
+from bolide.broker.effects import Effects
+from bolide.broker.groups import GroupTable
+from bolide.broker.names import retry_topic
+from bolide.broker.options import BrokerOptions
+from bolide.broker.outcome import Handler, Outcome, reply
+from bolide.broker.topics import PERM_READ, PERM_WRITE, TopicTable
+from bolide.dispatch.sql92 import Sql92Error, compile_sql92
+from bolide.remoting import codes
+from bolide.remoting.bodies.base import decode_body, encode_body
+from bolide.remoting.bodies.clients import (
+    CheckClientRequestBody,
+    ConsumerData,
+    GetConsumerListByGroupResponseBody,
+    HeartbeatData,
+)
+from bolide.remoting.command import Command, make_request, make_response
+from bolide.remoting.headers.decode import decode_header
+from bolide.remoting.headers.clients import (
+    GetConsumerListByGroupRequestHeader,
+    NotifyConsumerIdsChangedRequestHeader,
+    UnregisterClientRequestHeader,
+)
+
+SCAN_INTERVAL_MS: Final = 10_000
+UNIT_SUBSCRIPTION: Final = 0x2
+
+
+class HeartbeatService:
+    """Keeps `Clients` up to date and tells the members of a group when it changed."""
+
+    def __init__(
+        self, options: BrokerOptions, effects: Effects, clients: Clients, topics: TopicTable, groups: GroupTable
+    ) -> None:
+        self._options = options
+        self._effects = effects
+        self._clients = clients
+        self._topics = topics
+        self._groups = groups
+        self._fingerprints: dict[str, int] = {}
+        self._next_scan = 0
+        self._opaque = 0
+
+    def handlers(self) -> dict[int, Handler]:
+        return {
+            codes.HEART_BEAT: self.on_heart_beat,
+            codes.UNREGISTER_CLIENT: self.on_unregister_client,
+            codes.GET_CONSUMER_LIST_BY_GROUP: self.on_consumer_list,
+            codes.CHECK_CLIENT_CONFIG: self.on_check_client_config,
+        }
+
+    def on_heart_beat(self, channel: Channel, command: Command, now: int) -> Outcome:
+        data = decode_body(command.body, HeartbeatData)
+        client = Client(channel, data.client_id, command.language, command.version, now)
+        channel.client_id = data.client_id
+        channel.language = command.language
+        channel.version = command.version
+        fingerprint = data.heartbeat_fingerprint
+        subscriptions_changed = fingerprint == 0
+        for consumer in data.consumer_data_set:
+            if fingerprint and self._fingerprints.get(consumer.group_name, fingerprint) != fingerprint:
+                subscriptions_changed = True
+            self._fingerprints[consumer.group_name] = fingerprint
+            self._register_consumer(consumer, client, not (fingerprint and data.without_sub), now)
+        for producer in data.producer_data_set:
+            self._clients.register_producer(producer.group_name, client)
+        ext = {"IS_SUPPORT_HEART_BEAT_V2": "true", "IS_SUB_CHANGE": "true" if subscriptions_changed else "false"}
+        return reply(make_response(command, codes.SUCCESS, ext=ext))
+
+    def _register_consumer(self, data: ConsumerData, client: Client, with_subscriptions: bool, now: int) -> None:
+        config = self._groups.find(data.group_name, now)
+        if config is None:
+            return
+        ordered = any(self._topics.is_order_topic(item.topic) for item in data.subscription_data_set)
+        self._topics.find_or_create(
+            retry_topic(data.group_name),
+            config.retry_queue_nums,
+            PERM_READ | PERM_WRITE,
+            UNIT_SUBSCRIPTION if data.unit_mode else 0,
+            ordered,
+            now,
+        )
+        told = self._clients.register_consumer(data, client, with_subscriptions)
+        self._notify(data.group_name, told)
+
+    def on_unregister_client(self, channel: Channel, command: Command, now: int) -> Outcome:
+        header = decode_header(command, UnregisterClientRequestHeader)
+        if header.producer_group:
+            self._clients.unregister_producer(header.producer_group, channel)
+        if header.consumer_group:
+            group = self._clients.consumer_group(header.consumer_group)
+            told = self._clients.unregister_consumer(header.consumer_group, channel)
+            if group is not None:
+                self._notify_group(group, told)
+        return reply(make_response(command, codes.SUCCESS))
+
+    def on_consumer_list(self, channel: Channel, command: Command, now: int) -> Outcome:
+        header = decode_header(command, GetConsumerListByGroupRequestHeader)
+        group = self._clients.consumer_group(header.consumer_group)
+        if group is None or not group.clients:
+            remark = "no consumer for this group, " + header.consumer_group
+            return reply(make_response(command, codes.SYSTEM_ERROR, remark))
+        body = GetConsumerListByGroupResponseBody(group.client_ids())
+        return reply(make_response(command, codes.SUCCESS, body=encode_body(body)))
+
+    def on_check_client_config(self, channel: Channel, command: Command, now: int) -> Outcome:
+        body = decode_body(command.body, CheckClientRequestBody)
+        subscription = body.subscription_data
+        if subscription.expression_type in (None, "", "TAG"):
+            return reply(make_response(command, codes.SUCCESS))
+        if not self._options.enable_property_filter:
+            remark = f"The broker does not support consumer to filter message by {subscription.expression_type}"
+            return reply(make_response(command, codes.SYSTEM_ERROR, remark))
+        try:
+            compile_sql92(subscription.sub_string)
+        except Sql92Error as error:
+            return reply(make_response(command, codes.SUBSCRIPTION_PARSE_FAILED, str(error)))
+        return reply(make_response(command, codes.SUCCESS))
+
+    def channel_closed(self, channel: Channel, now: int) -> None:
+        """A connection ended, for whatever reason: its clients are gone at once."""
+        before = {name: group for name, group in self._clients.consumer_groups.items() if channel.id in group.clients}
+        for name, told in self._clients.drop(channel).items():
+            self._notify_group(before[name], told)
+
+    def due(self, now: int) -> int | None:
+        return self._next_scan
+
+    def tick(self, now: int, budget: int) -> None:
+        """Close channels that stopped beating; closing them tells the rest of their groups."""
+        self._next_scan = now + SCAN_INTERVAL_MS
+        for channel in self._clients.expired(now):
+            self._effects.close(channel)
+
+    def _notify(self, name: str, told: list[Channel]) -> None:
+        group = self._clients.consumer_group(name)
+        if group is not None:
+            self._notify_group(group, told)
+
+    def _notify_group(self, group: ConsumerGroup, told: list[Channel]) -> None:
+        if group.broadcasting or not told or not self._options.notify_consumer_ids_changed_enable:
+            return
+        config = self._groups.get(group.name)
+        if config is not None and not config.notify_consumer_ids_changed_enable:
+            return
+        ext = NotifyConsumerIdsChangedRequestHeader(consumer_group=group.name).to_ext()
+        for channel in told:
+            self._opaque += 1
+            notice = make_request(codes.NOTIFY_CONSUMER_IDS_CHANGED, self._opaque, ext, oneway=True)
+            self._effects.send(channel, notice)

@@ -1,0 +1,174 @@
+"""What an operator asks of a running broker: runtime info (28), configuration (26, 25), queue units (321), files (27, 329).
+
+Keys and units of runtime info: remoting facts section 12, as mqadmin's clusterList and brokerStatus read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from bolide.broker.channel import Channel
+from bolide.broker.delay import DelayService
+from bolide.broker.data_version import DataVersion
+from bolide.broker.effects import Effects
+from bolide.broker.options import BrokerOptions
+from bolide.broker.outcome import Handler, Outcome, reply
+from bolide.broker.stats import BrokerStats
+from bolide.remoting import codes
+from bolide.remoting.bodies.base import encode_body
+from bolide.remoting.bodies.query import ConsumeQueueData, QueryConsumeQueueResponseBody
+from bolide.remoting.bodies.stats import KVTable
+from bolide.remoting.command import Command, make_response
+from bolide.remoting.headers.decode import decode_header
+from bolide.remoting.headers.query import QueryConsumeQueueRequestHeader
+from bolide.remoting.properties_text import read_properties, write_properties
+from bolide.store.message_store import MessageStore
+
+UNITS_MOST: Final = 1_000
+BLACK_LIST: Final = frozenset({"configBlackList", "brokerConfigPath", "rocketmqHome"})
+
+
+class InspectService:
+    """Answers questions about this broker; changes nothing but what `update` accepts."""
+
+    def __init__(
+        self,
+        options: BrokerOptions,
+        store: MessageStore,
+        stats: BrokerStats,
+        delay: DelayService,
+        effects: Effects,
+        settings: Callable[[], dict[str, str]],
+        update: Callable[[dict[str, str]], str | None],
+        start: int,
+    ) -> None:
+        """`settings()` gives every key in force as text; `update(keys)` changes some, or says in one sentence why not."""
+        self._options = options
+        self._store = store
+        self._stats = stats
+        self._delay = delay
+        self._effects = effects
+        self._settings = settings
+        self._update = update
+        self._version = DataVersion(start, 0, 0)
+
+    def handlers(self) -> dict[int, Handler]:
+        return {
+            codes.GET_BROKER_RUNTIME_INFO: self.on_runtime_info,
+            codes.GET_BROKER_CONFIG: self.on_config,
+            codes.UPDATE_BROKER_CONFIG: self.on_update_config,
+            codes.QUERY_CONSUME_QUEUE: self.on_consume_queue,
+            codes.TRIGGER_DELETE_FILES: self.on_delete_files,
+            codes.DELETE_EXPIRED_COMMITLOG: self.on_delete_files,
+            codes.CLEAN_EXPIRED_CONSUMEQUEUE: self.on_nothing_to_do,
+            codes.CLEAN_UNUSED_TOPIC: self.on_nothing_to_do,
+        }
+
+    def on_runtime_info(self, channel: Channel, command: Command, now: int) -> Outcome:
+        return reply(make_response(command, codes.SUCCESS, body=encode_body(KVTable(self.runtime_info(now)))))
+
+    def runtime_info(self, now: int) -> dict[str, str]:
+        """Every figure as text, under Java's keys."""
+        stats, store = self._stats, self._store
+        put = self._rates(stats.put_rate, now)
+        got = self._rates(stats.got_rate, now)
+        info = {
+            "brokerVersion": str(codes.VERSION_5_5_0),
+            "brokerVersionDesc": "V5_5_0",
+            "brokerActive": "true",
+            "bootTimestamp": str(stats.boot_timestamp),
+            "runtime": _runtime(now - stats.boot_timestamp),
+            "putTps": put,
+            "getTransferredTps": got,
+            "getTransferedTps": got,
+            "getFoundTps": got,
+            "getMissTps": "0.0 0.0 0.0",
+            "getTotalTps": got,
+            "msgPutTotalYesterdayMorning": str(stats.put_yesterday),
+            "msgPutTotalTodayMorning": str(stats.put_morning),
+            "msgPutTotalTodayNow": str(stats.put_messages),
+            "msgGetTotalYesterdayMorning": str(stats.got_yesterday),
+            "msgGetTotalTodayMorning": str(stats.got_morning),
+            "msgGetTotalTodayNow": str(stats.got_messages),
+            "putMessageFailedTimes": str(stats.put_failed),
+            "putMessageTimesTotal": str(stats.put_messages),
+            "putMessageSizeTotal": str(stats.put_bytes),
+            "commitLogMinOffset": str(store.min_physical_offset()),
+            "commitLogMaxOffset": str(store.end_offset),
+            "dispatchMaxBuffer": "0",
+            "dispatchBehindBytes": str(max(store.confirm_offset - store.dispatched_offset, 0)),
+            "earliestMessageTimeStamp": str(store.earliest_store_time("", -1)),
+            "pageCacheLockTimeMills": "0",
+            "remainHowManyDataToFlush": f"{max(store.written_offset - store.flushed_offset, 0)} B",
+            "commitLogDiskRatio": f"{store.disk_ratio():.4f}",
+            "consumeQueueDiskRatio": f"{store.disk_ratio():.4f}",
+            "startAcceptSendRequestTimeStamp": str(self._options.start_accept_send_request_time_stamp),
+            "sendThreadPoolQueueSize": "0",
+            "sendThreadPoolQueueCapacity": "10000",
+            "pullThreadPoolQueueSize": "0",
+            "pullThreadPoolQueueCapacity": "100000",
+            "queryThreadPoolQueueSize": "0",
+            "queryThreadPoolQueueCapacity": "20000",
+            "sendThreadPoolQueueHeadWaitTimeMills": "0",
+            "pullThreadPoolQueueHeadWaitTimeMills": "0",
+            "queryThreadPoolQueueHeadWaitTimeMills": "0",
+            "timerReadBehind": "0",
+            "timerOffsetBehind": "0",
+            "timerCongestNum": "0",
+            "timerEnqueueTps": "0.0",
+            "timerDequeueTps": "0.0",
+        }
+        for level, (offset, end) in self._delay.behind().items():
+            info[f"scheduleMessageOffset_{level}"] = f"{offset},{end}"
+        return info
+
+    def _rates(self, rate: Callable[[int, int], float], now: int) -> str:
+        """Java's three windows: 10 seconds, one minute, ten minutes."""
+        return " ".join(f"{rate(window, now):.2f}" for window in (10_000, 60_000, 600_000))
+
+    def on_config(self, channel: Channel, command: Command, now: int) -> Outcome:
+        text = write_properties(self._settings())
+        version = encode_body(self._version.to_json()).decode()
+        return reply(make_response(command, codes.SUCCESS, ext={"version": version}, body=text))
+
+    def on_update_config(self, channel: Channel, command: Command, now: int) -> Outcome:
+        changes = read_properties(command.body)
+        if BLACK_LIST.intersection(changes):
+            return reply(make_response(command, codes.NO_PERMISSION, "Can not update config in black list."))
+        refusal = self._update(changes) if changes else None
+        if refusal is not None:
+            return reply(make_response(command, codes.SYSTEM_ERROR, refusal))
+        self._version.next(now)
+        if "brokerPermission" in changes:
+            self._effects.register([])
+        return reply(make_response(command, codes.SUCCESS))
+
+    def on_consume_queue(self, channel: Channel, command: Command, now: int) -> Outcome:
+        header = decode_header(command, QueryConsumeQueueRequestHeader)
+        topic, queue_id = header.topic or "", header.queue_id or 0
+        first, count = header.index or 0, max(min(header.count or 0, UNITS_MOST), 0)
+        if queue_id not in self._store.queue_ids(topic):
+            remark = f"{queue_id}@{topic} is not exist!"
+            return reply(make_response(command, codes.SYSTEM_ERROR, remark))
+        body = QueryConsumeQueueResponseBody(
+            max_queue_index=self._store.max_queue_offset(topic, queue_id),
+            min_queue_index=self._store.min_queue_offset(topic, queue_id),
+        )
+        for physical_offset, size, tags_code in self._store.units(topic, queue_id, first, count):
+            body.queue_data.append(ConsumeQueueData(physical_offset, size, tags_code))
+        return reply(make_response(command, codes.SUCCESS, body=encode_body(body)))
+
+    def on_delete_files(self, channel: Channel, command: Command, now: int) -> Outcome:
+        self._store.delete_expired(now)
+        return reply(make_response(command, codes.SUCCESS))
+
+    def on_nothing_to_do(self, channel: Channel, command: Command, now: int) -> Outcome:
+        """Queue files follow the log by themselves here, and a topic without settings is never served."""
+        return reply(make_response(command, codes.SUCCESS))
+
+
+def _runtime(elapsed_ms: int) -> str:
+    seconds = elapsed_ms // 1000
+    days, hours, minutes = seconds // 86_400, seconds // 3_600 % 24, seconds // 60 % 60
+    return f"[ {days} days, {hours} hours, {minutes} minutes, {seconds % 60} seconds ]"

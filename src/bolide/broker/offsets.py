@@ -1,0 +1,173 @@
+"""Requests about offsets: committed ones (14, 15, 43, 314), queue limits (30, 31), times (29, 32), resets (222).
+
+Decision rows: behaviour facts section 5 (ConsumerManageProcessor, AdminBrokerProcessor of 5.5.0).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bolide.broker.channel import Channel
+from bolide.broker.clients import Clients
+from bolide.broker.consumer_offsets import ConsumerOffsets
+from bolide.broker.groups import GroupTable
+from bolide.broker.options import BrokerOptions
+from bolide.broker.outcome import Handler, Outcome, reply
+from bolide.broker.refused import Refused
+from bolide.broker.topics import TopicTable
+from bolide.remoting import codes
+from bolide.remoting.bodies.base import MessageQueue, encode_body
+from bolide.remoting.bodies.offsets import ResetOffsetBody
+from bolide.remoting.command import Command, make_response
+from bolide.remoting.headers.decode import decode_header
+from bolide.remoting.headers.offsets import (
+    CloneGroupOffsetRequestHeader,
+    GetEarliestMsgStoretimeRequestHeader,
+    GetMaxOffsetRequestHeader,
+    GetMinOffsetRequestHeader,
+    QueryConsumerOffsetRequestHeader,
+    ResetOffsetRequestHeader,
+    SearchOffsetRequestHeader,
+    UpdateConsumerOffsetRequestHeader,
+)
+from bolide.store.message_store import MessageStore
+
+LOWER: Final = "lower"
+UPPER: Final = "upper"
+
+
+class OffsetService:
+    """Serves offset requests from the committed table and the store."""
+
+    def __init__(
+        self,
+        options: BrokerOptions,
+        store: MessageStore,
+        offsets: ConsumerOffsets,
+        topics: TopicTable,
+        groups: GroupTable,
+        clients: Clients,
+    ) -> None:
+        self._options = options
+        self._store = store
+        self._offsets = offsets
+        self._topics = topics
+        self._groups = groups
+        self._clients = clients
+
+    def handlers(self) -> dict[int, Handler]:
+        return {
+            codes.QUERY_CONSUMER_OFFSET: self.on_query,
+            codes.UPDATE_CONSUMER_OFFSET: self.on_update,
+            codes.GET_MAX_OFFSET: self.on_max,
+            codes.GET_MIN_OFFSET: self.on_min,
+            codes.SEARCH_OFFSET_BY_TIMESTAMP: self.on_search,
+            codes.GET_EARLIEST_MSG_STORETIME: self.on_earliest,
+            codes.GET_ALL_CONSUMER_OFFSET: self.on_all,
+            codes.CLONE_GROUP_OFFSET: self.on_clone,
+            codes.INVOKE_BROKER_TO_RESET_OFFSET: self.on_reset,
+        }
+
+    def on_query(self, channel: Channel, command: Command, now: int) -> Outcome:
+        header = decode_header(command, QueryConsumerOffsetRequestHeader)
+        offset = self._offsets.query(header.consumer_group, header.topic, header.queue_id)
+        if offset >= 0:
+            return _offset(command, offset)
+        if header.set_zero_if_not_found is False:
+            return _not_found(command, "Not found, do not set to zero, maybe this group boot first")
+        # A new group on a young topic starts at the beginning, whatever it asked for: Java's rule.
+        young = self._store.min_queue_offset(header.topic, header.queue_id) <= 0
+        if young and self._store.in_memory(header.topic, header.queue_id, 0):
+            return _offset(command, 0)
+        return _not_found(command, "Not found, maybe this group consumer boot first")
+
+    def on_update(self, channel: Channel, command: Command, now: int) -> Outcome:
+        header = decode_header(command, UpdateConsumerOffsetRequestHeader)
+        group, topic = header.consumer_group, header.topic
+        if self._groups.get(group) is None:
+            return reply(make_response(command, codes.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {group} not exist!"))
+        if self._topics.get(topic) is None:
+            return reply(make_response(command, codes.TOPIC_NOT_EXIST, f"Topic {topic} not exist!"))
+        if self._offsets.has_reset(group, topic, header.queue_id):
+            return reply(make_response(command, codes.SUCCESS, "Offset has been previously reset"))
+        self._offsets.commit(group, topic, header.queue_id, header.commit_offset, now)
+        return reply(make_response(command, codes.SUCCESS))
+
+    def on_max(self, channel: Channel, command: Command, now: int) -> Outcome:
+        header = decode_header(command, GetMaxOffsetRequestHeader)
+        return _offset(command, self._store.max_queue_offset(header.topic, header.queue_id))
+
+    def on_min(self, channel: Channel, command: Command, now: int) -> Outcome:
+        header = decode_header(command, GetMinOffsetRequestHeader)
+        return _offset(command, self._store.min_queue_offset(header.topic, header.queue_id))
+
+    def on_search(self, channel: Channel, command: Command, now: int) -> Outcome:
+        header = decode_header(command, SearchOffsetRequestHeader)
+        boundary = UPPER if (header.boundary_type or "").lower() == UPPER else LOWER
+        found = self._store.offset_by_time(header.topic, header.queue_id, header.timestamp, boundary)
+        return _offset(command, found)
+
+    def on_earliest(self, channel: Channel, command: Command, now: int) -> Outcome:
+        header = decode_header(command, GetEarliestMsgStoretimeRequestHeader)
+        earliest = self._store.earliest_store_time(header.topic, header.queue_id)
+        return reply(make_response(command, codes.SUCCESS, ext={"timestamp": str(earliest)}))
+
+    def on_all(self, channel: Channel, command: Command, now: int) -> Outcome:
+        return reply(make_response(command, codes.SUCCESS, body=self._offsets.encode()))
+
+    def on_clone(self, channel: Channel, command: Command, now: int) -> Outcome:
+        header = decode_header(command, CloneGroupOffsetRequestHeader)
+        topics = [header.topic] if header.topic else self._offsets.topics_of(header.src_group)
+        for topic in topics:
+            if self._topics.get(topic) is not None:
+                self._offsets.clone(header.src_group, header.dest_group, topic, now)
+        return reply(make_response(command, codes.SUCCESS))
+
+    def on_reset(self, channel: Channel, command: Command, now: int) -> Outcome:
+        """Server-side reset (5.x): the new offset waits for the group's next pull, which is answered with 21."""
+        header = decode_header(command, ResetOffsetRequestHeader)
+        topic, group = header.topic, header.group
+        config = self._topics.get(topic)
+        if config is None:
+            return reply(make_response(command, codes.TOPIC_NOT_EXIST, f"Topic {topic} does not exist"))
+        if self._groups.get(group) is None:
+            remark = f"Group {group} does not exist"
+            return reply(make_response(command, codes.SUBSCRIPTION_GROUP_NOT_EXIST, remark))
+        queue_id = -1 if header.queue_id is None else header.queue_id
+        targets: dict[int, int] = {}
+        if queue_id >= 0:
+            targets[queue_id] = self._target(header, queue_id)
+        else:
+            for each in range(config.read_queue_nums):
+                targets[each] = self._by_time(topic, each, header.timestamp)
+        if not targets:
+            return reply(make_response(command, codes.SYSTEM_ERROR, "No queues to reset."))
+        for each, offset in targets.items():
+            self._offsets.assign_reset(group, topic, each, offset, now)
+        name = self._options.broker_name
+        body = ResetOffsetBody({MessageQueue(topic, name, each): offset for each, offset in targets.items()})
+        return reply(make_response(command, codes.SUCCESS, body=encode_body(body)))
+
+    def _target(self, header: ResetOffsetRequestHeader, queue_id: int) -> int:
+        offset = header.offset
+        if offset is None or offset == -1:
+            return self._by_time(header.topic, queue_id, header.timestamp)
+        low = self._store.min_queue_offset(header.topic, queue_id)
+        high = self._store.max_queue_offset(header.topic, queue_id)
+        if offset < low or offset > high + 1:
+            message = f"Target offset {offset} not in consume queue range [{low}-{high}]"
+            raise Refused(codes.SYSTEM_ERROR, message)
+        return offset
+
+    def _by_time(self, topic: str, queue_id: int, timestamp: int) -> int:
+        if timestamp < 0:
+            return self._store.max_queue_offset(topic, queue_id)
+        return self._store.offset_by_time(topic, queue_id, timestamp, LOWER)
+
+
+def _offset(command: Command, offset: int) -> Outcome:
+    return reply(make_response(command, codes.SUCCESS, ext={"offset": str(offset)}))
+
+
+def _not_found(command: Command, remark: str) -> Outcome:
+    return reply(make_response(command, codes.QUERY_NOT_FOUND, remark))

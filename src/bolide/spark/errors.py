@@ -1,0 +1,23 @@
+"""What can go wrong between Spark and a cluster, one class a condition. Spark keeps only the text, so it says all."""
+
+from __future__ import annotations
+
+from bolide.errors import LocalError, PeerError
+
+
+class OptionError(PeerError):
+    """An option of `format("rocketmq")` is missing, unknown or wrong; says which and what to set instead."""
+
+
+class DataLost(LocalError):
+    """Offsets that should be read are no longer in the broker, or no longer the same messages."""
+
+
+class ClusterUnavailable(LocalError):
+    """No name server, or no broker of a queue, answered within the time allowed."""
+
+    retriable = True
+
+
+class RowRefused(PeerError):
+    """A row cannot become a message; says which row and why."""

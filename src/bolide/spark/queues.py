@@ -1,0 +1,71 @@
+"""Names for what is read: a queue, the offsets of many queues, and the JSON in which users and checkpoints write them.
+
+Everything here is plain data, so that partitions pickle and planning is tested without a session. The JSON form is
+`{"topic": {"broker": {"0": 12}}}`; in options -2 stands for the earliest offset of a queue and -1 for the latest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from bolide.spark.errors import OptionError
+
+EARLIEST: Final = -2
+LATEST: Final = -1
+EXAMPLE: Final = '{"topic": {"broker": {"0": 12}}}'
+
+
+@dataclass(frozen=True, order=True)
+class Queue:
+    """One queue of a topic on a broker (RocketMQ's MessageQueue)."""
+
+    topic: str
+    broker: str
+    queue_id: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}@{self.broker}:{self.queue_id}"
+
+
+Offsets: TypeAlias = dict[Queue, int]
+"""Next offset to read, by queue."""
+
+
+def to_json(offsets: Mapping[Queue, int]) -> dict[str, dict[str, dict[str, int]]]:
+    """Nested objects with sorted keys: Spark compares offsets by their text."""
+    nested: dict[str, dict[str, dict[str, int]]] = {}
+    for queue in sorted(offsets):
+        brokers = nested.setdefault(queue.topic, {})
+        brokers.setdefault(queue.broker, {})[str(queue.queue_id)] = offsets[queue]
+    return nested
+
+
+def from_json(nested: Mapping[str, Any], where: str) -> Offsets:
+    """The offsets of `to_json`. Raises OptionError naming `where` the text came from."""
+    offsets: Offsets = {}
+    try:
+        for topic, brokers in nested.items():
+            for broker, queues in brokers.items():
+                for queue_id, offset in queues.items():
+                    if isinstance(offset, bool) or not isinstance(offset, int) or offset < EARLIEST:
+                        raise ValueError(f"{offset!r} is no offset")
+                    offsets[Queue(topic, broker, int(queue_id))] = offset
+    except (AttributeError, ValueError) as error:
+        raise OptionError(
+            f"{where} must be JSON such as {EXAMPLE}: {error}; write -2 for the earliest and -1 for the latest offset"
+        ) from None
+    return offsets
+
+
+def parse_offsets(text: str, where: str) -> Offsets:
+    """Offsets from an option's text."""
+    try:
+        nested = json.loads(text)
+    except ValueError as error:
+        raise OptionError(f"{where} is no JSON ({error}); write {EXAMPLE}") from None
+    if not isinstance(nested, dict):
+        raise OptionError(f"{where} must be a JSON object such as {EXAMPLE}, not {text[:40]!r}")
+    return from_json(nested, where)
