@@ -17,6 +17,8 @@ import errno
 import fcntl
 import os
 import stat
+import time
+import time
 from typing import Final, Protocol
 
 from bolide.errors import LocalError, PeerError
@@ -126,6 +128,14 @@ class Files(Protocol):
 
     def disk_use(self, path: str) -> float:
         """Used part (0.0 to 1.0) of the partition that holds `path`, of what a user may use."""
+        ...
+
+    def process_id(self) -> int:
+        """Number of this process, for the file `abort`."""
+        ...
+
+    def local_time(self, time_ms: int) -> str:
+        """A time as the 17 digits yyyyMMddHHmmssSSS of the machine's time zone: index files are named so."""
         ...
 
 
@@ -387,6 +397,12 @@ class RealFiles:
         whole = used + found.f_bavail
         return used / whole if whole > 0 else 0.0
 
+    def process_id(self) -> int:
+        return os.getpid()
+
+    def local_time(self, time_ms: int) -> str:
+        return time.strftime("%Y%m%d%H%M%S", time.localtime(time_ms // 1000)) + str(time_ms % 1000).zfill(3)
+
 
 def _without(buffers: list[bytes | memoryview], done: int) -> list[bytes | memoryview]:
     """What is left of the buffers once their first `done` bytes are written."""
@@ -408,3 +424,8 @@ def _failed(verb: str, path: str, error: OSError) -> FileFailed:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return DiskFull(f"cannot {verb} {path}: the disk is full; free space or add a larger disk")
     return FileFailed(f"cannot {verb} {path}: {error.strerror or error}")
+
+
+def local_time_name(now: int) -> str:
+    """The 17 digits by which Java names an index file: local time ``yyyyMMddHHmmssSSS`` of `now` (ms since epoch)."""
+    return time.strftime("%Y%m%d%H%M%S", time.localtime(now // 1000)) + str(now % 1000).zfill(3)

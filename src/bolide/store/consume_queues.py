@@ -1,0 +1,171 @@
+"""All consume queues of a store, by topic and queue id: RocketMQ's ConsumeQueueStore.
+
+A queue comes into being when its first record is dispatched, or when its folder is found at start. Compiled by mypyc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import final
+
+from mypy_extensions import i64
+
+from bolide.dispatch.row import Dispatch, in_queue
+from bolide.layout.shape import StoreShape
+from bolide.store.consume_queue import ConsumeQueue
+from bolide.store.consume_queue_ext import ConsumeQueueExt
+from bolide.store.files import Files
+from bolide.store.segments import HandleCache
+
+
+@final
+class ConsumeQueues:
+    """The table of queues. `calc_bitmap` gives the filter bitmap (bytes) of a record where the setting asks for it."""
+
+    def __init__(
+        self,
+        files: Files,
+        root: str,
+        shape: StoreShape,
+        handles: HandleCache,
+        calc_bitmap: Callable[[Dispatch], bytes] | None = None,
+    ) -> None:
+        self.files = files
+        self.folder = root + "/consumequeue"
+        self.ext_folder = root + "/consumequeue_ext"
+        self.handles = handles
+        self.calc_bitmap: Callable[[Dispatch], bytes] | None = calc_bitmap
+        self._segment_size: i64 = shape.consume_queue_segment_size
+        self._ext_segment_size: i64 = shape.consume_queue_ext_segment_size
+        self._ext = shape.enable_consume_queue_ext
+        self._bitmaps = shape.enable_consume_queue_ext and shape.enable_calc_filter_bit_map
+        self._table: dict[str, dict[int, ConsumeQueue]] = {}
+        self._dirty: list[ConsumeQueue] = []
+
+    # -- start and end --
+
+    def load(self) -> None:
+        """Find the queues of the folder. Call `recover` next."""
+        for topic in self.files.list_dir(self.folder):
+            for name in self.files.list_dir(self.folder + "/" + topic):
+                if name.isdigit() and str(int(name)) == name:
+                    self.find_or_create(topic, int(name)).load()
+
+    def recover(self, clean: bool = False) -> int:
+        """Find the end of every queue; the highest physical end over all of them, -1 when there is no unit."""
+        highest: i64 = -1
+        for queue in self.all_queues():
+            queue.recover(clean)
+            if queue.max_physical_offset > highest:
+                highest = queue.max_physical_offset
+        return highest
+
+    def max_physical_offset(self) -> int:
+        """The highest end of a record that has a unit; -1 when there is none."""
+        highest: i64 = -1
+        for queue in self.all_queues():
+            if queue.max_physical_offset > highest:
+                highest = queue.max_physical_offset
+        return highest
+
+    def truncate(self, physical_offset: int) -> None:
+        """Drop the units of all records at or beyond a physical offset; queues that end before stay untouched."""
+        for queue in self.all_queues():
+            if queue.max_physical_offset > physical_offset:
+                queue.truncate(physical_offset)
+
+    def destroy_all(self) -> None:
+        """Delete all queues: there is no log at all."""
+        for topic in list(self._table):
+            self.delete_topic(topic)
+
+    def close(self) -> None:
+        """Write everything that waits; the store syncs and closes the handles, which it shares."""
+        self.flush(True)
+
+    # -- work --
+
+    def put(self, d: Dispatch) -> bool:
+        """Put a record into its queue; False when it belongs to none (half, rolled back) or is there already."""
+        if not in_queue(d):
+            return False
+        by_id = self._table.get(d.topic)
+        queue = by_id.get(d.queue_id) if by_id is not None else None
+        if queue is None:
+            queue = self.find_or_create(d.topic, d.queue_id)
+        bitmap = b""
+        if self._bitmaps and self.calc_bitmap is not None:
+            bitmap = self.calc_bitmap(d)
+        if not queue.put(d.physical_offset, d.size, d.tags_code, d.queue_offset, d.store_timestamp, bitmap):
+            return False
+        if not queue.dirty:
+            queue.dirty = True
+            self._dirty.append(queue)
+        return True
+
+    def flush(self, thorough: bool = False, now: int = 0) -> None:
+        """Write every waiting unit to its file.
+
+        Nothing is synced here: the written files are listed by `HandleCache.take_unsynced`, which the store hands
+        to its pool after a thorough flush, and only then moves the checkpoint.
+        """
+        dirty = self._dirty
+        while dirty:
+            dirty[-1].flush()
+            dirty.pop()
+
+    def delete_before(self, min_physical_offset: int) -> list[str]:
+        """The log begins here now: delete files of older records, and move each queue's `min_offset`."""
+        removed: list[str] = []
+        for queue in self.all_queues():
+            removed += queue.delete_before(min_physical_offset)
+        return removed
+
+    # -- the table --
+
+    def get(self, topic: str, queue_id: int) -> ConsumeQueue | None:
+        """The queue, or None when nothing was ever put into it."""
+        by_id = self._table.get(topic)
+        return by_id.get(queue_id) if by_id is not None else None
+
+    def find_or_create(self, topic: str, queue_id: int) -> ConsumeQueue:
+        """The queue; a new one has no file until its first unit is flushed."""
+        by_id = self._table.get(topic)
+        if by_id is None:
+            by_id = self._table[topic] = {}
+        queue = by_id.get(queue_id)
+        if queue is None:
+            ext: ConsumeQueueExt | None = None
+            place = f"/{topic}/{queue_id}"
+            if self._ext:
+                ext = ConsumeQueueExt(self.files, self.ext_folder + place, self._ext_segment_size, self.handles)
+            queue = by_id[queue_id] = ConsumeQueue(
+                self.files, self.folder + place, topic, queue_id, self._segment_size, self.handles, ext
+            )
+        return queue
+
+    def topics(self) -> list[str]:
+        """Topics that have a queue."""
+        return list(self._table)
+
+    def queue_ids(self, topic: str) -> list[int]:
+        """Queue ids of a topic that have a queue, ascending."""
+        by_id = self._table.get(topic)
+        return sorted(by_id) if by_id is not None else []
+
+    def all_queues(self) -> list[ConsumeQueue]:
+        """Every queue."""
+        return [queue for by_id in self._table.values() for queue in by_id.values()]
+
+    def delete_topic(self, topic: str) -> None:
+        """Delete the queues of a topic and their files; its records stay in the log until retention takes them."""
+        by_id = self._table.pop(topic, None)
+        if by_id is None:
+            return
+        for queue in by_id.values():
+            if queue in self._dirty:
+                self._dirty.remove(queue)
+            queue.destroy()
+        self.files.remove(self.folder + "/" + topic)
+        if self._ext:
+            self.files.remove(self.ext_folder + "/" + topic)

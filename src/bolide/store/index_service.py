@@ -1,0 +1,251 @@
+"""The index: which records have a key, over all index files: RocketMQ's IndexService.
+
+A file is named after its creation time (17 digits, local time). Files fill one after the other; a new one takes its
+first times and offsets from the end of the one before. Compiled by mypyc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from bolide.dispatch.row import Dispatch, in_index
+from bolide.layout.errors import LayoutError
+from bolide.layout.index_file import IndexHeader, index_file_size
+from bolide.layout.shape import StoreShape
+from bolide.store.files import Files, local_time_name
+from bolide.store.index_file import IndexFile, continue_hash, key_hash, read_header
+from bolide.store.segments import HandleCache
+
+NAME_DIGITS: Final = 17
+MAX_QUERY: Final = 64
+"""Java's maxMsgsNumBatch: no query returns more offsets."""
+MAX_STEPS: Final = 1 << 20
+"""Entries one query may look at; beyond, it answers what it has. Java would hold its thread for all of them."""
+_PREFIXES: Final = 4096
+
+
+@final
+class IndexService:
+    """All index files of a store. `file_name(now)` turns ms since the epoch into the 17 digits of local time."""
+
+    def __init__(
+        self,
+        files: Files,
+        root: str,
+        shape: StoreShape,
+        handles: HandleCache,
+        file_name: Callable[[int], str] = local_time_name,
+    ) -> None:
+        self.files = files
+        self.folder = root + "/index"
+        self.handles = handles
+        self.file_name: Callable[[int], str] = file_name
+        self.enabled = shape.index_enabled
+        self.skipped: i64 = 0
+        """Records whose entries were there already, or lie before the newest one: Java skips them too."""
+        self.index_msg_timestamp: i64 = 0
+        """End time of the last full file that is certain on disk: the checkpoint's third field."""
+        self._slots: i64 = shape.index_slots
+        self._entries: i64 = shape.index_entries
+        self._tags = shape.tags_in_index
+        self._files: list[IndexFile] = []
+        self._last: IndexFile | None = None
+        self._full: list[IndexFile] = []
+        self._prefixes: dict[str, i64] = {}
+
+    # -- start and end --
+
+    def load(self, abnormal: bool, index_msg_timestamp: int) -> list[str]:
+        """Find the files; after a crash those that end later than the checkpoint says are deleted, as in Java.
+
+        Files of another length than the shape says, or without a header, are deleted too: dispatch makes new ones.
+        Returns the paths of the deleted files.
+        """
+        self.index_msg_timestamp = index_msg_timestamp
+        self._files = []
+        self._last = None
+        removed: list[str] = []
+        expected = index_file_size(self._slots, self._entries)
+        for name in self.files.list_dir(self.folder):
+            if len(name) != NAME_DIGITS or not name.isdigit():
+                continue
+            path = self.folder + "/" + name
+            if self.files.size(path) == expected:
+                try:
+                    header = read_header(self.files, path, self.handles)
+                except LayoutError:
+                    header = IndexHeader(0, 1 << 62, 0, 0, 0, 1)
+                if not abnormal or header.end_timestamp <= index_msg_timestamp:
+                    self._files.append(IndexFile(self.files, path, self._slots, self._entries, self.handles, header))
+                    continue
+            # Crash here: the next start is abnormal again and deletes the rest.
+            self.handles.drop(path)
+            self.files.remove(path)
+            removed.append(path)
+        if removed:
+            self.handles.renamed(self.folder)
+        if self._files:
+            self._last = self._files[-1]
+        return removed
+
+    def close(self) -> None:
+        """Write everything, slots too; the store syncs and closes the handles, which it shares."""
+        if self._last is not None and self._last.in_memory:
+            self._last.finish(True)
+        self._sync_full()
+
+    # -- writing --
+
+    def put(self, d: Dispatch, now: int) -> None:
+        """Add an entry for each key of a record: its unique key, each of its keys, its tags (not in a 4.9 store)."""
+        if not self.enabled:
+            return
+        last = self._last
+        if last is None or last.is_full():
+            last = self._next_file(now)  # as in Java, even if the record turns out to have nothing to index
+        offset = d.physical_offset
+        if offset < last.end_physical_offset:
+            self.skipped += 1
+            return
+        if not in_index(d):
+            return
+        uniq_key = d.uniq_key
+        keys = d.keys
+        tags = d.tags if self._tags else ""
+        prefix = self._prefix(d.topic)
+        time = d.store_timestamp
+        if uniq_key:
+            self._add(continue_hash(prefix, uniq_key), offset, time, now)
+        if keys:
+            if " " in keys:
+                for key in keys.split(" "):
+                    if key:
+                        self._add(continue_hash(prefix, key), offset, time, now)
+            else:
+                self._add(continue_hash(prefix, keys), offset, time, now)
+        if tags:
+            self._add(continue_hash(continue_hash(prefix, "T#"), tags), offset, time, now)
+
+    def _prefix(self, topic: str) -> i64:
+        """Hash of ``topic#``."""
+        known = self._prefixes.get(topic)
+        if known is not None:
+            return known
+        if len(self._prefixes) >= _PREFIXES:
+            self._prefixes.clear()
+        value = continue_hash(0, topic + "#")
+        self._prefixes[topic] = value
+        return value
+
+    def _add(self, unsigned: i64, physical_offset: i64, store_timestamp: i64, now: int) -> None:
+        hashed = key_hash(unsigned)
+        last = self._last
+        if last is None or not last.put(hashed, physical_offset, store_timestamp):
+            self._next_file(now).put(hashed, physical_offset, store_timestamp)
+
+    def _next_file(self, now: int) -> IndexFile:
+        last = self._last
+        header = IndexHeader()
+        name = self.file_name(now)
+        if last is not None:
+            last.finish(True)
+            self._full.append(last)
+            header = IndexHeader(
+                last.end_timestamp, last.end_timestamp, last.end_physical_offset, last.end_physical_offset, 0, 1
+            )
+            # Names order the files: two in one millisecond, or a clock set back, must not overwrite or reorder.
+            before = last.path[-NAME_DIGITS:]
+            if name <= before:
+                name = str(int(before) + 1).zfill(NAME_DIGITS)
+        else:
+            self.files.make_dir(self.folder)
+        path = self.folder + "/" + name
+        file = IndexFile(self.files, path, self._slots, self._entries, self.handles, header)
+        file.create()
+        self.handles.renamed(self.folder)
+        self._files.append(file)
+        self._last = file
+        return file
+
+    def flush(self) -> None:
+        """Write waiting entries and headers; files that became full are synced, and the checkpoint may name them."""
+        if self._last is not None:
+            self._last.flush()
+        self._sync_full()
+
+    def _sync_full(self) -> None:
+        for file in self._full:
+            self.files.datasync(self.handles.get(file.path))
+            self.handles.synced(file.path)
+            # Only now: a checkpoint that names a file of which a power cut took the slots would keep it for good.
+            self.index_msg_timestamp = file.end_timestamp
+        self._full = []
+
+    def truncate(self, physical_offset: int) -> None:
+        """The log ends here: files with entries at or beyond are deleted, or they would hide the records to come."""
+        while self._last is not None and self._last.end_physical_offset >= physical_offset > 0:
+            if self._last.index_count <= 1 and self._last.begin_physical_offset < physical_offset:
+                return
+            self._remove(len(self._files) - 1)
+
+    def destroy(self) -> None:
+        """Delete all files."""
+        while self._files:
+            self._remove(len(self._files) - 1)
+
+    def delete_before(self, min_physical_offset: int) -> list[str]:
+        """Delete the oldest files all of whose entries lie below the log's first byte; the last file stays."""
+        removed: list[str] = []
+        while len(self._files) > 1 and self._files[0].end_physical_offset < min_physical_offset:
+            removed.append(self._remove(0))
+        return removed
+
+    def _remove(self, index: int) -> str:
+        file = self._files.pop(index)
+        if file in self._full:
+            self._full.remove(file)
+        self.handles.drop(file.path)
+        self.files.remove(file.path)
+        self.handles.renamed(self.folder)
+        self._last = self._files[-1] if self._files else None
+        return file.path
+
+    # -- reading --
+
+    def query(self, topic: str, key: str, max_count: int, begin: int, end: int, index_type: str = "") -> list[int]:
+        """Physical offsets, ascending, of records that may have this key and a store time within [begin, end] (ms).
+
+        `index_type` "T" looks the key up among the tags. Hashes collide: the caller must check topic and key.
+        Entries put a moment ago are found. May wait for the disk.
+        """
+        text = "T#" + key if index_type == "T" else key
+        hashed = key_hash(continue_hash(self._prefix(topic), text))
+        limit: i64 = min(max_count, MAX_QUERY)
+        steps: i64 = MAX_STEPS
+        found: list[int] = []
+        for file in reversed(self._files):
+            if limit <= len(found) or steps <= 0:
+                break
+            if file.overlaps(begin, end):
+                steps = file.find(hashed, limit, begin, end, found, steps)
+            if file.begin_timestamp < begin:
+                break
+        found.sort()
+        return found
+
+    @property
+    def last_update_timestamp(self) -> int:
+        """Store time of the newest entry, for the answer to a query; 0 when there is none."""
+        return self._last.end_timestamp if self._last is not None else 0
+
+    @property
+    def last_update_physical_offset(self) -> int:
+        """Physical offset of the newest entry, for the answer to a query; 0 when there is none."""
+        return self._last.end_physical_offset if self._last is not None else 0
+
+    def index_files(self) -> list[IndexFile]:
+        """The files, oldest first, for inspection."""
+        return list(self._files)
