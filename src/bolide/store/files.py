@@ -18,7 +18,6 @@ import fcntl
 import os
 import stat
 import time
-import time
 from typing import Final, Protocol
 
 from bolide.errors import LocalError, PeerError
