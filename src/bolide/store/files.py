@@ -423,8 +423,3 @@ def _failed(verb: str, path: str, error: OSError) -> FileFailed:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return DiskFull(f"cannot {verb} {path}: the disk is full; free space or add a larger disk")
     return FileFailed(f"cannot {verb} {path}: {error.strerror or error}")
-
-
-def local_time_name(now: int) -> str:
-    """The 17 digits by which Java names an index file: local time ``yyyyMMddHHmmssSSS`` of `now` (ms since epoch)."""
-    return time.strftime("%Y%m%d%H%M%S", time.localtime(now // 1000)) + str(now % 1000).zfill(3)

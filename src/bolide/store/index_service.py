@@ -6,7 +6,6 @@ first times and offsets from the end of the one before. Compiled by mypyc.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final, final
 
 from mypy_extensions import i64
@@ -15,7 +14,7 @@ from bolide.dispatch.row import Dispatch, in_index
 from bolide.layout.errors import LayoutError
 from bolide.layout.index_file import IndexHeader, index_file_size
 from bolide.layout.shape import StoreShape
-from bolide.store.files import Files, local_time_name
+from bolide.store.files import Files
 from bolide.store.index_file import IndexFile, continue_hash, key_hash, read_header
 from bolide.store.segments import HandleCache
 
@@ -29,7 +28,7 @@ _PREFIXES: Final = 4096
 
 @final
 class IndexService:
-    """All index files of a store. `file_name(now)` turns ms since the epoch into the 17 digits of local time."""
+    """All index files of a store. Times are store times in ms; all calls raise `FileFailed`."""
 
     def __init__(
         self,
@@ -37,12 +36,10 @@ class IndexService:
         root: str,
         shape: StoreShape,
         handles: HandleCache,
-        file_name: Callable[[int], str] = local_time_name,
     ) -> None:
         self.files = files
         self.folder = root + "/index"
         self.handles = handles
-        self.file_name: Callable[[int], str] = file_name
         self.enabled = shape.index_enabled
         self.skipped: i64 = 0
         """Records whose entries were there already, or lie before the newest one: Java skips them too."""
@@ -149,7 +146,7 @@ class IndexService:
     def _next_file(self, now: int) -> IndexFile:
         last = self._last
         header = IndexHeader()
-        name = self.file_name(now)
+        name = self.files.local_time(now)
         if last is not None:
             last.finish(True)
             self._full.append(last)
