@@ -1,0 +1,96 @@
+"""The table of committed offsets: what is stored, reset, copied, forgotten, and what its file looks like."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bolide.broker.consumer_offsets import PERSIST_INTERVAL_MS, ConsumerOffsets
+from bolide.broker.effects import Effects
+
+
+def table() -> tuple[ConsumerOffsets, Effects]:
+    effects = Effects()
+    return ConsumerOffsets(effects), effects
+
+
+def test_offsets_go_forward_and_back() -> None:
+    offsets, _ = table()
+    assert offsets.query("g", "T", 0) == -1
+    offsets.commit("g", "T", 0, 12, 1)
+    offsets.commit("g", "T", 0, 7, 2)
+    assert offsets.query("g", "T", 0) == 7
+    assert offsets.query("h", "T", 0) == -1
+
+
+def test_a_reset_is_handed_out_once_and_counts_at_once() -> None:
+    offsets, effects = table()
+    offsets.commit("g", "T", 0, 12, 1)
+    offsets.assign_reset("g", "T", 0, 3, 2)
+    assert effects.releases == [("T", 0)]
+    assert offsets.query("g", "T", 0) == 3
+    assert offsets.has_reset("g", "T", 0)
+    assert offsets.take_reset("g", "T", 1) == -1
+    assert offsets.take_reset("g", "T", 0) == 3
+    assert offsets.take_reset("g", "T", 0) == -1
+    assert offsets.query("g", "T", 0) == 3
+
+
+def test_the_file_is_written_at_most_every_five_seconds() -> None:
+    offsets, effects = table()
+    assert offsets.due(0) is None
+    offsets.commit("g", "T", 0, 1, 100)
+    assert offsets.due(100) == 100 + PERSIST_INTERVAL_MS
+    offsets.tick(100 + PERSIST_INTERVAL_MS, 1)
+    assert effects.persists == {"consumerOffset"}
+    assert offsets.due(100 + PERSIST_INTERVAL_MS) is None
+    offsets.commit("g", "T", 0, 1, 9_000)
+    assert offsets.due(9_000) is None, "the same offset again is no change"
+
+
+def test_what_is_written_is_read_back() -> None:
+    offsets, _ = table()
+    offsets.commit("g", "T", 0, 12, 1)
+    offsets.commit("g%x", "%RETRY%g", 3, 2**62, 1)
+    written = json.loads(offsets.encode())
+    assert written["offsetTable"] == {"T@g": {"0": 12}, "%RETRY%g@g%x": {"3": 2**62}}
+    again, _ = table()
+    again.load(offsets.encode())
+    assert again.encode() == offsets.encode()
+
+
+def test_javas_unquoted_queue_ids_are_read() -> None:
+    offsets, _ = table()
+    offsets.load(b'{\n\t"dataVersion":{"counter":3,"timestamp":9},\n\t"offsetTable":{"T@g":{0:12,1:7\n\t\t}\n\t}\n}')
+    assert (offsets.query("g", "T", 0), offsets.query("g", "T", 1)) == (12, 7)
+
+
+@pytest.mark.parametrize("content", [b"[]", b'{"offsetTable":{"T@g":[1]}}'])
+def test_a_file_of_another_shape_is_refused(content: bytes) -> None:
+    offsets, _ = table()
+    with pytest.raises(ValueError, match=r"consumerOffset\.json"):
+        offsets.load(content)
+
+
+def test_groups_and_topics_are_found_copied_and_forgotten() -> None:
+    offsets, _ = table()
+    offsets.commit("g", "T", 0, 1, 1)
+    offsets.commit("g", "U", 0, 2, 1)
+    offsets.commit("h", "T", 0, 3, 1)
+    assert sorted(offsets.topics_of("g")) == ["T", "U"]
+    assert sorted(offsets.groups_of("T")) == ["g", "h"]
+    offsets.clone("g", "k", "T", 2)
+    offsets.commit("g", "T", 0, 9, 3)
+    assert offsets.query("k", "T", 0) == 1
+    offsets.remove_group("g", 4)
+    assert offsets.topics_of("g") == []
+    offsets.remove_topic("T", 4)
+    assert offsets.groups_of("T") == []
+
+
+def test_pulls_are_remembered_apart() -> None:
+    offsets, _ = table()
+    offsets.note_pull("g", "T", 0, 40)
+    assert offsets.pulled("g", "T", 0) == 40
+    assert offsets.query("g", "T", 0) == -1

@@ -1,0 +1,75 @@
+"""Queue locks: taken, refreshed, refused, expired, given back."""
+
+from __future__ import annotations
+
+from bolide.broker.channel import Channel
+from bolide.broker.locks import LOCK_EXPIRY_MS, LockService, QueueLocks
+from bolide.broker.outcome import Reply
+from bolide.remoting import codes
+from bolide.remoting.bodies.base import MessageQueue, decode_body, encode_body
+from bolide.remoting.bodies.locks import LockBatchRequestBody, LockBatchResponseBody, UnlockBatchRequestBody
+from bolide.remoting.command import Command, make_request
+
+A = MessageQueue("T", "b", 0)
+B = MessageQueue("T", "b", 1)
+CHANNEL = Channel(1, bytes(8), "127.0.0.1:1")
+
+
+def test_a_lock_belongs_to_one_client_of_a_group() -> None:
+    locks = QueueLocks()
+    assert locks.lock("g", "one", [A, B], 0) == [A, B]
+    assert locks.lock("g", "two", [A, B], 1) == []
+    assert locks.lock("other", "two", [A], 1) == [A]
+
+
+def test_a_refresh_moves_the_expiry() -> None:
+    locks = QueueLocks()
+    locks.lock("g", "one", [A], 0)
+    locks.lock("g", "one", [A], LOCK_EXPIRY_MS)
+    assert locks.lock("g", "two", [A], LOCK_EXPIRY_MS + 1) == []
+    assert locks.lock("g", "two", [A], 2 * LOCK_EXPIRY_MS + 1) == [A]
+
+
+def test_a_lock_is_held_up_to_its_expiry_and_free_behind_it() -> None:
+    locks = QueueLocks()
+    locks.lock("g", "one", [A], 0)
+    assert locks.lock("g", "two", [A], LOCK_EXPIRY_MS) == []
+    assert locks.any_locked("g", LOCK_EXPIRY_MS)
+    assert not locks.any_locked("g", LOCK_EXPIRY_MS + 1)
+    assert locks.lock("g", "two", [A], LOCK_EXPIRY_MS + 1) == [A]
+
+
+def test_only_the_owner_unlocks() -> None:
+    locks = QueueLocks()
+    locks.lock("g", "one", [A, B], 0)
+    locks.unlock("g", "two", [A, B])
+    assert locks.lock("g", "two", [A], 1) == []
+    locks.unlock("g", "one", [A])
+    assert locks.lock("g", "two", [A, B], 1) == [A]
+
+
+def test_expired_locks_are_forgotten() -> None:
+    locks = QueueLocks()
+    locks.lock("g", "one", [A], 0)
+    locks.lock("h", "one", [A], LOCK_EXPIRY_MS)
+    locks.drop_expired(LOCK_EXPIRY_MS + 1)
+    assert locks.lock("g", "two", [A], LOCK_EXPIRY_MS + 1) == [A]
+    assert locks.lock("h", "two", [A], LOCK_EXPIRY_MS + 1) == []
+
+
+def ask(service: LockService, code: int, body: object, now: int) -> Command:
+    outcome = service.handlers()[code](CHANNEL, make_request(code, 7, {}, encode_body(body)), now)
+    assert isinstance(outcome, Reply)
+    assert outcome.command is not None
+    assert outcome.command.code == codes.SUCCESS
+    return outcome.command
+
+
+def test_the_requests_answer_success_and_only_what_was_granted() -> None:
+    service = LockService(QueueLocks())
+    ask(service, codes.LOCK_BATCH_MQ, LockBatchRequestBody("g", "one", [A]), 0)
+    answer = ask(service, codes.LOCK_BATCH_MQ, LockBatchRequestBody("g", "two", [A, B]), 0)
+    assert decode_body(answer.body, LockBatchResponseBody).lock_ok_mq_set == [B]
+    assert ask(service, codes.UNLOCK_BATCH_MQ, UnlockBatchRequestBody("g", "one", [A]), 0).body == b""
+    answer = ask(service, codes.LOCK_BATCH_MQ, LockBatchRequestBody("g", "two", [A, B]), 0)
+    assert decode_body(answer.body, LockBatchResponseBody).lock_ok_mq_set == [A, B]
