@@ -1,0 +1,163 @@
+"""CommitLog records against Java's vectors, round trips over all fields, and Java's order of checks."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from librt.strings import BytesWriter
+
+from bolide.layout.errors import RecordError
+from bolide.layout.message_id import decode_host
+from bolide.layout.properties import parse_properties_bytes
+from bolide.layout.record import (
+    BAD,
+    BAD_SIZED,
+    BLANK,
+    GOOD,
+    MAGIC_V1,
+    MAGIC_V2,
+    check_record,
+    decode_record,
+    decode_records,
+    describe,
+    encode_blank,
+    encode_record,
+    record_size,
+)
+from tests.layout.strategies import encoded, record_fields
+from tests.layout.vectors import vectors
+
+FIELDS: dict[str, Any] = {
+    "queue_id": 1,
+    "flag": 2,
+    "queue_offset": 3,
+    "physical_offset": 4,
+    "sys_flag": 0,
+    "born_timestamp": 5,
+    "born_host": bytes(8),
+    "store_timestamp": 6,
+    "store_host": bytes(8),
+    "reconsume_times": 0,
+    "prepared_transaction_offset": 0,
+    "body": b"body",
+    "topic": b"topic",
+    "properties": b"a\x01b\x02",
+}
+
+
+@pytest.mark.parametrize("vector", vectors()["commitlog_records"], ids=lambda v: v["topic"])
+def test_javas_records(vector: dict[str, Any]) -> None:
+    for text in [vector["record"], vector.get("4.9.7", vector)["record"]]:
+        raw = bytes.fromhex(text)
+        assert check_record(raw, 0, len(raw), True).status == GOOD
+        record = decode_record(raw, 0)
+        assert record.topic == vector["topic"]
+        assert record.body.hex() == vector["body"]
+        assert parse_properties_bytes(record.properties) == vector["properties"]
+        ip, port = decode_host(record.born_host)
+        assert vector["bornHost"] == f"{ip} {port}"
+        ip, port = decode_host(record.store_host)
+        assert vector["storeHost"] == f"{ip} {port}"
+        for name, value in (
+            ("queueId", record.queue_id),
+            ("flag", record.flag),
+            ("queueOffset", record.queue_offset),
+            ("physicalOffset", record.physical_offset),
+            ("sysFlag", record.sys_flag),
+            ("bornTimestamp", record.born_timestamp),
+            ("storeTimestamp", record.store_timestamp),
+            ("reconsumeTimes", record.reconsume_times),
+            ("preparedTransactionOffset", record.prepared_transaction_offset),
+        ):
+            assert value == vector[name], name
+
+
+@given(record_fields())
+def test_every_field_comes_back(fields: dict[str, Any]) -> None:
+    data = encoded(fields)
+    sizes = len(fields["body"]), len(fields["topic"]), len(fields["properties"])
+    assert record_size(*sizes, fields["sys_flag"]) == len(data)
+    record = decode_record(b"??" + data + b"rest", 2)
+    for name, value in fields.items():
+        if name == "topic":
+            assert record.topic.encode() == value
+            assert record.magic == (MAGIC_V2 if len(value) > 127 else MAGIC_V1)
+        else:
+            assert getattr(record, name) == value, name
+    assert record.total_size == len(data)
+
+
+@given(st.lists(record_fields(), max_size=4))
+def test_records_back_to_back(many: list[dict[str, Any]]) -> None:
+    data = b"".join(map(encoded, many))
+    assert [r.body for r in decode_records(data)] == [f["body"] for f in many]
+    # What follows the last good record ends the reading, as in Java's decoder.
+    assert len(decode_records(data + b"\0\0\0\x64garbage")) == len(many)
+
+
+@given(record_fields(), st.data())
+def test_every_cut_is_bad(fields: dict[str, Any], data: st.DataObject) -> None:
+    raw = encoded(fields)
+    cut = data.draw(st.integers(0, len(raw) - 1))
+    assert check_record(raw[:cut], 0, cut, True).status == BAD
+    assert check_record(raw, 0, cut, True).status == BAD
+    with pytest.raises(RecordError):
+        decode_record(raw[:cut], 0)
+
+
+@given(record_fields(), st.data())
+def test_any_bytes_are_judged_without_a_crash(fields: dict[str, Any], data: st.DataObject) -> None:
+    raw = bytearray(encoded(fields))
+    for _ in range(data.draw(st.integers(1, 3))):
+        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    checked = check_record(bytes(raw), 0, len(raw), True)
+    assert checked.status in (GOOD, BLANK, BAD_SIZED, BAD)
+    assert checked.status != BAD or checked.size == 0
+    assert describe(checked)
+
+
+def test_parts_that_do_not_add_up_keep_their_size() -> None:
+    raw = encoded(FIELDS)
+    longer = struct.pack(">i", len(raw) + 3) + raw[4:] + b"\0\0\0"
+    checked = check_record(longer, 0, len(longer), True)
+    assert (checked.status, checked.size) == (BAD_SIZED, len(raw) + 3)
+    negative = struct.pack(">i", -5) + raw[4:]
+    assert check_record(negative, 0, len(negative), True).status == BAD
+
+
+def test_crc_is_checked_when_asked() -> None:
+    raw = bytearray(encoded(FIELDS))
+    raw[90] ^= 1
+    assert check_record(bytes(raw), 0, len(raw), False).status == GOOD
+    assert check_record(bytes(raw), 0, len(raw), True).status == BAD
+
+
+def test_a_topic_length_above_127_is_negative_for_java() -> None:
+    raw = bytearray(encoded(FIELDS))
+    raw[92] = 0x85
+    assert check_record(bytes(raw) + bytes(300), 0, 400, False).status == BAD
+
+
+def test_zeros_are_bad_and_the_blank_is_the_end() -> None:
+    assert check_record(bytes(100), 0, 100, True).status == BAD
+    data = encode_blank(77) + bytes(69)
+    checked = check_record(data, 0, len(data), True)
+    assert (checked.status, checked.size) == (BLANK, 77)
+    assert check_record(data, 0, 76, True).status == BAD
+
+
+def test_what_cannot_be_stored_is_refused_before_a_byte_is_written() -> None:
+    for change in (
+        {"born_host": bytes(20)},
+        {"sys_flag": 0x20},
+        {"properties": bytes(32768)},
+        {"topic": bytes(32768)},
+    ):
+        w = BytesWriter()
+        with pytest.raises(RecordError, match=r"bytes"):
+            encode_record(w, *{**FIELDS, **change}.values())
+        assert len(w) == 0
