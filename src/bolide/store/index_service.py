@@ -96,7 +96,7 @@ class IndexService:
 
     # -- writing --
 
-    def put(self, d: Dispatch, now: int) -> None:
+    def put(self, d: Dispatch, now: i64) -> None:
         """Add an entry for each key of a record: its unique key, each of its keys, its tags (not in a 4.9 store)."""
         if not self.enabled:
             return
@@ -137,16 +137,16 @@ class IndexService:
         self._prefixes[topic] = value
         return value
 
-    def _add(self, unsigned: i64, physical_offset: i64, store_timestamp: i64, now: int) -> None:
+    def _add(self, unsigned: i64, physical_offset: i64, store_timestamp: i64, now: i64) -> None:
         hashed = key_hash(unsigned)
         last = self._last
         if last is None or not last.put(hashed, physical_offset, store_timestamp):
             self._next_file(now).put(hashed, physical_offset, store_timestamp)
 
-    def _next_file(self, now: int) -> IndexFile:
+    def _next_file(self, now: i64) -> IndexFile:
         last = self._last
         header = IndexHeader()
-        name = self.files.local_time(now)
+        name = self.files.local_time(int(now))
         if last is not None:
             last.finish(True)
             self._full.append(last)
