@@ -19,12 +19,16 @@ from bolide.store.commit_log import CommitLog
 from bolide.store.consume_queues import ConsumeQueues
 from bolide.store.files import FileFailed
 from bolide.store.index_service import IndexService
+from bolide.store.running_flags import INDEX_ERROR, LOGIC_QUEUE_ERROR, RunningFlags
 
 PENDING_LIMIT: Final = 65536
 """Dispatches kept in memory; what is appended beyond is read back from the log."""
 _CHUNK: Final = 256 * 1024
 _MAX_SKIPS: Final = 100
 _MAX_JUMPS: Final = 64
+_QUEUE_TRIES: Final = 30
+_INDEX_TRIES: Final = 3
+_RETRY_MS: Final = 1000
 
 
 @final
@@ -42,36 +46,42 @@ class Skip:
 
 @final
 class Reput:
-    """The dispatch of one store: below `dispatched_offset` queues and index know every record."""
+    """The dispatch of one store; `offset` is where it stands: below it queues and index know every record."""
 
     def __init__(
-        self,
-        log: CommitLog,
-        queues: ConsumeQueues,
-        index: IndexService,
-        shape: StoreShape,
+        self, log: CommitLog, queues: ConsumeQueues, index: IndexService, shape: StoreShape, flags: RunningFlags
     ) -> None:
         self.log = log
         self.queues = queues
         self.index = index
         self.shape = shape
+        self.flags = flags
         self.jump_over_bad = True
         """A master's rule for a record without a size; a slave waits instead, for its master may send it again."""
-        self.dispatched_offset: i64 = 0
+        self.offset: i64 = 0
         self.last_store_timestamp: i64 = 0
         """Store time of the last record dispatched; 0 before the first."""
         self.last_physical_offset: i64 = 0
         """Start of the last record dispatched."""
         self.skipped_records: i64 = 0
         self.skipped_bytes: i64 = 0
+        self.failure = ""
+        """Why the last try to write a derived file failed; "" once one has worked."""
         self._skips: list[Skip] = []
         self._pending: list[Dispatch] = []
         self._head = 0
         self._jumps: dict[int, int] = {}
+        self._at_index = False
+        self._failures: i64 = 0
+        self._retry_at: i64 = 0
+
+    def start_at(self, offset: i64) -> None:
+        """Recovery has dispatched everything below this."""
+        self.offset = offset
 
     # -- from append --
 
-    def offer(self, d: Dispatch) -> None:
+    def appended(self, d: Dispatch) -> None:
         """A record was just appended."""
         if len(self._pending) - self._head < PENDING_LIMIT:
             self._pending.append(d)
@@ -82,7 +92,7 @@ class Reput:
             self._jumps.clear()  # the blank itself tells, too
         self._jumps[int(before)] = int(after)
 
-    def withdraw(self, physical_offset: i64) -> None:
+    def take_back(self, physical_offset: i64) -> None:
         """What was appended at or beyond this offset could not be written after all: forget it."""
         pending = self._pending
         while len(pending) > self._head and pending[-1].physical_offset >= physical_offset:
@@ -92,27 +102,41 @@ class Reput:
 
     def backlog(self, confirm_offset: i64) -> i64:
         """Bytes confirmed but not dispatched yet."""
-        return max(confirm_offset - self.dispatched_offset, 0)
+        return max(confirm_offset - self.offset, 0)
 
     # -- dispatch --
 
-    def run(self, confirm_offset: i64, budget: i64, now: i64) -> list[Arrival]:
+    def dispatch(self, budget: i64, confirm_offset: i64, now: i64) -> list[Arrival]:
         """Dispatch up to `budget` records below the confirm offset; those that entered a queue, in log order.
 
-        Raises `FileFailed` when a derived file cannot be written: the next call begins with the same record. What was
-        dispatched before it in this call is returned first, and the error raised by the next one.
+        When a derived file cannot be written it stops, and tries that record again a second later; `failure` says
+        why. After Java's number of tries it sets the running flag, and goes on without queue units.
         """
         arrivals: list[Arrival] = []
+        if self._failures > 0 and now < self._retry_at:
+            return arrivals
         try:
-            self._run(confirm_offset, budget, now, arrivals)
-        except FileFailed:
-            if not arrivals:
-                raise
+            self._dispatch(budget, confirm_offset, now, arrivals)
+        except FileFailed as error:
+            self._failed(error, now)
+        else:
+            if self._failures > 0:
+                self._failures = 0
+                self.failure = ""
         return arrivals
 
-    def _run(self, confirm_offset: i64, budget: i64, now: i64, arrivals: list[Arrival]) -> None:
-        while budget > 0 and self.dispatched_offset < confirm_offset:
-            before = self.dispatched_offset
+    def _failed(self, error: FileFailed, now: i64) -> None:
+        self.failure = str(error)
+        self._failures += 1
+        self._retry_at = now + _RETRY_MS
+        if self._at_index and self._failures >= _INDEX_TRIES:
+            self.flags.set(INDEX_ERROR)
+        elif self._failures >= _QUEUE_TRIES:
+            self.flags.set(LOGIC_QUEUE_ERROR)
+
+    def _dispatch(self, budget: i64, confirm_offset: i64, now: i64, arrivals: list[Arrival]) -> None:
+        while budget > 0 and self.offset < confirm_offset:
+            before = self.offset
             if self._head < len(self._pending):
                 first = self._pending[self._head].physical_offset
                 if first == before:
@@ -122,12 +146,12 @@ class Reput:
                     continue
                 elif self._jumps.get(int(before), -1) == first:
                     del self._jumps[int(before)]
-                    self.dispatched_offset = min(first, confirm_offset)
+                    self.offset = min(first, confirm_offset)
                 else:
                     budget -= self._from_log(min(first, confirm_offset), budget, now, arrivals)
             else:
                 budget -= self._from_log(confirm_offset, budget, now, arrivals)
-            if self.dispatched_offset == before:
+            if self.offset == before:
                 break
 
     def _from_memory(self, confirm_offset: i64, budget: i64, now: i64, arrivals: list[Arrival]) -> i64:
@@ -138,10 +162,10 @@ class Reput:
         while head < stop and used < budget:
             d = pending[head]
             end = d.physical_offset + d.size
-            if d.physical_offset != self.dispatched_offset or end > confirm_offset:
+            if d.physical_offset != self.offset or end > confirm_offset:
                 break
             self._apply(d, now, arrivals)
-            self.dispatched_offset = end
+            self.offset = end
             head += 1
             self._head = head
             used += 1
@@ -155,7 +179,8 @@ class Reput:
 
     def _apply(self, d: Dispatch, now: i64, arrivals: list[Arrival]) -> None:
         """Put one record into its queue (with its extension), then into the index."""
-        if self.queues.put(d):
+        self._at_index = False
+        if self.flags.dispatch_allowed() and self.queues.put(d):
             arrivals.append(
                 Arrival(
                     d.topic,
@@ -166,7 +191,9 @@ class Reput:
                     d.properties,
                 )
             )
-        self.index.put(d, now)
+        if self.flags.bits & INDEX_ERROR == 0:
+            self._at_index = True
+            self.index.put(d, now)
         self.last_store_timestamp = d.store_timestamp
         self.last_physical_offset = d.physical_offset
 
@@ -174,10 +201,10 @@ class Reput:
         """Read the log from where dispatch stands, at most to the end of that file; returns the records done."""
         log = self.log
         start = log.segments.min_offset
-        if self.dispatched_offset < start:
-            self._skip(start - self.dispatched_offset, False, "it was deleted before it was dispatched")
+        if self.offset < start:
+            self._skip(start - self.offset, False, "it was deleted before it was dispatched")
             return 0
-        at = self.dispatched_offset
+        at = self.offset
         segment_end = at - at % log.segment_size + log.segment_size
         room: i64 = min(stop, segment_end) - at
         data = log.segments.read(at, min(room, _CHUNK))
@@ -193,12 +220,12 @@ class Reput:
         scanned = scan_records(data, 0, len(data), self.shape, False, budget)
         for d in scanned.dispatches:
             self._apply(d, now, arrivals)
-            self.dispatched_offset += d.size
+            self.offset += d.size
         done: i64 = len(scanned.dispatches)
         if scanned.status == GOOD or (done > 0 and scanned.status != BLANK):
             return done  # the rest of the chunk, whatever is wrong with it, opens the next one
         if scanned.status == BLANK:
-            self.dispatched_offset = segment_end
+            self.offset = segment_end
         elif scanned.status == BAD_SIZED:
             self._skip(scanned.size, True, "its parts do not add up to its size")
         elif self.jump_over_bad:
@@ -211,8 +238,8 @@ class Reput:
             self.skipped_records += 1
         self.skipped_bytes += size
         if len(self._skips) < _MAX_SKIPS:
-            self._skips.append(Skip(self.dispatched_offset, size, reason))
-        self.dispatched_offset += size
+            self._skips.append(Skip(self.offset, size, reason))
+        self.offset += size
 
     def take_skips(self) -> list[Skip]:
         """What was passed over since the last call; beyond a hundred only the counters tell."""
