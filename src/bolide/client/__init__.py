@@ -1,8 +1,45 @@
 """Producers and consumers."""
 
+from bolide.client.errors import (
+    ClientForked,
+    ClientStateError,
+    MessageRefused,
+    NoQueue,
+    ResponseError,
+    SendFailed,
+    TooFast,
+    TopicNotFound,
+)
+from bolide.client.hooks import AclHook, RpcHook
+from bolide.client.listener import ConsumeResult, RetryLater
 from bolide.client.message import Message
 from bolide.client.producer import Producer
+from bolide.client.push_consumer import PushConsumer
 from bolide.client.queue import MessageQueue
+from bolide.client.received import ReceivedMessage
 from bolide.client.send_result import SendResult, SendStatus
+from bolide.client.subscription import Sql, sql
 
-__all__ = ["Message", "MessageQueue", "Producer", "SendResult", "SendStatus"]
+__all__ = [
+    "AclHook",
+    "ClientForked",
+    "ClientStateError",
+    "ConsumeResult",
+    "Message",
+    "MessageQueue",
+    "MessageRefused",
+    "NoQueue",
+    "Producer",
+    "PushConsumer",
+    "ReceivedMessage",
+    "ResponseError",
+    "RetryLater",
+    "RpcHook",
+    "SendFailed",
+    "SendResult",
+    "SendStatus",
+    "Sql",
+    "TooFast",
+    "TopicNotFound",
+    "sql",
+]

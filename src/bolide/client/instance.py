@@ -15,8 +15,8 @@ from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from bolide.client.errors import ClientForked, ClientStateError, TopicNotFound, response_error
+from bolide.client.heartbeats import Heartbeats
 from bolide.client.hooks import Call
-from bolide.client.json_body import json_text
 from bolide.client.options import ClientOptions
 from bolide.client.routes import MASTER, Route, decode_route
 from bolide.errors import BolideError, ConnectionLost, RequestTimeout
@@ -53,7 +53,7 @@ class ConsumerMember(Protocol):
     def rebalance_soon(self) -> None:
         """The group has changed: share the queues out again now."""
 
-    def serve(self, command: Command) -> Command | None | Coroutine[Any, Any, Command | None]:
+    def serve(self, command: Command) -> Command | Coroutine[Any, Any, Command | None] | None:
         """Answer a request a broker makes of this group's consumer; None for no answer."""
 
 
@@ -70,19 +70,18 @@ class ClientInstance:
     def __init__(self, options: ClientOptions) -> None:
         self.options = options
         self.client_id = options.client_id
-        self.pool = ConnectionPool(self._on_request, options.ssl, options.call_timeout, self._greet)
+        self.heartbeats = Heartbeats(self)
+        self.pool = ConnectionPool(self._on_request, options.ssl, options.call_timeout, self.heartbeats.greet)
         self.producers: dict[str, ProducerMember] = {}
         self.consumers: dict[str, ConsumerMember] = {}
         self.routes: dict[str, Route] = {}
         self.brokers: dict[str, dict[int, str]] = {}
-        self.broker_versions: dict[str, int] = {}
         self.pid = os.getpid()
         self._loop = asyncio.get_running_loop()
         self._namesrv = 0
         self._members = 0
         self._tasks: set[asyncio.Task[Any]] = set()
         self._fetching: dict[str, asyncio.Task[Route]] = {}
-        self._heartbeat_lock = asyncio.Lock()
 
     # -- life
 
@@ -93,7 +92,7 @@ class ClientInstance:
         instance = known.get(options)
         if instance is None:
             instance = known[options] = cls(options)
-            instance.spawn(instance._every(options.heartbeat_interval, instance.send_heartbeats), "heartbeat")
+            instance.spawn(instance._every(options.heartbeat_interval, instance.heartbeats.send), "heartbeat")
             instance.spawn(instance._every(options.route_interval, instance.refresh_routes), "routes")
         instance._members += 1
         return instance
@@ -128,8 +127,8 @@ class ClientInstance:
         """Raise `ClientForked` in a process other than the one that started this client."""
         if os.getpid() != self.pid:
             raise ClientForked(
-                f"client {self.client_id} was started in process {self.pid} and cannot be used in its child {os.getpid()}:"
-                " start a client after the fork"
+                f"client {self.client_id} was started in process {self.pid} and cannot be used in its child"
+                f" {os.getpid()}: start a client after the fork"
             )
 
     def add_producer(self, member: ProducerMember) -> None:
@@ -300,65 +299,6 @@ class ClientInstance:
     def broker_addresses(self) -> list[str]:
         """Every broker address known by route."""
         return [address for addresses in self.brokers.values() for address in addresses.values()]
-
-    # -- heartbeat
-
-    def heartbeat_body(self) -> bytes:
-        """HeartbeatData of all members; b"" when there are none."""
-        if not self.producers and not self.consumers:
-            return b""
-        return json_text(
-            {
-                "clientID": self.client_id,
-                "consumerDataSet": [consumer.heartbeat() for consumer in self.consumers.values()],
-                "heartbeatFingerprint": 0,
-                "producerDataSet": [{"groupName": group} for group in self.producers],
-                "withoutSub": False,
-            }
-        )
-
-    async def send_heartbeats(self) -> None:
-        """Tell every broker who is here; one that cannot be reached is logged and tried again at the next round."""
-        async with self._heartbeat_lock:
-            if not self.heartbeat_body():
-                return
-            masters_only = not self.consumers
-            addresses = [
-                address
-                for known in list(self.brokers.values())
-                for broker_id, address in known.items()
-                if broker_id == MASTER or not masters_only
-            ]
-            await asyncio.gather(*(self._heartbeat_to(address) for address in addresses))
-
-    async def _heartbeat_to(self, address: str) -> None:
-        try:
-            connection = self.pool.live(address)
-            if connection is None:
-                await self.pool.get(address)  # which greets it with a heartbeat
-            else:
-                await self._beat(connection)
-        except BolideError as error:
-            log.warning("heartbeat to %s failed: %s", address, error)
-
-    async def _greet(self, connection: ClientConnection) -> None:
-        """A broker knows a client by its connection, so a new one says who is here before anything else."""
-        if connection.address in self.options.namesrv:
-            return
-        try:
-            await self._beat(connection)
-        except RequestTimeout as error:
-            log.warning("first heartbeat failed: %s", error)
-
-    async def _beat(self, connection: ClientConnection) -> None:
-        body = self.heartbeat_body()
-        if not body:
-            return
-        answer = await self.call_on(connection, codes.HEART_BEAT, None, body, self.options.call_timeout)
-        if answer.code == codes.SUCCESS:
-            self.broker_versions[connection.address] = answer.version
-        else:
-            log.warning("%s refused the heartbeat (%d): %s", connection.address, answer.code, answer.remark)
 
     # -- requests of brokers
 

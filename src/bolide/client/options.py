@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from bolide.client.hooks import AclHook, RpcHook
-from bolide.client.unique_id import default_client_id
+from bolide.client.unique_id import default_client_id, local_ip
 from bolide.transport.address import split_addresses
 
 DEFAULT_NAMESRV: Final = "127.0.0.1:9876"
@@ -34,17 +34,23 @@ class ClientOptions:
         *,
         client_id: str | None = None,
         instance_name: str = "DEFAULT",
+        fixed_name: bool = False,
         access_key: str = "",
         secret_key: str = "",
         hooks: tuple[RpcHook, ...] = (),
         ssl: ssl_module.SSLContext | None = None,
     ) -> ClientOptions:
-        """Options from what a user writes: ``host:port;host:port``, maybe a pair of keys. Raises `ConfigError`."""
+        """Options from what a user writes: ``host:port;host:port``, maybe a pair of keys. Raises `ConfigError`.
+
+        `fixed_name` keeps DEFAULT in the client id instead of the process: a broadcasting consumer finds its file
+        of offsets again after a restart, as Java's does.
+        """
         if access_key:
             hooks = (*hooks, AclHook(access_key, secret_key))
         return cls(
             namesrv=split_addresses(namesrv),
-            client_id=client_id or default_client_id(instance_name),
+            client_id=client_id
+            or (f"{local_ip()}@{instance_name}" if fixed_name else default_client_id(instance_name)),
             hooks=hooks,
             ssl=ssl,
         )

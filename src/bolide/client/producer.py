@@ -250,7 +250,9 @@ class Producer:
             if message.topic != first.topic or message.wait_stored != first.wait_stored:
                 raise MessageRefused("all messages of a batch have one topic and one wait_stored, make several batches")
             if message.delay_level or message.topic.startswith("%RETRY%"):
-                raise MessageRefused("a batch takes neither delay levels nor retry topics, send such messages one by one")
+                raise MessageRefused(
+                    "a batch takes neither delay levels nor retry topics, send such messages one by one"
+                )
             message_id = self._ids.next_id()
             ids.append(message_id)
             parts.append(BatchMessage(message.flag, message.body, properties_text(message, message_id).encode()))

@@ -81,14 +81,17 @@ def send_frame(
         if len(_cache) > 50_000:  # topics come and go; what is still in use is worked out again
             _cache.clear()
         head = _cache[key] = _head(group, queue, queue_count, batch)
-    header = b'%b%d","g":"%d","h":"%d","i":%b},"flag":0,"language":"PYTHON","opaque":%d,"serializeTypeCurrentRPC":"JSON","version":%d}' % (  # noqa: E501  one format string is one copy
-        head,
-        sys_flag,
-        born_timestamp,
-        flag,
-        _text(properties),
-        opaque,
-        codes.VERSION_5_5_0,
+    header = (
+        b'%b%d","g":"%d","h":"%d","i":%b},"flag":0,"language":"PYTHON","opaque":%d,"serializeTypeCurrentRPC":"JSON","version":%d}'
+        % (
+            head,
+            sys_flag,
+            born_timestamp,
+            flag,
+            _text(properties),
+            opaque,
+            codes.VERSION_5_5_0,
+        )
     )
     size = len(header)
     return b"%b%b%b" % (_LENGTHS.pack(4 + size + len(body), size), header, body)

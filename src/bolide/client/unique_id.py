@@ -9,7 +9,6 @@ import os
 import secrets
 import socket
 import time
-from datetime import datetime
 from typing import Final
 
 _NO_ROUTE_ADDRESS: Final = "203.0.113.1"
@@ -28,10 +27,10 @@ def local_ip() -> str:
 
 def _month_start_ms(now: float) -> tuple[int, int]:
     """Milliseconds of the first of this month and of the next, local time."""
-    today = datetime.fromtimestamp(now)
-    start = today.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    after = start.replace(year=start.year + start.month // 12, month=start.month % 12 + 1)
-    return int(start.timestamp() * 1000), int(after.timestamp() * 1000)
+    today = time.localtime(now)
+    start = (today.tm_year, today.tm_mon, 1, 0, 0, 0, 0, 0, -1)
+    after = (today.tm_year, today.tm_mon + 1, 1, 0, 0, 0, 0, 0, -1)  # mktime takes month 13 as the next January
+    return int(time.mktime(start) * 1000), int(time.mktime(after) * 1000)
 
 
 class UniqueIds:

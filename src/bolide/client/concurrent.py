@@ -1,0 +1,146 @@
+"""Concurrent consumption: messages of all queues go to listeners side by side (ConsumeMessageConcurrentlyService).
+
+At most `concurrency` listener calls run at once. What a listener fails on is sent back to the broker before its offset
+is let go, so a crash at any line repeats a message and never loses one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from bolide.client.group_member import BROADCASTING, GroupMember
+from bolide.client.listener import Call, Failed
+from bolide.client.process_queue import ProcessQueue
+from bolide.client.received import ReceivedMessage
+from bolide.client.send_back import send_back
+
+log = logging.getLogger("bolide.client")
+
+LOCAL_RETRY: Final = 5.0
+"""Seconds until a message is tried again here when no broker would take it back."""
+PIECE: Final = 32
+"""Most messages that one thread takes at a time: a hop to a thread costs more than a quick listener."""
+
+
+class ConcurrentConsumption:
+    """Workers come when there is work and go when there is none."""
+
+    def __init__(
+        self,
+        member: GroupMember,
+        call_of: Callable[[ReceivedMessage], Call],
+        concurrency: int,
+        max_reconsume_times: int,
+        threads: ThreadPoolExecutor,
+    ) -> None:
+        self._member = member
+        self._call_of = call_of
+        self._concurrency = concurrency
+        self._max_times = max_reconsume_times
+        self._threads = threads
+        self._ready: deque[tuple[ProcessQueue, Call, list[ReceivedMessage]]] = deque()
+        self._ready_count = 0
+        self._workers: set[asyncio.Task[None]] = set()
+        self._starting = False
+        self._closing = False
+        self._timers: set[asyncio.TimerHandle] = set()
+
+    def put(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
+        """Messages that were just pulled."""
+        first = self._call_of(messages[0])
+        if all(self._call_of(message) is first for message in messages[1:]):
+            self._ready.append((process_queue, first, messages))
+        else:  # a retry topic brings messages of several topics
+            for message in messages:
+                self._ready.append((process_queue, self._call_of(message), [message]))
+        self._ready_count += len(messages)
+        self._start_worker()
+
+    def _start_worker(self) -> None:
+        if not self._starting and not self._closing and len(self._workers) < self._concurrency:
+            self._starting = True
+            worker = asyncio.get_running_loop().create_task(self._work(), name=f"bolide consume {self._member.group}")
+            self._workers.add(worker)
+            worker.add_done_callback(self._ended)
+
+    def _ended(self, worker: asyncio.Task[None]) -> None:
+        self._workers.discard(worker)
+        if not worker.cancelled() and (error := worker.exception()) is not None:
+            log.error("a consume worker ended with %s", error, exc_info=error)
+        if self._ready:
+            self._start_worker()
+
+    async def _work(self) -> None:
+        self._starting = False
+        quick = 0
+        while self._ready and not self._closing:
+            process_queue, call, messages = self._take()
+            if process_queue.dropped:
+                continue
+            if self._ready:
+                # Starts only once this worker waits for something: a quick listener needs no second one.
+                self._start_worker()
+            await self._consume(process_queue, call, messages)
+            quick += len(messages)
+            if quick >= 2 * PIECE:
+                quick = 0
+                await asyncio.sleep(0)  # a listener that never waits must not keep heartbeats from running
+
+    def _take(self) -> tuple[ProcessQueue, Call, list[ReceivedMessage]]:
+        process_queue, call, messages = self._ready.popleft()
+        size = call.batch
+        if not size:
+            size = 1 if call.is_async else max(1, min(PIECE, self._ready_count // self._concurrency))
+        if len(messages) > size:
+            self._ready.appendleft((process_queue, call, messages[size:]))
+            messages = messages[:size]
+        self._ready_count -= len(messages)
+        return process_queue, call, messages
+
+    async def _consume(self, process_queue: ProcessQueue, call: Call, messages: list[ReceivedMessage]) -> None:
+        process_queue.begin()
+        try:
+            failed = await call.run(messages, self._threads)
+            done = messages
+            if failed and self._member.model != BROADCASTING:
+                kept = await self._send_back(process_queue, failed)
+                done = [message for message in messages if message not in kept]
+            offset = process_queue.done(done)
+            if not process_queue.dropped and offset >= 0:
+                self._member.store.update(process_queue.queue, offset)
+            elif process_queue.dropped and offset >= 0 and process_queue.queue in self._member.owned:
+                # Being given back: what finishes before the offset is stored counts, and its successor starts later.
+                self._member.store.update(process_queue.queue, offset)
+        finally:
+            process_queue.end()
+
+    async def _send_back(self, process_queue: ProcessQueue, failed: Failed) -> list[ReceivedMessage]:
+        """Messages nobody took back stay here and are tried again in a while."""
+        kept = []
+        for message, delay_level in failed:
+            if not await send_back(self._member, message, delay_level, self._max_times):
+                message.reconsume_times += 1
+                kept.append(message)
+        if kept and not self._closing:
+            loop = asyncio.get_running_loop()
+            self._timers.add(loop.call_later(LOCAL_RETRY, self._again, process_queue, kept))
+        return kept
+
+    def _again(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
+        self._timers = {timer for timer in self._timers if timer.when() > asyncio.get_running_loop().time()}
+        if not self._closing and not process_queue.dropped:
+            self.put(process_queue, messages)
+
+    async def close(self) -> None:
+        """Let the listeners that run finish; what none has seen yet is left to the next owner."""
+        self._closing = True
+        for timer in self._timers:
+            timer.cancel()
+        if self._workers:
+            await asyncio.wait(list(self._workers))
+        self._ready.clear()

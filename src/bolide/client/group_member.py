@@ -1,0 +1,348 @@
+"""A member of a consumer group: heartbeat, sharing out of queues, offsets. Push and pull consumers are built on it.
+
+The rounds of rebalance are RocketMQ's RebalanceImpl: every 20 s, at once when a broker says that the group has changed,
+and after one second when a round could not be completed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from bolide.client.errors import ClientStateError, TopicNotFound
+from bolide.client.instance import ClientInstance, now_ms
+from bolide.client.json_body import json_body
+from bolide.client.offset_store import OffsetStore
+from bolide.client.options import ClientOptions
+from bolide.client.process_queue import ProcessQueue
+from bolide.client.queue import MessageQueue, java_order, queue_order
+from bolide.client.received import RETRY_PREFIX
+from bolide.client.strategies import Strategy
+from bolide.client.subscription import Sql, Subscription, subscription
+from bolide.errors import BolideError
+from bolide.remoting import codes
+from bolide.remoting.command import Command
+
+log = logging.getLogger("bolide.client")
+
+CLUSTERING: Final = "CLUSTERING"
+BROADCASTING: Final = "BROADCASTING"
+INCOMPLETE_RETRY: Final = 1.0
+
+StartFrom = str | int | datetime
+"""Where a new group starts: ``"last"``, ``"first"``, or a time (ms since 1970, or a datetime)."""
+
+
+def start_names(start_from: StartFrom) -> str:
+    """Java's name for it, as it stands in the heartbeat. Raises `ClientStateError`."""
+    if start_from == "last":
+        return "CONSUME_FROM_LAST_OFFSET"
+    if start_from == "first":
+        return "CONSUME_FROM_FIRST_OFFSET"
+    if isinstance(start_from, int | datetime):
+        return "CONSUME_FROM_TIMESTAMP"
+    raise ClientStateError(f'start_from={start_from!r} is unknown, give "last", "first", or a time')
+
+
+def timestamp_ms(moment: int | datetime) -> int:
+    """Milliseconds since 1970; a datetime without a zone is local time."""
+    return moment if isinstance(moment, int) else int(moment.astimezone(UTC).timestamp() * 1000)
+
+
+class GroupMember:
+    """State and rounds shared by the consumers; the hooks `_gained` and `_lost` say what to do with a queue."""
+
+    def __init__(
+        self,
+        group: str,
+        options: ClientOptions,
+        model: str,
+        consume_type: str,
+        start_from: StartFrom,
+        strategy: Strategy,
+        gained: Callable[[ProcessQueue], Awaitable[bool]],
+        lost: Callable[[ProcessQueue], Awaitable[None]],
+        serve: Callable[[Command], Command | Coroutine[Any, Any, Command | None] | None],
+        orderly: Callable[[str], bool] = lambda topic: False,
+    ) -> None:
+        self.group = group
+        self.options = options
+        self.model = model
+        self.consume_type = consume_type
+        self.start_from = start_from
+        self.from_where = start_names(start_from)
+        self.strategy = strategy
+        self.subscriptions: dict[str, Subscription] = {}
+        self.owned: dict[MessageQueue, ProcessQueue] = {}
+        self.store: OffsetStore
+        self._instance: ClientInstance | None = None
+        self._gained = gained
+        self._lost = lost
+        self._serve = serve
+        self._orderly = orderly
+        self._wake = asyncio.Event()
+        self._round = asyncio.Lock()
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._pid = 0
+
+    @property
+    def instance(self) -> ClientInstance:
+        """The shared client. Raises `ClientStateError` before `join` and after `leave`, `ClientForked` in a child."""
+        instance = self._instance
+        if instance is None:
+            raise ClientStateError(f"consumer {self.group} is not running: use `async with` or await start()")
+        if os.getpid() != self._pid:
+            instance.check_process()
+        return instance
+
+    @property
+    def retry_topic(self) -> str:
+        """Where messages of this group wait for their next try."""
+        return RETRY_PREFIX + self.group
+
+    # -- for ClientInstance
+
+    def topics(self) -> set[str]:
+        """Topics whose routes must stay fresh."""
+        return set(self.subscriptions)
+
+    def heartbeat(self) -> dict[str, Any]:
+        """ConsumerData of the heartbeat."""
+        return {
+            "consumeFromWhere": self.from_where,
+            "consumeType": self.consume_type,
+            "groupName": self.group,
+            "messageModel": self.model,
+            "subscriptionDataSet": [wanted.data() for wanted in self.subscriptions.values()],
+            "unitMode": False,
+        }
+
+    def rebalance_soon(self) -> None:
+        """Run a round now."""
+        self._wake.set()
+
+    def serve(self, command: Command) -> Command | Coroutine[Any, Any, Command | None] | None:
+        """Answer a broker's request."""
+        return self._serve(command)
+
+    # -- life
+
+    def subscribe(self, topic: str, expression: str | Sql) -> None:
+        """Want a topic; takes effect with the next round, which is asked for at once when running."""
+        self.subscriptions[topic] = subscription(topic, expression, now_ms())
+        if self._instance is not None:
+            self._instance.spawn(self._tell(), f"subscribe {self.group}")
+
+    async def unsubscribe(self, topic: str) -> None:
+        """Want a topic no more and give its queues back."""
+        self.subscriptions.pop(topic, None)
+        async with self._round:
+            await self._apply(topic, [])
+        if self._instance is not None:
+            await self._tell()
+
+    async def _tell(self) -> None:
+        for topic in self.topics():
+            try:
+                await self.instance.route(topic)
+            except TopicNotFound:
+                continue
+        await self.instance.heartbeats.send()
+        self.rebalance_soon()
+
+    async def join(self, store: Callable[[ClientInstance], OffsetStore]) -> None:
+        """Enter the group: routes, heartbeat, and the first round of rebalance. Raises `ClientStateError`."""
+        instance = ClientInstance.acquire(self.options)
+        try:
+            instance.add_consumer(self)
+        except ClientStateError:
+            await instance.release()
+            raise
+        self._instance = instance
+        self._pid = os.getpid()
+        self.store = store(instance)
+        try:
+            if self.model == CLUSTERING and self.subscriptions:
+                self.subscriptions.setdefault(self.retry_topic, subscription(self.retry_topic, "*", now_ms()))
+            await instance.refresh_routes()
+            await instance.heartbeats.send()
+            complete = await self.rebalance()
+        except BaseException:
+            await asyncio.shield(self.leave())
+            raise
+        if not complete:
+            self._wake.set()
+        self._tasks.append(instance.spawn(self._rounds(), f"rebalance {self.group}"))
+        self._tasks.append(instance.spawn(self._persist_loop(), f"offsets {self.group}"))
+
+    async def leave(self) -> None:
+        """Give all queues back, store their offsets for certain, and tell the brokers."""
+        instance = self._instance
+        if instance is None:
+            return
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+        async with self._round:
+            queues = list(self.owned)
+            for queue in queues:
+                await self._give_back(queue)
+        self._instance = None
+        await instance.remove_consumer(self.group)
+        await instance.release()
+
+    # -- rounds
+
+    async def _rounds(self) -> None:
+        while True:
+            try:
+                await asyncio.wait_for(self._wake.wait(), self.options.rebalance_interval)
+            except TimeoutError:
+                pass
+            self._wake.clear()
+            if not await self.rebalance():
+                try:
+                    await asyncio.wait_for(self._wake.wait(), INCOMPLETE_RETRY)
+                except TimeoutError:
+                    self._wake.set()
+
+    async def rebalance(self) -> bool:
+        """One round over all topics; False when some topic could not be settled and the round is worth repeating."""
+        complete = True
+        async with self._round:
+            for topic in list(self.subscriptions):
+                try:
+                    complete &= await self._rebalance_topic(topic)
+                except TopicNotFound:
+                    # A topic may come later; the group's own retry topic does once a broker saw the heartbeat.
+                    complete = complete and topic == self.retry_topic
+                except BolideError as error:
+                    log.warning("rebalance of %s for topic %s failed: %s", self.group, topic, error)
+                    complete = False
+        return complete
+
+    async def _rebalance_topic(self, topic: str) -> bool:
+        route = await self.instance.route(topic)
+        queues = sorted(route.read_queues(), key=queue_order)
+        if self.model == BROADCASTING:
+            return await self._apply(topic, queues)
+        clients = await self._client_ids(list(route.brokers))
+        if not clients:
+            return False
+        clients.sort(key=java_order)
+        mine: Sequence[MessageQueue] = []
+        if self.instance.client_id in clients:
+            mine = self.strategy(self.group, self.instance.client_id, queues, clients)
+        settled = await self._apply(topic, mine)
+        return settled and self.instance.client_id in clients
+
+    async def _client_ids(self, broker_names: list[str]) -> list[str]:
+        """Who is in the group, by one broker of the topic: any, since every member tells all of them."""
+        random.shuffle(broker_names)
+        for name in broker_names:
+            address = self.instance.any_address(name)
+            if address is None:
+                continue
+            try:
+                answer = await self.instance.call(
+                    address,
+                    codes.GET_CONSUMER_LIST_BY_GROUP,
+                    {"consumerGroup": self.group, "bname": name},
+                    accept=(codes.SUCCESS, codes.SYSTEM_ERROR),
+                )
+            except BolideError as error:
+                log.warning("the members of %s are not known from %s: %s", self.group, address, error)
+                continue
+            if answer.code == codes.SUCCESS:
+                return [str(client) for client in json_body(answer.body).get("consumerIdList") or []]
+        return []
+
+    async def _apply(self, topic: str, mine: Sequence[MessageQueue]) -> bool:
+        """Give back what is not in `mine`, take what is new; False when a new queue could not be taken yet."""
+        wanted = set(mine)
+        changed = False
+        for queue in [queue for queue in self.owned if queue.topic == topic and queue not in wanted]:
+            await self._give_back(queue)
+            changed = True
+        settled = True
+        for queue in mine:
+            if queue in self.owned:
+                continue
+            process_queue = ProcessQueue(queue, self._orderly(topic))
+            try:
+                taken = await self._gained(process_queue)
+            except BolideError as error:
+                log.warning("queue %s is not taken yet: %s", queue, error)
+                taken = False
+            if taken:
+                self.owned[queue] = process_queue
+                changed = True
+            else:
+                settled = False
+        if changed and topic in self.subscriptions and self._instance is not None:
+            log.info("group %s holds %d queues of topic %s", self.group, len(self.queues_of(topic)), topic)
+        return settled
+
+    async def _give_back(self, queue: MessageQueue) -> None:
+        process_queue = self.owned.get(queue)
+        if process_queue is None:
+            return
+        process_queue.drop()
+        await self._lost(process_queue)
+        del self.owned[queue]
+        await self.store.persist([queue], wait=True)
+        self.store.forget(queue)
+
+    def queues_of(self, topic: str) -> list[MessageQueue]:
+        """The queues of a topic held now."""
+        return [queue for queue in self.owned if queue.topic == topic]
+
+    # -- offsets
+
+    async def _persist_loop(self) -> None:
+        while True:
+            await asyncio.sleep(self.options.persist_interval)
+            try:
+                await self.store.persist(list(self.owned), wait=False)
+            except BolideError as error:
+                log.warning("%s", error)
+
+    async def start_offset(self, queue: MessageQueue) -> int:
+        """Where to start a queue: at the stored offset, else by `start_from` (computePullFromWhere)."""
+        stored = await self.store.load(queue)
+        if stored >= 0:
+            return stored
+        retry = queue.topic.startswith(RETRY_PREFIX)
+        if self.start_from == "first":
+            return 0
+        if self.start_from == "last":
+            return 0 if retry else await self.queue_end(queue)
+        assert not isinstance(self.start_from, str)
+        if retry:
+            return await self.queue_end(queue)
+        return await self.offset_at(queue, timestamp_ms(self.start_from))
+
+    async def queue_end(self, queue: MessageQueue) -> int:
+        """The offset the next message will get."""
+        return await self._ask_offset(queue, codes.GET_MAX_OFFSET, {})
+
+    async def queue_begin(self, queue: MessageQueue) -> int:
+        """The offset of the oldest message kept."""
+        return await self._ask_offset(queue, codes.GET_MIN_OFFSET, {})
+
+    async def offset_at(self, queue: MessageQueue, timestamp: int) -> int:
+        """The offset of the first message stored at `timestamp` (ms since 1970) or later."""
+        return await self._ask_offset(queue, codes.SEARCH_OFFSET_BY_TIMESTAMP, {"timestamp": str(timestamp)})
+
+    async def _ask_offset(self, queue: MessageQueue, code: int, more: dict[str, str]) -> int:
+        address = self.instance.any_address(queue.broker_name)
+        if address is None:
+            raise TopicNotFound(f"no address of broker {queue.broker_name} is known", codes.TOPIC_NOT_EXIST)
+        ext = {"topic": queue.topic, "queueId": str(queue.queue_id), "bname": queue.broker_name, **more}
+        return int((await self.instance.call(address, code, ext)).ext()["offset"])

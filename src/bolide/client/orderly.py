@@ -1,0 +1,139 @@
+"""Orderly consumption: one listener call at a time per queue, in the order of offsets (ConsumeMessageOrderlyService).
+
+A queue may be read only while the broker holds its lock for us; a message that fails is tried again in place, so
+nothing behind it overtakes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from bolide.client.group_member import GroupMember
+from bolide.client.listener import DEAD_LETTER, Call, Failed
+from bolide.client.locks import LOCK_LIVES, QueueLocks
+from bolide.client.process_queue import ProcessQueue
+from bolide.client.received import ReceivedMessage
+from bolide.client.send_back import send_to_retry_topic
+from bolide.errors import BolideError
+
+log = logging.getLogger("bolide.client")
+
+LOCK_RETRY: Final = 1.0
+
+
+class OrderlyConsumption:
+    """A task per queue that has messages; at most `concurrency` listeners at once."""
+
+    def __init__(
+        self,
+        member: GroupMember,
+        call_of: Callable[[ReceivedMessage], Call],
+        concurrency: int,
+        max_reconsume_times: int,
+        threads: ThreadPoolExecutor,
+        locks: QueueLocks,
+        suspend: float,
+    ) -> None:
+        self._member = member
+        self._call_of = call_of
+        self._free = asyncio.Semaphore(concurrency)
+        self._max_times = max_reconsume_times
+        self._threads = threads
+        self._locks = locks
+        self._suspend = suspend
+        self._closing = asyncio.Event()
+        self._running: dict[ProcessQueue, asyncio.Task[None]] = {}
+
+    def put(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
+        """Messages that were just pulled."""
+        process_queue.waiting.extend(messages)
+        if process_queue not in self._running and not self._closing.is_set():
+            task = asyncio.get_running_loop().create_task(
+                self._work(process_queue), name=f"bolide consume {process_queue.queue}"
+            )
+            self._running[process_queue] = task
+            task.add_done_callback(lambda done: self._ended(process_queue, done))
+
+    def _ended(self, process_queue: ProcessQueue, task: asyncio.Task[None]) -> None:
+        self._running.pop(process_queue, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("consumption of %s ended with %s", process_queue.queue, error, exc_info=error)
+        if process_queue.waiting and not process_queue.dropped:
+            self.put(process_queue, [])
+
+    async def _work(self, process_queue: ProcessQueue) -> None:
+        while process_queue.waiting and not process_queue.dropped and not self._closing.is_set():
+            if not await self._hold_lock(process_queue):
+                await self._pause(LOCK_RETRY)
+                continue
+            async with self._free:
+                if process_queue.dropped or self._closing.is_set():
+                    return
+                process_queue.begin()
+                try:
+                    failed = await self._consume(process_queue)
+                finally:
+                    process_queue.end()
+            if failed:
+                await self._pause(self._suspend)
+            else:
+                await asyncio.sleep(0)  # other queues take their turn
+
+    async def _hold_lock(self, process_queue: ProcessQueue) -> bool:
+        now = asyncio.get_running_loop().time()
+        if process_queue.locked and now - process_queue.locked_at < LOCK_LIVES:
+            return True
+        return await self._locks.lock(process_queue)
+
+    async def _consume(self, process_queue: ProcessQueue) -> bool:
+        """Give the next messages to the listener; True when some wait for another try."""
+        waiting = process_queue.waiting
+        call = self._call_of(waiting[0])
+        size = min(call.batch or 1, len(waiting))
+        messages = [waiting.popleft() for _ in range(size)]
+        failed = await call.run(messages, self._threads)
+        kept: list[ReceivedMessage] = []
+        if failed:
+            kept = await self._keep(failed, messages)
+        done = messages[: len(messages) - len(kept)]
+        if process_queue.dropped and process_queue.queue not in self._member.owned:
+            return False
+        offset = process_queue.done(done)
+        if offset >= 0:
+            self._member.store.update(process_queue.queue, offset)
+        waiting.extendleft(reversed(kept))
+        return bool(kept)
+
+    async def _keep(self, failed: Failed, messages: list[ReceivedMessage]) -> list[ReceivedMessage]:
+        """From the first message that must be tried again on; those out of tries go to the retry topic."""
+        levels = dict(failed)
+        for index, message in enumerate(messages):
+            if message not in levels:
+                continue
+            message.reconsume_times += 1
+            spent = self._max_times >= 0 and message.reconsume_times > self._max_times
+            if spent or levels[message] == DEAD_LETTER:
+                try:
+                    limit = max(self._max_times, 0) if spent else 0
+                    await send_to_retry_topic(self._member, message, limit)
+                    continue
+                except BolideError as error:
+                    log.warning("%r is out of tries and could not be sent away: %s", message, error)
+            return messages[index:]
+        return []
+
+    async def _pause(self, seconds: float) -> None:
+        try:
+            await asyncio.wait_for(self._closing.wait(), seconds)
+        except TimeoutError:
+            pass
+
+    async def close(self) -> None:
+        """Let the listeners that run finish; the rest is left to the next owner."""
+        self._closing.set()
+        if self._running:
+            await asyncio.wait(list(self._running.values()))

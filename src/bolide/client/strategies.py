@@ -1,0 +1,129 @@
+"""Who reads which queue: RocketMQ's rebalance strategies, each a pure function of queues and client ids.
+
+A strategy gets the group, its own client id, all queues and all client ids, both sorted in Java's order: every member
+works the same table out for itself, so a strategy must not depend on anything else. More come in by the entry points
+`bolide.allocate_strategies`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.metadata import entry_points
+from typing import Final
+
+from bolide.client.queue import MessageQueue
+from bolide.errors import ConfigError
+
+Strategy = Callable[[str, str, Sequence[MessageQueue], Sequence[str]], list[MessageQueue]]
+"""``strategy(group, client_id, queues, client_ids)`` returns the queues of `client_id`, one of `client_ids`."""
+
+VIRTUAL_NODES: Final = 10
+ENTRY_POINTS: Final = "bolide.allocate_strategies"
+
+
+def avg(group: str, client_id: str, queues: Sequence[MessageQueue], clients: Sequence[str]) -> list[MessageQueue]:
+    """AVG: neighbouring queues together, the first clients take one more (AllocateMessageQueueAveragely)."""
+    count, index = len(clients), clients.index(client_id)
+    rest = len(queues) % count
+    size = 1 if len(queues) <= count else len(queues) // count + (1 if index < rest else 0)
+    start = index * size if rest > 0 and index < rest else index * size + rest
+    return list(queues[start : start + max(0, min(size, len(queues) - start))])
+
+
+def avg_by_circle(
+    group: str, client_id: str, queues: Sequence[MessageQueue], clients: Sequence[str]
+) -> list[MessageQueue]:
+    """AVG_BY_CIRCLE: dealt one by one like cards (AllocateMessageQueueAveragelyByCircle)."""
+    return list(queues[clients.index(client_id) :: len(clients)])
+
+
+def consistent_hash(
+    group: str, client_id: str, queues: Sequence[MessageQueue], clients: Sequence[str]
+) -> list[MessageQueue]:
+    """CONSISTENT_HASH: few queues move when a client comes or goes (AllocateMessageQueueConsistentHash, MD5)."""
+    ring = sorted({_md5(f"{client}-{node}"): client for client in clients for node in range(VIRTUAL_NODES)}.items())
+    points = [point for point, _ in ring]
+    return [queue for queue in queues if ring[bisect_left(points, _md5(queue.java_text())) % len(ring)][1] == client_id]
+
+
+def _md5(text: str) -> int:
+    return int.from_bytes(hashlib.md5(text.encode(), usedforsecurity=False).digest()[:4], "big")
+
+
+def config(mine: Iterable[MessageQueue]) -> Strategy:
+    """CONFIG: these queues, whoever else is there (AllocateMessageQueueByConfig)."""
+    fixed = list(mine)
+    return lambda group, client_id, queues, clients: list(fixed)
+
+
+def machine_room(rooms: Iterable[str]) -> Strategy:
+    """MACHINE_ROOM: only brokers named ``room@name`` of these rooms (AllocateMessageQueueByMachineRoom)."""
+    wanted = frozenset(rooms)
+
+    def strategy(
+        group: str, client_id: str, queues: Sequence[MessageQueue], clients: Sequence[str]
+    ) -> list[MessageQueue]:
+        near = [queue for queue in queues if "@" in queue.broker_name and queue.broker_name.split("@")[0] in wanted]
+        share, rest = divmod(len(near), len(clients))
+        index = clients.index(client_id)
+        mine = near[index * share : (index + 1) * share]
+        if index < rest:
+            mine.append(near[share * len(clients) + index])
+        return mine
+
+    return strategy
+
+
+def machine_room_nearby(
+    inner: Strategy, room_of_broker: Callable[[str], str], room_of_client: Callable[[str], str]
+) -> Strategy:
+    """MACHINE_ROOM_NEARBY: `inner` within each room; rooms without a client are shared by all
+    (AllocateMachineRoomNearby)."""
+
+    def strategy(
+        group: str, client_id: str, queues: Sequence[MessageQueue], clients: Sequence[str]
+    ) -> list[MessageQueue]:
+        queues_in: dict[str, list[MessageQueue]] = {}
+        for queue in queues:
+            queues_in.setdefault(room_of_broker(queue.broker_name), []).append(queue)
+        clients_in: dict[str, list[str]] = {}
+        for client in clients:
+            clients_in.setdefault(room_of_client(client), []).append(client)
+        room = room_of_client(client_id)
+        mine = inner(group, client_id, queues_in[room], clients_in[room]) if room in queues_in else []
+        for other, orphans in queues_in.items():
+            if other not in clients_in:
+                mine += inner(group, client_id, orphans, clients)
+        return mine
+
+    return strategy
+
+
+BUILT_IN: Final[Mapping[str, Strategy]] = {
+    "AVG": avg,
+    "AVG_BY_CIRCLE": avg_by_circle,
+    "CONSISTENT_HASH": consistent_hash,
+}
+NEEDS_ARGUMENTS: Final[Mapping[str, str]] = {
+    "CONFIG": "strategies.config(queues)",
+    "MACHINE_ROOM": "strategies.machine_room(rooms)",
+    "MACHINE_ROOM_NEARBY": "strategies.machine_room_nearby(inner, room_of_broker, room_of_client)",
+}
+
+
+def find_strategy(name: str | Strategy) -> Strategy:
+    """The strategy of a name, built in or installed; a function is taken as it is. Raises `ConfigError`."""
+    if not isinstance(name, str):
+        return name
+    if name in BUILT_IN:
+        return BUILT_IN[name]
+    if name in NEEDS_ARGUMENTS:
+        raise ConfigError(f"strategy {name} needs arguments, give {NEEDS_ARGUMENTS[name]} instead of its name")
+    installed = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+    if name in installed:
+        found: Strategy = installed[name].load()
+        return found
+    known = ", ".join([*BUILT_IN, *NEEDS_ARGUMENTS, *sorted(installed)])
+    raise ConfigError(f"strategy {name!r} is unknown, known are {known}")

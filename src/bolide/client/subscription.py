@@ -1,0 +1,62 @@
+"""What a consumer wants of a topic: all, some tags (``TagA || TagB``), or an SQL92 expression over properties."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from bolide.client.errors import ClientStateError
+from bolide.layout.hashes import java_hash
+
+
+@dataclass(frozen=True, slots=True)
+class Sql:
+    """An SQL92 expression, such as ``a > 5 AND region IN ('eu', 'us')``; the broker evaluates it."""
+
+    expression: str
+
+
+def sql(expression: str) -> Sql:
+    """Select by an SQL92 expression instead of tags; the broker needs enablePropertyFilter=true."""
+    return Sql(expression)
+
+
+@dataclass(slots=True)
+class Subscription:
+    """One topic of a consumer, as it stands in the heartbeat (SubscriptionData). `version` is ms since 1970."""
+
+    topic: str
+    expression: str
+    kind: str
+    version: int
+    tags: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def exact_tags(self) -> frozenset[str] | None:
+        """The tags to compare exactly on this side; None when everything that comes is wanted."""
+        return self.tags if self.kind == "TAG" and self.tags else None
+
+    def data(self) -> dict[str, Any]:
+        """The JSON form."""
+        return {
+            "classFilterMode": False,
+            "codeSet": [java_hash(tag) for tag in sorted(self.tags)],
+            "expressionType": self.kind,
+            "subString": self.expression,
+            "subVersion": self.version,
+            "tagsSet": sorted(self.tags),
+            "topic": self.topic,
+        }
+
+
+def subscription(topic: str, expression: str | Sql, now: int) -> Subscription:
+    """The subscription for what a user wrote; blank means all. Raises `ClientStateError` for tags without any tag."""
+    if isinstance(expression, Sql):
+        return Subscription(topic, expression.expression, "SQL92", now)
+    text = expression.strip()
+    if text in ("", "*"):
+        return Subscription(topic, "*", "TAG", now)
+    tags = frozenset(tag.strip() for tag in text.split("||") if tag.strip())
+    if not tags:
+        raise ClientStateError(f"{expression!r} names no tag of topic {topic}, write TagA || TagB or *")
+    return Subscription(topic, text, "TAG", now, tags)
