@@ -309,7 +309,10 @@ class CommitLog:
         return pages >= self.least_pages
 
     def sync(self) -> None:
-        """Make what `flush_target` named survive a power cut. The one method for another thread. Raises `FileFailed`."""
+        """Make what `flush_target` named survive a power cut. The one method for another thread.
+
+        Raises `FileFailed`: then nothing written since the last good sync can be trusted, and it is never retried.
+        """
         for _path, handle in self._syncing:
             self.files.datasync(handle)
 
@@ -324,6 +327,13 @@ class CommitLog:
             self.flushed_offset = target
             self.flushed_timestamp = self._sync_timestamp
 
+    def sync_all(self) -> None:
+        """Sync everything written, on this thread: the end of the store. Raises `FileFailed`."""
+        if self.flushed_offset < self.written_offset:
+            self.segments.datasync_to(self.written_offset, self.flushed_offset)
+            self.flushed_offset = self.written_offset
+            self.flushed_timestamp = self.last_store_timestamp
+
     # -- files ahead --
 
     def next_segment(self) -> i64:
@@ -336,7 +346,7 @@ class CommitLog:
         return start
 
     def segment_ready(self, start: i64, done: bool) -> None:
-        """The file that begins at `start` exists with its blocks (or could not be made: then it is made when needed)."""
+        """The file that begins at `start` exists with its blocks; or could not be made: then it is when needed."""
         if done and start >= self.segments.end_of_files:
             self._ready = start
 

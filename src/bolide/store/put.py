@@ -1,7 +1,8 @@
-"""A message about to be stored, and where it went: what the broker's one door to the log hands to `MessageStore.append`.
+"""A message about to be stored, and where it went: argument and result of `MessageStore.append`.
 
-Everything is in its final form (properties rewritten, hosts raw, tags code computed); only what the store alone can
-know is missing: queue offset, physical offset, store timestamp, body CRC. Compiled by mypyc.
+What the broker's one door to the log hands over is in its final form (properties rewritten, hosts raw, tags code
+computed); only what the store alone can know is missing: queue offset, physical offset, store timestamp, body CRC.
+Compiled by mypyc.
 """
 
 from __future__ import annotations

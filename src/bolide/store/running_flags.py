@@ -1,11 +1,14 @@
 """Why the store may not be read or written just now: RocketMQ's RunningFlags, one bit a reason.
 
 Any bit but NOT_READABLE makes SEND answer 14; NOT_READABLE makes PULL answer 1. What clears a bit stands beside it.
+Compiled by mypyc.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, final
+
+from mypy_extensions import i64
 
 NOT_READABLE: Final = 1
 """Nobody sets it."""
@@ -31,21 +34,33 @@ _NAMES: Final = (
 )
 
 
-def is_writable(bits: int) -> bool:
-    """True when SEND may be served."""
-    return bits & ~NOT_READABLE == 0
+@final
+class RunningFlags:
+    """The bits of one store."""
 
+    def __init__(self) -> None:
+        self.bits: i64 = 0
 
-def is_readable(bits: int) -> bool:
-    """True when PULL may be served."""
-    return bits & NOT_READABLE == 0
+    def set(self, bit: i64) -> None:
+        """A reason has come up."""
+        self.bits |= bit
 
+    def clear(self, bit: i64) -> None:
+        """A reason is gone."""
+        self.bits &= ~bit
 
-def dispatch_allowed(bits: int) -> bool:
-    """False when consume queues are not written any more: units are then lost until the next recovery."""
-    return bits & (NOT_WRITABLE | LOGIC_QUEUE_ERROR | INDEX_ERROR) == 0
+    def writable(self) -> bool:
+        """True when SEND may be served."""
+        return self.bits & ~NOT_READABLE == 0
 
+    def readable(self) -> bool:
+        """True when PULL may be served."""
+        return self.bits & NOT_READABLE == 0
 
-def describe_flags(bits: int) -> str:
-    """The reasons as text, "" when there is none."""
-    return ", ".join(text for bit, text in _NAMES if bits & bit)
+    def dispatch_allowed(self) -> bool:
+        """False when consume queues are not written any more: units are then lost until the next recovery."""
+        return self.bits & (NOT_WRITABLE | LOGIC_QUEUE_ERROR | INDEX_ERROR) == 0
+
+    def describe(self) -> str:
+        """The reasons as text, "" when there is none."""
+        return ", ".join(text for bit, text in _NAMES if self.bits & bit)

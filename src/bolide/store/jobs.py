@@ -1,0 +1,102 @@
+"""Slow work of the store that needs no state of it: the node runs each job in a pool, then tells the store.
+
+A job gets everything it needs when it is made, and touches only files by their path with descriptors of its own, so
+no handle of the loop can be closed under it.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from typing import Protocol
+
+from bolide.layout.checkpoint import Checkpoint
+from bolide.store.checkpoint_file import write_checkpoint
+from bolide.store.files import Files
+from bolide.store.segments import make_segment
+
+
+class Job(Protocol):
+    """Work for any thread."""
+
+    @property
+    def name(self) -> str:
+        """What it is, for messages."""
+        ...
+
+    def run(self) -> None:
+        """Do it. Raises `FileFailed`."""
+        ...
+
+
+class MakeSegment:
+    """Makes a log file ahead of need, with its blocks reserved."""
+
+    name = "make a log file"
+
+    def __init__(self, files: Files, path: str, start: int, size: int) -> None:
+        self._files = files
+        self._path = path
+        self.start = start
+        self._size = size
+
+    def run(self) -> None:
+        """Make the file; one that exists is made whole."""
+        make_segment(self._files, None, self._path, self._size, True)
+
+
+class RemoveFiles:
+    """Deletes log files that have expired, oldest first."""
+
+    name = "delete log files"
+
+    def __init__(self, files: Files, paths: list[str]) -> None:
+        self._files = files
+        self._paths = paths
+
+    def run(self) -> None:
+        """Delete them one by one, so that a crash in between can never leave a log with a gap."""
+        for path in self._paths:
+            self._files.remove(path)
+            self._files.sync_dir(posixpath.dirname(path))
+
+
+class SyncDerived:
+    """Syncs what was written to queues and index, then moves the checkpoint."""
+
+    name = "sync queues and index"
+
+    def __init__(self, files: Files, root: str, paths: list[str], folders: list[str], checkpoint: Checkpoint) -> None:
+        self._files = files
+        self._root = root
+        self._paths = paths
+        self._folders = folders
+        self.checkpoint = checkpoint
+
+    def run(self) -> None:
+        """Sync all, and only then write the checkpoint, which promises just that."""
+        for path in self._paths:
+            if self._files.size(path) < 0:
+                continue  # its topic was deleted meanwhile
+            handle = self._files.open(path)
+            try:
+                self._files.datasync(handle)
+            finally:
+                self._files.close(handle)
+        for folder in self._folders:
+            self._files.sync_dir(folder)
+        write_checkpoint(self._files, self._root, self.checkpoint)
+
+
+class WriteCheckpoint:
+    """Writes the checkpoint alone: the log's own times move every second."""
+
+    name = "write the checkpoint"
+
+    def __init__(self, files: Files, root: str, checkpoint: Checkpoint) -> None:
+        self._files = files
+        self._root = root
+        self.checkpoint = checkpoint
+
+    def run(self) -> None:
+        """Write it."""
+        write_checkpoint(self._files, self._root, self.checkpoint)

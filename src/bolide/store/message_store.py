@@ -1,0 +1,372 @@
+"""The message store: commit log, consume queues and index as one thing with one watermark.
+
+RocketMQ's DefaultMessageStore. All methods but `sync_commit_log` belong to the thread of the event loop. The order of a
+message: `append` (memory) -> `write_pending` (kernel) -> `sync_commit_log` (disk) -> `confirm_offset` passes it ->
+`dispatch` makes it readable. Nothing here knows a clock: `now` is ms since the epoch. Compiled by mypyc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from bolide.dispatch.row import Dispatch, in_queue
+from bolide.layout.shape import StoreShape
+from bolide.store.arrival import Arrival
+from bolide.store.checkpoint_file import load_checkpoint
+from bolide.store.commit_log import CommitLog
+from bolide.store.consume_queues import ConsumeQueues
+from bolide.store.errors import ServiceNotAvailable
+from bolide.store.files import DiskFull, FileFailed, Files
+from bolide.store.index_service import IndexService
+from bolide.store.jobs import Job
+from bolide.store.lock import lock_store, mark_closed, mark_running, was_killed
+from bolide.store.options import StoreOptions
+from bolide.store.put import Appended, Put
+from bolide.store.recovery import Recovery, RecoveryReport
+from bolide.store.reput import Reput
+from bolide.store.running_flags import DISK_FULL, LOGIC_QUEUE_ERROR, NOT_WRITABLE, RunningFlags
+from bolide.store.segments import HandleCache
+from bolide.store.upkeep import Upkeep
+
+__all__ = ["Appended", "Arrival", "MessageStore", "Put", "RecoveryReport"]
+
+RETRY_MS: Final = 1000
+MAX_TRIES: Final = 30
+_TRANSACTION_MASK: Final = 0xC
+_PREPARED: Final = 0x4
+_ROLLBACK: Final = 0xC
+
+
+@final
+class MessageStore:
+    """One store folder. `root` is its path; `calc_bitmap` gives filter bitmaps where the shape asks for them."""
+
+    def __init__(
+        self,
+        files: Files,
+        root: str,
+        shape: StoreShape,
+        options: StoreOptions | None = None,
+        calc_bitmap: Callable[[Dispatch], bytes] | None = None,
+    ) -> None:
+        if options is None:
+            options = StoreOptions()
+        self.files = files
+        self.root = root
+        self.shape = shape
+        self.options = options
+        self.flags = RunningFlags()
+        self.handles = HandleCache(files, options.max_open_files)
+        # A cache of its own: what is unsynced in the log is counted in offsets, not by file.
+        self.log_handles = HandleCache(files, 64)
+        self.log = CommitLog(files, root + "/commitlog", shape, options, self.log_handles)
+        self.queues = ConsumeQueues(files, root, shape, self.handles, calc_bitmap)
+        self.index = IndexService(files, root, shape, self.handles)
+        self.reput = Reput(self.log, self.queues, self.index, shape, self.flags)
+        self.upkeep = Upkeep(files, root, options, self.flags, self.log, self.queues, self.index, self.reput)
+        self.replicated_offset: i64 = -1
+        """The least physical offset acknowledged by the replicas a send waits for; -1 = nobody is waited for."""
+        self.failure = ""
+        """Why the store stopped for good, "" while it runs."""
+        self._sync_flush: bool = options.sync_flush
+        self._lock = -1
+        self._open = False
+        self._now: i64 = 0
+        self._next: dict[str, dict[int, int]] = {}
+        self._turn: list[Dispatch] = []
+        self._dispatch_after: i64 = 0
+        self._failed_dispatches: i64 = 0
+
+    # -- start and end --
+
+    def load(self, now: int) -> RecoveryReport:
+        """Lock the folder and recover. Raises `FileLocked`, `StoreDamaged`, `FileFailed`."""
+        self._lock = lock_store(self.files, self.root)
+        try:
+            return self._load(now)
+        except BaseException:
+            self._let_go()
+            raise
+
+    def _load(self, now: int) -> RecoveryReport:
+        report = RecoveryReport()
+        report.abnormal = was_killed(self.files, self.root)
+        self._now = now
+        self.files.make_dir(self.root + "/commitlog")
+        # A power cut could otherwise take the folder, with every synced file in it.
+        self.files.sync_dir(self.root)
+        self.log.segments.load()
+        checkpoint = load_checkpoint(self.files, self.root)
+        self.queues.load()
+        report.deleted_files += self.index.load(report.abnormal, checkpoint.index_msg_timestamp)
+        self.queues.recover(not report.abnormal)
+        mark_running(self.files, self.root)
+        recovery = Recovery(self.log.segments, self.queues, self.index, self.shape, self.options, report)
+        end = recovery.run(checkpoint, now)
+        # What recovery kept may be in the page cache only; before it is served it must not be losable any more.
+        self.log.segments.datasync_to(end, report.scanned_from)
+        self.log.start_at(end, report.last_store_timestamp, now)
+        self.reput.dispatched_offset = end
+        self.upkeep.start(checkpoint, end, report.last_store_timestamp, now)
+        self._open = True
+        return report
+
+    def close(self, now: int) -> None:
+        """Write, sync and dispatch everything, and leave the folder as a clean stop does. The second call is no-op."""
+        if self._lock < 0:
+            return
+        self._open = False
+        try:
+            if self.failure == "":
+                self._settle(now)
+        finally:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        self.handles.close()
+        self.log_handles.close()
+        self.files.unlock(self._lock)
+        self._lock = -1
+
+    def _settle(self, now: int) -> None:
+        self.write_pending()
+        # The sync thread of the node has ended by now; this is the one sync on the loop.
+        self.log.sync_all()
+        backlog = self.confirm_offset - self.dispatched_offset
+        while backlog > 0:
+            self.dispatch(1 << 16, now)
+            left = self.confirm_offset - self.dispatched_offset
+            if left == backlog:
+                break
+            backlog = left
+        self.upkeep.close(backlog == 0, now)
+        if self.flags.writable() and backlog == 0:
+            mark_closed(self.files, self.root)
+
+    def stop_writing(self, reason: str) -> None:
+        """A sync of the log failed: nothing is appended or confirmed any more, and nothing is retried.
+
+        After a failed fsync the kernel may have dropped the dirty pages and report success the next time.
+        """
+        self.failure = reason or "the commit log cannot be written"
+        self.flags.set(NOT_WRITABLE)
+
+    def writable(self) -> bool:
+        """True when SEND may be served."""
+        return self._open and self.flags.writable()
+
+    def readable(self) -> bool:
+        """True when PULL may be served."""
+        return self._open and self.flags.readable()
+
+    # -- appending --
+
+    def append(self, put: Put, now: i64) -> Appended:
+        """Add a message to the batch of this turn.
+
+        Raises `MessageIllegal` (13) or `ServiceNotAvailable` (14), with nothing changed.
+        """
+        self._check_open()
+        log = self.log
+        size = log.check(put)
+        self._make_room(size)
+        self._now = now
+        return self._append(put, now)
+
+    def append_batch(self, puts: list[Put], now: i64) -> list[Appended]:
+        """Add messages that stay together: one after the other in one file, all or none. Raises as `append`."""
+        self._check_open()
+        log = self.log
+        size: i64 = 0
+        for put in puts:
+            size += log.check(put)
+        self._make_room(size)
+        self._now = now
+        return [self._append(put, now) for put in puts]
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise ServiceNotAvailable(f"the store {self.root} is closed or closing: send to another broker")
+        if not self.flags.writable():
+            raise ServiceNotAvailable(f"the store {self.root} takes no messages: {self.flags.describe()}")
+
+    def _make_room(self, size: i64) -> None:
+        log = self.log
+        before = log.end_offset
+        try:
+            log.make_room(size)
+        except DiskFull as error:
+            self.flags.set(DISK_FULL)
+            raise ServiceNotAvailable(str(error)) from error
+        except FileFailed as error:
+            raise ServiceNotAvailable(str(error)) from error
+        if log.end_offset != before:
+            self.reput.next_file(before, log.end_offset)
+
+    def _append(self, put: Put, now: i64) -> Appended:
+        bits = put.sys_flag & _TRANSACTION_MASK
+        counted = bits != _PREPARED and bits != _ROLLBACK
+        topic = put.topic
+        queue_id = put.queue_id
+        queue_offset: i64 = 0
+        if counted:
+            by_id = self._next.get(topic)
+            if by_id is None:
+                by_id = self._next[topic] = {}
+            known = by_id.get(queue_id, -1)
+            queue_offset = known if known >= 0 else self._queue_end(topic, queue_id)
+            by_id[queue_id] = queue_offset + 1
+        d = self.log.append(put, queue_offset, now)
+        self._turn.append(d)
+        self.reput.offer(d)
+        return Appended(d.physical_offset, d.size, queue_offset, d.store_timestamp)
+
+    def _queue_end(self, topic: str, queue_id: int) -> i64:
+        queue = self.queues.get(topic, queue_id)
+        return queue.max_offset if queue is not None else 0
+
+    def write_pending(self) -> None:
+        """End of a turn: hand everything appended to the kernel, in one write.
+
+        Raises `FileFailed` (`DiskFull`); then what was appended beyond `written_offset` is taken back: its queue
+        offsets are free again, and everyone who waits for an offset above `written_offset` is to be answered 14.
+        """
+        if not self._turn:
+            return
+        try:
+            self.log.write_pending()
+        except FileFailed as error:
+            if isinstance(error, DiskFull):
+                self.flags.set(DISK_FULL)
+            self._take_back()
+            raise
+        finally:
+            self._turn = []
+
+    def _take_back(self) -> None:
+        written = self.log.written_offset
+        self.reput.withdraw(written)
+        for d in reversed(self._turn):
+            if d.physical_offset >= written and in_queue(d):
+                self._next[d.topic][int(d.queue_id)] = d.queue_offset
+
+    # -- the watermark --
+
+    @property
+    def end_offset(self) -> i64:
+        """Where the next record goes."""
+        return self.log.end_offset
+
+    @property
+    def written_offset(self) -> i64:
+        """Below this the kernel has everything."""
+        return self.log.written_offset
+
+    @property
+    def flushed_offset(self) -> i64:
+        """Below this everything survives a power cut."""
+        return self.log.flushed_offset
+
+    @property
+    def confirm_offset(self) -> i64:
+        """Below this records may be dispatched and sends answered: written (async flush) or flushed (sync flush)."""
+        end = self.log.flushed_offset if self._sync_flush else self.log.written_offset
+        if self.replicated_offset >= 0 and self.replicated_offset < end:
+            return self.replicated_offset
+        return end
+
+    @property
+    def dispatched_offset(self) -> i64:
+        """Below this queues and index know every record."""
+        return self.reput.dispatched_offset
+
+    def flush_target(self, now: i64 = -1) -> i64:
+        """What to sync the log to now, -1 for nothing. Then: `sync_commit_log` on any thread, `flushed` on the loop."""
+        if self.failure:
+            return -1
+        return self.log.flush_target(now if now >= 0 else self._now)
+
+    def sync_commit_log(self, target: i64) -> None:
+        """Make the log up to `target` survive a power cut. Raises `FileFailed`: then call `stop_writing`."""
+        self.log.sync()
+
+    def flushed(self, target: i64) -> None:
+        """The sync to `target` is done; `confirm_offset` may have moved."""
+        self.log.synced(target, True)
+
+    def dispatch(self, budget: i64, now: i64) -> list[Arrival]:
+        """Put up to `budget` confirmed records into queues and index; what became readable. May be called again."""
+        self._now = now
+        if now < self._dispatch_after:
+            return []
+        try:
+            arrivals = self.reput.run(self.confirm_offset, budget, now)
+            self._failed_dispatches = 0
+            return arrivals
+        except FileFailed as error:
+            # The record stays first in line. After 30 tries, a second apart, Java gives its queues up, and so do we.
+            self._dispatch_after = now + RETRY_MS
+            self._failed_dispatches += 1
+            self.upkeep.problem = str(error)
+            if self._failed_dispatches >= MAX_TRIES:
+                self.flags.set(LOGIC_QUEUE_ERROR)
+            return []
+
+    # -- time --
+
+    def due(self, now: i64) -> i64:
+        """When `tick` wants to be called, ms since the epoch. The log's own flush: ask `flush_target` then, too."""
+        when = self.upkeep.due(now)
+        flush = self.log.due(now)
+        return min(when, flush) if flush >= 0 else when
+
+    def tick(self, now: i64, budget: i64 = 1000) -> None:
+        """Flush queues and index, move the checkpoint, delete what has expired. Raises nothing."""
+        self._now = now
+        if self._open:
+            self.upkeep.tick(now, budget)
+
+    def jobs(self) -> list[Job]:
+        """Work for a pool since the last call: run each job's `run` on any thread, then `job_done` on the loop."""
+        return self.upkeep.jobs()
+
+    def job_done(self, job: Job, error: str = "") -> None:
+        """A job has run; `error` is the text of what it raised."""
+        self.upkeep.job_done(job, error)
+
+    # -- the queues --
+
+    def next_queue_offset(self, topic: str, queue_id: int) -> i64:
+        """The offset the next appended message will get."""
+        by_id = self._next.get(topic)
+        known = by_id.get(queue_id, -1) if by_id is not None else -1
+        return known if known >= 0 else self._queue_end(topic, queue_id)
+
+    def max_queue_offset(self, topic: str, queue_id: int) -> i64:
+        """Offset behind the newest readable message; 0 for a queue nobody knows."""
+        return self._queue_end(topic, queue_id)
+
+    def min_queue_offset(self, topic: str, queue_id: int) -> i64:
+        """Offset of the oldest message that is still in the log; 0 for a queue nobody knows."""
+        queue = self.queues.get(topic, queue_id)
+        return queue.min_offset if queue is not None else 0
+
+    def queue_ids(self, topic: str) -> list[int]:
+        """The queues of a topic that hold or held messages."""
+        return self.queues.queue_ids(topic)
+
+    def topics_in_queues(self) -> list[str]:
+        """The topics that have a queue."""
+        return self.queues.topics()
+
+    def delete_topic(self, topic: str) -> None:
+        """Delete the queues of a topic; its next message starts at queue offset 0 again."""
+        self._next.pop(topic, None)
+        self.queues.delete_topic(topic)
+
+    def min_physical_offset(self) -> i64:
+        """Where the log begins."""
+        return self.log.segments.min_offset

@@ -1,0 +1,117 @@
+"""Which log files may go, and whether the disk has room: RocketMQ's CleanCommitLogService.
+
+Files go oldest first when their time is up and it is the hour for it or the disk is filling; beyond a second ratio they
+go whether their time is up or not; beyond a third the store takes no messages until use is back at the second.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bolide.store.files import FileFailed, Files
+from bolide.store.options import StoreOptions
+from bolide.store.running_flags import DISK_FULL, RunningFlags
+from bolide.store.segments import SegmentList
+
+FIRST_ROUND_MS = 60_000
+"""The first round is this long after the start."""
+MANUAL_ROUNDS = 20
+_HOUR_MS = 3_600_000
+
+
+@dataclass(frozen=True)
+class DiskState:
+    """Used part of the disk (0.0 to 1.0), and what follows from it."""
+
+    use: float
+    expired_may_go: bool
+    """Over diskMaxUsedSpaceRatio: expired files go whatever the hour."""
+    all_may_go: bool
+    """Over diskSpaceCleanForciblyRatio: the oldest go even if not expired."""
+
+
+class Retention:
+    """The cleaner of one store. Times are ms since the epoch."""
+
+    def __init__(
+        self, files: Files, root: str, options: StoreOptions, flags: RunningFlags, segments: SegmentList
+    ) -> None:
+        self._files = files
+        self._root = root
+        self._options = options
+        self._flags = flags
+        self._segments = segments
+        self._hours = options.delete_hours()
+        self._manual_rounds = 0
+        self._hung_since = 0
+        self.next_round = 0
+
+    def start(self, now: int) -> None:
+        """Begin to count."""
+        self.next_round = now + FIRST_ROUND_MS
+        self.look_at_disk()
+
+    def delete_now(self) -> None:
+        """What `mqadmin deleteExpiredCommitLog` asks for: delete expired files in the next rounds whatever the hour."""
+        self._manual_rounds = MANUAL_ROUNDS
+
+    def round(self, now: int) -> list[str]:
+        """One round: set or clear the flag for a full disk, and take the files that may go out of the list.
+
+        The paths returned are to be deleted, in this order.
+        """
+        self.next_round = now + self._options.clean_resource_interval
+        disk = self.look_at_disk()
+        manual = self._manual_rounds > 0
+        self._manual_rounds = max(0, self._manual_rounds - 1)
+        forced = disk.all_may_go and self._options.clean_file_forcibly_enable
+        if not (manual or forced or disk.expired_may_go or self._is_hour(now)):
+            return []
+        limit = self._options.delete_file_batch_max if forced else self._expired(now)
+        return self._take(min(limit, self._options.delete_file_batch_max), now)
+
+    def look_at_disk(self) -> DiskState:
+        """Measure the disk; sets DISK_FULL over the warning ratio, clears it at or below the forcible one."""
+        try:
+            use = self._files.disk_use(self._root)
+        except FileFailed:
+            use = 0.0  # a disk that cannot be asked is not taken for a full one: writes will tell
+        options = self._options
+        if use > options.warning_ratio:
+            self._flags.set(DISK_FULL)
+        elif use <= options.clean_forcibly_ratio:
+            self._flags.clear(DISK_FULL)
+        return DiskState(use, use > options.disk_max_used_space_ratio / 100, use > options.clean_forcibly_ratio)
+
+    def _is_hour(self, now: int) -> bool:
+        return int(self._files.local_time(now)[8:10]) in self._hours
+
+    def _expired(self, now: int) -> int:
+        """How many of the oldest files were last changed too long ago; the last file never counts."""
+        keep = self._options.file_reserved_time * _HOUR_MS
+        count = 0
+        for start in self._segments.segment_starts()[:-1]:
+            changed = self._files.modified_ms(self._segments.path_at(start))
+            if changed < 0 or now - changed < keep:
+                break
+            count += 1
+        return count
+
+    def _take(self, limit: int, now: int) -> list[str]:
+        if limit <= 0:
+            return []
+        starts = self._segments.segment_starts()
+        if len(starts) < 2:
+            return []
+        end = starts[min(limit, len(starts) - 1)]
+        taken = self._segments.detach_before(end, limit)
+        if taken:
+            self._hung_since = 0
+            return taken
+        # The oldest file is being read. After destroyMapedFileIntervalForcibly its readers are not waited for.
+        if self._hung_since == 0:
+            self._hung_since = now
+        elif now - self._hung_since >= self._options.destroy_maped_file_interval_forcibly:
+            self._hung_since = 0
+            return self._segments.detach_before(end, limit, True)
+        return []

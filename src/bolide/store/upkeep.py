@@ -1,0 +1,203 @@
+"""What the store does by the clock: flush queues and index, move the checkpoint, clean up, make log files ahead.
+
+RocketMQ's FlushConsumeQueueService, StoreCheckpoint timing and the cleaners, as one object with `due` and `tick`. Slow
+parts become jobs for the node's pool.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from bolide.layout.checkpoint import Checkpoint
+from bolide.store.checkpoint_file import write_checkpoint
+from bolide.store.commit_log import CommitLog
+from bolide.store.consume_queues import ConsumeQueues
+from bolide.store.files import FileFailed, Files
+from bolide.store.index_service import IndexService
+from bolide.store.jobs import Job, MakeSegment, RemoveFiles, SyncDerived, WriteCheckpoint
+from bolide.store.options import StoreOptions
+from bolide.store.reput import Reput
+from bolide.store.retention import Retention
+from bolide.store.running_flags import LOGIC_QUEUE_ERROR, RunningFlags
+
+CHECKPOINT_INTERVAL: Final = 1000
+MAX_FLUSH_TRIES: Final = 30
+"""Queue writes that may fail one after the other, a second apart, before the flag for it is set."""
+THOROUGH_BYTES: Final = 256 * 1024 * 1024
+"""A thorough flush also comes after this much log, so that recovery never has much more to dispatch again."""
+
+
+class Upkeep:
+    """The clockwork of one store. Times are ms since the epoch."""
+
+    def __init__(
+        self,
+        files: Files,
+        root: str,
+        options: StoreOptions,
+        flags: RunningFlags,
+        log: CommitLog,
+        queues: ConsumeQueues,
+        index: IndexService,
+        reput: Reput,
+    ) -> None:
+        self._files = files
+        self._root = root
+        self._options = options
+        self._flags = flags
+        self._log = log
+        self._queues = queues
+        self._index = index
+        self._reput = reput
+        self.retention = Retention(files, root, options, flags, log.segments)
+        self.checkpoint = Checkpoint()
+        self.failed_flushes = 0
+        self.problem = ""
+        """The last thing that went wrong here, for the node to log; it takes it with `take_problem`."""
+        self._jobs: list[Job] = []
+        self._syncing = False
+        self._sync_failed = False
+        self._next_flush = 0
+        self._next_thorough = 0
+        self._next_checkpoint = 0
+        self._synced_from = 0
+
+    def start(self, checkpoint: Checkpoint, end: int, store_timestamp: int, now: int) -> None:
+        """Begin to count; the first thorough flush, soon, makes what recovery dispatched certain."""
+        self.checkpoint = checkpoint
+        self._next_flush = now + self._options.flush_interval_consume_queue
+        self._next_thorough = self._next_flush
+        self._next_checkpoint = now + CHECKPOINT_INTERVAL
+        self._synced_from = end
+        self.retention.start(now)
+
+    def due(self, now: int) -> int:
+        """When `tick` wants to be called."""
+        return min(self._next_flush, self._next_checkpoint, self.retention.next_round)
+
+    def tick(self, now: int, budget: int) -> None:
+        """Do what is due."""
+        if now >= self._next_flush:
+            self._next_flush = now + self._options.flush_interval_consume_queue
+            self._flush(now)
+        if now >= self._next_checkpoint:
+            self._next_checkpoint = now + CHECKPOINT_INTERVAL
+            self._move_checkpoint()
+        if now >= self.retention.next_round:
+            self._clean(now)
+
+    def jobs(self) -> list[Job]:
+        """Work for the pool since the last call."""
+        start = self._log.next_segment()
+        if start >= 0:
+            path = self._log.segments.path_for(start)
+            self._jobs.append(MakeSegment(self._files, path, int(start), int(self._log.segment_size)))
+        if not self._jobs:
+            return []
+        taken = self._jobs
+        self._jobs = []
+        return taken
+
+    def job_done(self, job: Job, error: str) -> None:
+        """Back on the loop."""
+        if error:
+            self.problem = f"could not {job.name}: {error}"
+        if isinstance(job, MakeSegment):
+            self._log.segment_ready(job.start, not error)
+        elif isinstance(job, SyncDerived):
+            self._syncing = False
+            if error:
+                # What was not synced may be lost and never reported again: the checkpoint must not pass it.
+                self._sync_failed = True
+            else:
+                self.checkpoint = job.checkpoint
+        elif isinstance(job, WriteCheckpoint):
+            self._syncing = False
+            if not error:
+                self.checkpoint = job.checkpoint
+
+    def take_problem(self) -> str:
+        """What went wrong since the last call, as a sentence; "" when nothing did."""
+        taken = self.problem
+        self.problem = ""
+        return taken
+
+    def close(self, drained: bool, now: int) -> None:
+        """Write and sync everything, and the checkpoint, on this thread. Raises `FileFailed`."""
+        self._queues.close()
+        self._index.close()
+        paths, folders = self._queues.handles.take_unsynced()
+        if not self._sync_failed and self._flags.dispatch_allowed():
+            SyncDerived(self._files, self._root, paths, folders, self._noted()).run()
+        else:
+            write_checkpoint(self._files, self._root, self._log_times(self.checkpoint))
+
+    # -- flush --
+
+    def _flush(self, now: int) -> None:
+        if not self._flags.dispatch_allowed():
+            return
+        noted = self._noted()
+        try:
+            self._queues.flush()
+            self._index.flush()
+            self.failed_flushes = 0
+        except FileFailed as error:
+            self.queue_write_failed(str(error))
+            return
+        grown = self._reput.dispatched_offset - self._synced_from
+        if now >= self._next_thorough or grown >= THOROUGH_BYTES:
+            self._sync(noted, now)
+
+    def queue_write_failed(self, text: str) -> None:
+        """A queue or index file could not be written; after 30 times in a row SEND is refused."""
+        self.failed_flushes += 1
+        self.problem = text
+        if self.failed_flushes >= MAX_FLUSH_TRIES:
+            self._flags.set(LOGIC_QUEUE_ERROR)
+
+    def _sync(self, noted: Checkpoint, now: int) -> None:
+        if self._syncing or self._sync_failed:
+            return
+        self._next_thorough = now + self._options.flush_consume_queue_thorough_interval
+        self._synced_from = int(self._reput.dispatched_offset)
+        paths, folders = self._queues.handles.take_unsynced()
+        if not paths and not folders and noted == self.checkpoint:
+            return
+        self._syncing = True
+        self._jobs.append(SyncDerived(self._files, self._root, paths, folders, noted))
+
+    def _noted(self) -> Checkpoint:
+        """What will be true of queues and index once everything dispatched so far is synced."""
+        noted = self._log_times(self.checkpoint)
+        if self._reput.last_store_timestamp > 0:
+            noted = replace(
+                noted,
+                logics_msg_timestamp=int(self._reput.last_store_timestamp),
+                logics_physical_offset=int(self._reput.last_physical_offset),
+            )
+        return replace(noted, index_msg_timestamp=int(self._index.index_msg_timestamp))
+
+    def _log_times(self, checkpoint: Checkpoint) -> Checkpoint:
+        return replace(checkpoint, physic_msg_timestamp=int(self._log.flushed_timestamp))
+
+    def _move_checkpoint(self) -> None:
+        """The log's own time, every second, when it moved."""
+        moved = self._log_times(self.checkpoint)
+        if moved != self.checkpoint and not self._syncing:
+            self._syncing = True
+            self._jobs.append(WriteCheckpoint(self._files, self._root, moved))
+
+    # -- cleaning --
+
+    def _clean(self, now: int) -> None:
+        before = self._log.segments.min_offset
+        paths = self.retention.round(now)
+        if paths:
+            self._jobs.append(RemoveFiles(self._files, paths))
+        after = int(self._log.segments.min_offset)
+        if after != before:
+            # Queues and index follow the log. A crash between leaves units that point below it, which reading skips.
+            self._queues.delete_before(after)
+            self._index.delete_before(after)
