@@ -46,7 +46,7 @@ class Skip:
 
 @final
 class Reput:
-    """The dispatch of one store; `offset` is where it stands: below it queues and index know every record."""
+    """The dispatch of one store: below `dispatched_offset` queues and index know every record."""
 
     def __init__(
         self, log: CommitLog, queues: ConsumeQueues, index: IndexService, shape: StoreShape, flags: RunningFlags
@@ -58,7 +58,7 @@ class Reput:
         self.flags = flags
         self.jump_over_bad = True
         """A master's rule for a record without a size; a slave waits instead, for its master may send it again."""
-        self.offset: i64 = 0
+        self.dispatched_offset: i64 = 0
         self.last_store_timestamp: i64 = 0
         """Store time of the last record dispatched; 0 before the first."""
         self.last_physical_offset: i64 = 0
@@ -77,11 +77,29 @@ class Reput:
 
     def start_at(self, offset: i64) -> None:
         """Recovery has dispatched everything below this."""
-        self.offset = offset
+        self.dispatched_offset = offset
+
+    # other names, until the store has settled on one set
+    @property
+    def offset(self) -> i64:
+        """dispatched_offset."""
+        return self.dispatched_offset
+
+    def appended(self, d: Dispatch) -> None:
+        """offer."""
+        self.offer(d)
+
+    def take_back(self, physical_offset: i64) -> None:
+        """withdraw."""
+        self.withdraw(physical_offset)
+
+    def dispatch(self, budget: i64, confirm_offset: i64, now: i64) -> list[Arrival]:
+        """run."""
+        return self.run(confirm_offset, budget, now)
 
     # -- from append --
 
-    def appended(self, d: Dispatch) -> None:
+    def offer(self, d: Dispatch) -> None:
         """A record was just appended."""
         if len(self._pending) - self._head < PENDING_LIMIT:
             self._pending.append(d)
@@ -92,7 +110,7 @@ class Reput:
             self._jumps.clear()  # the blank itself tells, too
         self._jumps[int(before)] = int(after)
 
-    def take_back(self, physical_offset: i64) -> None:
+    def withdraw(self, physical_offset: i64) -> None:
         """What was appended at or beyond this offset could not be written after all: forget it."""
         pending = self._pending
         while len(pending) > self._head and pending[-1].physical_offset >= physical_offset:
@@ -102,11 +120,11 @@ class Reput:
 
     def backlog(self, confirm_offset: i64) -> i64:
         """Bytes confirmed but not dispatched yet."""
-        return max(confirm_offset - self.offset, 0)
+        return max(confirm_offset - self.dispatched_offset, 0)
 
     # -- dispatch --
 
-    def dispatch(self, budget: i64, confirm_offset: i64, now: i64) -> list[Arrival]:
+    def run(self, confirm_offset: i64, budget: i64, now: i64) -> list[Arrival]:
         """Dispatch up to `budget` records below the confirm offset; those that entered a queue, in log order.
 
         When a derived file cannot be written it stops, and tries that record again a second later; `failure` says
@@ -116,7 +134,7 @@ class Reput:
         if self._failures > 0 and now < self._retry_at:
             return arrivals
         try:
-            self._dispatch(budget, confirm_offset, now, arrivals)
+            self._run(confirm_offset, budget, now, arrivals)
         except FileFailed as error:
             self._failed(error, now)
         else:
@@ -134,9 +152,9 @@ class Reput:
         elif self._failures >= _QUEUE_TRIES:
             self.flags.set(LOGIC_QUEUE_ERROR)
 
-    def _dispatch(self, budget: i64, confirm_offset: i64, now: i64, arrivals: list[Arrival]) -> None:
-        while budget > 0 and self.offset < confirm_offset:
-            before = self.offset
+    def _run(self, confirm_offset: i64, budget: i64, now: i64, arrivals: list[Arrival]) -> None:
+        while budget > 0 and self.dispatched_offset < confirm_offset:
+            before = self.dispatched_offset
             if self._head < len(self._pending):
                 first = self._pending[self._head].physical_offset
                 if first == before:
@@ -146,12 +164,12 @@ class Reput:
                     continue
                 elif self._jumps.get(int(before), -1) == first:
                     del self._jumps[int(before)]
-                    self.offset = min(first, confirm_offset)
+                    self.dispatched_offset = min(first, confirm_offset)
                 else:
                     budget -= self._from_log(min(first, confirm_offset), budget, now, arrivals)
             else:
                 budget -= self._from_log(confirm_offset, budget, now, arrivals)
-            if self.offset == before:
+            if self.dispatched_offset == before:
                 break
 
     def _from_memory(self, confirm_offset: i64, budget: i64, now: i64, arrivals: list[Arrival]) -> i64:
@@ -162,10 +180,10 @@ class Reput:
         while head < stop and used < budget:
             d = pending[head]
             end = d.physical_offset + d.size
-            if d.physical_offset != self.offset or end > confirm_offset:
+            if d.physical_offset != self.dispatched_offset or end > confirm_offset:
                 break
             self._apply(d, now, arrivals)
-            self.offset = end
+            self.dispatched_offset = end
             head += 1
             self._head = head
             used += 1
@@ -201,10 +219,10 @@ class Reput:
         """Read the log from where dispatch stands, at most to the end of that file; returns the records done."""
         log = self.log
         start = log.segments.min_offset
-        if self.offset < start:
-            self._skip(start - self.offset, False, "it was deleted before it was dispatched")
+        if self.dispatched_offset < start:
+            self._skip(start - self.dispatched_offset, False, "it was deleted before it was dispatched")
             return 0
-        at = self.offset
+        at = self.dispatched_offset
         segment_end = at - at % log.segment_size + log.segment_size
         room: i64 = min(stop, segment_end) - at
         data = log.segments.read(at, min(room, _CHUNK))
@@ -220,12 +238,12 @@ class Reput:
         scanned = scan_records(data, 0, len(data), self.shape, False, budget)
         for d in scanned.dispatches:
             self._apply(d, now, arrivals)
-            self.offset += d.size
+            self.dispatched_offset += d.size
         done: i64 = len(scanned.dispatches)
         if scanned.status == GOOD or (done > 0 and scanned.status != BLANK):
             return done  # the rest of the chunk, whatever is wrong with it, opens the next one
         if scanned.status == BLANK:
-            self.offset = segment_end
+            self.dispatched_offset = segment_end
         elif scanned.status == BAD_SIZED:
             self._skip(scanned.size, True, "its parts do not add up to its size")
         elif self.jump_over_bad:
@@ -238,8 +256,8 @@ class Reput:
             self.skipped_records += 1
         self.skipped_bytes += size
         if len(self._skips) < _MAX_SKIPS:
-            self._skips.append(Skip(self.offset, size, reason))
-        self.offset += size
+            self._skips.append(Skip(self.dispatched_offset, size, reason))
+        self.dispatched_offset += size
 
     def take_skips(self) -> list[Skip]:
         """What was passed over since the last call; beyond a hundred only the counters tell."""
