@@ -27,6 +27,7 @@ COMPILED: Final[dict[str, str]] = {
     "bolide.remoting.batch": "one turn of its loop a message of a batch",
     "bolide.remoting.command": "the envelope of every frame",
     "bolide.remoting.connection": "cuts the frames out of every read",
+    "bolide.remoting.replies": "the answer to every send and every pull",
     "bolide.store.consume_queue": "one append a message, one read a pull",
     "bolide.store.consume_queues": "finds the queue of every message",
     "bolide.store.index_file": "slots and entries of every message",

@@ -135,7 +135,7 @@ def decode_ext(raw: bytes) -> dict[str, str]:
     try:
         ready: dict[str, str] = EXT_DECODER.decode(raw)
         return ready
-    except ValueError:  # msgspec.DecodeError, or bytes that are no UTF-8
+    except (ValueError, RecursionError):  # msgspec.DecodeError, bytes that are no UTF-8, nesting
         return _coerced_ext(_lenient(raw))
 
 
@@ -167,7 +167,7 @@ def decode_json_header(header: bytes, body: bytes) -> Command:
     """A command from its JSON header. Raises FrameError."""
     try:
         envelope: Any = ENVELOPE_DECODER.decode(header)
-    except ValueError:
+    except (ValueError, RecursionError):
         return _decode_json_slowly(header, body)
     raw_ext = bytes(envelope.extFields)
     if raw_ext and raw_ext[0] != 0x7B:  # not '{'

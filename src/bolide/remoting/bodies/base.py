@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 _decoders: Final[dict[Any, msgspec.json.Decoder[Any]]] = {}
 _types: Final[dict[type, inspect.Type]] = {}
-_plain: Final[dict[type, bool]] = {}
+_encoders: Final[dict[type, msgspec.json.Encoder | None]] = {}
 
 
 def decode_body(data: bytes, kind: type[T], limit: int = MAX_TEXT) -> T:
@@ -50,13 +50,15 @@ def decode_body(data: bytes, kind: type[T], limit: int = MAX_TEXT) -> T:
     decoder = _decoders.get(kind)
     if decoder is None:
         decoder = _decoders[kind] = msgspec.json.Decoder(kind, strict=False)
-    try:
-        return cast(T, decoder.decode(data))
-    except ValueError:  # msgspec's errors are among these
-        fitted = _Fitter().fit(parse_lenient(data, limit=limit), _described(kind), kind.__name__)
-        if fitted is None:
-            raise BodyError(f"the body is null; send a {kind.__name__} as JSON") from None
-        return cast(T, fitted)
+    if b'"$ref"' not in data:  # to the strict decoder a reference is an object with an unknown field
+        try:
+            return cast(T, decoder.decode(data))
+        except (ValueError, RecursionError):  # msgspec's errors are among these
+            pass
+    fitted = _Fitter().fit(parse_lenient(data, limit=limit), _described(kind), kind.__name__)
+    if fitted is None:
+        raise BodyError(f"the body is null; send a {kind.__name__} as JSON")
+    return cast(T, fitted)
 
 
 class _Fitter:
@@ -143,19 +145,21 @@ def _member(value: Any, kind: type[enum.Enum]) -> enum.Enum | None:
 
 def encode_body(body: Any) -> bytes:
     """The JSON of a body struct, as both releases of Java read it."""
-    if _is_plain(type(body)):
-        return SORTED_ENCODER.encode(body)
+    encoder = _encoder(type(body))
+    if encoder is not None:
+        return encoder.encode(body)
     out: list[bytes] = []
     _write(body, out)
     return b"".join(out)
 
 
-def _is_plain(kind: type) -> bool:
-    """Whether msgspec's own encoder writes this type right: no field that may be null, no map keyed by an object."""
-    known = _plain.get(kind)
-    if known is None:
-        known = _plain[kind] = _plain_type(_described(kind))
-    return known
+def _encoder(kind: type) -> msgspec.json.Encoder | None:
+    """The msgspec encoder that writes this type right; None when a field may be null or a key is an object."""
+    if kind not in _encoders:
+        described = _described(kind)
+        plain = SORTED_ENCODER if not _has_int_keys(described) else JSON_ENCODER
+        _encoders[kind] = plain if _is_plain(described) else None
+    return _encoders[kind]
 
 
 def _described(kind: type) -> inspect.Type:
@@ -165,20 +169,32 @@ def _described(kind: type) -> inspect.Type:
     return known
 
 
-def _plain_type(kind: inspect.Type) -> bool:
+def _is_plain(kind: inspect.Type) -> bool:
+    if isinstance(kind, inspect.DictType) and isinstance(kind.key_type, inspect.StructType):
+        return False
+    return not isinstance(kind, (inspect.UnionType, inspect.AnyType)) and all(map(_is_plain, _parts(kind)))
+
+
+def _has_int_keys(kind: inspect.Type) -> bool:
+    """Such a type cannot be sorted by msgspec's encoder; Java keeps its maps unsorted too."""
+    here = isinstance(kind, inspect.DictType) and isinstance(kind.key_type, inspect.IntType)
+    return here or any(map(_has_int_keys, _parts(kind)))
+
+
+def _parts(kind: inspect.Type) -> list[inspect.Type]:
+    """The types inside a type, keys apart."""
     if isinstance(kind, inspect.StructType):
-        return all(_plain_type(field.type) for field in kind.fields)
+        return [field.type for field in kind.fields]
     if isinstance(kind, inspect.DictType):
-        return not isinstance(kind.key_type, inspect.StructType) and _plain_type(kind.value_type)
-    if isinstance(kind, inspect.CollectionType):
-        return _plain_type(kind.item_type)
-    return not isinstance(kind, (inspect.UnionType, inspect.AnyType))
+        return [kind.value_type]
+    return [kind.item_type] if isinstance(kind, inspect.CollectionType) else []
 
 
 def _write(value: Any, out: list[bytes]) -> None:
     if isinstance(value, msgspec.Struct):
-        if _is_plain(type(value)):
-            out.append(SORTED_ENCODER.encode(value))
+        encoder = _encoder(type(value))
+        if encoder is not None:
+            out.append(encoder.encode(value))
             return
         names = sorted(zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True))
         pairs = [(name, getattr(value, attribute)) for name, attribute in names]

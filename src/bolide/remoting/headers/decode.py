@@ -32,7 +32,7 @@ def decode_header(command: Command, header: type[H]) -> H:
     try:
         # A binary header has no JSON text; its fields were read with the frame.
         ready: Any = decoder.decode(raw) if raw else msgspec.convert(command.ext(), header, strict=False)
-    except ValueError:
+    except (ValueError, RecursionError):
         return lenient_header(command, header)
     for name in _flags[header]:
         if getattr(ready, name) is True:
