@@ -19,16 +19,13 @@ from bolide.store.commit_log import CommitLog
 from bolide.store.consume_queues import ConsumeQueues
 from bolide.store.files import FileFailed
 from bolide.store.index_service import IndexService
-from bolide.store.running_flags import INDEX_ERROR, LOGIC_QUEUE_ERROR, RunningFlags
+from bolide.store.running_flags import INDEX_ERROR, RunningFlags
 
 PENDING_LIMIT: Final = 65536
 """Dispatches kept in memory; what is appended beyond is read back from the log."""
 _CHUNK: Final = 256 * 1024
 _MAX_SKIPS: Final = 100
 _MAX_JUMPS: Final = 64
-_QUEUE_TRIES: Final = 30
-_INDEX_TRIES: Final = 3
-_RETRY_MS: Final = 1000
 
 
 @final
@@ -65,37 +62,14 @@ class Reput:
         """Start of the last record dispatched."""
         self.skipped_records: i64 = 0
         self.skipped_bytes: i64 = 0
-        self.failure = ""
-        """Why the last try to write a derived file failed; "" once one has worked."""
         self._skips: list[Skip] = []
         self._pending: list[Dispatch] = []
         self._head = 0
         self._jumps: dict[int, int] = {}
-        self._at_index = False
-        self._failures: i64 = 0
-        self._retry_at: i64 = 0
 
     def start_at(self, offset: i64) -> None:
         """Recovery has dispatched everything below this."""
         self.dispatched_offset = offset
-
-    # other names, until the store has settled on one set
-    @property
-    def offset(self) -> i64:
-        """dispatched_offset."""
-        return self.dispatched_offset
-
-    def appended(self, d: Dispatch) -> None:
-        """offer."""
-        self.offer(d)
-
-    def take_back(self, physical_offset: i64) -> None:
-        """withdraw."""
-        self.withdraw(physical_offset)
-
-    def dispatch(self, budget: i64, confirm_offset: i64, now: i64) -> list[Arrival]:
-        """run."""
-        return self.run(confirm_offset, budget, now)
 
     # -- from append --
 
@@ -127,30 +101,17 @@ class Reput:
     def run(self, confirm_offset: i64, budget: i64, now: i64) -> list[Arrival]:
         """Dispatch up to `budget` records below the confirm offset; those that entered a queue, in log order.
 
-        When a derived file cannot be written it stops, and tries that record again a second later; `failure` says
-        why. After Java's number of tries it sets the running flag, and goes on without queue units.
+        Raises `FileFailed` when a derived file cannot be written: the next call begins with the same record. What was
+        dispatched before it in this call is returned first, and the error raised by the next one. While the flags
+        forbid it no unit is written (it is lost until the next recovery), but dispatch goes on, as in Java.
         """
         arrivals: list[Arrival] = []
-        if self._failures > 0 and now < self._retry_at:
-            return arrivals
         try:
             self._run(confirm_offset, budget, now, arrivals)
-        except FileFailed as error:
-            self._failed(error, now)
-        else:
-            if self._failures > 0:
-                self._failures = 0
-                self.failure = ""
+        except FileFailed:
+            if not arrivals:
+                raise
         return arrivals
-
-    def _failed(self, error: FileFailed, now: i64) -> None:
-        self.failure = str(error)
-        self._failures += 1
-        self._retry_at = now + _RETRY_MS
-        if self._at_index and self._failures >= _INDEX_TRIES:
-            self.flags.set(INDEX_ERROR)
-        elif self._failures >= _QUEUE_TRIES:
-            self.flags.set(LOGIC_QUEUE_ERROR)
 
     def _run(self, confirm_offset: i64, budget: i64, now: i64, arrivals: list[Arrival]) -> None:
         while budget > 0 and self.dispatched_offset < confirm_offset:
@@ -197,7 +158,6 @@ class Reput:
 
     def _apply(self, d: Dispatch, now: i64, arrivals: list[Arrival]) -> None:
         """Put one record into its queue (with its extension), then into the index."""
-        self._at_index = False
         if self.flags.dispatch_allowed() and self.queues.put(d):
             arrivals.append(
                 Arrival(
@@ -210,7 +170,6 @@ class Reput:
                 )
             )
         if self.flags.bits & INDEX_ERROR == 0:
-            self._at_index = True
             self.index.put(d, now)
         self.last_store_timestamp = d.store_timestamp
         self.last_physical_offset = d.physical_offset
