@@ -56,6 +56,8 @@ def test_every_case_java_answered(release: str, version: str) -> None:
         ("hexf = 1.5", "true"),
         ("hexf > w", "false"),
         ("a -- no line end", "null"),
+        ("(p > 1) CONTAINS 'x'", "error"),
+        ("(p > 1) CONTAINS ''", "false"),  # an empty literal decides before its operand is looked at
     ],
 )
 def test_corners_of_java(text: str, expected: str) -> None:

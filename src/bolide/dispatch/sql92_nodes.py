@@ -300,8 +300,10 @@ class Search(BooleanNode):
 
     def evaluate(self, properties: dict[str, str]) -> object:
         """Whether the text is found where the word says."""
+        if not self.sought:
+            return False  # without looking at the operand, whose error therefore does not count
         value = self.operand.evaluate(properties)
-        if not isinstance(value, str) or not self.sought:
+        if not isinstance(value, str):
             return False
         if self.word == "CONTAINS":
             found = self.sought in value
