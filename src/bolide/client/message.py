@@ -19,59 +19,6 @@ MAX_PROPERTIES: Final = 32_767
 MAX_TOPIC: Final = 127
 MAX_DELAY_LEVEL: Final = 18
 
-_TOPIC: Final = 127
-MAX_DELAY_LEVEL: Final = 18
-
-RESERVED_NAMES: Final = frozenset(
-    [
-        "TRACE_ON",
-        "MSG_REGION",
-        "KEYS",
-        "TAGS",
-        "WAIT",
-        "DELAY",
-        "RETRY_TOPIC",
-        "REAL_TOPIC",
-        "REAL_QID",
-        "TRAN_MSG",
-        "PGROUP",
-        "MIN_OFFSET",
-        "MAX_OFFSET",
-        "BUYER_ID",
-        "ORIGIN_MESSAGE_ID",
-        "TRANSFER_FLAG",
-        "CORRECTION_FLAG",
-        "MQ2_FLAG",
-        "RECONSUME_TIME",
-        "UNIQ_KEY",
-        "MAX_RECONSUME_TIMES",
-        "CONSUME_START_TIME",
-        "POP_CK",
-        "POP_CK_OFFSET",
-        "1ST_POP_TIME",
-        "TRAN_PREPARED_QUEUE_OFFSET",
-        "DUP_INFO",
-        "EXTEND_UNIQ_INFO",
-        "INSTANCE_ID",
-        "CORRELATION_ID",
-        "REPLY_TO_CLIENT",
-        "TTL",
-        "ARRIVE_TIME",
-        "PUSH_REPLY_TIME",
-        "CLUSTER",
-        "MSG_TYPE",
-        "INNER_MULTI_DISPATCH",
-        "INNER_MULTI_QUEUE_OFFSET",
-        "INNER_NUM",
-        "INNER_BASE",
-        "__SHARDINGKEY",
-        "TRANSACTION_CHECK_TIMES",
-        "CHECK_IMMUNITY_TIME_IN_SECONDS",
-        "__transactionId__",
-    ]
-)
-"""Names the protocol gives a meaning to; a user property may not have one."""
-
 _TOPIC: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
 _known_topics: set[str] = set()
 

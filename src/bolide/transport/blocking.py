@@ -1,0 +1,267 @@
+"""The blocking front of a remoting connection: plain sockets, no event loop, for Spark workers and simple tools.
+
+Same names as `bolide.transport.client`, same rules (they live in `bolide.remoting.connection`). Several requests may be
+in flight: `start` sends, `Pending.result` reads until its answer is there and keeps the answers of the others. Requests
+of the peer go to `on_request`, while someone waits for an answer. Use a connection from one thread at a time.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl as ssl_module
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Final, Self
+
+from bolide.errors import BolideError, ConnectionLost, RequestTimeout
+from bolide.remoting.command import Command
+from bolide.remoting.connection import Connection
+from bolide.remoting.errors import FrameError
+from bolide.transport.address import split_address
+
+CONNECT_TIMEOUT: Final = 3.0
+MAX_FRAME: Final = 16 * 1024 * 1024
+MAX_QUEUED: Final = 64 * 1024 * 1024
+READ_SIZE: Final = 256 * 1024
+
+OnRequest = Callable[["ClientConnection", Command], None]
+
+
+class Pending:
+    """A request that was sent. `deadline` is of `time.monotonic`."""
+
+    __slots__ = ("_answer", "_connection", "_error", "deadline", "opaque")
+
+    def __init__(self, connection: ClientConnection, opaque: int, deadline: float) -> None:
+        self.opaque = opaque
+        self.deadline = deadline
+        self._connection = connection
+        self._answer: Command | None = None
+        self._error: BolideError | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether `result` would return without reading."""
+        return self._answer is not None or self._error is not None
+
+    def result(self) -> Command:
+        """The answer, waited for until the deadline. Raises `RequestTimeout` or `ConnectionLost`."""
+        if not self.done:
+            self._connection.read_until(self)
+        if self._answer is None:
+            raise self._error or ConnectionLost(f"the connection to {self._connection.address} is closed")
+        return self._answer
+
+    def settle(self, answer: Command | None, error: BolideError | None) -> None:
+        """Called by the connection, once."""
+        self._answer, self._error = answer, error
+
+
+class ClientConnection:
+    """One TCP connection to a name server or broker. Make it with `connect`; a context manager that closes it."""
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        address: str,
+        on_request: OnRequest | None = None,
+        max_frame: int = MAX_FRAME,
+    ) -> None:
+        self.address = address
+        self.closed = False
+        self._socket = sock
+        self._core = Connection(max_frame, MAX_QUEUED)
+        self._on_request = on_request
+        self._waiting: dict[int, Pending] = {}
+        self._opaque = 0
+
+    @classmethod
+    def connect(
+        cls,
+        address: str,
+        timeout: float = CONNECT_TIMEOUT,
+        *,
+        on_request: OnRequest | None = None,
+        ssl: ssl_module.SSLContext | None = None,
+        max_frame: int = MAX_FRAME,
+    ) -> Self:
+        """A connection to ``host:port``, or `ConnectionLost` when none can be made within `timeout` seconds."""
+        host, port = split_address(address)
+        try:
+            sock = socket.create_connection((host, port), timeout)
+        except TimeoutError:
+            raise ConnectionLost(f"{address} did not accept a connection within {timeout} s") from None
+        except OSError as error:
+            raise ConnectionLost(f"cannot connect to {address}: {error.strerror or error}") from error
+        try:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if ssl is not None:
+                sock = ssl.wrap_socket(sock, server_hostname=host)
+        except OSError as error:
+            sock.close()
+            raise ConnectionLost(f"TLS with {address} failed: {error.strerror or error}") from error
+        return cls(sock, address, on_request, max_frame)
+
+    # -- asking
+
+    @property
+    def in_flight(self) -> int:
+        """Requests sent and not answered yet."""
+        return len(self._waiting)
+
+    def start(self, command: Command, timeout: float) -> Pending:
+        """Send a request; its `Pending.result` is the answer. The command's opaque is overwritten."""
+        command.opaque = self._next_opaque()
+        pending = Pending(self, command.opaque, time.monotonic() + timeout)
+        if self.closed:
+            pending.settle(None, ConnectionLost(f"the connection to {self.address} is closed"))
+            return pending
+        self._core.send(command)
+        self._waiting[command.opaque] = pending
+        self._flush(pending.deadline)
+        return pending
+
+    def request(self, command: Command, timeout: float) -> Command:
+        """The answer to `command`. Raises `RequestTimeout` after `timeout` seconds, `ConnectionLost` when closed."""
+        return self.start(command, timeout).result()
+
+    def oneway(self, command: Command, timeout: float = CONNECT_TIMEOUT) -> None:
+        """Send a request that gets no answer. Raises `ConnectionLost` when the connection is closed."""
+        if self.closed:
+            raise ConnectionLost(f"the connection to {self.address} is closed")
+        command.opaque = self._next_opaque()
+        self._core.send(command)
+        self._flush(time.monotonic() + timeout)
+        if self.closed:
+            raise ConnectionLost(f"the connection to {self.address} was lost")
+
+    def reply(self, command: Command, timeout: float = CONNECT_TIMEOUT) -> None:
+        """Answer a request of the peer; dropped when the connection is gone."""
+        if not self.closed:
+            self._core.send(command)
+            self._flush(time.monotonic() + timeout)
+
+    def close(self) -> None:
+        """Close the socket; every waiting request fails with `ConnectionLost`. A second call does nothing."""
+        self._end(ConnectionLost(f"the connection to {self.address} was closed by us"))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # -- inside
+
+    def read_until(self, pending: Pending) -> None:
+        """Read and hand out answers until `pending` is settled or its deadline has passed."""
+        while not pending.done:
+            left = pending.deadline - time.monotonic()
+            if left <= 0:
+                self._waiting.pop(pending.opaque, None)
+                pending.settle(None, RequestTimeout(f"{self.address} did not answer within the time allowed"))
+                return
+            self._read(left)
+
+    def _read(self, timeout: float) -> None:
+        try:
+            self._socket.settimeout(timeout)
+            data = self._socket.recv(READ_SIZE)
+        except TimeoutError:
+            return
+        except OSError as error:
+            self._end(ConnectionLost(f"the connection to {self.address} was lost: {error.strerror or error}"))
+            return
+        if not data:
+            self._end(ConnectionLost(f"the connection to {self.address} was closed by the peer"))
+            return
+        try:
+            commands = self._core.receive(data)
+        except FrameError as error:
+            self._take(error.before)
+            self._end(error)
+            return
+        self._take(commands)
+
+    def _take(self, commands: list[Command]) -> None:
+        for command in commands:
+            if command.is_response:
+                pending = self._waiting.pop(command.opaque, None)
+                if pending is not None:  # an answer after its timeout has nobody to go to
+                    pending.settle(command, None)
+            elif self._on_request is not None:
+                self._on_request(self, command)
+
+    def _flush(self, deadline: float) -> None:
+        try:
+            for buffer in self._core.data_to_send():
+                self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
+                self._socket.sendall(buffer)
+        except OSError as error:
+            # A frame may have left in part: nothing that follows on this connection could be understood.
+            self._end(ConnectionLost(f"the connection to {self.address} was lost: {error.strerror or error}"))
+
+    def _next_opaque(self) -> int:
+        self._opaque = (self._opaque + 1) & 0x7FFFFFFF
+        return self._opaque
+
+    def _end(self, error: BolideError) -> None:
+        if not self.closed:
+            self.closed = True
+            self._socket.close()
+        waiting, self._waiting = self._waiting, {}
+        for pending in waiting.values():
+            pending.settle(None, error)
+
+
+class ConnectionPool:
+    """At most one live connection per address; a context manager that closes them all."""
+
+    def __init__(
+        self,
+        on_request: OnRequest | None = None,
+        ssl: ssl_module.SSLContext | None = None,
+        connect_timeout: float = CONNECT_TIMEOUT,
+    ) -> None:
+        self._on_request = on_request
+        self._ssl = ssl
+        self._connect_timeout = connect_timeout
+        self._live: dict[str, ClientConnection] = {}
+
+    def live(self, address: str) -> ClientConnection | None:
+        """The open connection to `address`, or None."""
+        connection = self._live.get(address)
+        return connection if connection is not None and not connection.closed else None
+
+    def get(self, address: str) -> ClientConnection:
+        """The connection to `address`, made if there is none. Raises `ConnectionLost`."""
+        connection = self.live(address)
+        if connection is None:
+            connection = ClientConnection.connect(
+                address, self._connect_timeout, on_request=self._on_request, ssl=self._ssl
+            )
+            self._live[address] = connection
+        return connection
+
+    def drop(self, address: str) -> None:
+        """Close the connection to `address`, if there is one."""
+        connection = self._live.pop(address, None)
+        if connection is not None:
+            connection.close()
+
+    def close(self) -> None:
+        """Close all connections."""
+        live, self._live = list(self._live.values()), {}
+        for connection in live:
+            connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
