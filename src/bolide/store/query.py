@@ -1,0 +1,59 @@
+"""A query by key: from the index to whole records: RocketMQ's DefaultMessageStore.queryMessage.
+
+Hashes collide, so records of other keys may be among those found: the client checks topic and key again, as Java's does.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bolide.store.commit_log import CommitLog
+from bolide.store.index_service import IndexService
+from bolide.store.search import record_store_time
+
+_PASSES: Final = 3
+
+
+class QueryResult:
+    """What a query found. Times are ms; `records` are whole records in the order of `offsets`, ascending."""
+
+    def __init__(self, last_update_timestamp: int, last_update_physical_offset: int) -> None:
+        self.offsets: list[int] = []
+        self.records: list[bytes] = []
+        self.last_update_timestamp = last_update_timestamp
+        self.last_update_physical_offset = last_update_physical_offset
+
+
+def query_messages(
+    log: CommitLog,
+    index: IndexService,
+    topic: str,
+    key: str,
+    max_count: int,
+    begin: int,
+    end: int,
+    index_type: str = "",
+) -> QueryResult:
+    """Records whose key hashes like `key` (tags with index type "T"), stored within [begin, end] ms; newest preferred.
+
+    When all that was found has left the log, it looks twice more, at what is older than the oldest of that. May wait
+    for the disk.
+    """
+    result = QueryResult(index.last_update_timestamp, index.last_update_physical_offset)
+    for _ in range(_PASSES):
+        offsets = index.query(topic, key, max_count, begin, end, index_type)
+        if not offsets:
+            break
+        for offset in offsets:
+            data = log.record_bytes(offset)
+            # A key named twice by one message has two entries.
+            if data and (not result.offsets or result.offsets[-1] != offset):
+                result.offsets.append(offset)
+                result.records.append(data)
+        if result.records:
+            break
+        oldest = record_store_time(log, offsets[0], 1)
+        if oldest < begin:
+            break
+        end = oldest
+    return result
