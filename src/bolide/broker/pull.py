@@ -39,7 +39,14 @@ from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.pull import PullMessageRequestHeader
 from bolide.remoting.replies import pull_response_head
 from bolide.store.message_store import MessageStore
-from bolide.store.read import FOUND, NO_MATCHED_LOGIC_QUEUE, NO_MESSAGE_IN_QUEUE, OFFSET_RESET, status_name
+from bolide.store.read import (
+    FOUND,
+    MAX_PULL_BYTES,
+    NO_MATCHED_LOGIC_QUEUE,
+    NO_MESSAGE_IN_QUEUE,
+    OFFSET_RESET,
+    status_name,
+)
 
 FLAG_COMMIT_OFFSET: Final = 0x1
 FLAG_SUSPEND: Final = 0x2
@@ -224,7 +231,7 @@ class PullService:
             queue_id,
             offset,
             max(header.max_msg_nums, 1),
-            0,
+            MAX_PULL_BYTES,
             chosen.tag_codes,
             chosen.predicate,
             now,
@@ -257,7 +264,7 @@ class PullService:
                 code = PULL_RETRY_IMMEDIATELY
         if code == SUCCESS:
             self._stats.pulls_found += 1
-            self._stats.got(found.count, found.size)
+            self._stats.got(int(found.message_count), int(found.size))
             self._offsets.note_pull(header.consumer_group, topic, queue_id, offset)
         return self._answer(
             command,
@@ -274,7 +281,7 @@ class PullService:
     def _code(self, status: int, offset: int) -> int:
         if status == FOUND:
             return SUCCESS
-        if status == NO_MATCHED_LOGIC_QUEUE or status == NO_MESSAGE_IN_QUEUE:
+        if status in (NO_MATCHED_LOGIC_QUEUE, NO_MESSAGE_IN_QUEUE):
             return PULL_NOT_FOUND if offset == 0 else PULL_OFFSET_MOVED
         return _BY_STATUS[status_name(status)]
 

@@ -152,7 +152,7 @@ class PutDoor:
         level = found.delay_level
         if level > 0:
             kind = sys_flag & TRANSACTION_MASK
-            if kind == TRANSACTION_NONE or kind == TRANSACTION_COMMIT:
+            if kind in (TRANSACTION_NONE, TRANSACTION_COMMIT):
                 if level > self.delay_levels:
                     level = self.delay_levels
                 properties = delayed_properties(properties, topic, queue_id, level)

@@ -27,6 +27,7 @@ from bolide.remoting.codes import (
 from bolide.remoting.command import Command, encode, make_response
 from bolide.remoting.connection import Connection
 from bolide.remoting.errors import FrameError
+from bolide.store.jobs import Job
 from bolide.store.message_store import MessageStore
 
 DISPATCH_BUDGET: Final = 20_000
@@ -59,6 +60,9 @@ class Host(Protocol):
 
     def register(self, topic_names: set[str]) -> None:
         """Register these topics ("" = all) with every name server."""
+
+    def run(self, job: Job, done: Callable[[Job, str], None]) -> None:
+        """Run a job of the store in the pool, then call `done(job, error text)` on the loop."""
 
     def store_failed(self, error: BaseException) -> None:
         """The log cannot be written or synced any more: stop serving and exit."""
@@ -101,7 +105,6 @@ class Executor:
         stats: BrokerStats,
         store: MessageStore | None,
         hold: HoldTable | None,
-        sync_flush: bool,
         flush_timeout_ms: int,
         sweep_ms: int,
     ) -> None:
@@ -112,7 +115,7 @@ class Executor:
         self._stats: BrokerStats = stats
         self._store: MessageStore | None = store
         self._hold: HoldTable | None = hold
-        self._sync_flush: bool = sync_flush
+        self._dispatched: i64 = -1
         self._flush_timeout_ms: int = flush_timeout_ms
         self._sweep_ms: int = sweep_ms
         self._next_sweep: int = 0
@@ -281,7 +284,7 @@ class Executor:
         self._stats.handler_errors += 1
         code = response_code(error)
         self._send(channel, command, make_response(command, code, f"{type(error).__name__}: {error}"))
-        if not isinstance(error, PeerError):
+        if code == SYSTEM_ERROR and not isinstance(error, PeerError):
             self._host.failed(f"request {command.code} of {channel.remote}", error)
         if isinstance(error, BolideError) and error.closes_connection:
             self._host.close(channel)
@@ -310,18 +313,17 @@ class Executor:
     def _store_turn(self, store: MessageStore, now: int) -> None:
         try:
             store.write_pending()
-        except Exception as error:  # whatever it is, what was appended may not be in the log
-            self.flush_failed(error)
-            return
+        except Exception as error:  # full disk or worse: the store took back what this turn appended
+            self._not_written(store.written_offset, error)
         if self._unwaited:
             for entry in self._unwaited:
                 self._queue(entry.channel, entry.frame)
             self._unwaited = []
-        if self._sync_flush and not self._flushing:
-            target = store.flush_target()
-            if target > store.flushed_offset:
+        if not self._flushing:
+            target = store.flush_target(now)
+            if target >= 0:
                 self._flushing = True
-                self._host.start_flush(target)
+                self._host.start_flush(int(target))
         arrivals = store.dispatch(DISPATCH_BUDGET, now)
         if arrivals:
             hold = self._hold
@@ -332,8 +334,10 @@ class Executor:
                 hook(arrivals, now)
         if self._parked:
             self._release(store.dispatched_offset)
-        if store.dispatched_offset < store.confirm_offset:
+        if store.dispatched_offset < store.confirm_offset and self._progress(store):
             self._host.another_turn()
+        for job in store.jobs():
+            self._host.run(job, self._job_done)
 
     def _release(self, limit: i64) -> None:
         parked = self._parked
@@ -354,6 +358,31 @@ class Executor:
         else:
             self._head = head
 
+    def _progress(self, store: MessageStore) -> bool:
+        """False when dispatch stands still before a bad record: the clock tries again, not the next turn."""
+        stuck = store.dispatched_offset == self._dispatched
+        self._dispatched = store.dispatched_offset
+        return not stuck
+
+    def _not_written(self, written: i64, error: Exception) -> None:
+        """Refuse the sends whose records did not get into the log; the next turn may do better."""
+        self._host.failed("a write of the commit log", error)
+        text = f"the message could not be written: {error}"
+        waiting = self._parked[self._head :] + self._unwaited
+        self._parked = []
+        self._unwaited = []
+        self._head = 0
+        for entry in waiting:
+            if entry.offset > written:
+                self._queue(entry.channel, with_code(entry.frame, SERVICE_NOT_AVAILABLE, text))
+            else:
+                self._parked.append(entry)
+
+    def _job_done(self, job: Job, error: str) -> None:
+        store = self._store
+        if store is not None:
+            store.job_done(job, error)
+
     def flushed(self, target: int, now: int) -> None:
         """The flush thread is done: the log is on disk up to `target`."""
         self._flushing = False
@@ -363,12 +392,14 @@ class Executor:
             self.end_of_turn(now)
 
     def flush_failed(self, error: BaseException) -> None:
-        """A write or sync of the log failed: its pages cannot be trusted. Every parked send is refused; we stop."""
+        """A sync of the log failed: its pages cannot be trusted. Every parked send is refused; we stop."""
         if self._failed:
             return
         self._failed = True
         self._flushing = False
-        text = f"the log could not be written: {error}"
+        if self._store is not None:
+            self._store.stop_writing(str(error))
+        text = f"the log could not be synced: {error}"
         for entry in self._parked[self._head :] + self._unwaited:
             self._queue(entry.channel, with_code(entry.frame, SERVICE_NOT_AVAILABLE, text))
         self._parked = []

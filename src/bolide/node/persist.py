@@ -42,7 +42,9 @@ class ConfigFiles:
                 try:
                     table.load(data)
                 except Exception as error:  # whatever is wrong with the bytes, the older copy may be right
-                    log.warning("%s cannot be read (%s: %s): trying the copy before it", path, type(error).__name__, error)
+                    log.warning(
+                        "%s cannot be read (%s: %s): trying the copy before it", path, type(error).__name__, error
+                    )
                     continue
                 loaded.append(name)
                 break

@@ -1,4 +1,4 @@
-"""The loop's turns: when one ends, and when the next tick is due. Everything of one turn is written and sent at once."""
+"""The loop's turns: when one ends and when the next tick is due. All of one turn is written and sent at once."""
 
 from __future__ import annotations
 

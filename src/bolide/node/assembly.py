@@ -1,0 +1,77 @@
+"""Which services a broker is made of, and what each is given. A new service is one line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from bolide.broker.clients import Clients
+from bolide.broker.consume_stats import ConsumeStatsService
+from bolide.broker.consumer_offsets import ConsumerOffsets
+from bolide.broker.delay import DelayService
+from bolide.broker.effects import Effects
+from bolide.broker.group_admin import GroupAdminService
+from bolide.broker.groups import GroupTable
+from bolide.broker.heartbeats import HeartbeatService
+from bolide.broker.inspect import InspectService
+from bolide.broker.locks import LockService, QueueLocks
+from bolide.broker.offsets import OffsetService
+from bolide.broker.options import BrokerOptions
+from bolide.broker.pull import PullService
+from bolide.broker.put import PutDoor
+from bolide.broker.query import QueryService
+from bolide.broker.relay import RelayService
+from bolide.broker.retries import RetryService
+from bolide.broker.send import SendService
+from bolide.broker.stats import BrokerStats
+from bolide.broker.topic_admin import TopicAdminService
+from bolide.broker.topics import TopicTable
+from bolide.broker.uniq_key import UniqKeys
+from bolide.layout.delay import parse_delay_levels
+from bolide.node.services import Services
+from bolide.store.message_store import MessageStore
+
+
+class BrokerParts:
+    """The tables and services of one broker, put together."""
+
+    def __init__(
+        self,
+        options: BrokerOptions,
+        store: MessageStore,
+        effects: Effects,
+        uniq_keys: UniqKeys,
+        settings: Callable[[], dict[str, str]],
+        update: Callable[[dict[str, str]], str | None],
+        now: int,
+    ) -> None:
+        levels = parse_delay_levels(options.message_delay_level)
+        self.stats = stats = BrokerStats(now)
+        self.topics = topics = TopicTable(options, effects, now)
+        self.groups = groups = GroupTable(options, effects, now)
+        self.offsets = offsets = ConsumerOffsets(effects)
+        self.clients = clients = Clients(options.client_channel_expired_time)
+        self.locks = locks = QueueLocks(options.rebalance_lock_max_live_time)
+        self.door = door = PutDoor(store, options.max_message_size, len(levels))
+        self.delay = delay = DelayService(levels, store, door, effects, now)
+        made: list[Any] = [
+            store,
+            stats,
+            topics,
+            groups,
+            offsets,
+            delay,
+            SendService(options, door, topics, groups, locks, uniq_keys, stats),
+            PullService(options, store, topics, groups, offsets, clients, stats),
+            OffsetService(options, store, offsets, topics, groups, clients),
+            HeartbeatService(options, effects, clients, topics, groups),
+            LockService(locks),
+            RetryService(options, store, door, topics, groups),
+            QueryService(store),
+            TopicAdminService(store, topics, offsets),
+            GroupAdminService(groups, offsets, clients),
+            ConsumeStatsService(options, store, topics, groups, offsets, clients, stats),
+            InspectService(options, store, stats, delay, effects, settings, update, now),
+            RelayService(clients, store),
+        ]
+        self.services = Services(made)

@@ -1,0 +1,258 @@
+"""A running broker: store, services, sockets, threads and timers of one `BrokerOptions`.
+
+`BrokerNode` is the object inside a loop (tests, `bolide.testing`, standalone); `run_broker` is the process. Start
+order: settings checked, store recovered, tables loaded, listener bound, registered; the stop goes the other way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from bolide.broker.effects import Effects
+from bolide.broker.hold import HoldTable
+from bolide.broker.options import BrokerOptions
+from bolide.broker.uniq_key import UniqKeys
+from bolide.errors import ConfigError
+from bolide.layout.message_id import encode_host
+from bolide.layout.shape import StoreShape
+from bolide.node.addresses import announced_ip, host_port
+from bolide.node.assembly import BrokerParts
+from bolide.node.config import load_options
+from bolide.node.daemon import run_daemon, start_logging
+from bolide.node.executor import Executor
+from bolide.node.exit_codes import BAD_CONFIG
+from bolide.node.flusher import FlushThread
+from bolide.node.front import ALL_SERVED, Connections, Front
+from bolide.node.host import NodeHost
+from bolide.node.persist import ConfigFiles
+from bolide.node.registration import Place, Registration
+from bolide.node.turns import Turns
+from bolide.remoting import codes
+from bolide.store.files import Files, RealFiles
+from bolide.store.message_store import MessageStore
+from bolide.store.options import StoreOptions, warnings_for
+from bolide.transport.server import bound_port, listen
+
+log = logging.getLogger("bolide.node")
+FAST_PORT_LACKS: Final = frozenset(
+    {codes.PULL_MESSAGE, codes.LITE_PULL_MESSAGE, codes.POP_MESSAGE, codes.PEEK_MESSAGE, codes.NOTIFICATION}
+)
+"""Codes the fast port (listenPort - 2) does not serve, so that sends are never behind pulls."""
+FIRST_REGISTRATION_S: Final = 3.0
+IDLE_SWEEP_S: Final = 10.0
+
+
+class BrokerNode:
+    """One broker in the running loop. `given` holds the settings that are not defaults, by Java key."""
+
+    def __init__(
+        self, options: BrokerOptions, given: Mapping[str, str] | None = None, files: Files | None = None
+    ) -> None:
+        self.options = options
+        self.root = str(Path(options.store_path_root_dir).expanduser())
+        self.failure: BaseException | None = None
+        self.stopped = asyncio.Event()
+        """Set when the broker cannot go on by itself: the process then ends with STORE_FAILED."""
+        self._given = dict(given or {})
+        self._files: Files = files if files is not None else RealFiles()
+        self._servers: list[asyncio.Server] = []
+        self._registration: Registration | None = None
+        self._sweep: asyncio.Task[None] | None = None
+        self.port = 0
+        self.ip = ""
+
+    @property
+    def address(self) -> str:
+        """`ip:port` under which clients reach this broker."""
+        return host_port(self.ip, self.port)
+
+    async def start(self) -> None:
+        """Recover the store and serve. Raises `ConfigError`, the store's errors, `OSError` for a taken port."""
+        loop = asyncio.get_running_loop()
+        options = self.options
+        now = clock()
+        self.ip = announced_ip(options.bind_address, options.broker_ip1)
+        self._host = host = NodeHost(f"bolide.broker.{options.broker_name}", loop, self._files)
+        for line in self._warnings():
+            host.log.warning("%s", line)
+        self.store = store = MessageStore(self._files, self.root, shape_of(options), store_options(options))
+        report = store.load(now)
+        host.log.info("store %s: %s", self.root, report.sentence())
+        try:
+            await self._start_services(host, store, now)
+        except BaseException:
+            host.pool.shutdown(wait=True)
+            store.close(clock())
+            raise
+        self._sweep = asyncio.create_task(self._close_idle())
+        if self._registration is not None:
+            self._registration.start()
+            await self._registration.first(FIRST_REGISTRATION_S)
+
+    async def _start_services(self, host: NodeHost, store: MessageStore, now: int) -> None:
+        loop = asyncio.get_running_loop()
+        options = self.options
+        effects = Effects()
+        keys = UniqKeys(encode_host(self.ip, 0)[:-4], os.getpid(), int.from_bytes(os.urandom(4), "big"))
+        self.parts = parts = BrokerParts(options, store, effects, keys, self.settings, self._update, now)
+        config = ConfigFiles(self._files, self.root + "/config", parts.services.persisted, loop.call_soon_threadsafe)
+        config.load()
+        host.configs = config
+        hold = HoldTable(options.max_held_requests)
+        self._executor = executor = Executor(
+            parts.services,
+            effects,
+            host,
+            parts.stats,
+            store,
+            hold,
+            options.sync_flush_timeout,
+            options.hold_sweep_interval if options.long_polling_enable else 1000,
+        )
+        self._turns = turns = Turns(loop, executor)
+        host.turns = turns
+        host.flusher = FlushThread(store.sync_commit_log, loop.call_soon_threadsafe, self._flushed, self._flush_failed)
+        host.on_store_failed = self._on_store_failed
+        self.connections = Connections(options.max_connections, options.server_channel_max_idle_time_seconds * 1000)
+        await self._listen(parts, host)
+        parts.door.set_host(encode_host(self.ip, self.port))
+        parts.services.start(now)
+        turns.start()
+        if options.namesrv_addr:
+            place = Place(self.address, host_port(options.broker_ip2 or self.ip, options.ha_listen_port))
+            self._registration = Registration(options, place, parts.topics)
+            host.on_register = self._registration.changed
+
+    async def _listen(self, parts: BrokerParts, host: NodeHost) -> None:
+        options = self.options
+        limits = (options.max_frame_length, options.client_write_buffer_high, options.client_write_buffer_limit)
+        front = Front(self._turns, self.connections, parts.stats, host.log, ALL_SERVED)
+        server = await listen(front, options.bind_address, options.listen_port, *limits)
+        self._servers.append(server)
+        self.port = bound_port(server)
+        if options.fast_port_enable:
+            fast = Front(self._turns, self.connections, parts.stats, host.log, FAST_PORT_LACKS)
+            self._servers.append(await listen(fast, options.bind_address, self.port - 2, *limits))
+
+    async def stop(self) -> None:
+        """Unregister, stop listening, write everything down and close the store; the second call does nothing."""
+        if self._sweep is None:
+            return
+        sweep, self._sweep = self._sweep, None
+        sweep.cancel()
+        if self._registration is not None:
+            await self._registration.stop()
+        for server in self._servers:
+            server.close()
+        self._executor.end_of_turn(clock())
+        for channel in list(self.connections.channels.values()):
+            channel.link.close()
+        await self._drained()
+        self._turns.stop()
+        host = self._host
+        assert host.flusher is not None
+        await asyncio.to_thread(host.flusher.stop)
+        await asyncio.sleep(0)  # lets the flush thread's last report run before the store closes
+        await asyncio.to_thread(host.pool.shutdown)
+        self.store.close(clock())
+        assert host.configs is not None
+        host.configs.write_all_now()
+
+    async def _drained(self) -> None:
+        """Let the loop close the sockets; a peer that does not take its last bytes is cut off."""
+        try:
+            async with asyncio.timeout(1.0):
+                while self.connections.channels:
+                    await asyncio.sleep(0.01)
+        except TimeoutError:
+            for channel in list(self.connections.channels.values()):
+                channel.link.abort()
+
+    def settings(self) -> dict[str, str]:
+        """Every setting in force, by Java key, as text."""
+        found = conf_of(self.options)
+        found["brokerIP1"] = self.ip
+        found["listenPort"] = str(self.port)
+        return found
+
+    def _update(self, changes: dict[str, str]) -> str | None:
+        """Change settings of the running broker: none of ours can be, which the answer says."""
+        return (
+            f"{', '.join(sorted(changes))} cannot be changed while the broker runs: set it in broker.conf and restart"
+        )
+
+    def _warnings(self) -> list[str]:
+        return warnings_for(self._given)
+
+    def _flushed(self, target: int) -> None:
+        self._executor.flushed(target, clock())
+
+    def _flush_failed(self, error: BaseException) -> None:
+        self._executor.flush_failed(error)
+
+    def _on_store_failed(self, error: BaseException) -> None:
+        self.failure = error
+        for server in self._servers:
+            server.close()
+        self.stopped.set()
+
+    async def _close_idle(self) -> None:
+        while True:
+            await asyncio.sleep(IDLE_SWEEP_S)
+            for channel in self.connections.idle(clock()):
+                self._host.log.info("closing the connection of %s: silent for too long", channel.remote)
+                channel.link.close()
+
+
+def clock() -> int:
+    """Milliseconds since the epoch."""
+    return int(time.time() * 1000)
+
+
+def shape_of(options: BrokerOptions) -> StoreShape:
+    """The shape of the store these options ask for."""
+    return StoreShape.from_broker_conf(conf_of(options))
+
+
+def conf_of(options: BrokerOptions) -> dict[str, str]:
+    """All options as the text a broker.conf would hold."""
+    found: dict[str, str] = {}
+    for field in msgspec.structs.fields(BrokerOptions):
+        value: Any = getattr(options, field.name)
+        found[field.encode_name] = str(value).lower() if isinstance(value, bool) else str(value)
+    return found
+
+
+def store_options(options: BrokerOptions) -> StoreOptions:
+    """The store's part of the options, with what only the machine knows."""
+    if options.store_path_commit_log:
+        raise ConfigError(
+            f"storePathCommitLog = {options.store_path_commit_log} is not supported: the log is in commitlog/ under "
+            f"storePathRootDir; leave it out"
+        )
+    return StoreOptions.from_options(options)
+
+
+def run_broker(flags: Mapping[str, object] | None = None, conf: str | None = None, follow_stdin: bool = False) -> int:
+    """Run a broker as this process until it is told to stop; returns the exit status (node/exit_codes.py).
+
+    `flags` are settings by Java key that beat the file `conf`; `follow_stdin` stops it at the end of standard input.
+    """
+    start_logging()
+    try:
+        loaded = load_options(BrokerOptions, flags, conf)
+    except ConfigError as error:
+        log.error("%s", error)
+        return BAD_CONFIG
+    for line in loaded.warnings:
+        log.warning("%s", line)
+    name = loaded.options.broker_name
+    return run_daemon(lambda: BrokerNode(loaded.options, loaded.given), f"broker {name}", follow_stdin)

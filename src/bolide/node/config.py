@@ -1,0 +1,134 @@
+"""Settings of a daemon: flag, then variable BOLIDE_<KEY>, then file, then default; the origin of each value is kept.
+
+Files are Java's `broker.conf` and `namesrv.conf` (java.util.Properties). Unknown keys warn, since a file written for
+Java has keys we do not know; a bad value stops the start and names the key, the value and what is allowed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+
+from bolide.errors import ConfigError
+from bolide.remoting.properties_text import read_properties_utf8
+
+Options = TypeVar("Options", bound=msgspec.Struct)
+PREFIX: Final = "BOLIDE_"
+NOT_SETTINGS: Final = frozenset({"BOLIDE_BUILD", "BOLIDE_IMPL"})
+"""Variables that begin alike and belong to the build."""
+
+
+class Loaded(Generic[Options]):
+    """Options in force, where each came from, and what was odd about the sources."""
+
+    def __init__(self, options: Options, origins: dict[str, str], warnings: list[str], given: dict[str, str]) -> None:
+        self.options = options
+        self.origins = origins
+        """By Java key: "flag", "variable BOLIDE_X", "file PATH" or "default"."""
+        self.warnings = warnings
+        self.given = given
+        """The text of every value that is not a default, by Java key."""
+
+
+def load_options(
+    kind: type[Options],
+    flags: Mapping[str, object] | None = None,
+    path: str | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Loaded[Options]:
+    """Options of this kind from all sources. `flags` has Java keys; None values count as not given.
+
+    Raises `ConfigError` for an unreadable file or a bad value.
+    """
+    variables = os.environ if environ is None else environ
+    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+    texts: dict[str, str] = {}
+    origins = dict.fromkeys(fields, "default")
+    warnings: list[str] = []
+    for key, value in (read_conf(path) if path else {}).items():
+        if key in fields:
+            texts[key], origins[key] = value, f"file {path}"
+        else:
+            warnings.append(f"{path}: the key {key!r} is not known here and has no effect")
+    by_variable = {variable_name(key): key for key in fields}
+    for name in sorted(variables):
+        if not name.startswith(PREFIX) or name in NOT_SETTINGS:
+            continue
+        known = by_variable.get(name)
+        if known is None:
+            warnings.append(f"the variable {name} names no setting of this daemon and has no effect")
+        else:
+            texts[known], origins[known] = variables[name], f"variable {name}"
+    for key, given in (flags or {}).items():
+        if given is None:
+            continue
+        if key not in fields:
+            raise ConfigError(f"{key} is no setting of this daemon")
+        texts[key], origins[key] = flag_text(given), "flag"
+    values = {key: convert(fields[key], text, origins[key]) for key, text in texts.items()}
+    options = kind(**{fields[key].name: value for key, value in values.items()})
+    return Loaded(options, origins, warnings, texts)
+
+
+def read_conf(path: str) -> dict[str, str]:
+    """The keys of a .conf file, by the rules of Java's Properties."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        raise ConfigError(f"the configuration file {path} cannot be read: {error.strerror or error}") from error
+    try:
+        return read_properties_utf8(data)
+    except ValueError as error:
+        raise ConfigError(f"the configuration file {path} cannot be read: {error}") from None
+
+
+def variable_name(key: str) -> str:
+    """The environment variable of a key: `flushDiskType` -> `BOLIDE_FLUSH_DISK_TYPE`."""
+    return PREFIX + re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key).upper()
+
+
+def flag_text(value: object) -> str:
+    """A flag's value as it would stand in a file."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def convert(field: msgspec.structs.FieldInfo, text: str, origin: str) -> Any:
+    """The value of one setting. Raises `ConfigError` naming key, value, origin and what is allowed."""
+    text = text.strip()
+    try:
+        if field.type is bool:
+            lowered = text.lower()
+            if lowered not in ("true", "false"):
+                raise ValueError
+            return lowered == "true"
+        return msgspec.convert(text, field.type, strict=False)
+    except (msgspec.ValidationError, ValueError):
+        shown = text if len(text) <= 60 else text[:60] + "…"
+        message = f"{field.encode_name} = {shown!r} ({origin}) is not allowed: it must be {allowed(field)}"
+        raise ConfigError(message) from None
+
+
+def allowed(field: msgspec.structs.FieldInfo) -> str:
+    """What a setting may be, in words."""
+    kind = msgspec.inspect.type_info(field.type)
+    unit = ""
+    while isinstance(kind, msgspec.inspect.Metadata):
+        unit = (kind.extra or {}).get("unit", unit)
+        kind = kind.type
+    if isinstance(kind, msgspec.inspect.LiteralType):
+        return " or ".join(str(value) for value in kind.values)
+    if isinstance(kind, msgspec.inspect.BoolType):
+        return "true or false"
+    if isinstance(kind, msgspec.inspect.IntType):
+        low = "" if kind.ge is None else f" from {kind.ge}"
+        high = "" if kind.le is None else f" to {kind.le}"
+        named = f" ({unit})" if unit else ""
+        return f"a whole number{low}{high}{named}"
+    return "text"

@@ -1,0 +1,21 @@
+"""How a daemon of ours ends, as its exit status: whoever supervises it decides by this whether to start it again."""
+
+from __future__ import annotations
+
+from typing import Final
+
+STOPPED: Final = 0
+"""Asked to stop, and did so cleanly."""
+FAILED: Final = 1
+"""Ended by a fault: starting it again may help."""
+BAD_CONFIG: Final = 2
+"""A setting or the store's files are wrong: starting it again cannot help."""
+STORE_FAILED: Final = 74
+"""A write or sync of the log failed (EX_IOERR): its pages cannot be trusted, a person has to look at the disk."""
+
+RESTART_HELPS: Final = frozenset({FAILED})
+
+
+def restartable(status: int) -> bool:
+    """True when a supervisor should start the process again: a fault, or a signal nobody meant (SIGKILL, SIGSEGV)."""
+    return status in RESTART_HELPS or status < 0

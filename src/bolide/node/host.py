@@ -1,0 +1,113 @@
+"""What the executor needs of the process around it: sockets to write to, threads that may wait, a log, an end.
+
+Implements `node.executor.Host`. One for each node; it owns the pool and the flush thread.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, final
+
+from bolide.broker.channel import Channel
+from bolide.node.flusher import FlushThread
+from bolide.node.persist import ConfigFiles
+from bolide.node.turns import Turns
+from bolide.store.files import Files
+
+POOL_THREADS: Final = 4
+
+
+@final
+class NodeHost:
+    """Carries out what the executor asks for. `turns` is set once both exist."""
+
+    def __init__(self, name: str, loop: Any, files: Files) -> None:
+        self.log: Any = logging.getLogger(name)
+        self.turns: Turns | None = None
+        self.flusher: FlushThread | None = None
+        self.configs: ConfigFiles | None = None
+        self.on_register: Callable[[set[str]], None] | None = None
+        self.on_store_failed: Callable[[BaseException], None] | None = None
+        self.pool: ThreadPoolExecutor = ThreadPoolExecutor(POOL_THREADS, thread_name_prefix="bolide-pool")
+        self._loop: Any = loop
+        self._files: Any = files
+
+    def write(self, channel: Channel) -> None:
+        """Hand the channel's frames to its socket."""
+        frames = channel.frames
+        channel.frames = []
+        channel.link.write(frames)
+
+    def close(self, channel: Channel) -> None:
+        """Close the channel once what is queued has been sent."""
+        self.write(channel)
+        channel.link.close()
+
+    def another_turn(self) -> None:
+        """End one more turn soon."""
+        if self.turns is not None:
+            self.turns.schedule()
+
+    def start_flush(self, target: int) -> None:
+        """Sync the log in the flush thread."""
+        assert self.flusher is not None
+        self.flusher.start(target)
+
+    def load(self, extents: list[Any], then: Callable[[int], None]) -> None:
+        """Read extents into memory in the pool, then go on on the loop."""
+        self.pool.submit(self._load, extents, then)
+
+    def run(self, job: Any, done: Callable[[Any, str], None]) -> None:
+        """Run a job of the store in the pool, then report it on the loop."""
+        self.pool.submit(self._run, job, done)
+
+    def persist(self, names: set[str]) -> None:
+        """Write tables to their files."""
+        if self.configs is not None:
+            self.configs.write(names, self.pool)
+
+    def register(self, topic_names: set[str]) -> None:
+        """Register topics with the name servers."""
+        if self.on_register is not None:
+            self.on_register(topic_names)
+
+    def store_failed(self, error: BaseException) -> None:
+        """The log is lost to us: stop."""
+        self.log.critical("the log cannot be trusted any more, stopping: %s", error)
+        if self.on_store_failed is not None:
+            self.on_store_failed(error)
+
+    def failed(self, what: str, error: BaseException) -> None:
+        """One line and the traceback of a fault of ours."""
+        self.log.error("%s failed: %s: %s", what, type(error).__name__, error, exc_info=error)
+
+    def _load(self, extents: list[Any], then: Callable[[int], None]) -> None:
+        for extent in extents:
+            try:
+                self._files.warm(extent.path, extent.offset, extent.size)
+            except Exception as error:  # the read that follows meets the same fault and answers for it
+                self.log.warning("cannot read ahead %s: %s", extent.path, error)
+        try:
+            self._loop.call_soon_threadsafe(self._loaded, then)
+        except RuntimeError:
+            return  # the loop is closed
+
+    def _run(self, job: Any, done: Callable[[Any, str], None]) -> None:
+        error = ""
+        try:
+            job.run()
+        except Exception as raised:  # the store decides what a failed job means
+            error = f"{type(raised).__name__}: {raised}"
+            self.log.warning("%s failed: %s", type(job).__name__, error)
+        try:
+            self._loop.call_soon_threadsafe(done, job, error)
+        except RuntimeError:
+            return  # the loop is closed
+
+    def _loaded(self, then: Callable[[int], None]) -> None:
+        turns = self.turns
+        assert turns is not None
+        then(turns.now())
+        turns.schedule()

@@ -1,0 +1,185 @@
+"""`bolide standalone`: a name server and one or more brokers on this machine, as supervised children.
+
+More brokers are RocketMQ's own way to use more cores: one loop owns one store. A child that crashed is started again
+with growing pauses; one that stopped because its disk failed, or because its settings are wrong, is not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+import time
+from pathlib import Path
+from typing import Final
+
+from bolide.errors import ConfigError
+from bolide.node.daemon import new_runner, start_logging
+from bolide.node.exit_codes import BAD_CONFIG, FAILED, STOPPED, restartable
+from bolide.node.processes import Child
+
+log = logging.getLogger("bolide.standalone")
+
+PORT_SPACING: Final = 10
+"""Between the ports of two brokers: each has listenPort - 2 (fast port) to listenPort + 1 (replication)."""
+FIRST_PAUSE_S: Final = 0.5
+LONGEST_PAUSE_S: Final = 30.0
+HEALTHY_S: Final = 60.0
+"""A child that ran this long starts its pauses anew."""
+STOP_TIMEOUT_S: Final = 20.0
+MOST_BROKERS: Final = 26
+
+
+def run_standalone(
+    store: str,
+    namesrv_port: int = 9876,
+    broker_port: int = 10911,
+    brokers: int = 1,
+    host: str = "127.0.0.1",
+    flags: dict[str, object] | None = None,
+) -> int:
+    """Run everything until SIGTERM or SIGINT; returns the exit status. Port 0 picks a free one.
+
+    `store` is the broker's store folder, or the folder of the stores when there are several brokers. `flags` are
+    settings by Java key given to every broker. Prints one line beginning `ready` once requests are accepted.
+    """
+    start_logging()
+    try:
+        children = plan(store, namesrv_port, broker_port, brokers, host, flags or {})
+    except (ConfigError, OSError) as error:
+        log.error("standalone cannot start: %s", error)
+        return BAD_CONFIG
+    try:
+        return new_runner().run(Standalone(children).run())
+    except KeyboardInterrupt:
+        return STOPPED
+
+
+def plan(
+    store: str, namesrv_port: int, broker_port: int, brokers: int, host: str, flags: dict[str, object]
+) -> list[Child]:
+    """The children, name server first. Ports are fixed here, so that a child comes back under its old address."""
+    if not 1 <= brokers <= MOST_BROKERS:
+        raise ConfigError(f"--brokers {brokers} is not allowed: it must be 1 to {MOST_BROKERS}")
+    root = Path(store).expanduser().resolve()
+    namesrv_port = namesrv_port or free_port(host)
+    names = {"kvConfigPath": str(root / "namesrv" / "kvConfig.json")}
+    children = [
+        Child("namesrv", "namesrv", {"listenPort": namesrv_port, "bindAddress": host, **names}),
+    ]
+    for number in range(brokers):
+        name = f"broker-{chr(ord('a') + number)}"
+        port = broker_port + number * PORT_SPACING if broker_port else free_port(host)
+        folder = root if brokers == 1 else root / name
+        own: dict[str, object] = {
+            "brokerName": name,
+            "bindAddress": host,
+            "listenPort": port,
+            "haListenPort": port + 1,
+            "namesrvAddr": f"{loopback(host)}:{namesrv_port}",
+            "storePathRootDir": str(folder),
+        }
+        children.append(Child("broker", name, {**own, **flags}))
+    return children
+
+
+def free_port(host: str) -> int:
+    """A port nobody listens on now, whose neighbour two below exists (the fast port)."""
+    with socket.socket() as probe:
+        probe.bind((host, 0))
+        return int(probe.getsockname()[1])
+
+
+def loopback(host: str) -> str:
+    """The address under which a child reaches another that listens on `host`."""
+    return "127.0.0.1" if host in ("0.0.0.0", "") else host
+
+
+class Standalone:
+    """Supervises the children until told to stop."""
+
+    def __init__(self, children: list[Child]) -> None:
+        self._children = children
+        self._asked = asyncio.Event()
+        self._status = STOPPED
+        self._alive = sum(1 for child in children if child.kind == "broker")
+
+    async def run(self) -> int:
+        """Start, announce, supervise, stop; the exit status."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with contextlib.suppress(NotImplementedError):  # Windows
+                loop.add_signal_handler(number, self._asked.set)
+        try:
+            for child in self._children:
+                await child.start()
+            if not await self._all_ready():
+                return self._status
+            where = " ".join(f"{child.name}={child.address}" for child in self._children)
+            print(f"ready {where}", flush=True)  # noqa: T201 # the one line of this process's standard output
+            tasks = [asyncio.create_task(self._supervise(child)) for child in self._children]
+            await self._asked.wait()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        finally:
+            await self._stop_all()
+        return self._status
+
+    async def _all_ready(self) -> bool:
+        """Wait for every child; False when one ended first or we were told to stop."""
+        waits = asyncio.gather(*(child.ready() for child in self._children))
+        asked = asyncio.ensure_future(self._asked.wait())
+        await asyncio.wait([waits, asked], return_when=asyncio.FIRST_COMPLETED)
+        if asked.done():
+            waits.cancel()
+            return False
+        asked.cancel()
+        for child, served in zip(self._children, await waits, strict=True):
+            if not served:
+                self._status = child.process.returncode or FAILED if child.process else FAILED
+                log.error("%s did not start (status %s)", child.name, self._status)
+        return self._status == STOPPED
+
+    async def _supervise(self, child: Child) -> None:
+        pause = FIRST_PAUSE_S
+        while True:
+            started = time.monotonic()
+            status = await child.ended()
+            if not restartable(status):
+                log.error("%s stopped with status %d and is not started again", child.name, status)
+                self._given_up(child, status)
+                return
+            if time.monotonic() - started > HEALTHY_S:
+                pause = FIRST_PAUSE_S
+            log.error("%s ended with status %d: started again in %.1f s", child.name, status, pause)
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE_S)
+            await child.start()
+            if await child.ready():
+                log.info("%s serves again at %s", child.name, child.address)
+
+    def _given_up(self, child: Child, status: int) -> None:
+        """Without a name server or without any broker there is nothing left to supervise."""
+        if child.kind == "broker":
+            self._alive -= 1
+        if child.kind != "broker" or self._alive == 0:
+            self._status = status if status > 0 else FAILED
+            self._asked.set()
+
+    async def _stop_all(self) -> None:
+        """Brokers first, so that they can unregister; then the name server."""
+        for kind in ("broker", "namesrv"):
+            running = [child for child in self._children if child.kind == kind and child.process is not None]
+            for child in running:
+                child.terminate()
+            try:
+                async with asyncio.timeout(STOP_TIMEOUT_S):
+                    await asyncio.gather(*(child.ended() for child in running))
+            except TimeoutError:
+                log.error("a child did not stop within %.0f s and is killed", STOP_TIMEOUT_S)
+                for child in running:
+                    child.kill()
+                await asyncio.gather(*(child.ended() for child in running))

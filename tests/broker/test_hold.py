@@ -1,0 +1,119 @@
+"""Who is woken by an arrival, by the clock, by the sweep, and who is forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bolide.broker.channel import Channel
+from bolide.broker.hold import HoldTable
+from bolide.broker.outcome import NOTHING, HeldPull
+from bolide.remoting.command import make_request
+from bolide.store.arrival import Arrival
+
+HOST = b"\x7f\x00\x00\x01\x00\x00\x00\x01"
+
+
+def held(
+    channel: Channel,
+    topic: str = "T",
+    queue_id: int = 0,
+    offset: int = 5,
+    deadline: int = 1000,
+    tag_codes: set[int] | None = None,
+    predicate: Callable[[bytes], bool] | None = None,
+) -> HeldPull:
+    again = lambda now: NOTHING  # noqa: E731 # a handler of one word
+    return HeldPull(channel, make_request(11, 1), topic, queue_id, offset, deadline, tag_codes, predicate, again)
+
+
+def arrival(topic: str = "T", queue_id: int = 0, max_offset: int = 6, tags_code: int = 0, properties: bytes = b""):
+    return Arrival(topic, queue_id, max_offset, tags_code, 1, properties)
+
+
+def channel(number: int = 1) -> Channel:
+    return Channel(number, HOST, "127.0.0.1:1")
+
+
+def test_an_arrival_wakes_the_pulls_of_its_queue_in_order() -> None:
+    table = HoldTable(10)
+    first, second, other = held(channel()), held(channel(2)), held(channel(), queue_id=1)
+    for pull in (first, second, other):
+        assert table.park(pull)
+    assert table.arrived([arrival()]) == [first, second]
+    assert table.count == 1 and not first.waiting and other.waiting
+    assert table.arrived([arrival()]) == []
+
+
+def test_an_arrival_at_or_below_the_offset_wakes_nobody() -> None:
+    table = HoldTable(10)
+    table.park(held(channel(), offset=6))
+    assert table.arrived([arrival(max_offset=6)]) == []
+    assert len(table.arrived([arrival(max_offset=7)])) == 1
+
+
+def test_a_filter_keeps_the_pull_until_something_matches() -> None:
+    table = HoldTable(10)
+    by_tag = held(channel(), tag_codes={7})
+    by_sql = held(channel(), predicate=lambda raw: raw == b"yes")
+    table.park(by_tag)
+    table.park(by_sql)
+    assert table.arrived([arrival(tags_code=8, properties=b"no")]) == []
+    assert table.arrived([arrival(tags_code=7, properties=b"no")]) == [by_tag]
+    assert table.arrived([arrival(tags_code=8, properties=b"yes")]) == [by_sql]
+
+
+def test_the_sweep_takes_what_fell_behind_whatever_its_filter() -> None:
+    table = HoldTable(10)
+    behind, level = held(channel(), tag_codes={7}), held(channel(), offset=9)
+    table.park(behind)
+    table.park(level)
+    assert table.behind(lambda topic, queue_id: 9) == [behind]
+    assert table.count == 1
+
+
+def test_deadlines_come_in_order_and_skip_the_woken() -> None:
+    table = HoldTable(10)
+    late, early, woken = held(channel(), deadline=300), held(channel(), deadline=100), held(channel(), "U", deadline=50)
+    for pull in (late, early, woken):
+        table.park(pull)
+    table.arrived([arrival("U")])
+    assert table.next_deadline() == 100
+    assert table.expired(99) == []
+    assert table.expired(300) == [early, late]
+    assert table.next_deadline() is None and table.count == 0
+
+
+def test_a_closed_channel_is_forgotten_and_the_others_stay() -> None:
+    table = HoldTable(10)
+    gone, stays = channel(1), channel(2)
+    table.park(held(gone))
+    table.park(held(gone, "U"))
+    kept = held(stays)
+    table.park(kept)
+    table.drop(gone)
+    assert (table.count, gone.held, stays.held) == (1, 0, 1)
+    assert table.arrived([arrival(), arrival("U")]) == [kept]
+
+
+def test_release_takes_everything_of_one_queue() -> None:
+    table = HoldTable(10)
+    pull = held(channel())
+    table.park(pull)
+    table.park(held(channel(), queue_id=1))
+    assert table.release("T", 0) == [pull]
+    assert table.release("T", 0) == [] and table.count == 1
+
+
+def test_a_full_table_refuses() -> None:
+    table = HoldTable(1)
+    assert table.park(held(channel()))
+    assert not table.park(held(channel()))
+
+
+def test_pulls_woken_long_before_their_deadline_leave_the_heap() -> None:
+    table = HoldTable(10)
+    peer = channel()
+    for number in range(1000):
+        table.park(held(peer, offset=number))
+        table.arrived([arrival(max_offset=number + 1)])
+    assert table.count == 0 and len(table._deadlines) < 200

@@ -1,0 +1,148 @@
+"""A whole broker over sockets: sends, pulls, holds, refusals, restarts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bolide.broker.options import BrokerOptions
+from bolide.layout.properties import parse_properties_bytes
+from bolide.layout.record import decode_records
+from bolide.node.broker import BrokerNode
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_request
+from bolide.transport.client import ClientConnection
+
+Scenario = Callable[[BrokerNode, ClientConnection], Awaitable[None]]
+
+
+def options(folder: Path, **more: Any) -> BrokerOptions:
+    return BrokerOptions(
+        store_path_root_dir=str(folder),
+        listen_port=0,
+        mapped_file_size_commit_log=4 * 1024 * 1024,
+        max_hash_slot_num=5000,
+        max_index_num=20000,
+        **more,
+    )
+
+
+@asynccontextmanager
+async def broker(folder: Path, **more: Any) -> AsyncIterator[tuple[BrokerNode, ClientConnection]]:
+    node = BrokerNode(options(folder, **more))
+    await node.start()
+    try:
+        client = await ClientConnection.connect(node.address)
+        try:
+            yield node, client
+        finally:
+            client.close()
+            await client.wait_closed()
+    finally:
+        await node.stop()
+
+
+def send_request(topic: str = "T", body: bytes = b"hello", properties: str = "", **more: str) -> Command:
+    ext = {
+        "a": "pg",
+        "b": topic,
+        "c": "TBW102",
+        "d": "4",
+        "e": "0",
+        "f": "0",
+        "g": "1",
+        "h": "0",
+        "i": properties,
+        "j": "0",
+        **more,
+    }
+    return make_request(codes.SEND_MESSAGE_V2, 0, ext, body)
+
+
+def pull_request(topic: str = "T", offset: int = 0, sys_flag: int = 4, suspend: int = 0, **more: str) -> Command:
+    ext = {
+        "consumerGroup": "g",
+        "topic": topic,
+        "queueId": "0",
+        "queueOffset": str(offset),
+        "maxMsgNums": "32",
+        "sysFlag": str(sys_flag),
+        "commitOffset": "0",
+        "suspendTimeoutMillis": str(suspend),
+        "subVersion": "0",
+        "subscription": "*",
+        **more,
+    }
+    return make_request(codes.PULL_MESSAGE, 0, ext)
+
+
+@pytest.mark.parametrize("flush", ["SYNC_FLUSH", "ASYNC_FLUSH"])
+def test_what_was_sent_is_pulled_at_once(tmp_path: Path, flush: str) -> None:
+    async def scenario() -> None:
+        async with broker(tmp_path, flush_disk_type=flush) as (node, client):
+            sent = await client.request(send_request(properties="TAGS\x01a\x02UNIQ_KEY\x01U1\x02"), 5)
+            assert (sent.code, sent.ext()["queueOffset"], sent.ext()["transactionId"]) == (0, "0", "U1")
+            pulled = await client.request(pull_request(), 5)
+            assert pulled.code == 0 and pulled.remark == "FOUND"
+            (record,) = decode_records(pulled.body)
+            assert (record.topic, record.body, record.queue_offset) == ("T", b"hello", 0)
+            properties = parse_properties_bytes(record.properties)
+            assert properties == {
+                "TAGS": "a",
+                "UNIQ_KEY": "U1",
+                "MSG_REGION": "DefaultRegion",
+                "TRACE_ON": "true",
+                "CLUSTER": "DefaultCluster",
+            }
+
+    asyncio.run(scenario())
+
+
+def test_a_held_pull_is_woken_by_the_message(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with broker(tmp_path) as (node, client):
+            await client.request(send_request(), 5)
+            held = client.start(pull_request(offset=1, sys_flag=6, suspend=20_000), 25)
+            other = client.start(pull_request(offset=1, sys_flag=6, suspend=1), 5)
+            answer = await other
+            assert (answer.code, answer.remark) == (codes.PULL_NOT_FOUND, "OFFSET_OVERFLOW_ONE")
+            assert not held.done()
+            await client.request(send_request(body=b"second"), 5)
+            answer = await asyncio.wait_for(held, 2)
+            assert answer.code == 0
+            assert [record.body for record in decode_records(answer.body)] == [b"second"]
+            assert answer.ext()["nextBeginOffset"] == "2"
+
+    asyncio.run(scenario())
+
+
+def test_unknown_codes_and_broken_headers_are_answered(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with broker(tmp_path) as (node, client):
+            unknown = await client.request(make_request(29999, 0), 5)
+            assert (unknown.code, unknown.remark) == (3, " request type 29999 not supported")
+            empty = await client.request(make_request(codes.SEND_MESSAGE_V2, 0, {"b": "T"}), 5)
+            assert empty.code == 1 and "HeaderError" in str(empty.remark)
+            client.oneway(make_request(29999, 0, oneway=True))
+            assert (await client.request(send_request(), 5)).code == 0
+
+    asyncio.run(scenario())
+
+
+def test_messages_and_topics_survive_a_restart(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with broker(tmp_path) as (node, client):
+            for number in range(10):
+                assert (await client.request(send_request(body=b"%d" % number), 5)).code == 0
+        async with broker(tmp_path, auto_create_topic_enable=False) as (node, client):
+            pulled = await client.request(pull_request(), 5)
+            assert [record.body for record in decode_records(pulled.body)] == [b"%d" % n for n in range(10)]
+            assert (await client.request(send_request(), 5)).ext()["queueOffset"] == "10"
+            assert (await client.request(send_request("New"), 5)).code == codes.TOPIC_NOT_EXIST
+
+    asyncio.run(scenario())
