@@ -13,6 +13,8 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from bolide.dispatch.row import Dispatch, in_queue
+from bolide.layout.errors import RecordError
+from bolide.layout.record import Record, decode_record
 from bolide.layout.shape import StoreShape
 from bolide.store.arrival import Arrival
 from bolide.store.checkpoint_file import load_checkpoint
@@ -25,6 +27,7 @@ from bolide.store.jobs import Job
 from bolide.store.lock import lock_store, mark_closed, mark_running, was_killed
 from bolide.store.options import StoreOptions
 from bolide.store.put import Appended, Put
+from bolide.store.read import QueueReader, ReadResult
 from bolide.store.recovery import Recovery, RecoveryReport
 from bolide.store.reput import Reput
 from bolide.store.running_flags import DISK_FULL, LOGIC_QUEUE_ERROR, NOT_WRITABLE, RunningFlags
@@ -67,6 +70,7 @@ class MessageStore:
         self.index = IndexService(files, root, shape, self.handles)
         self.reput = Reput(self.log, self.queues, self.index, shape, self.flags)
         self.upkeep = Upkeep(files, root, options, self.flags, self.log, self.queues, self.index, self.reput)
+        self.reader = QueueReader(self.log, options)
         self.replicated_offset: i64 = -1
         """The least physical offset acknowledged by the replicas a send waits for; -1 = nobody is waited for."""
         self.failure = ""
@@ -370,3 +374,52 @@ class MessageStore:
     def min_physical_offset(self) -> i64:
         """Where the log begins."""
         return self.log.segments.min_offset
+
+    # -- reading --
+
+    def read(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: i64,
+        max_count: i64,
+        max_bytes: i64,
+        tag_codes: set[int] | None,
+        predicate: Callable[[bytes], bool] | None,
+        now: i64,
+    ) -> ReadResult:
+        """Whole records of a queue from a queue offset on; see `QueueReader.read`. Never waits for the disk."""
+        queue = self.queues.get(topic, queue_id)
+        return self.reader.read(queue, offset, max_count, max_bytes, tag_codes, predicate)
+
+    def units(self, topic: str, queue_id: int, offset: i64, max_count: i64) -> list[tuple[int, int, int]]:
+        """(physical offset, size, tags code or ext address) of units from an offset on. May wait for the disk."""
+        queue = self.queues.get(topic, queue_id)
+        found: list[tuple[int, int, int]] = []
+        if queue is None:
+            return found
+        stop: i64 = min(offset + max_count, queue.max_offset)
+        at: i64 = max(offset, queue.min_offset)
+        while at < stop:
+            unit = queue.unit(at)
+            if unit is None:
+                break
+            found.append(unit)
+            at += 1
+        return found
+
+    def record_bytes(self, physical_offset: i64, size: i64 = 0) -> bytes | None:
+        """The stored bytes of the record at an offset, None when there is none. May wait for the disk."""
+        record = self.record_at(physical_offset, size)
+        return self.log.record_bytes(physical_offset, record.total_size) if record is not None else None
+
+    def record_at(self, physical_offset: i64, size: i64 = 0) -> Record | None:
+        """The record at an offset, None when there is none. May wait for the disk."""
+        data = self.log.record_bytes(physical_offset, size)
+        if not data:
+            return None
+        try:
+            record = decode_record(data, 0)
+        except RecordError:
+            return None
+        return record if record.physical_offset == physical_offset else None
