@@ -40,10 +40,11 @@ def free_ports(*distances: int) -> int:
 
 
 class ServerProcess:
-    """A child process whose output goes to a file; it stands when the file holds `ready_text`."""
+    """A child process whose output goes to a file. `environment` adds variables; None takes one away."""
 
-    def __init__(self, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, command: Sequence[str], log: Path, environment: Mapping[str, str | None] | None = None) -> None:
         self.log = log
+        variables: dict[str, str | None] = {**os.environ, **(environment or {})}
         with log.open("wb") as output:
             # The child leads a group of its own, so that stopping reaches the children it may have too.
             self._child = subprocess.Popen(
@@ -51,7 +52,7 @@ class ServerProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **(environment or {})},
+                env={name: value for name, value in variables.items() if value is not None},
                 start_new_session=True,
             )
 

@@ -1,0 +1,26 @@
+"""A name server and a broker of ours for the Java programs of a module."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.interop.java_processes import is_registered
+from tests.interop.our_processes import OurBroker, OurNameServer
+from tests.interop.processes import until
+
+
+@pytest.fixture(scope="module")
+def namesrv(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurNameServer]:
+    """Our name server."""
+    server = OurNameServer(tmp_path_factory.mktemp("namesrv"))
+    yield server
+    assert server.stop() == 0, server.output()
+
+
+@pytest.fixture(scope="module")
+def broker(namesrv: OurNameServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
+    """Our broker, registered with our name server."""
+    server = OurBroker(tmp_path_factory.mktemp("broker"), namesrv.address, {"flushDiskType": "ASYNC_FLUSH"})
+    until(lambda: is_registered(namesrv.address), 10, f"the broker registers with {namesrv.address}")
+    yield server
+    assert server.stop() == 0, server.output()

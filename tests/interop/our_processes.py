@@ -1,0 +1,66 @@
+"""Bolide's name server and broker as processes of the environment the tests run in, twins of the Java ones."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.interop.processes import ServerProcess, free_ports
+
+_READY = "ready"
+_KEPT = ("BOLIDE_IMPL", "BOLIDE_BUILD")
+
+
+def _command(*words: str) -> list[str]:
+    return [str(Path(sys.executable).with_name("bolide")), *words]
+
+
+def _environment() -> dict[str, str | None]:
+    # A setting in the caller's environment must not steer what is tested or measured.
+    return {name: None for name in os.environ if name.startswith("BOLIDE_") and name not in _KEPT}
+
+
+class OurNameServer(ServerProcess):
+    """`bolide namesrv` on a free port."""
+
+    def __init__(self, home: Path) -> None:
+        home.mkdir(parents=True, exist_ok=True)
+        self.port = free_ports()
+        self.address = f"127.0.0.1:{self.port}"
+        command = _command("namesrv", "--listen", self.address)
+        super().__init__(command, home / "namesrv.out", {**_environment(), "HOME": str(home)})
+        self.wait_ready(_READY)
+
+
+class OurBroker(ServerProcess):
+    """`bolide broker` named `broker-a` of `DefaultCluster` on a free port; its store is `home/store`.
+
+    `settings` are added to broker.conf, with Java's keys. With an empty `namesrv` it registers nowhere.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        namesrv: str,
+        settings: Mapping[str, str] | None = None,
+        *,
+        ready_seconds: float = 60.0,
+    ) -> None:
+        home.mkdir(parents=True, exist_ok=True)
+        self.home = home
+        self.store = home / "store"
+        self.port = free_ports(1, -2)
+        self.address = f"127.0.0.1:{self.port}"
+        values = {
+            "brokerClusterName": "DefaultCluster",
+            "brokerName": "broker-a",
+            "brokerIP1": "127.0.0.1",
+            "listenPort": str(self.port),
+            **({"namesrvAddr": namesrv} if namesrv else {}),
+            "storePathRootDir": str(self.store),
+            **(settings or {}),
+        }
+        conf = home / "broker.conf"
+        conf.write_text("".join(f"{key}={value}\n" for key, value in values.items()), encoding="utf-8")
+        super().__init__(_command("broker", "-c", str(conf)), home / "broker.out", _environment())
+        self.wait_ready(_READY, ready_seconds)

@@ -1,0 +1,197 @@
+"""The Java client, unchanged, against our name server and broker: versions 4.9.8 and 5.5.0, JSON and binary header."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.interop.java_artefacts import CLIENT_VERSIONS
+from tests.interop.java_processes import JavaClient
+from tests.interop.our_processes import OurBroker, OurNameServer
+from tests.interop.records import Stored, stored
+from tests.interop.wire import PULL_MESSAGE, SUCCESS, Wire, pull_ext
+
+pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
+
+QUEUES = 4
+COUNT = 12
+
+
+class Java:
+    """One Java client and the names it uses, so that no two parametrisations meet."""
+
+    def __init__(self, client: JavaClient, name: str, port: int) -> None:
+        self.client = client
+        self.name = name
+        self.port = port
+
+    def topic(self, operation: str) -> str:
+        """A topic (or group) of this client's own."""
+        return f"{operation}_{self.name}"
+
+
+@pytest.fixture(
+    scope="module",
+    params=[(version, binary) for version in CLIENT_VERSIONS for binary in (False, True)],
+    ids=lambda param: f"{param[0]}-{'binary' if param[1] else 'json'}",
+)
+def java(
+    request: pytest.FixtureRequest,
+    namesrv: OurNameServer,
+    broker: OurBroker,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Java]:
+    version, binary = request.param
+    name = f"{version.replace('.', '')}{'b' if binary else 'j'}"
+    client = JavaClient(tmp_path_factory.mktemp(name), namesrv.address, version, binary_header=binary)
+    yield Java(client, name, broker.port)
+    client.close()
+
+
+def everything_in(port: int, topic: str) -> list[Stored]:
+    """All messages of a topic, pulled by hand from every queue."""
+    found: list[Stored] = []
+    with Wire(port) as wire:
+        for queue_id in range(QUEUES):
+            offset = 0
+            while (answer := wire.ask(PULL_MESSAGE, pull_ext(topic, queue_id, offset))).code == SUCCESS:
+                found += stored(answer.body)
+                offset = int(answer.ext["nextBeginOffset"])
+    return found
+
+
+def check_sent(messages: list[Stored], mode: str, count: int) -> None:
+    """Exactly the messages the driver makes for a mode, whole."""
+    assert sorted(m.properties["KEYS"] for m in messages) == sorted(f"{mode}-{i}" for i in range(count))
+    for message in messages:
+        key = message.properties["KEYS"]
+        assert message.body.decode() == f"{key} \u6b63\u6587 \U0001f680"
+        assert message.properties["number"] == key.partition("-")[2]
+        assert message.properties["\u57ce\u5e02"] == "\u676d\u5dde"
+        assert message.properties["TAGS"] == "TagA"
+        assert message.properties["UNIQ_KEY"]
+
+
+def offset_id(port: int, physical_offset: int) -> str:
+    """The offset message id: address and physical offset in hexadecimal."""
+    return f"7F000001{port:08X}{physical_offset:016X}"
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_send(java: Java, mode: str) -> None:
+    topic = java.topic(mode)
+    results = java.client.call("send", topic=topic, mode=mode, count=COUNT)
+    messages = everything_in(java.port, topic)
+    check_sent(messages, mode, COUNT)
+    assert [r["status"] for r in results] == ["SEND_OK"] * COUNT
+    told = {(r["queueId"], r["queueOffset"], r["msgId"], r["offsetMsgId"]) for r in results}
+    assert told == {
+        (m.queue_id, m.queue_offset, m.properties["UNIQ_KEY"], offset_id(java.port, m.physical_offset))
+        for m in messages
+    }
+
+
+def test_send_oneway(java: Java) -> None:
+    topic = java.topic("oneway")
+    java.client.call("send", topic=topic, mode="sync", count=1)  # the topic exists and its route is known
+    java.client.call("send", topic=topic, mode="oneway", count=COUNT)
+    java.client.call("consume", group=topic, topic=topic)
+    got = java.client.call("await", group=topic, count=COUNT + 1)
+    java.client.call("stop", group=topic)
+    assert Counter(m["keys"] for m in got) == Counter(["sync-0", *(f"oneway-{i}" for i in range(COUNT))])
+
+
+def test_send_batch(java: Java) -> None:
+    topic = java.topic("batch")
+    (result,) = java.client.call("send", topic=topic, mode="batch", count=COUNT)
+    messages = everything_in(java.port, topic)
+    check_sent(messages, "batch", COUNT)
+    assert result["status"] == "SEND_OK"
+    assert {m.queue_id for m in messages} == {result["queueId"]}
+    in_order = sorted(messages, key=lambda m: m.queue_offset)
+    assert [m.queue_offset for m in in_order] == [result["queueOffset"] + i for i in range(COUNT)]
+    assert result["msgId"].split(",") == [m.properties["UNIQ_KEY"] for m in in_order]
+    assert result["offsetMsgId"].split(",") == [offset_id(java.port, m.physical_offset) for m in in_order]
+
+
+def test_push_concurrent(java: Java) -> None:
+    topic = java.topic("concurrent")
+    java.client.call("send", topic=topic, mode="sync", count=COUNT)
+    java.client.call("consume", group=topic, topic=topic)
+    first = java.client.call("await", group=topic, count=COUNT)
+    java.client.call("send", topic=topic, mode="batch", count=COUNT)  # while its pulls are held
+    got = java.client.call("await", group=topic, count=2 * COUNT)
+    java.client.call("stop", group=topic)
+    assert Counter(m["keys"] for m in first) == Counter(f"sync-{i}" for i in range(COUNT))
+    assert Counter(m["keys"] for m in got[COUNT:]) == Counter(f"batch-{i}" for i in range(COUNT))
+    stored_there = {(m.queue_id, m.queue_offset, m.physical_offset) for m in everything_in(java.port, topic)}
+    assert {(m["queueId"], m["queueOffset"], m["physicalOffset"]) for m in got} == stored_there
+    assert all(m["body"] == f"{m['keys']} \u6b63\u6587 \U0001f680" for m in got)
+
+
+def test_push_filters_by_tag(java: Java) -> None:
+    topic = java.topic("tags")
+    for tag in ("TagA", "TagB", "TagC"):
+        java.client.call("send", topic=topic, mode="sync", count=4, tag=tag)
+    java.client.call("consume", group=topic, topic=topic, tags="TagA_||_TagC")
+    got = java.client.call("await", group=topic, count=8)
+    java.client.call("stop", group=topic)
+    assert Counter(m["tags"] for m in got) == {"TagA": 4, "TagC": 4}
+
+
+def test_push_orderly(java: Java) -> None:
+    topic = java.topic("orderly")
+    java.client.call("send", topic=topic, mode="sync", count=COUNT, queue=1)
+    java.client.call("consume", group=topic, topic=topic, orderly=1)
+    got = java.client.call("await", group=topic, count=COUNT)
+    java.client.call("stop", group=topic)
+    assert [m["keys"] for m in got] == [f"sync-{i}" for i in range(COUNT)]
+    assert {m["queueId"] for m in got} == {1}
+
+
+def test_a_group_goes_on_where_it_stopped(java: Java) -> None:
+    topic = java.topic("resume")
+    java.client.call("send", topic=topic, mode="sync", count=4)
+    java.client.call("consume", group=topic, topic=topic)
+    java.client.call("await", group=topic, count=4)
+    java.client.call("stop", group=topic)  # writes its offsets to the broker
+    java.client.call("send", topic=topic, mode="async", count=4)
+    java.client.call("consume", group=topic, topic=topic)
+    got = java.client.call("await", group=topic, count=8)
+    java.client.call("stop", group=topic)
+    assert Counter(m["keys"] for m in got[4:]) == Counter(f"async-{i}" for i in range(4))
+
+
+def test_retry_to_dead_letters(java: Java) -> None:
+    topic = java.topic("retry")
+    dead = java.topic("dead")
+    java.client.call("send", topic=topic, mode="sync", count=3)
+    java.client.call("consume", group=topic, topic=topic, fails=1, times=1)
+    java.client.call("consume", group=dead, topic=f"%DLQ%{topic}")
+    tries = java.client.call("await", group=topic, count=6, seconds=30)
+    letters = java.client.call("await", group=dead, count=3, seconds=30)
+    java.client.call("stop", group=topic)
+    java.client.call("stop", group=dead)
+    assert Counter((m["keys"], m["reconsumeTimes"]) for m in tries) == Counter(
+        (f"sync-{i}", times) for i in range(3) for times in (0, 1)
+    )
+    assert {m["topic"] for m in letters} == {f"%DLQ%{topic}"}
+    assert sorted(m["keys"] for m in letters) == [f"sync-{i}" for i in range(3)]
+    first = {m["keys"]: m for m in tries if m["reconsumeTimes"] == 0}
+    for letter in letters:
+        properties: dict[str, Any] = letter["properties"]
+        assert letter["body"] == first[letter["keys"]]["body"]
+        assert properties["RETRY_TOPIC"] == topic
+        assert properties["ORIGIN_MESSAGE_ID"] == offset_id(java.port, first[letter["keys"]]["physicalOffset"])
+
+
+def test_query_by_key_and_id(java: Java) -> None:
+    topic = java.topic("query")
+    results = java.client.call("send", topic=topic, mode="sync", count=3)
+    (by_key,) = java.client.call("query_key", topic=topic, key="sync-1")
+    assert (by_key["msgId"], by_key["queueOffset"]) == (results[1]["msgId"], results[1]["queueOffset"])
+    for name in ("msgId", "offsetMsgId"):
+        by_id = java.client.call("query_id", topic=topic, id=results[2][name])
+        assert (by_id["keys"], by_id["msgId"]) == ("sync-2", results[2]["msgId"])
+        assert by_id["body"] == "sync-2 \u6b63\u6587 \U0001f680"
