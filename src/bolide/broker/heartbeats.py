@@ -24,12 +24,12 @@ from bolide.remoting.bodies.clients import (
     HeartbeatData,
 )
 from bolide.remoting.command import Command, make_request, make_response
-from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.clients import (
     GetConsumerListByGroupRequestHeader,
     NotifyConsumerIdsChangedRequestHeader,
     UnregisterClientRequestHeader,
 )
+from bolide.remoting.headers.decode import decode_header
 
 SCAN_INTERVAL_MS: Final = 10_000
 UNIT_SUBSCRIPTION: Final = 0x2

@@ -1,4 +1,4 @@
-"""What an operator asks of a running broker: runtime info (28), configuration (26, 25), queue units (321), files (27, 329).
+"""What an operator asks of a running broker: runtime info (28), settings (26, 25), queue units (321), files (27, 329).
 
 Keys and units of runtime info: remoting facts section 12, as mqadmin's clusterList and brokerStatus read them.
 """
@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Final
 
 from bolide.broker.channel import Channel
-from bolide.broker.delay import DelayService
 from bolide.broker.data_version import DataVersion
+from bolide.broker.delay import DelayService
 from bolide.broker.effects import Effects
 from bolide.broker.options import BrokerOptions
 from bolide.broker.outcome import Handler, Outcome, reply
@@ -43,7 +43,7 @@ class InspectService:
         update: Callable[[dict[str, str]], str | None],
         start: int,
     ) -> None:
-        """`settings()` gives every key in force as text; `update(keys)` changes some, or says in one sentence why not."""
+        """`settings()` gives every key in force as text; `update(keys)` changes some, or says why not."""
         self._options = options
         self._store = store
         self._stats = stats

@@ -1,0 +1,5 @@
+"""`python -m bolide`."""
+
+from bolide.cli.main import main
+
+main()

@@ -1,0 +1,5 @@
+"""`python -m bolide.cli`."""
+
+from bolide.cli.main import main
+
+main()

@@ -1,0 +1,80 @@
+"""`bolide bench`: how fast a running broker takes and gives messages, with our own client as the load.
+
+The client is Python and shares the machine, so this is a floor. The comparison with Java's broker, with a load that is
+not the bottleneck, is `make bench` in a checkout.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import typer
+
+from bolide.cli import output
+from bolide.cli.options import Namesrv
+from bolide.cli.output import JsonFlag, boundary
+
+app = typer.Typer()
+
+
+@app.callback()
+def bench() -> None:
+    """Measure."""
+
+
+@app.command()
+def send(
+    namesrv: str = Namesrv,
+    topic: str = typer.Option("BenchmarkTest", help="Topic to send to."),
+    seconds: float = typer.Option(10.0, min=0.5, help="How long."),
+    in_flight: int = typer.Option(512, min=1, max=65_536, help="Messages sent and not answered."),
+    body: int = typer.Option(128, min=1, max=4 * 1024 * 1024, help="Bytes of a body."),
+    as_json: bool = JsonFlag,
+) -> None:
+    """Send as fast as one Python process can, and show rate and latencies."""
+    with boundary():
+        figures = asyncio.run(_send(namesrv, topic, seconds, in_flight, body))
+        output.pairs("Send", figures, as_json)
+
+
+async def _send(namesrv: str, topic: str, seconds: float, in_flight: int, body: int) -> dict[str, object]:
+    from bolide.client import Message, Producer
+
+    content = bytes(body - 1) + b"x"
+    latencies: list[float] = []
+    failed = 0
+    async with Producer("bolide-bench", namesrv, max_in_flight=in_flight) as producer:
+        await producer.queues(topic)
+        begin = time.perf_counter()
+        until = begin + seconds
+
+        async def loop() -> None:
+            nonlocal failed
+            while (sent := time.perf_counter()) < until:
+                try:
+                    await producer.send(Message(topic, content))
+                    latencies.append(time.perf_counter() - sent)
+                except Exception as error:
+                    failed += 1
+                    if failed == 1:
+                        output.note(f"bolide: the first failed send: {error}")
+
+        output.note(f"measuring for {seconds:g} s ...")
+        await asyncio.gather(*(loop() for _ in range(in_flight)))
+        elapsed = time.perf_counter() - begin
+    latencies.sort()
+    return {
+        "messages": len(latencies),
+        "failed": failed,
+        "messages_per_second": round(len(latencies) / elapsed),
+        "p50_ms": _percentile(latencies, 0.50),
+        "p99_ms": _percentile(latencies, 0.99),
+        "max_ms": _percentile(latencies, 1.0),
+    }
+
+
+def _percentile(sorted_seconds: list[float], share: float) -> float | None:
+    if not sorted_seconds:
+        return None
+    return round(sorted_seconds[min(int(len(sorted_seconds) * share), len(sorted_seconds) - 1)] * 1000, 3)

@@ -1,0 +1,127 @@
+"""`bolide doctor`: is this machine fit to run Bolide, and what is missing for which part of it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from bolide.cli import output
+from bolide.cli.output import JsonFlag, boundary
+
+OK = "ok"
+WARN = "warning"
+BAD = "error"
+OPEN_FILES_WANTED = 4096
+SPARK_JAVA = 17
+
+
+@dataclass
+class Finding:
+    """One thing looked at: how it is, and what to do about it."""
+
+    what: str
+    state: str
+    detail: str
+
+
+def attach(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command()(doctor)
+
+
+def doctor(
+    store: Path | None = typer.Option(None, help="Also look at the disk of this store folder."),
+    as_json: bool = JsonFlag,
+) -> None:
+    """Look at Python, compiled modules, libraries, Java, limits and disk. Exit code 1 when something is wrong."""
+    with boundary():
+        found = [python(), implementation(), *libraries(), java(), open_files(), *disk(store)]
+        rows = [(finding.what, finding.state, finding.detail) for finding in found]
+        output.table("This machine", ("What", "State", "Detail"), rows, as_json)
+        if any(finding.state == BAD for finding in found):
+            raise typer.Exit(output.FAILED)
+
+
+def python() -> Finding:
+    """The interpreter."""
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    return Finding("Python", OK if sys.version_info >= (3, 11) else BAD, f"{version} at {sys.executable}")
+
+
+def implementation() -> Finding:
+    """Whether the hot modules run compiled."""
+    from bolide import _impl
+
+    if _impl.compiled_modules():
+        return Finding("Hot modules", OK, _impl.describe())
+    return Finding(
+        "Hot modules", WARN, f"{_impl.describe()}: install a C compiler and reinstall for several times the speed"
+    )
+
+
+def libraries() -> list[Finding]:
+    """Optional parts and what they need."""
+    found = []
+    for part, names in (
+        ("uvloop (faster loop)", ("uvloop",)),
+        ("extra spark", ("pyspark", "pyarrow", "numpy", "pandas")),
+        ("extra console", ("starlette", "uvicorn", "prometheus_client")),
+    ):
+        missing = [name for name in names if importlib.util.find_spec(name) is None]
+        detail = "installed" if not missing else f"not installed: {', '.join(missing)}"
+        found.append(Finding(part, OK if not missing else WARN, detail))
+    return found
+
+
+def java() -> Finding:
+    """The Java that Spark would use."""
+    home = os.environ.get("JAVA_HOME")
+    program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if program is None or not Path(program).exists():
+        return Finding("Java", WARN, f"none found: Spark needs {SPARK_JAVA} or newer; broker and client need none")
+    try:
+        answer = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Finding("Java", WARN, f"{program} does not answer: {error}")
+    first = (answer.stderr or answer.stdout).splitlines()[:1]
+    text = first[0] if first else ""
+    digits = text.partition('"')[2].partition('"')[0].split(".")
+    major = int(digits[0]) if digits and digits[0].isdecimal() else 0
+    state = OK if major >= SPARK_JAVA else WARN
+    return Finding(
+        "Java", state, f"{text} at {program}" + ("" if state == OK else f": Spark needs {SPARK_JAVA} or newer")
+    )
+
+
+def open_files() -> Finding:
+    """The limit of open files: connections and queue files count."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    state = OK if soft >= OPEN_FILES_WANTED else WARN
+    more = "" if state == OK else f": raise it, e.g. ulimit -n {min(hard, 65_536)}"
+    return Finding("Open files", state, f"limit {soft} (hard {hard}){more}")
+
+
+def disk(store: Path | None) -> list[Finding]:
+    """Room and kind of the file system the store is on."""
+    folder = (store or Path(tempfile.gettempdir())).expanduser()
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    usage = shutil.disk_usage(folder)
+    used = 100 * (usage.total - usage.free) / usage.total
+    state = OK if used < 75 else WARN if used < 90 else BAD
+    detail = f"{used:.0f} % used, {usage.free / 1e9:.1f} GB free at {folder}"
+    if state != OK:
+        detail += ": old files are deleted above 75 %, sends are refused above 90 %"
+    found = [Finding("Disk", state, detail)]
+    if hasattr(os, "preadv") and not hasattr(os, "RWF_NOWAIT"):
+        found.append(Finding("Reads without waiting", WARN, "not here: reads of old messages may delay others"))
+    return found

@@ -1,0 +1,64 @@
+"""The entry point of `bolide`: its verbs and the nouns that hold more of them."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Final
+
+import typer
+
+from bolide.cli import output
+from bolide.cli.output import JsonFlag, boundary
+
+app = typer.Typer(
+    name="bolide",
+    help="A message broker that speaks Apache RocketMQ's protocol and keeps its files, with a pipeline on Spark.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+NOUNS: Final = {
+    "topic": "Create, change, list and inspect topics.",
+    "group": "Consumer groups: settings, progress, who is connected.",
+    "offset": "Offsets of groups and queues.",
+    "message": "Find and show messages.",
+    "cluster": "Brokers of a cluster.",
+    "store": "Look into a store folder, with no broker running.",
+    "config": "Settings of broker and name server.",
+    "bench": "Measure.",
+}
+VERBS: Final = ("serve", "produce", "consume", "doctor")
+
+
+def load() -> typer.Typer:
+    """Attach what the other files of this room define."""
+    if not app.registered_groups:
+        for noun, text in NOUNS.items():
+            app.add_typer(import_module(f"bolide.cli.{noun}").app, name=noun, help=text, no_args_is_help=True)
+        for name in VERBS:
+            import_module(f"bolide.cli.{name}").attach(app)
+    return app
+
+
+@app.command()
+def version(as_json: bool = JsonFlag) -> None:
+    """Show the version and which modules run compiled."""
+    from bolide import _impl
+    from bolide.version import VERSION
+
+    modules = _impl.compiled_modules()
+    if as_json:
+        output.print_json({"version": VERSION, "rocketmq": "5.5.0", "compiled": modules})
+        return
+    print(f"bolide {VERSION}, announces RocketMQ 5.5.0, Python {sys.version.split()[0]}")
+    print(_impl.describe())
+    for module in modules:
+        print(f"  {module}")
+
+
+def main() -> None:
+    """Run the command line; errors become one sentence and an exit code."""
+    with boundary():
+        load()()

@@ -1,0 +1,99 @@
+"""What the command line prints: tables for people, JSON for programs, and one sentence for an error.
+
+What peers wrote (topics, keys, bodies) is escaped before a terminal sees it. JSON goes to standard output alone;
+everything that is not the answer (progress, warnings) goes to standard error, so that output pipes.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, NoReturn
+
+import typer
+
+from bolide.errors import BolideError, ConfigError, ConnectionLost, RequestTimeout
+
+DONE: Final = 0
+FAILED: Final = 1
+USAGE: Final = 2
+UNREACHABLE: Final = 3
+
+JsonFlag: Final = typer.Option(False, "--json", help="Print JSON for programs instead of a table for people.")
+
+
+def printable(value: object) -> str:
+    """Text that cannot move a terminal's cursor: control characters are shown as escapes."""
+    text = "" if value is None else str(value)
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def print_json(value: Any) -> None:
+    """One JSON document, indented, on standard output."""
+    print(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+
+
+def print_json_line(value: Any) -> None:
+    """One JSON document on one line: for streams of answers."""
+    print(json.dumps(value, ensure_ascii=False, default=str), flush=True)
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], as_json: bool) -> None:
+    """Rows under named columns; as JSON a list of objects with the column names as keys."""
+    if as_json:
+        keys = [column.lower().replace(" ", "_") for column in columns]
+        print_json([dict(zip(keys, row, strict=True)) for row in rows])
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    drawn = Table(title=title, title_justify="left", header_style="bold")
+    for index, column in enumerate(columns):
+        number = bool(rows) and all(isinstance(row[index], (int, float)) for row in rows)
+        drawn.add_column(column, justify="right" if number else "left", overflow="fold")
+    for row in rows:
+        drawn.add_row(*(printable(f"{cell:,}" if isinstance(cell, int) else cell) for cell in row))
+    console = Console()
+    console.print(drawn)
+    if not rows:
+        console.print("(none)", style="dim")
+
+
+def pairs(title: str, values: dict[str, Any], as_json: bool) -> None:
+    """Names and values; as JSON one object."""
+    if as_json:
+        print_json(values)
+        return
+    table(title, ("Name", "Value"), list(values.items()), False)
+
+
+def note(text: str) -> None:
+    """A line for people that is not part of the answer."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def fail(text: str, code: int = FAILED) -> NoReturn:
+    """One sentence on standard error, and the end."""
+    note(f"bolide: {text}")
+    raise typer.Exit(code)
+
+
+@contextmanager
+def boundary() -> Iterator[None]:
+    """The one place where errors become a sentence and an exit code; nothing else catches broadly."""
+    try:
+        yield
+    except ConfigError as error:
+        fail(str(error), USAGE)
+    except (ConnectionLost, RequestTimeout) as error:
+        fail(f"{error}; is it running, and is the address right?", UNREACHABLE)
+    except BolideError as error:
+        fail(str(error))
+    except BrokenPipeError:
+        raise typer.Exit(DONE) from None
+    except OSError as error:
+        fail(f"{error.filename or 'the system'}: {error.strerror or error}")
