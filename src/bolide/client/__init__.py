@@ -14,6 +14,7 @@ from bolide.client.hooks import AclHook, RpcHook
 from bolide.client.listener import ConsumeResult, RetryLater
 from bolide.client.message import Message
 from bolide.client.producer import Producer
+from bolide.client.pull_consumer import PullConsumer
 from bolide.client.push_consumer import PushConsumer
 from bolide.client.queue import MessageQueue
 from bolide.client.received import ReceivedMessage
@@ -30,6 +31,7 @@ __all__ = [
     "MessageRefused",
     "NoQueue",
     "Producer",
+    "PullConsumer",
     "PushConsumer",
     "ReceivedMessage",
     "ResponseError",

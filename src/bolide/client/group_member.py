@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from bolide.client.errors import ClientStateError, TopicNotFound
+from bolide.client.errors import ClientStateError, NoQueue, TopicNotFound
 from bolide.client.instance import ClientInstance, now_ms
 from bolide.client.json_body import json_body
 from bolide.client.offset_store import OffsetStore
@@ -68,7 +68,8 @@ class GroupMember:
         gained: Callable[[ProcessQueue], Awaitable[bool]],
         lost: Callable[[ProcessQueue], Awaitable[None]],
         serve: Callable[[Command], Command | Coroutine[Any, Any, Command | None] | None],
-        orderly: Callable[[str], bool] = lambda topic: False,
+        orderly: bool = False,
+        with_retry: bool = True,
     ) -> None:
         self.group = group
         self.options = options
@@ -85,6 +86,7 @@ class GroupMember:
         self._lost = lost
         self._serve = serve
         self._orderly = orderly
+        self._with_retry = with_retry
         self._wake = asyncio.Event()
         self._round = asyncio.Lock()
         self._tasks: list[asyncio.Task[Any]] = []
@@ -167,7 +169,7 @@ class GroupMember:
         self._pid = os.getpid()
         self.store = store(instance)
         try:
-            if self.model == CLUSTERING and self.subscriptions:
+            if self.model == CLUSTERING and self._with_retry and self.subscriptions:
                 self.subscriptions.setdefault(self.retry_topic, subscription(self.retry_topic, "*", now_ms()))
             await instance.refresh_routes()
             await instance.heartbeats.send()
@@ -274,7 +276,7 @@ class GroupMember:
         for queue in mine:
             if queue in self.owned:
                 continue
-            process_queue = ProcessQueue(queue, self._orderly(topic))
+            process_queue = ProcessQueue(queue, self._orderly)
             try:
                 taken = await self._gained(process_queue)
             except BolideError as error:
@@ -288,6 +290,13 @@ class GroupMember:
         if changed and topic in self.subscriptions and self._instance is not None:
             log.info("group %s holds %d queues of topic %s", self.group, len(self.queues_of(topic)), topic)
         return settled
+
+    async def take_exactly(self, queues: Sequence[MessageQueue]) -> None:
+        """Hold these queues and no others, without asking the group. Raises `NoQueue` when one cannot be taken."""
+        async with self._round:
+            for topic in {queue.topic for queue in [*self.owned, *queues]}:
+                if not await self._apply(topic, [queue for queue in queues if queue.topic == topic]):
+                    raise NoQueue(f"not all queues of topic {topic} could be taken, see the log")
 
     async def _give_back(self, queue: MessageQueue) -> None:
         process_queue = self.owned.get(queue)

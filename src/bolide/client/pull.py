@@ -21,6 +21,8 @@ LITE: Final = 0x10
 
 SQL_SINCE: Final = 232
 """Brokers before V4_1_0 know no SQL92 in pulls."""
+LITE_SINCE: Final = 413
+"""Brokers before V5_0_0 know lite pulls by their flag only, not by a code of their own."""
 
 
 class PullStatus(Enum):
@@ -77,7 +79,7 @@ async def pull(instance: ClientInstance, request: PullRequest) -> PullResult:
         flags |= SUSPEND
     if request.lite or request.send_subscription:
         flags |= SUBSCRIPTION
-    version = instance.heartbeats.versions.get(address, SQL_SINCE)
+    version = instance.heartbeats.versions.get(address, codes.VERSION_5_5_0)
     if wanted.kind != "TAG" and version < SQL_SINCE:
         raise response_error(codes.SYSTEM_ERROR, f"its version {version} knows no SQL92", f"a pull of {queue}", address)
     ext = {
@@ -97,7 +99,7 @@ async def pull(instance: ClientInstance, request: PullRequest) -> PullResult:
         ext["subscription"] = wanted.expression
     answer = await instance.call(
         address,
-        codes.LITE_PULL_MESSAGE if request.lite else codes.PULL_MESSAGE,
+        codes.LITE_PULL_MESSAGE if request.lite and version >= LITE_SINCE else codes.PULL_MESSAGE,
         ext,
         timeout=request.suspend + 15.0,
         accept=tuple(_STATUS),

@@ -122,7 +122,7 @@ class PushConsumer:
             self._gained,
             self._lost,
             self._serve,
-            lambda topic: orderly,
+            orderly,
         )
         self._locks = QueueLocks(self._member)
         self._threads: ThreadPoolExecutor | None = None
