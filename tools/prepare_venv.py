@@ -74,7 +74,7 @@ def build_wheel(pip: tuple[str | Path, ...], folder: Path) -> Path:
     if done.returncode:
         raise SystemExit(f"{done.stdout}\nbolide: the wheel could not be built")
     for line in done.stdout.splitlines():
-        if "bolide: " in line or ": error: " in line:
+        if line.strip().startswith("bolide: ") or ": error: " in line:
             print(line.strip(), flush=True)
     wheel = next(folder.glob("*.whl"))
     say(f"{wheel.name} took {time.monotonic() - start:.0f} s")
