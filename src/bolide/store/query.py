@@ -1,6 +1,6 @@
 """A query by key: from the index to whole records: RocketMQ's DefaultMessageStore.queryMessage.
 
-Hashes collide, so records of other keys may be among those found: the client checks topic and key again, as Java's does.
+Hashes collide, so records of other keys may be among those found: the client checks topic and key again, as in Java.
 """
 
 from __future__ import annotations

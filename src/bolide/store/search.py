@@ -56,7 +56,7 @@ def offset_by_time(
     low = int(queue.min_offset)
     high = int(queue.max_offset)
     if low >= high:
-        return high  # every message is gone: the next one is the answer to any time
+        return high - 1 if upper else high  # every message is gone
     return _upper(log, queue, timestamp, low, high) if upper else _lower(log, queue, timestamp, low, high)
 
 
@@ -113,7 +113,7 @@ def _nearest(log: CommitLog, queue: ConsumeQueue, timestamp: int) -> int:
             low = middle + 1
             left, left_time = middle, stored
     if left_time == UNKNOWN:
-        return max(right, 0)
+        return right if right != UNKNOWN else start
     if right_time == UNKNOWN:
         return left
     return right if abs(timestamp - left_time) > abs(timestamp - right_time) else left
