@@ -43,6 +43,8 @@ BAD_SIZED: Final = 2
 BAD: Final = 3
 """Nothing usable, not even a size."""
 
+_V1_BYTES: Final = b"\xda\xa3\x20\xa7"
+_V2_BYTES: Final = b"\xda\xa3\x20\xab"
 _BORN_V6: Final = 0x10
 _STORE_V6: Final = 0x20
 
@@ -304,6 +306,33 @@ def _end_of_parts(buf: bytes, at: i64, limit: i64, check_crc: bool) -> i64:
     if properties_length > 0:
         p += properties_length
     return p if p <= limit else -1
+
+
+def find_record(buf: bytes, at: i64, base: i64) -> int:
+    """Byte of the first record at or after `at`, `base` being the physical offset of byte 0; -1 when there is none.
+
+    A start is proven by magic, own physical offset and parts that add up; no CRC check. A record that `buf` cuts off
+    cannot be proven and is not found.
+    """
+    end: i64 = len(buf)
+    v1: i64 = _next_magic(buf, at, _V1_BYTES)
+    v2: i64 = _next_magic(buf, at, _V2_BYTES)
+    while v1 < end or v2 < end:
+        found: i64 = v1 if v1 < v2 else v2
+        if found + MIN_RECORD_SIZE <= end and read_i64_be(buf, found + OFFSET_PHYSICAL) == base + found:
+            if check_record(buf, found, end, False).status == GOOD:
+                return found
+        if found == v1:
+            v1 = _next_magic(buf, found + 1, _V1_BYTES)
+        else:
+            v2 = _next_magic(buf, found + 1, _V2_BYTES)
+    return -1
+
+
+def _next_magic(buf: bytes, at: i64, magic: bytes) -> i64:
+    """Where a record with this magic could begin, at or after `at`; the length of `buf` when nowhere."""
+    found: i64 = buf.find(magic, at + 4)
+    return found - 4 if found >= 0 else len(buf)
 
 
 def describe(checked: Checked) -> str:
