@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from bolide.client.group_member import BROADCASTING, GroupMember
-from bolide.client.listener import Call, Failed
+from bolide.client.listener import PIECE, Call, Failed
 from bolide.client.process_queue import ProcessQueue
 from bolide.client.received import ReceivedMessage
 from bolide.client.send_back import send_back
@@ -23,8 +23,6 @@ log = logging.getLogger("bolide.client")
 
 LOCAL_RETRY: Final = 5.0
 """Seconds until a message is tried again here when no broker would take it back."""
-PIECE: Final = 32
-"""Most messages that one thread takes at a time: a hop to a thread costs more than a quick listener."""
 
 
 class ConcurrentConsumption:

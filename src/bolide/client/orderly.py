@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from bolide.client.group_member import GroupMember
-from bolide.client.listener import DEAD_LETTER, Call, Failed
+from bolide.client.listener import DEAD_LETTER, PIECE, Call
 from bolide.client.locks import LOCK_LIVES, QueueLocks
 from bolide.client.process_queue import ProcessQueue
 from bolide.client.received import ReceivedMessage
@@ -90,41 +90,40 @@ class OrderlyConsumption:
         return await self._locks.lock(process_queue)
 
     async def _consume(self, process_queue: ProcessQueue) -> bool:
-        """Give the next messages to the listener; True when some wait for another try."""
+        """Give the next messages to the listener; True when the first of the rest waits for another try."""
         waiting = process_queue.waiting
         call = self._call_of(waiting[0])
-        size = min(call.batch or 1, len(waiting))
-        messages = [waiting.popleft() for _ in range(size)]
-        failed = await call.run(messages, self._threads)
-        kept: list[ReceivedMessage] = []
-        if failed:
-            kept = await self._keep(failed, messages)
-        done = messages[: len(messages) - len(kept)]
+        messages = [waiting.popleft()]
+        for _ in range(min((call.batch or PIECE) - 1, len(waiting))):
+            if self._call_of(waiting[0]) is not call:
+                break
+            messages.append(waiting.popleft())
+        count, level = await call.run_in_order(
+            messages, self._threads, lambda: process_queue.dropped or self._closing.is_set()
+        )
+        if level is not None and await self._give_up(messages[count], level):
+            count += 1
+            level = None
         if process_queue.dropped and process_queue.queue not in self._member.owned:
             return False
-        offset = process_queue.done(done)
+        offset = process_queue.done(messages[:count])
         if offset >= 0:
             self._member.store.update(process_queue.queue, offset)
-        waiting.extendleft(reversed(kept))
-        return bool(kept)
+        waiting.extendleft(reversed(messages[count:]))
+        return level is not None
 
-    async def _keep(self, failed: Failed, messages: list[ReceivedMessage]) -> list[ReceivedMessage]:
-        """From the first message that must be tried again on; those out of tries go to the retry topic."""
-        levels = dict(failed)
-        for index, message in enumerate(messages):
-            if message not in levels:
-                continue
-            message.reconsume_times += 1
-            spent = self._max_times >= 0 and message.reconsume_times > self._max_times
-            if spent or levels[message] == DEAD_LETTER:
-                try:
-                    limit = max(self._max_times, 0) if spent else 0
-                    await send_to_retry_topic(self._member, message, limit)
-                    continue
-                except BolideError as error:
-                    log.warning("%r is out of tries and could not be sent away: %s", message, error)
-            return messages[index:]
-        return []
+    async def _give_up(self, message: ReceivedMessage, level: int) -> bool:
+        """Count a failed try; True when it was the last and the message went to the retry topic or dead letters."""
+        message.reconsume_times += 1
+        spent = self._max_times >= 0 and message.reconsume_times > self._max_times
+        if not spent and level != DEAD_LETTER:
+            return False
+        try:
+            await send_to_retry_topic(self._member, message, self._max_times if spent else 0)
+            return True
+        except BolideError as error:
+            log.warning("%r is out of tries and could not be sent away: %s", message, error)
+            return False
 
     async def _pause(self, seconds: float) -> None:
         try:
