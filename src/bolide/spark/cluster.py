@@ -25,6 +25,9 @@ from bolide.transport.blocking import ClientConnection, ConnectionPool
 T = TypeVar("T")
 
 READABLE: Final = 4
+WRITABLE: Final = 2
+ROUTE_SECONDS: Final = 10.0
+"""A stream asks for its queues at every poll, up to a hundred times a second."""
 MASTER: Final = 0
 ATTEMPTS: Final = 3
 PAUSE_S: Final = 0.5
@@ -37,6 +40,7 @@ class Cluster:
         self._options = options
         self._timeout = options.request_timeout_ms / 1000
         self._pool = ConnectionPool(connect_timeout=self._timeout)
+        self._routes: dict[str, tuple[float, TopicRouteData]] = {}
         self.addresses: dict[str, tuple[str, ...]] = {}
         """Broker name to addresses, the master's first; filled by `queues`."""
 
@@ -44,18 +48,21 @@ class Cluster:
         """Close every connection."""
         self._pool.close()
 
-    def queues(self, topics: Iterable[str]) -> list[Queue]:
-        """All readable queues of the topics, sorted. Raises OptionError for a topic no name server knows."""
+    def queues(self, topics: Iterable[str], writable: bool = False) -> list[Queue]:
+        """The readable (or writable) queues of the topics, sorted, as of the last few seconds.
+
+        Raises OptionError for a topic no name server knows.
+        """
         found: set[Queue] = set()
         for topic in topics:
-            route = self._route(topic)
+            route = self._fresh_route(topic)
             for broker in route.broker_datas:
                 addresses = broker.broker_addrs
                 self.addresses[broker.broker_name] = tuple(addresses[key] for key in sorted(addresses))
             for queue_data in route.queue_datas:
-                if queue_data.perm & READABLE:
-                    for queue_id in range(queue_data.read_queue_nums):
-                        found.add(Queue(topic, queue_data.broker_name, queue_id))
+                count = queue_data.write_queue_nums if writable else queue_data.read_queue_nums
+                if queue_data.perm & (WRITABLE if writable else READABLE):
+                    found.update(Queue(topic, queue_data.broker_name, queue_id) for queue_id in range(count))
         return sorted(found)
 
     def resolve(self, position: Position, queues: list[Queue], default: int) -> Offsets:
@@ -147,6 +154,12 @@ class Cluster:
             return [each.result() for each in pending]
 
         return self._retry(f"broker {broker}", addresses, ask)
+
+    def _fresh_route(self, topic: str) -> TopicRouteData:
+        known = self._routes.get(topic)
+        if known is None or time.monotonic() - known[0] > ROUTE_SECONDS:
+            known = self._routes[topic] = (time.monotonic(), self._route(topic))
+        return known[1]
 
     def _route(self, topic: str) -> TopicRouteData:
         def ask(connection: ClientConnection) -> Command:
