@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from bolide.dispatch.rebuild import FilterEntry, Filters, rebuild
+from bolide.dispatch.sql92 import EvaluationError, compile_sql92
 from bolide.layout.bloom import member_text
 from bolide.layout.shape import StoreShape
 from tests.golden.stores import GoldenStore
@@ -12,8 +13,6 @@ from tests.golden.stores import GoldenStore
 
 def registered_filters(golden: GoldenStore) -> tuple[Filters, int]:
     """The store's SQL92 filters, and the newest of their times of birth."""
-    from bolide.dispatch.sql92 import Sql92Error, compile_sql92
-
     data = json.loads((golden.root / "config" / "consumerFilter.json").read_text("utf-8"))
     filters: dict[str, list[FilterEntry]] = {}
     newest = 0
@@ -26,7 +25,7 @@ def registered_filters(golden: GoldenStore) -> tuple[Filters, int]:
             def matches(properties, tags, expression=expression):  # type: ignore[no-untyped-def]  # a closure of a test
                 try:
                     return expression.evaluate(properties) is True
-                except Sql92Error:
+                except EvaluationError:
                     return False
 
             filters.setdefault(topic, []).append(FilterEntry(tuple(positions), matches))

@@ -1,4 +1,4 @@
-"""`inspect` and `verify` on the golden stores: whole as they are, and each kind of damage is found where it was done."""
+"""`inspect` and `verify` on the golden stores: whole as they are, and each kind of damage is found in its place."""
 
 from __future__ import annotations
 

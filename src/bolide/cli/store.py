@@ -1,0 +1,137 @@
+"""`bolide store inspect|verify DIR`: look into a store folder of Bolide or of RocketMQ, with no broker running.
+
+Exit codes: 0 clean, 1 findings (or the folder cannot be read), 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from bolide.cli import output
+from bolide.cli.output import JsonFlag, boundary
+
+app = typer.Typer()
+
+Folder = typer.Argument(..., help="The store folder: the one that holds commitlog, consumequeue and index.")
+Config = typer.Option(None, "--config", "-c", help="The broker.conf the store was written with, for its file sizes.")
+Limit = typer.Option(50, "--limit", min=1, help="Findings to print, at most; all are counted.")
+
+
+@app.callback()
+def store() -> None:
+    """Look into a store folder, with no broker running."""
+
+
+@app.command()
+def inspect(folder: Path = Folder, config: Path | None = Config, as_json: bool = JsonFlag) -> None:
+    """Show what a store holds: log, queues, index files, checkpoint, and how it was stopped."""
+    with boundary():
+        from bolide.store.files import RealFiles
+        from bolide.store.inspect import inspect_store
+
+        root, shape = _opened(folder, config)
+        summary = inspect_store(RealFiles(), root, shape)
+        if as_json:
+            output.print_json(asdict(summary))
+            return
+        log = summary.log
+        shown: dict[str, Any] = {
+            "stopped": "not cleanly, or running" if summary.abort else "cleanly",
+            "log files": f"{log.segments} of {log.segment_size:,} bytes",
+            "log": f"{log.first_offset:,} to {log.end_offset:,}",
+            "records": f"{log.records:,} in {log.bytes:,} bytes",
+            "stored": f"{_time(log.first_store_timestamp)} to {_time(log.last_store_timestamp)}",
+            "unreadable places": log.problems,
+            "config files": ", ".join(summary.config) or "none",
+        }
+        if summary.checkpoint is not None:
+            for name, value in asdict(summary.checkpoint).items():
+                shown[f"checkpoint {name}"] = _time(value) if name.endswith("timestamp") else value
+        output.pairs(f"Store {root}", shown, False)
+        output.table(
+            "Queues",
+            ("Topic", "Queue", "Records", "Bytes", "Units", "Offsets", "Files"),
+            [
+                (
+                    q.topic,
+                    q.queue_id,
+                    q.records,
+                    q.bytes,
+                    q.units,
+                    f"{q.min_offset} to {q.max_offset}",
+                    f"{q.segments} + {q.ext_segments} ext" if q.ext_segments else q.segments,
+                )
+                for q in summary.queues
+            ],
+            False,
+        )
+        output.table(
+            "Index files",
+            ("Name", "Begin", "End", "From offset", "To offset", "Entries", "Slots used"),
+            [
+                (
+                    i.name,
+                    _time(i.begin_timestamp),
+                    _time(i.end_timestamp),
+                    i.begin_physical_offset,
+                    i.end_physical_offset,
+                    i.entries,
+                    i.slots_used,
+                )
+                for i in summary.index
+            ],
+            False,
+        )
+
+
+@app.command()
+def verify(folder: Path = Folder, config: Path | None = Config, limit: int = Limit, as_json: bool = JsonFlag) -> None:
+    """Check every record, queue unit and index entry against the others; exit code 1 when something is wrong."""
+    with boundary():
+        from bolide.store.files import RealFiles
+        from bolide.store.verify import verify_store
+
+        root, shape = _opened(folder, config)
+        verdict = verify_store(RealFiles(), root, shape)
+        if as_json:
+            output.print_json({"clean": verdict.clean, **asdict(verdict)})
+        else:
+            if verdict.findings:
+                rows = [(f.path.removeprefix(f"{root}/"), f.position, f.sentence) for f in verdict.findings[:limit]]
+                output.table(f"{len(verdict.findings)} findings in {root}", ("File", "Byte", "Finding"), rows, False)
+            for note in verdict.notes:
+                output.note(f"note: {note}")
+            print(
+                f"{'clean' if verdict.clean else f'{len(verdict.findings)} findings'}: {verdict.records:,} records, "
+                f"{verdict.units:,} queue units, {verdict.ext_units:,} extension units, "
+                f"{verdict.index_entries:,} index entries"
+            )
+        raise typer.Exit(output.DONE if verdict.clean else output.FAILED)
+
+
+def _opened(folder: Path, config: Path | None) -> tuple[str, Any]:
+    """Root and shape of the store; wrong usage ends the program here."""
+    from bolide.node.config import read_conf
+    from bolide.store.files import RealFiles
+    from bolide.store.inspect import NoStore, shape_of
+
+    root = str(folder)
+    try:
+        return root, shape_of(RealFiles(), root, None if config is None else read_conf(str(config)))
+    except NoStore as error:
+        output.fail(str(error), output.USAGE)
+
+
+def _time(timestamp_ms: int) -> str:
+    """A store time for people, in UTC; nothing for 0."""
+    if timestamp_ms <= 0:
+        return "-"
+    try:
+        return datetime.fromtimestamp(timestamp_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (ValueError, OverflowError):
+        return str(timestamp_ms)
