@@ -1,0 +1,118 @@
+"""Parts of a store over a temporary folder: a log with records in it, queues, index, and files that can be cold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bolide.dispatch.row import Dispatch
+from bolide.layout.hashes import tags_code
+from bolide.layout.properties import format_properties
+from bolide.layout.shape import StoreShape
+from bolide.store.commit_log import CommitLog
+from bolide.store.consume_queues import ConsumeQueues
+from bolide.store.files import Files, RealFiles
+from bolide.store.index_service import IndexService
+from bolide.store.options import StoreOptions
+from bolide.store.put import Put
+from bolide.store.reput import Reput
+from bolide.store.running_flags import RunningFlags
+from bolide.store.segments import HandleCache
+
+HOST = bytes([127, 0, 0, 1, 0, 0, 0x2A, 0x9F])
+SHAPE = StoreShape(
+    commit_log_segment_size=4096,
+    consume_queue_segment_size=200,
+    consume_queue_ext_segment_size=256,
+    index_slots=16,
+    index_entries=20,
+)
+
+
+class ColdFiles(RealFiles):
+    """Real files of which nothing is in memory until it was warmed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cold = False
+        self.warmed: set[tuple[str, int]] = set()
+
+    def read_warm(self, handle: int, size: int, offset: int) -> bytes | None:
+        path = self._paths[handle]
+        if self.cold and any((path, at) not in self.warmed for at in range(offset, offset + size)):
+            return None
+        return super().read_warm(handle, size, offset)
+
+    def warm(self, path: str, offset: int, size: int) -> None:
+        self.warmed.update((path, at) for at in range(offset, offset + size))
+
+
+def put_of(
+    topic: str,
+    queue_id: int,
+    body: bytes,
+    tags: str = "",
+    keys: str = "",
+    uniq_key: str = "",
+    sys_flag: int = 0,
+    **more: str,
+) -> Put:
+    """A message; `more` are user properties."""
+    properties = {"TAGS": tags, "KEYS": keys, "UNIQ_KEY": uniq_key, **more}
+    text = format_properties({name: value for name, value in properties.items() if value})
+    return Put(
+        topic,
+        topic.encode(),
+        queue_id,
+        body,
+        text.encode(),
+        1,
+        HOST,
+        HOST,
+        sys_flag=sys_flag,
+        uniq_key=uniq_key,
+        keys=keys,
+        tags=tags,
+        tags_code=tags_code(tags),
+    )
+
+
+class Parts:
+    """Log, queues, index and dispatch over one folder."""
+
+    def __init__(
+        self, root: Path, shape: StoreShape = SHAPE, options: StoreOptions | None = None, files: Files | None = None
+    ) -> None:
+        self.files = files if files is not None else RealFiles()
+        self.root = root
+        self.shape = shape
+        self.handles = HandleCache(self.files, 8)
+        self.log = CommitLog(self.files, f"{root}/commitlog", shape, options or StoreOptions(), self.handles)
+        self.queues = ConsumeQueues(self.files, str(root), shape, self.handles)
+        self.index = IndexService(self.files, str(root), shape, self.handles)
+        self.reput = Reput(self.log, self.queues, self.index, shape, RunningFlags())
+        self.next: dict[tuple[str, int], int] = {}
+
+    def append(self, put: Put, now: int = 1000, offer: bool = True) -> Dispatch:
+        """Append a message and write it; offered to dispatch unless told otherwise."""
+        before = self.log.end_offset
+        self.log.make_room(self.log.check(put))
+        if offer and self.log.end_offset != before:
+            self.reput.next_file(before, self.log.end_offset)
+        key = put.topic, put.queue_id
+        d = self.log.append(put, self.next.get(key, 0), now)
+        self.next[key] = self.next.get(key, 0) + 1
+        self.log.write_pending()
+        if offer:
+            self.reput.offer(d)
+        return d
+
+    def dispatch(self, now: int = 1000) -> list[tuple[str, int, int]]:
+        """Dispatch everything written; topic, queue id and max offset of what arrived."""
+        arrived = self.reput.run(self.log.written_offset, 1 << 30, now)
+        return [(arrival.topic, arrival.queue_id, arrival.max_offset) for arrival in arrived]
+
+    def close(self) -> None:
+        """As a clean stop."""
+        self.queues.close()
+        self.index.close()
+        self.handles.close()

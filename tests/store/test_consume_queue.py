@@ -1,0 +1,303 @@
+"""One queue: units, tail and files, recovery, truncation, the oldest end; and a model of all of it."""
+
+from __future__ import annotations
+
+import struct
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from bolide.store.consume_queue import ConsumeQueue
+from bolide.store.consume_queue_ext import ConsumeQueueExt
+from bolide.store.files import RealFiles
+from bolide.store.segments import HandleCache
+from tests.store.parts import ColdFiles
+
+UNITS = 10
+
+
+def open_queue(folder: Path, files: RealFiles | None = None, ext: bool = False) -> ConsumeQueue:
+    files = files or RealFiles()
+    handles = HandleCache(files, 3)
+    extension = ConsumeQueueExt(files, f"{folder}/ext/T/0", 256, handles) if ext else None
+    return ConsumeQueue(files, f"{folder}/cq/T/0", "T", 0, UNITS * 20, handles, extension)
+
+
+def put(queue: ConsumeQueue, offset: int, tags_code: int = 7) -> bool:
+    return queue.put(offset * 100, 100, tags_code, offset, 1000 + offset, b"")
+
+
+def all_units(queue: ConsumeQueue) -> list[tuple[int, int, int]]:
+    found = []
+    at = int(queue.min_offset)
+    while at < queue.max_offset:
+        data = queue.units(at, 1000)
+        assert data, at
+        found += list(struct.iter_unpack(">qiq", data))
+        at += len(data) // 20
+    return found
+
+
+def reopened(folder: Path, clean: bool = True, ext: bool = False) -> ConsumeQueue:
+    queue = open_queue(folder, ext=ext)
+    queue.load()
+    queue.recover(clean)
+    return queue
+
+
+def test_units_are_read_from_tail_and_files_alike(tmp_path: Path) -> None:
+    queue = open_queue(tmp_path)
+    for offset in range(13):
+        assert put(queue, offset)
+    expected = [(offset * 100, 100, 7) for offset in range(13)]
+    assert all_units(queue) == expected
+    assert not (tmp_path / "cq").exists(), "nothing is written before flush"
+    queue.flush()
+    assert all_units(queue) == expected
+    for offset in range(13, 16):
+        put(queue, offset)
+    data = queue.units(8, 100)
+    assert data is not None
+    assert len(data) == 2 * 20, "a read ends with the file"
+    data = queue.units(11, 4)
+    assert data is not None
+    assert [unit[0] for unit in struct.iter_unpack(">qiq", data)] == [1100, 1200, 1300, 1400], "file and tail as one"
+    queue.flush()
+    assert sorted(path.name for path in (tmp_path / "cq/T/0").iterdir()) == [f"{0:020d}", f"{200:020d}"]
+    assert all((tmp_path / "cq/T/0" / f"{start:020d}").stat().st_size == 200 for start in (0, 200))
+
+
+def test_a_full_tail_goes_to_the_files_by_itself(tmp_path: Path) -> None:
+    queue = open_queue(tmp_path)
+    for offset in range(450):
+        put(queue, offset)
+    assert len(list((tmp_path / "cq/T/0").iterdir())) == 40
+    assert [unit[0] for unit in all_units(queue)] == [offset * 100 for offset in range(450)]
+
+
+def test_repeated_records_are_ignored(tmp_path: Path) -> None:
+    queue = open_queue(tmp_path)
+    for offset in range(5):
+        put(queue, offset)
+    assert not put(queue, 4)
+    assert not queue.put(900, 100, 7, 3, 0, b""), "a queue offset below the end"
+    assert queue.max_offset == 5
+    assert queue.duplicates == 2
+
+
+def test_a_gap_is_counted_and_written_at_the_end(tmp_path: Path) -> None:
+    queue = open_queue(tmp_path)
+    put(queue, 0)
+    assert put(queue, 5)
+    assert queue.gaps == 1
+    assert all_units(queue) == [(0, 100, 7), (500, 100, 7)]
+
+
+def test_the_first_unit_may_have_any_offset(tmp_path: Path) -> None:
+    queue = open_queue(tmp_path)
+    put(queue, 23)
+    assert (queue.min_offset, queue.max_offset) == (23, 24)
+    queue.flush()
+    data = (tmp_path / "cq/T/0" / f"{400:020d}").read_bytes()
+    assert data[:60] == struct.pack(">qiq", 0, 0x7FFFFFFF, 0) * 3
+    assert struct.unpack(">qiq", data[60:80]) == (2300, 100, 7)
+    again = reopened(tmp_path)
+    again.correct_min_offset(0)
+    assert (again.min_offset, again.max_offset, again.max_physical_offset) == (23, 24, 2400)
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_recovery_ends_at_the_first_invalid_unit(tmp_path: Path, clean: bool) -> None:
+    queue = open_queue(tmp_path)
+    for offset in range(35):
+        put(queue, offset)
+    queue.flush()
+    path = tmp_path / "cq/T/0" / f"{400:020d}"
+    data = bytearray(path.read_bytes())
+    data[60:80] = bytes(20)
+    path.write_bytes(data)
+    again = reopened(tmp_path, clean)
+    assert (again.max_offset, again.max_physical_offset) == (23, 2300)
+    assert not (tmp_path / "cq/T/0" / f"{600:020d}").exists()
+    left = path.read_bytes()[60:]
+    assert (left == bytes(140)) is not clean, "after a crash the units behind the hole are wiped"
+    put(again, 23)
+    again.flush()
+    assert reopened(tmp_path).max_offset == (24 if not clean else 30)
+
+
+def test_recovery_looks_at_three_files_only(tmp_path: Path) -> None:
+    queue = open_queue(tmp_path)
+    for offset in range(45):
+        put(queue, offset)
+    queue.flush()
+    first = tmp_path / "cq/T/0" / f"{0:020d}"
+    first.write_bytes(bytes(200))
+    assert reopened(tmp_path).max_offset == 45
+
+
+def test_an_empty_newest_file_is_thrown_away(tmp_path: Path) -> None:
+    queue = open_queue(tmp_path)
+    for offset in range(10):
+        put(queue, offset)
+    queue.flush()
+    (tmp_path / "cq/T/0" / f"{200:020d}").touch()
+    again = reopened(tmp_path)
+    assert again.max_offset == 10
+    put(again, 10)
+    again.flush()
+    assert len(all_units(reopened(tmp_path))) == 11
+
+
+@pytest.mark.parametrize(
+    ("physical", "left"), [(0, 0), (1, 1), (950, 10), (1000, 10), (1001, 11), (1900, 19), (9999, 25)]
+)
+def test_truncate_drops_units_at_and_beyond(tmp_path: Path, physical: int, left: int) -> None:
+    queue = open_queue(tmp_path)
+    for offset in range(25):
+        put(queue, offset)
+    queue.truncate(physical)
+    assert queue.max_offset == left
+    assert queue.max_physical_offset == (left * 100 if left else physical)
+    assert all_units(queue) == [(offset * 100, 100, 7) for offset in range(left)]
+    again = reopened(tmp_path)
+    assert again.max_offset == left, "old units must not come back"
+    if left < 25:
+        assert again.put(left * 100 + 5, 95, 8, left, 0, b"")
+        assert all_units(again)[-1] == (left * 100 + 5, 95, 8)
+
+
+def test_delete_before_keeps_the_last_file_and_moves_the_minimum(tmp_path: Path) -> None:
+    queue = open_queue(tmp_path)
+    for offset in range(25):
+        put(queue, offset)
+    queue.flush()
+    assert queue.delete_before(900) == []
+    assert queue.min_offset == 9
+    assert len(queue.delete_before(1001)) == 1
+    assert queue.min_offset == 11
+    assert len(queue.delete_before(1 << 40)) == 1
+    assert (queue.min_offset, queue.max_offset) == (25, 25)
+    put(queue, 25)
+    assert all_units(queue) == [(2500, 100, 7)]
+
+
+def test_cold_units_come_back_as_an_extent(tmp_path: Path) -> None:
+    files = ColdFiles()
+    queue = open_queue(tmp_path, files)
+    for offset in range(12):
+        put(queue, offset)
+    assert queue.units(0, 5) is not None, "the tail is always warm"
+    queue.flush()
+    put(queue, 12)
+    files.cold = True
+    assert queue.units(3, 100) is None
+    extent = queue.extent(3, 100)
+    assert (extent.path, extent.offset, extent.size) == (str(tmp_path / "cq/T/0" / f"{0:020d}"), 60, 140)
+    files.warm(extent.path, extent.offset, extent.size)
+    data = queue.units(3, 100)
+    assert data is not None
+    assert len(data) == 140
+
+
+def test_the_extension_is_truncated_with_its_queue(tmp_path: Path) -> None:
+    queue = open_queue(tmp_path, ext=True)
+    for offset in range(25):
+        queue.put(offset * 100, 100, offset, offset, 5000 + offset, bytes([offset]) * 14)
+    queue.truncate(1500)
+    for where in (queue, reopened(tmp_path, ext=True)):
+        assert where.ext is not None
+        unit = where.unit(14)
+        assert unit is not None
+        found = where.ext.unit(unit[2])
+        assert found is not None
+        assert (found.tags_code, found.store_timestamp, found.bitmap) == (14, 5014, bytes([14]) * 14)
+        assert where.ext.end == (unit[2] + (1 << 63)) + 34
+    queue.truncate(0)
+    assert queue.ext is not None
+    assert queue.ext.end == 0
+
+
+class QueueModel(RuleBasedStateMachine):
+    """A queue against a list: put, flush, reopen after a stop or a crash, truncate, delete, read."""
+
+    @initialize()
+    def start(self) -> None:
+        self.temporary = tempfile.TemporaryDirectory(prefix="bolide-queue-")
+        self.folder = Path(self.temporary.name)
+        self.queue = open_queue(self.folder, ext=True)
+        self.units: list[tuple[int, int, int]] = []
+        self.flushed = 0
+        self.min = 0
+        self.physical = 0
+
+    @rule(count=st.integers(1, 14), size=st.integers(1, 200), skip=st.integers(0, 50))
+    def put(self, count: int, size: int, skip: int) -> None:
+        for _ in range(count):
+            self.physical += skip
+            tags = len(self.units) * 3
+            assert self.queue.put(self.physical, size, tags, len(self.units), 7, b"x" * (size % 9))
+            self.units.append((self.physical, size, tags))
+            self.physical += size
+
+    @rule()
+    def put_again(self) -> None:
+        if self.units:
+            physical, size, tags = self.units[-1]
+            assert not self.queue.put(physical, size, tags, len(self.units) - 1, 7, b"")
+
+    @rule()
+    def flush(self) -> None:
+        self.queue.flush()
+        self.flushed = len(self.units)
+
+    @rule(clean=st.booleans())
+    def stop_and_start(self, clean: bool) -> None:
+        self.flush()
+        self.queue = reopened(self.folder, clean, ext=True)
+        self.queue.correct_min_offset(self.units[self.min][0] if self.min < len(self.units) else 1 << 60)
+
+    @precondition(lambda self: self.units)
+    @rule(data=st.data())
+    def truncate(self, data: st.DataObject) -> None:
+        at = data.draw(st.integers(self.min, len(self.units)))
+        physical = self.units[at][0] if at < len(self.units) else self.physical
+        self.queue.truncate(physical)
+        self.units = self.units[:at]
+        self.physical = max(physical, int(self.queue.max_physical_offset))
+        if self.queue.segments.is_empty() and self.queue.max_offset == 0:
+            self.units = []
+            self.min = 0
+        self.min = min(self.min, len(self.units))
+
+    @precondition(lambda self: self.units)
+    @rule(data=st.data())
+    def delete(self, data: st.DataObject) -> None:
+        at = data.draw(st.integers(self.min, len(self.units) - 1))
+        self.flush()
+        self.queue.delete_before(self.units[at][0])
+        self.min = at
+
+    @invariant()
+    def equal(self) -> None:
+        assert (self.queue.min_offset, self.queue.max_offset) == (self.min, len(self.units))
+        read = all_units(self.queue)
+        assert [unit[:2] for unit in read] == [unit[:2] for unit in self.units[self.min :]]
+        assert self.queue.ext is not None
+        for got, expected in list(zip(read, self.units[self.min :], strict=True))[-3:]:
+            unit = self.queue.ext.unit(got[2])
+            assert unit is not None
+            assert unit.tags_code == expected[2]
+
+    def teardown(self) -> None:
+        if hasattr(self, "temporary"):
+            self.queue.segments.handles.close()
+            self.temporary.cleanup()
+
+
+QueueModel.TestCase.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
+TestQueueModel = QueueModel.TestCase
