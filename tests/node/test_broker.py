@@ -84,7 +84,7 @@ def pull_request(topic: str = "T", offset: int = 0, sys_flag: int = 4, suspend: 
 @pytest.mark.parametrize("flush", ["SYNC_FLUSH", "ASYNC_FLUSH"])
 def test_what_was_sent_is_pulled_at_once(tmp_path: Path, flush: str) -> None:
     async def scenario() -> None:
-        async with broker(tmp_path, flush_disk_type=flush) as (node, client):
+        async with broker(tmp_path, flush_disk_type=flush) as (_node, client):
             sent = await client.request(send_request(properties="TAGS\x01a\x02UNIQ_KEY\x01U1\x02"), 5)
             assert (sent.code, sent.ext()["queueOffset"], sent.ext()["transactionId"]) == (0, "0", "U1")
             pulled = await client.request(pull_request(), 5)
@@ -105,7 +105,7 @@ def test_what_was_sent_is_pulled_at_once(tmp_path: Path, flush: str) -> None:
 
 def test_a_held_pull_is_woken_by_the_message(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with broker(tmp_path) as (node, client):
+        async with broker(tmp_path) as (_node, client):
             await client.request(send_request(), 5)
             held = client.start(pull_request(offset=1, sys_flag=6, suspend=20_000), 25)
             other = client.start(pull_request(offset=1, sys_flag=6, suspend=1), 5)
@@ -123,7 +123,7 @@ def test_a_held_pull_is_woken_by_the_message(tmp_path: Path) -> None:
 
 def test_unknown_codes_and_broken_headers_are_answered(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with broker(tmp_path) as (node, client):
+        async with broker(tmp_path) as (_node, client):
             unknown = await client.request(make_request(29999, 0), 5)
             assert (unknown.code, unknown.remark) == (3, " request type 29999 not supported")
             empty = await client.request(make_request(codes.SEND_MESSAGE_V2, 0, {"b": "T"}), 5)
@@ -136,10 +136,10 @@ def test_unknown_codes_and_broken_headers_are_answered(tmp_path: Path) -> None:
 
 def test_messages_and_topics_survive_a_restart(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with broker(tmp_path) as (node, client):
+        async with broker(tmp_path) as (_node, client):
             for number in range(10):
                 assert (await client.request(send_request(body=b"%d" % number), 5)).code == 0
-        async with broker(tmp_path, auto_create_topic_enable=False) as (node, client):
+        async with broker(tmp_path, auto_create_topic_enable=False) as (_node, client):
             pulled = await client.request(pull_request(), 5)
             assert [record.body for record in decode_records(pulled.body)] == [b"%d" % n for n in range(10)]
             assert (await client.request(send_request(), 5)).ext()["queueOffset"] == "10"

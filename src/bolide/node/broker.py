@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -25,6 +24,7 @@ from bolide.layout.message_id import encode_host
 from bolide.layout.shape import StoreShape
 from bolide.node.addresses import announced_ip, host_port
 from bolide.node.assembly import BrokerParts
+from bolide.node.clock import now_ms
 from bolide.node.config import load_options
 from bolide.node.daemon import run_daemon, start_logging
 from bolide.node.executor import Executor
@@ -78,7 +78,7 @@ class BrokerNode:
         """Recover the store and serve. Raises `ConfigError`, the store's errors, `OSError` for a taken port."""
         loop = asyncio.get_running_loop()
         options = self.options
-        now = clock()
+        now = now_ms()
         self.ip = announced_ip(options.bind_address, options.broker_ip1)
         self._host = host = NodeHost(f"bolide.broker.{options.broker_name}", loop, self._files)
         for line in self._warnings():
@@ -90,7 +90,7 @@ class BrokerNode:
             await self._start_services(host, store, now)
         except BaseException:
             host.pool.shutdown(wait=True)
-            store.close(clock())
+            store.close(now_ms())
             raise
         self._sweep = asyncio.create_task(self._close_idle())
         if self._registration is not None:
@@ -152,7 +152,7 @@ class BrokerNode:
             await self._registration.stop()
         for server in self._servers:
             server.close()
-        self._executor.end_of_turn(clock())
+        self._executor.end_of_turn(now_ms())
         for channel in list(self.connections.channels.values()):
             channel.link.close()
         await self._drained()
@@ -162,7 +162,7 @@ class BrokerNode:
         await asyncio.to_thread(host.flusher.stop)
         await asyncio.sleep(0)  # lets the flush thread's last report run before the store closes
         await asyncio.to_thread(host.pool.shutdown)
-        self.store.close(clock())
+        self.store.close(now_ms())
         assert host.configs is not None
         host.configs.write_all_now()
 
@@ -193,7 +193,7 @@ class BrokerNode:
         return warnings_for(self._given)
 
     def _flushed(self, target: int) -> None:
-        self._executor.flushed(target, clock())
+        self._executor.flushed(target, now_ms())
 
     def _flush_failed(self, error: BaseException) -> None:
         self._executor.flush_failed(error)
@@ -207,14 +207,9 @@ class BrokerNode:
     async def _close_idle(self) -> None:
         while True:
             await asyncio.sleep(IDLE_SWEEP_S)
-            for channel in self.connections.idle(clock()):
+            for channel in self.connections.idle(now_ms()):
                 self._host.log.info("closing the connection of %s: silent for too long", channel.remote)
                 channel.link.close()
-
-
-def clock() -> int:
-    """Milliseconds since the epoch."""
-    return int(time.time() * 1000)
 
 
 def shape_of(options: BrokerOptions) -> StoreShape:

@@ -13,7 +13,7 @@ import signal
 import socket
 import time
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from bolide.errors import ConfigError
 from bolide.node.daemon import new_runner, start_logging
@@ -132,7 +132,8 @@ class Standalone:
         """Wait for every child; False when one ended first or we were told to stop."""
         waits = asyncio.gather(*(child.ready() for child in self._children))
         asked = asyncio.ensure_future(self._asked.wait())
-        await asyncio.wait([waits, asked], return_when=asyncio.FIRST_COMPLETED)
+        futures: list[asyncio.Future[Any]] = [waits, asked]
+        await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
         if asked.done():
             waits.cancel()
             return False

@@ -8,7 +8,6 @@ RocketMQ's NettyServerConfig), and that one bad frame closes one connection and 
 from __future__ import annotations
 
 import asyncio
-import socket
 from typing import Any, Final, Protocol, final
 
 from bolide.errors import ProtocolError
@@ -161,5 +160,5 @@ async def listen(
 
 def bound_port(server: asyncio.Server) -> int:
     """The port a server really listens on."""
-    sockets: tuple[socket.socket, ...] = server.sockets
-    return int(sockets[0].getsockname()[1])
+    opened: Any = server  # uvloop's sockets are a list, asyncio's a tuple
+    return int(opened.sockets[0].getsockname()[1])

@@ -1,0 +1,214 @@
+"""A running name server: sockets, timer and files around `namesrv.server.NameServer`.
+
+`NamesrvNode` is the object inside a loop, `run_namesrv` the process. The only files are kvConfig.json and, once the
+configuration was changed remotely, namesrv.properties.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from bolide.errors import BolideError, ConfigError
+from bolide.namesrv.effects import KV_FILE, CloseChannel, PersistFile
+from bolide.namesrv.options import NamesrvOptions
+from bolide.namesrv.server import NameServer
+from bolide.node.addresses import announced_ip, host_port
+from bolide.node.clock import now_ms
+from bolide.node.config import load_options
+from bolide.node.daemon import run_daemon, start_logging
+from bolide.node.exit_codes import BAD_CONFIG
+from bolide.remoting import codes
+from bolide.remoting.command import Command, encode, make_response
+from bolide.remoting.errors import FrameError
+from bolide.store.files import Files, RealFiles
+from bolide.transport.server import ServerConnection, bound_port, listen
+
+log = logging.getLogger("bolide.namesrv")
+FOLDER: Final = "~/namesrv"
+"""Where Java keeps the files of a name server."""
+MAX_FRAME: Final = 16 * 1024 * 1024
+WRITE_HIGH: Final = 1024 * 1024
+WRITE_LIMIT: Final = 64 * 1024 * 1024
+IDLE_SWEEP_S: Final = 10.0
+
+
+class Peer:
+    """One connection, by the number under which the name server knows it."""
+
+    def __init__(self, id: int, connection: ServerConnection) -> None:
+        self.id = id
+        self.connection = connection
+        self.remote = host_port(connection.remote_ip, connection.remote_port)
+
+
+class NamesrvNode:
+    """One name server in the running loop. Implements `transport.server.Owner`."""
+
+    def __init__(self, options: NamesrvOptions, files: Files | None = None) -> None:
+        self.options = options
+        self.stopped = asyncio.Event()
+        self.failure: BaseException | None = None
+        self.port = 0
+        self.ip = ""
+        self._files: Files = files if files is not None else RealFiles()
+        self._peers: dict[int, Peer] = {}
+        self._serial = 0
+        self._listener: asyncio.Server | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._writes: dict[str, bytes] = {}
+        self._writing: asyncio.Task[None] | None = None
+
+    @property
+    def address(self) -> str:
+        """`ip:port` under which it serves."""
+        return host_port(self.ip, self.port)
+
+    async def start(self) -> None:
+        """Read kvConfig.json and serve. Raises `BodyError` for a file that cannot be read, `OSError` for the port."""
+        options = self.options
+        self.ip = announced_ip(options.bind_address, "")
+        self._server = NameServer(options, self._stored())
+        self._listener = await listen(
+            self, options.bind_address, options.listen_port, MAX_FRAME, WRITE_HIGH, WRITE_LIMIT
+        )
+        self.port = bound_port(self._listener)
+        self._tasks = [asyncio.create_task(self._keep_time()), asyncio.create_task(self._close_idle())]
+
+    async def stop(self) -> None:
+        """Stop listening, close every connection, finish writing; the second call does nothing."""
+        if self._listener is None:
+            return
+        listener, self._listener = self._listener, None
+        listener.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for peer in list(self._peers.values()):
+            peer.connection.close()
+        if self._writing is not None:
+            await self._writing
+
+    # ---- what the transport calls
+
+    def connected(self, connection: ServerConnection) -> Peer | None:
+        """A peer connected."""
+        if len(self._peers) >= self.options.max_connections:
+            log.warning("a connection was refused: maxConnections is %d", self.options.max_connections)
+            return None
+        self._serial += 1
+        peer = Peer(self._serial, connection)
+        connection.idle_since = now_ms()
+        self._peers[peer.id] = peer
+        return peer
+
+    def received(self, peer: Peer, commands: list[Command]) -> None:
+        """Answer the requests of one read in one write."""
+        now = now_ms()
+        frames = []
+        for command in commands:
+            answer = self._answer(peer, command, now)
+            if answer is not None:
+                frames.append(encode_or_refuse(command, answer))
+        peer.connection.write(frames)
+        self._carry_out()
+
+    def bad_frame(self, peer: Peer, error: Exception) -> None:
+        """One line for a peer that breaks the protocol."""
+        log.warning("closing the connection of %s: %s", peer.remote, error)
+
+    def closed(self, peer: Peer) -> None:
+        """A connection ended, and with it the brokers that registered over it."""
+        if self._peers.pop(peer.id, None) is not None:
+            self._server.channel_closed(peer.id, now_ms())
+            self._carry_out()
+
+    # ---- inside
+
+    def _answer(self, peer: Peer, command: Command, now: int) -> Command | None:
+        try:
+            return self._server.handle(peer.id, peer.remote, command, now)
+        except Exception as error:  # the one boundary: a fault of ours is an answer, not a crash
+            log.exception("request %d of %s failed", command.code, peer.remote)
+            if command.is_oneway:
+                return None
+            return make_response(command, codes.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
+
+    def _carry_out(self) -> None:
+        for effect in self._server.take_effects():
+            if isinstance(effect, CloseChannel):
+                peer = self._peers.get(effect.channel_id)
+                if peer is not None:
+                    log.info("closing the connection of %s: %s", peer.remote, effect.reason)
+                    peer.connection.close()
+            elif isinstance(effect, PersistFile):
+                self._writes[self._path(effect.name)] = effect.data
+                if self._writing is None or self._writing.done():
+                    self._writing = asyncio.create_task(self._write())
+
+    async def _write(self) -> None:
+        """Write what changed, off the loop, the newest content of each file."""
+        while self._writes:
+            path, data = self._writes.popitem()
+            try:
+                self._files.make_dir(str(Path(path).parent))
+                await asyncio.to_thread(self._files.write_file, path, data)
+            except (BolideError, OSError) as error:
+                log.error("%s could not be written: %s", path, error)
+
+    def _path(self, name: str) -> str:
+        chosen = self.options.kv_config_path if name == KV_FILE else self.options.config_store_path
+        return str(Path(chosen or f"{FOLDER}/{name}").expanduser())
+
+    def _stored(self) -> bytes:
+        path = self._path(KV_FILE)
+        for candidate in (path, path + ".bak"):
+            data = self._files.read_file(candidate)
+            if data and data.strip():
+                return data
+        return b""
+
+    async def _keep_time(self) -> None:
+        while True:
+            due = self._server.due(now_ms())
+            wait = 1.0 if due is None else min(max(due - now_ms(), 1) / 1000, 1.0)
+            await asyncio.sleep(wait)
+            self._server.tick(now_ms())
+            self._carry_out()
+
+    async def _close_idle(self) -> None:
+        idle_ms = self.options.server_channel_max_idle_time_seconds * 1000
+        while True:
+            await asyncio.sleep(IDLE_SWEEP_S)
+            now = now_ms()
+            for peer in list(self._peers.values()):
+                connection: Any = peer.connection
+                if connection.used:
+                    connection.used = False
+                    connection.idle_since = now
+                elif now - connection.idle_since >= idle_ms:
+                    connection.close()
+
+
+def encode_or_refuse(request: Command, answer: Command) -> bytes:
+    """The frame of an answer; one too long for the protocol is answered with code 1 instead."""
+    try:
+        return encode(answer)
+    except FrameError as error:
+        return encode(make_response(request, codes.SYSTEM_ERROR, f"FrameError: {error}"))
+
+
+def run_namesrv(flags: Mapping[str, object] | None = None, conf: str | None = None, follow_stdin: bool = False) -> int:
+    """Run a name server as this process until it is told to stop; returns the exit status (node/exit_codes.py)."""
+    start_logging()
+    try:
+        loaded = load_options(NamesrvOptions, flags, conf)
+    except ConfigError as error:
+        log.error("%s", error)
+        return BAD_CONFIG
+    for line in loaded.warnings:
+        log.warning("%s", line)
+    return run_daemon(lambda: NamesrvNode(loaded.options), "namesrv", follow_stdin)
