@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import struct
 import time
@@ -20,6 +21,7 @@ from demo.flights import TOPIC, Flight, flights, read_rows
 
 IN_FLIGHT = 1024
 REPORT_EVERY = 0.5
+PAUSE = 0.5
 
 
 class Tally:
@@ -30,27 +32,31 @@ class Tally:
         self.acknowledged = 0
         self.failed = 0
         self.error = ""
+        self.again: list[Flight] = []
         self.begin = time.monotonic()
         self.reported = 0.0
         self._journal = journal
 
-    def answered(self, row: int, future: asyncio.Future[SendResult]) -> None:
+    def answered(self, flight: Flight, future: asyncio.Future[SendResult]) -> None:
+        """Note the outcome of one send; what failed is to be sent again when there is a journal."""
         error = future.exception()
         if error is not None:
             self.failed += 1
             self.error = str(error)
+            self.again.append(flight)
             return
         self.acknowledged += 1
         if self._journal is not None:
             # Unbuffered: what is in the journal was acknowledged, whatever happens to this process next.
-            self._journal.write(struct.pack(">I", row))
+            self._journal.write(struct.pack(">I", flight.row))
 
     def report(self, done: bool = False) -> None:
+        """A line of progress, twice a second."""
         now = time.monotonic()
         if not done and now - self.reported < REPORT_EVERY:
             return
         self.reported = now
-        line = {
+        line: dict[str, object] = {
             "sent": self.sent,
             "acknowledged": self.acknowledged,
             "failed": self.failed,
@@ -70,32 +76,48 @@ def message_of(flight: Flight, topic: str) -> Message:
         flight.body,
         tags=flight.carrier,
         keys=flight.keys,
-        properties={"time_hour": flight.time_hour, "sequence": str(flight.sequence), "tail": flight.tail or "-"},
+        properties={"time_hour": flight.time_hour, "sequence": str(flight.sequence)},
         sharding_key=flight.sharding_key,
     )
 
 
+async def send_all(producer: Producer, topic: str, made: list[Flight], tally: Tally) -> None:
+    """Send with a bounded number in flight; returns when every answer is there."""
+    window = asyncio.Semaphore(IN_FLIGHT)
+    for flight in made:
+        await window.acquire()
+        future = producer.submit(message_of(flight, topic))
+        tally.sent += 1
+
+        def answered(future: asyncio.Future[SendResult], flight: Flight = flight) -> None:
+            window.release()
+            tally.answered(flight, future)
+
+        future.add_done_callback(answered)
+        tally.report()
+    for _ in range(IN_FLIGHT):
+        await window.acquire()
+
+
 async def produce(namesrv: str, topic: str, limit: int, journal: BinaryIO | None) -> Tally:
-    """Send the first `limit` flights (0: all) and wait for every answer."""
+    """Send the first `limit` flights (0: all) and wait for every answer.
+
+    With a journal the broker is expected to fall over: what was not acknowledged is sent again until it is, so that a
+    message whose answer was lost is stored twice.
+    """
     made = list(flights(read_rows()))
     if limit:
         made = made[:limit]
     tally = Tally(journal)
-    window = asyncio.Semaphore(IN_FLIGHT)
-    async with Producer("demo-producer", namesrv, max_in_flight=IN_FLIGHT, timeout=30.0) as producer:
+    async with Producer("demo-producer", namesrv, max_in_flight=2 * IN_FLIGHT, timeout=10.0) as producer:
         await producer.queues(topic)
         tally.begin = time.monotonic()
-        for flight in made:
-            await window.acquire()
-            future = producer.submit(message_of(flight, topic))
-            tally.sent += 1
-
-            def answered(future: asyncio.Future[SendResult], row: int = flight.row) -> None:
-                window.release()
-                tally.answered(row, future)
-
-            future.add_done_callback(answered)
+        await send_all(producer, topic, made, tally)
+        while journal is not None and tally.again:
             tally.report()
+            again, tally.again = tally.again, []
+            await asyncio.sleep(PAUSE)
+            await send_all(producer, topic, again, tally)
     tally.report(done=True)
     return tally
 
@@ -108,11 +130,10 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=0)
     parser.add_argument("--journal")
     given = parser.parse_args()
-    journal = open(given.journal, "wb", buffering=0) if given.journal else None
-    tally = asyncio.run(produce(given.namesrv, given.topic, given.limit, journal))
-    if journal is not None:
-        journal.close()
-    raise SystemExit(0 if journal is not None or not tally.failed else 1)
+    with contextlib.ExitStack() as stack:
+        journal = stack.enter_context(open(given.journal, "wb", buffering=0)) if given.journal else None
+        tally = asyncio.run(produce(given.namesrv, given.topic, given.limit, journal))
+    raise SystemExit(1 if tally.again else 0)
 
 
 if __name__ == "__main__":
