@@ -9,7 +9,7 @@ QUICK := not java and not spark and not slow and not crash
 .PHONY: demo test test-interpreted test-compiled lint bench interop dev lock clean venv-demo venv-test
 
 demo: venv-demo
-	@home=$$(tools/ensure_java.sh jre) && export JAVA_HOME=$$home && exec $(BIN)/python demo/run.py $(ARGS)
+	@home=$$(tools/ensure_java.sh jre) && export JAVA_HOME=$$home && exec $(BIN)/python -m demo.run $(ARGS)
 
 # The suite runs on the installed wheel: src is not on the path. The full, compiled run comes last, so that the last
 # line is its count.

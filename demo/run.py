@@ -292,7 +292,7 @@ def main() -> int:
     demo.facts["Python"] = f"{platform.python_version()}, {_impl.describe()}"
     good = summary(demo)
     report = folder / "report.html"
-    lags = {name: SENT for name in (SHARED, ORDERLY, PARQUET)}
+    lags = dict.fromkeys((SHARED, ORDERLY, PARQUET), SENT)
     write_report(report, "Bolide demo: 336,776 departures", demo.checks, demo.samples, lags, hourly(rows), demo.facts)
     console.print(f"Report: {report}")
     return 0 if good else 1
