@@ -1,1 +1,1 @@
-"""The services of a name server."""
+"""The name server: who lives, which broker has which queues, and a little configuration; services without sockets."""

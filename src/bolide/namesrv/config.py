@@ -1,0 +1,54 @@
+"""Configuration by remote control: codes 318 and 319 (UPDATE_NAMESRV_CONFIG, GET_NAMESRV_CONFIG).
+
+As in Java, keys nobody knows are passed over, and one key of the black list refuses the whole update with code 16. A
+value that cannot be is refused too, where Java would ignore it in silence.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from bolide.namesrv.effects import CONFIG_FILE, Effects, PersistFile
+from bolide.namesrv.handler import Handler
+from bolide.namesrv.options import NamesrvOptions, Settings
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_response
+from bolide.remoting.properties_text import read_properties, write_properties
+
+
+class ConfigService:
+    """Shows the settings and changes some of them."""
+
+    def __init__(self, settings: Settings, effects: Effects) -> None:
+        self.settings = settings
+        self.effects = effects
+
+    def handlers(self) -> dict[int, Handler]:
+        """Request code to handler."""
+        return {codes.UPDATE_NAMESRV_CONFIG: self.on_update, codes.GET_NAMESRV_CONFIG: self.on_get}
+
+    def on_get(self, channel_id: int, command: Command, now: int) -> Command:
+        """GET_NAMESRV_CONFIG."""
+        return make_response(command, codes.SUCCESS, body=write_properties(self.settings.as_texts()))
+
+    def on_update(self, channel_id: int, command: Command, now: int) -> Command:
+        """UPDATE_NAMESRV_CONFIG."""
+        try:
+            given = read_properties(command.body)
+        except ValueError as error:
+            return make_response(command, codes.SYSTEM_ERROR, f"the properties cannot be read: {error}")
+        refused = sorted(self.settings.black_list() & given.keys())
+        if refused:
+            remark = f"Can not update config in black list: {', '.join(refused)}"
+            return make_response(command, codes.NO_PERMISSION, remark)
+        known = self.settings.as_texts()
+        changed = known | {key: value.strip() for key, value in given.items() if key in known}
+        try:
+            self.settings.options = msgspec.convert(changed, NamesrvOptions, strict=False)
+        except msgspec.ValidationError as error:
+            return make_response(
+                command, codes.SYSTEM_ERROR, f"a value of the update is wrong, nothing changed: {error}"
+            )
+        if changed != known:
+            self.effects.add(PersistFile(CONFIG_FILE, write_properties(changed)))
+        return make_response(command, codes.SUCCESS)

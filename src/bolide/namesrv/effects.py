@@ -1,0 +1,41 @@
+"""What a name server wants done in the world beside its answer; whoever owns the sockets and files carries it out."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+KV_FILE: Final = "kvConfig.json"
+CONFIG_FILE: Final = "namesrv.properties"
+
+
+class CloseChannel(NamedTuple):
+    """Close a connection: its broker gave no sign of life."""
+
+    channel_id: int
+    reason: str
+
+
+class PersistFile(NamedTuple):
+    """Write a file atomically, the last of equal names wins. name: `KV_FILE` or `CONFIG_FILE`."""
+
+    name: str
+    data: bytes
+
+
+Effect = CloseChannel | PersistFile
+
+
+class Effects:
+    """The effects of the calls since `take`."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Effect] = []
+
+    def add(self, effect: Effect) -> None:
+        """Ask for an effect."""
+        self._waiting.append(effect)
+
+    def take(self) -> list[Effect]:
+        """All effects asked for, in order; they are the caller's now."""
+        taken, self._waiting = self._waiting, []
+        return taken

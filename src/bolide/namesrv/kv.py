@@ -1,0 +1,90 @@
+"""Keys and values by namespace: codes 100, 101, 102 and 219, kept in kvConfig.json (KVConfigManager.java)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import field
+
+from bolide.namesrv.effects import KV_FILE, Effects, PersistFile
+from bolide.namesrv.handler import Handler
+from bolide.remoting import codes
+from bolide.remoting.bodies import Body, decode_body, encode_body
+from bolide.remoting.bodies.stats import KVTable
+from bolide.remoting.command import Command, make_response
+from bolide.remoting.headers import decode_header
+from bolide.remoting.headers.kv import (
+    DeleteKVConfigRequestHeader,
+    GetKVConfigRequestHeader,
+    GetKVConfigResponseHeader,
+    GetKVListByNamespaceRequestHeader,
+    PutKVConfigRequestHeader,
+)
+
+ORDER_TOPIC_CONFIG: Final = "ORDER_TOPIC_CONFIG"
+
+
+class KvFile(Body):
+    """kvConfig.json (KVConfigSerializeWrapper.java)."""
+
+    config_table: dict[str, dict[str, str]] = field(default_factory=dict)
+
+
+class KvService:
+    """The table, and its file after every change. data: what the file holds, b"" for a new one; raises BodyError."""
+
+    def __init__(self, effects: Effects, data: bytes = b"") -> None:
+        self.effects = effects
+        self.table = decode_body(data, KvFile).config_table if data.strip() else {}
+
+    def handlers(self) -> dict[int, Handler]:
+        """Request code to handler."""
+        return {
+            codes.PUT_KV_CONFIG: self.on_put,
+            codes.GET_KV_CONFIG: self.on_get,
+            codes.DELETE_KV_CONFIG: self.on_delete,
+            codes.GET_KVLIST_BY_NAMESPACE: self.on_list,
+        }
+
+    def get(self, namespace: str, key: str) -> str | None:
+        """A value, None when there is none."""
+        return self.table.get(namespace, {}).get(key)
+
+    def namespace_body(self, namespace: str) -> bytes | None:
+        """All of a namespace as a KVTable body, None when it was never written to."""
+        values = self.table.get(namespace)
+        return None if values is None else encode_body(KVTable(values))
+
+    def on_put(self, channel_id: int, command: Command, now: int) -> Command:
+        """PUT_KV_CONFIG."""
+        header = decode_header(command, PutKVConfigRequestHeader)
+        self.table.setdefault(header.namespace, {})[header.key] = header.value
+        self._persist()
+        return make_response(command, codes.SUCCESS)
+
+    def on_get(self, channel_id: int, command: Command, now: int) -> Command:
+        """GET_KV_CONFIG."""
+        header = decode_header(command, GetKVConfigRequestHeader)
+        value = self.get(header.namespace, header.key)
+        if value is None:
+            remark = f"No config item, Namespace: {header.namespace} Key: {header.key}"
+            return make_response(command, codes.QUERY_NOT_FOUND, remark)
+        return make_response(command, codes.SUCCESS, ext=GetKVConfigResponseHeader(value=value).to_ext())
+
+    def on_delete(self, channel_id: int, command: Command, now: int) -> Command:
+        """DELETE_KV_CONFIG: deleting what is not there is no error."""
+        header = decode_header(command, DeleteKVConfigRequestHeader)
+        if self.table.get(header.namespace, {}).pop(header.key, None) is not None:
+            self._persist()
+        return make_response(command, codes.SUCCESS)
+
+    def on_list(self, channel_id: int, command: Command, now: int) -> Command:
+        """GET_KVLIST_BY_NAMESPACE."""
+        namespace = decode_header(command, GetKVListByNamespaceRequestHeader).namespace
+        body = self.namespace_body(namespace)
+        if body is None:
+            return make_response(command, codes.QUERY_NOT_FOUND, f"No config item, Namespace: {namespace}")
+        return make_response(command, codes.SUCCESS, body=body)
+
+    def _persist(self) -> None:
+        self.effects.add(PersistFile(KV_FILE, encode_body(KvFile(self.table))))

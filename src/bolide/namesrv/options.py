@@ -1,0 +1,73 @@
+"""What a name server can be told: one frozen struct with Java's keys and defaults (NamesrvConfig.java).
+
+Field names are ours in snake case, the key in `namesrv.conf` is Java's. Keys of Java's thread pools and queues have no
+counterpart, since services run on one thread. Where a default differs from Java's the line says so.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta, Struct
+
+PositiveMs = Annotated[int, Meta(ge=1, le=86_400_000 * 366, extra={"unit": "ms"})]
+Port = Annotated[int, Meta(ge=0, le=65535, extra={"unit": "port"})]
+PositiveCount = Annotated[int, Meta(ge=1, le=1 << 31, extra={"unit": "count"})]
+
+
+class NamesrvOptions(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Everything a name server is told at start. Times in ms."""
+
+    # where
+    bind_address: str = "127.0.0.1"
+    """Address to listen on. Java binds 0.0.0.0; here a listener is on loopback unless told otherwise."""
+    listen_port: Port = 9876
+    """0 picks a free port."""
+    rocketmq_home: str = ""
+    kv_config_path: str = ""
+    """File of the key and value configuration; "" = kvConfig.json in the folder the node chooses."""
+    config_store_path: str = ""
+    """File of what code 318 changed; "" = namesrv.properties in the folder the node chooses."""
+
+    # what it answers
+    product_env_name: str = "center"
+    cluster_test: bool = False
+    order_message_enable: bool = False
+    """Fill orderTopicConf of routes from the namespace ORDER_TOPIC_CONFIG."""
+    return_order_topic_config_to_broker: bool = True
+    enable_topic_list: bool = True
+    enable_all_topic_list: bool = True
+    support_acting_master: bool = False
+    """Show the smallest slave as master 0 while a broker that allows it has none."""
+    delete_topic_with_broker_registration: bool = False
+    config_black_list: str = "configBlackList;configStorePath;kvConfigPath"
+    """Keys code 318 must not change, split by ';'. rocketmqHome and the listener are never changed either."""
+
+    # who lives
+    scan_not_active_broker_interval: PositiveMs = 5000
+    broker_channel_expired_time: PositiveMs = 120_000
+    """Ms without a sign of life after which a broker that named no time of its own is dropped. A constant in Java."""
+
+    # connections
+    max_connections: PositiveCount = 20_000
+    server_channel_max_idle_time_seconds: PositiveCount = 120
+
+
+FIXED_KEYS: Final = frozenset({"rocketmqHome", "bindAddress", "listenPort"})
+
+
+class Settings:
+    """The options in force: replaced as a whole when code 318 changes some."""
+
+    def __init__(self, options: NamesrvOptions) -> None:
+        self.options = options
+
+    def as_texts(self) -> dict[str, str]:
+        """Every key with its value, as Java's properties text has them."""
+        values: dict[str, object] = msgspec.to_builtins(self.options)
+        return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in values.items()}
+
+    def black_list(self) -> frozenset[str]:
+        """The keys that code 318 refuses to change."""
+        return FIXED_KEYS | {key.strip() for key in self.options.config_black_list.split(";") if key.strip()}

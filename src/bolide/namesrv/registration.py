@@ -1,0 +1,206 @@
+"""Brokers come, show that they live, and go: codes 103, 104, 322 and 904, expiry, closed connections.
+
+Rules of 5.x as read in RouteInfoManager.registerBroker: the same address under another id is a promotion and the old
+id goes; an id held by another address of a higher stateVersion is not taken over (answered with success, changing
+nothing); a first registration with exactly one topic is refused, being an increment to something not known here.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bolide.namesrv.effects import CloseChannel, Effects
+from bolide.namesrv.handler import Handler
+from bolide.namesrv.kv import ORDER_TOPIC_CONFIG, KvService
+from bolide.namesrv.options import Settings
+from bolide.namesrv.tables import MASTER_ID, WRITE, BrokerAddress, Live, Tables
+from bolide.remoting import codes
+from bolide.remoting.bodies import decode_body, encode_body
+from bolide.remoting.bodies.route import BrokerData
+from bolide.remoting.bodies.topics import TopicConfigAndMappingSerializeWrapper
+from bolide.remoting.bodies.versions import DataVersion
+from bolide.remoting.command import Command, make_response
+from bolide.remoting.headers import decode_header
+from bolide.remoting.headers.namesrv import (
+    BrokerHeartbeatRequestHeader,
+    QueryDataVersionRequestHeader,
+    QueryDataVersionResponseHeader,
+    RegisterBrokerRequestHeader,
+    RegisterBrokerResponseHeader,
+    UnRegisterBrokerRequestHeader,
+)
+from bolide.remoting.register import RegisterBrokerBody, body_checksum, decode_register_body
+
+ZONE_NAME: Final = "__ZONE_NAME"
+
+
+class RegistrationService:
+    """Keeps `tables` in step with the brokers."""
+
+    def __init__(self, tables: Tables, settings: Settings, kv: KvService, effects: Effects) -> None:
+        self.tables = tables
+        self.settings = settings
+        self.kv = kv
+        self.effects = effects
+        self._next_scan: int | None = None
+
+    def handlers(self) -> dict[int, Handler]:
+        """Request code to handler."""
+        return {
+            codes.REGISTER_BROKER: self.on_register,
+            codes.UNREGISTER_BROKER: self.on_unregister,
+            codes.QUERY_DATA_VERSION: self.on_query_data_version,
+            codes.BROKER_HEARTBEAT: self.on_heartbeat,
+        }
+
+    def on_register(self, channel_id: int, command: Command, now: int) -> Command:
+        """REGISTER_BROKER: the answer tells a slave its master, and every broker the order configuration."""
+        header = decode_header(command, RegisterBrokerRequestHeader)
+        if header.body_crc32 and header.body_crc32 != body_checksum(command.body):
+            return make_response(command, codes.SYSTEM_ERROR, "crc32 not match; send the registration again")
+        body = decode_register_body(command.body, bool(header.compressed), command.version)
+        answer = RegisterBrokerResponseHeader()
+        if self._keeps_other_address(header, body.topic_config_serialize_wrapper.data_version):
+            self.tables.live.pop(BrokerAddress(header.cluster_name, header.broker_addr), None)
+        elif self._is_increment_to_nothing(header, body.topic_config_serialize_wrapper):
+            return make_response(
+                command,
+                codes.SYSTEM_ERROR,
+                f"broker {header.broker_name} must register fully first, then single topics",
+            )
+        else:
+            self._register(header, body, command.ext().get(ZONE_NAME), channel_id, now)
+            if header.broker_id != MASTER_ID:
+                self._tell_master(header, answer)
+        order = None
+        if self.settings.options.return_order_topic_config_to_broker:
+            order = self.kv.namespace_body(ORDER_TOPIC_CONFIG)
+        return make_response(command, codes.SUCCESS, ext=answer.to_ext(), body=order or b"")
+
+    def _keeps_other_address(self, header: RegisterBrokerRequestHeader, version: DataVersion) -> bool:
+        """Whether this id belongs to another address that is ahead of the one registering."""
+        broker = self.tables.brokers.get(header.broker_name)
+        held = broker.broker_addrs.get(header.broker_id) if broker is not None else None
+        if held is None or held == header.broker_addr:
+            return False
+        known = self.tables.data_version(header.cluster_name, held)
+        return known is not None and known.state_version > version.state_version
+
+    def _is_increment_to_nothing(
+        self, header: RegisterBrokerRequestHeader, wrapper: TopicConfigAndMappingSerializeWrapper
+    ) -> bool:
+        broker = self.tables.brokers.get(header.broker_name)
+        known = broker is not None and header.broker_id in broker.broker_addrs
+        return not known and len(wrapper.topic_config_table) == 1
+
+    def _register(
+        self, header: RegisterBrokerRequestHeader, body: RegisterBrokerBody, zone: str | None, channel_id: int, now: int
+    ) -> None:
+        tables = self.tables
+        address = BrokerAddress(header.cluster_name, header.broker_addr)
+        tables.clusters.setdefault(header.cluster_name, {})[header.broker_name] = None
+        broker = tables.brokers.get(header.broker_name)
+        if broker is None:
+            broker = tables.brokers[header.broker_name] = BrokerData(header.cluster_name, header.broker_name)
+        broker.enable_acting_master = bool(header.enable_acting_master)
+        broker.zone_name = zone
+        for number in [
+            n for n, addr in broker.broker_addrs.items() if addr == header.broker_addr and n != header.broker_id
+        ]:
+            del broker.broker_addrs[number]  # a slave became master: one record an address
+        first = not broker.broker_addrs.get(header.broker_id)
+        broker.broker_addrs[header.broker_id] = header.broker_addr
+        wrapper = body.topic_config_serialize_wrapper
+        master = header.broker_id == MASTER_ID
+        prime_slave = header.enable_acting_master is not None and header.broker_id == min(broker.broker_addrs)
+        if master or prime_slave:
+            self._take_topics(broker, address, wrapper, first, wipe=not master and broker.enable_acting_master)
+        tables.live[address] = Live(
+            header.broker_name,
+            now,
+            header.heartbeat_timeout_millis or self.settings.options.broker_channel_expired_time,
+            wrapper.data_version,
+            channel_id,
+            header.ha_server_addr,
+        )
+        if body.filter_server_list:
+            tables.filter_servers[address] = body.filter_server_list
+        else:
+            tables.filter_servers.pop(address, None)
+        if self._next_scan is None:
+            self._next_scan = now + self.settings.options.scan_not_active_broker_interval
+
+    def _take_topics(
+        self,
+        broker: BrokerData,
+        address: BrokerAddress,
+        wrapper: TopicConfigAndMappingSerializeWrapper,
+        first: bool,
+        wipe: bool,
+    ) -> None:
+        """The topics of a registration; without a new DataVersion only those not known yet."""
+        name = broker.broker_name
+        changed = first or self.tables.data_version(*address) != wrapper.data_version
+        named = {config.topic_name or key: config for key, config in wrapper.topic_config_table.items()}
+        if self.settings.options.delete_topic_with_broker_registration and not wrapper.topic_queue_mapping_info_map:
+            for topic in [
+                topic for topic, queues in self.tables.topics.items() if name in queues and topic not in named
+            ]:
+                self.tables.drop_topic(topic, [name])
+        for topic, config in named.items():
+            if changed or name not in self.tables.topics.get(topic, ()):
+                config.topic_name = topic
+                self.tables.put_queues(name, config, config.perm & ~WRITE if wipe else config.perm)
+
+    def _tell_master(self, header: RegisterBrokerRequestHeader, answer: RegisterBrokerResponseHeader) -> None:
+        master = self.tables.brokers[header.broker_name].broker_addrs.get(MASTER_ID)
+        live = self.tables.live.get(BrokerAddress(header.cluster_name, master)) if master else None
+        if live is not None:
+            answer.master_addr = master
+            answer.ha_server_addr = live.ha_server_addr
+
+    def on_unregister(self, channel_id: int, command: Command, now: int) -> Command:
+        """UNREGISTER_BROKER."""
+        header = decode_header(command, UnRegisterBrokerRequestHeader)
+        self.tables.remove(header.broker_name, BrokerAddress(header.cluster_name, header.broker_addr))
+        return make_response(command, codes.SUCCESS)
+
+    def on_query_data_version(self, channel_id: int, command: Command, now: int) -> Command:
+        """QUERY_DATA_VERSION: whether the broker has something new to register; a sign of life as well."""
+        header = decode_header(command, QueryDataVersionRequestHeader)
+        theirs = decode_body(command.body, DataVersion)
+        ours = self.tables.data_version(header.cluster_name, header.broker_addr)
+        self.tables.refresh(header.cluster_name, header.broker_addr, now)
+        answer = QueryDataVersionResponseHeader(changed=ours is None or ours != theirs)
+        return make_response(
+            command, codes.SUCCESS, ext=answer.to_ext(), body=encode_body(ours) if ours is not None else b""
+        )
+
+    def on_heartbeat(self, channel_id: int, command: Command, now: int) -> Command:
+        """BROKER_HEARTBEAT (5.x): a sign of life and nothing else."""
+        header = decode_header(command, BrokerHeartbeatRequestHeader)
+        self.tables.refresh(header.cluster_name, header.broker_addr, now)
+        return make_response(command, codes.SUCCESS)
+
+    def channel_closed(self, channel_id: int) -> None:
+        """The brokers registered over this connection are gone; one that came back over another is not."""
+        for address, live in list(self.tables.live.items()):
+            if live.channel_id == channel_id:
+                self.tables.remove(live.broker_name, address)
+
+    def due(self) -> int | None:
+        """When to `tick` next, ms since the epoch; None while no broker is known."""
+        return self._next_scan
+
+    def tick(self, now: int) -> None:
+        """Drop brokers that have been silent for too long, and ask for their connections to be closed."""
+        if self._next_scan is None or now < self._next_scan:
+            return
+        for address, live in list(self.tables.live.items()):
+            if live.expired(now):
+                self.effects.add(
+                    CloseChannel(live.channel_id, f"broker {address.addr} gave no sign of life for {live.timeout} ms")
+                )
+                self.tables.remove(live.broker_name, address)
+        waits = self.settings.options.scan_not_active_broker_interval
+        self._next_scan = now + waits if self.tables.live else None

@@ -1,0 +1,147 @@
+"""Where the queues of a topic are: codes 105, 106, 205, 216, 217, 327 and 901 (ClientRequestProcessor.java).
+
+Routes are always written in strict JSON, whatever the asking version: old clients read it as well.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from bolide.namesrv.handler import Handler
+from bolide.namesrv.kv import ORDER_TOPIC_CONFIG, KvService
+from bolide.namesrv.options import Settings
+from bolide.namesrv.tables import MASTER_ID, READ, WRITE, BrokerAddress, Tables
+from bolide.remoting import codes
+from bolide.remoting.bodies import decode_body, encode_body
+from bolide.remoting.bodies.route import (
+    BrokerData,
+    BrokerMemberGroup,
+    ClusterInfo,
+    GetBrokerMemberGroupResponseBody,
+    QueueData,
+    TopicRouteData,
+)
+from bolide.remoting.command import Command, make_response
+from bolide.remoting.headers import decode_header
+from bolide.remoting.headers.namesrv import (
+    AddWritePermOfBrokerRequestHeader,
+    AddWritePermOfBrokerResponseHeader,
+    DeleteTopicFromNamesrvRequestHeader,
+    GetBrokerMemberGroupRequestHeader,
+    GetRouteInfoRequestHeader,
+    RegisterTopicRequestHeader,
+    WipeWritePermOfBrokerRequestHeader,
+    WipeWritePermOfBrokerResponseHeader,
+)
+
+SYNC_MEMBER_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
+
+
+class RouteService:
+    """Answers about topics and brokers from `tables`, and the few orders that change routes by hand."""
+
+    def __init__(self, tables: Tables, settings: Settings, kv: KvService) -> None:
+        self.tables = tables
+        self.settings = settings
+        self.kv = kv
+
+    def handlers(self) -> dict[int, Handler]:
+        """Request code to handler."""
+        return {
+            codes.GET_ROUTEINFO_BY_TOPIC: self.on_route,
+            codes.GET_BROKER_CLUSTER_INFO: self.on_cluster_info,
+            codes.GET_BROKER_MEMBER_GROUP: self.on_member_group,
+            codes.WIPE_WRITE_PERM_OF_BROKER: self.on_wipe_write_perm,
+            codes.ADD_WRITE_PERM_OF_BROKER: self.on_add_write_perm,
+            codes.DELETE_TOPIC_IN_NAMESRV: self.on_delete_topic,
+            codes.REGISTER_TOPIC_IN_NAMESRV: self.on_register_topic,
+        }
+
+    def on_route(self, channel_id: int, command: Command, now: int) -> Command:
+        """GET_ROUTEINFO_BY_TOPIC."""
+        topic = decode_header(command, GetRouteInfoRequestHeader).topic
+        route = self.route(topic)
+        if route is None:
+            return make_response(
+                command, codes.TOPIC_NOT_EXIST, f"No topic route info in name server for the topic: {topic}"
+            )
+        if self.settings.options.order_message_enable:
+            route.order_topic_conf = self.kv.get(ORDER_TOPIC_CONFIG, topic)
+        return make_response(command, codes.SUCCESS, body=encode_body(route))
+
+    def route(self, topic: str) -> TopicRouteData | None:
+        """The queues of a topic and their brokers; None without a queue or without a broker."""
+        queues = self.tables.topics.get(topic)
+        if not queues:
+            return None
+        known = [self.tables.brokers[name] for name in queues if name in self.tables.brokers]
+        if not known:
+            return None
+        brokers = [_copy(broker) for broker in known]
+        filters: dict[str, list[str]] = {}
+        for broker in brokers:
+            for addr in broker.broker_addrs.values():
+                servers = self.tables.filter_servers.get(BrokerAddress(broker.cluster, addr))
+                if servers:
+                    filters[addr] = servers
+        if self.settings.options.support_acting_master and not topic.startswith(SYNC_MEMBER_PREFIX):
+            for broker in brokers:
+                _show_acting_master(broker, queues.get(broker.broker_name))
+        return TopicRouteData(list(queues.values()), brokers, filters)
+
+    def on_cluster_info(self, channel_id: int, command: Command, now: int) -> Command:
+        """GET_BROKER_CLUSTER_INFO."""
+        clusters = {cluster: list(names) for cluster, names in self.tables.clusters.items()}
+        return make_response(command, codes.SUCCESS, body=encode_body(ClusterInfo(self.tables.brokers, clusters)))
+
+    def on_member_group(self, channel_id: int, command: Command, now: int) -> Command:
+        """GET_BROKER_MEMBER_GROUP (5.x): an unknown broker name has no members."""
+        header = decode_header(command, GetBrokerMemberGroupRequestHeader)
+        broker = self.tables.brokers.get(header.broker_name)
+        addrs = dict(broker.broker_addrs) if broker is not None else {}
+        body = GetBrokerMemberGroupResponseBody(BrokerMemberGroup(header.cluster_name, header.broker_name, addrs))
+        return make_response(command, codes.SUCCESS, body=encode_body(body))
+
+    def on_wipe_write_perm(self, channel_id: int, command: Command, now: int) -> Command:
+        """WIPE_WRITE_PERM_OF_BROKER: no sends to this broker, until a registration with something new undoes it."""
+        name = decode_header(command, WipeWritePermOfBrokerRequestHeader).broker_name
+        count = self.tables.change_perms(name, lambda perm: perm & ~WRITE)
+        return make_response(
+            command, codes.SUCCESS, ext=WipeWritePermOfBrokerResponseHeader(wipe_topic_count=count).to_ext()
+        )
+
+    def on_add_write_perm(self, channel_id: int, command: Command, now: int) -> Command:
+        """ADD_WRITE_PERM_OF_BROKER: read and write for every topic of this broker."""
+        name = decode_header(command, AddWritePermOfBrokerRequestHeader).broker_name
+        count = self.tables.change_perms(name, lambda perm: READ | WRITE)
+        return make_response(
+            command, codes.SUCCESS, ext=AddWritePermOfBrokerResponseHeader(add_topic_count=count).to_ext()
+        )
+
+    def on_delete_topic(self, channel_id: int, command: Command, now: int) -> Command:
+        """DELETE_TOPIC_IN_NAMESRV, everywhere or in one cluster; unknown names are no error."""
+        header = decode_header(command, DeleteTopicFromNamesrvRequestHeader)
+        names = self.tables.clusters.get(header.cluster_name, {}) if header.cluster_name else None
+        self.tables.drop_topic(header.topic, names)
+        return make_response(command, codes.SUCCESS)
+
+    def on_register_topic(self, channel_id: int, command: Command, now: int) -> Command:
+        """REGISTER_TOPIC_IN_NAMESRV (5.x): queues at brokers that are known; those of others are passed over."""
+        topic = decode_header(command, RegisterTopicRequestHeader).topic
+        route = decode_body(command.body, TopicRouteData)
+        queues = {queue.broker_name: queue for queue in route.queue_datas if queue.broker_name in self.tables.brokers}
+        if queues:
+            self.tables.topics.setdefault(topic, {}).update(queues)
+        return make_response(command, codes.SUCCESS)
+
+
+def _copy(broker: BrokerData) -> BrokerData:
+    return msgspec.structs.replace(broker, broker_addrs=dict(broker.broker_addrs))
+
+
+def _show_acting_master(broker: BrokerData, queues: QueueData | None) -> None:
+    """With no master, and queues that take no sends, the smallest slave is shown as id 0."""
+    if not broker.broker_addrs or MASTER_ID in broker.broker_addrs or not broker.enable_acting_master:
+        return
+    if queues is not None and not queues.perm & WRITE:
+        broker.broker_addrs[MASTER_ID] = broker.broker_addrs.pop(min(broker.broker_addrs))

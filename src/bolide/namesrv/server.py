@@ -1,0 +1,75 @@
+"""The whole name server as one object: commands in, answers and effects out; no socket, no clock, no file."""
+
+from __future__ import annotations
+
+from bolide.errors import BolideError
+from bolide.namesrv.config import ConfigService
+from bolide.namesrv.effects import Effect, Effects
+from bolide.namesrv.handler import Handler
+from bolide.namesrv.kv import KvService
+from bolide.namesrv.options import NamesrvOptions, Settings
+from bolide.namesrv.registration import RegistrationService
+from bolide.namesrv.routes import RouteService
+from bolide.namesrv.tables import Tables
+from bolide.namesrv.topic_lists import TopicListService
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_response
+
+
+class NameServer:
+    """All services over one set of tables. kv: the bytes of kvConfig.json, b"" for a new one.
+
+    Raises BodyError when they cannot be read: a name server must not start by forgetting its configuration.
+    """
+
+    def __init__(self, options: NamesrvOptions, kv: bytes = b"") -> None:
+        self.settings = Settings(options)
+        self.tables = Tables()
+        self.effects = Effects()
+        self.kv = KvService(self.effects, kv)
+        self.registration = RegistrationService(self.tables, self.settings, self.kv, self.effects)
+        self.routes = RouteService(self.tables, self.settings, self.kv)
+        self._handlers: dict[int, Handler] = {
+            **self.kv.handlers(),
+            **self.registration.handlers(),
+            **self.routes.handlers(),
+            **TopicListService(self.tables, self.settings).handlers(),
+            **ConfigService(self.settings, self.effects).handlers(),
+        }
+
+    def handle(self, channel_id: int, remote: str, command: Command, now: int) -> Command | None:
+        """The answer to a request; None for a oneway request and for a response.
+
+        channel_id: one connection, never used twice; remote: its peer, for remarks; now: ms since the epoch.
+        """
+        if command.is_response:
+            return None
+        handler = self._handlers.get(command.code)
+        if handler is None:
+            answer = make_response(
+                command, codes.REQUEST_CODE_NOT_SUPPORTED, f" request type {command.code} not supported"
+            )
+        else:
+            try:
+                answer = handler(channel_id, command, now)
+            except BolideError as error:
+                answer = make_response(
+                    command, error.code or codes.SYSTEM_ERROR, f"{type(error).__name__} from {remote}: {error}"
+                )
+        return None if command.is_oneway else answer
+
+    def channel_closed(self, channel_id: int, now: int) -> None:
+        """A connection ended: the brokers that registered over it are gone."""
+        self.registration.channel_closed(channel_id)
+
+    def due(self, now: int) -> int | None:
+        """When `tick` has something to do, ms since the epoch; None while nothing waits."""
+        return self.registration.due()
+
+    def tick(self, now: int, budget: int = 0) -> None:
+        """Do what is due. The budget is not needed: a scan touches each live broker once."""
+        self.registration.tick(now)
+
+    def take_effects(self) -> list[Effect]:
+        """What to close and write since the last call, in order."""
+        return self.effects.take()

@@ -1,0 +1,112 @@
+"""What a name server knows: clusters, brokers, who of them lives, and the queues of each topic (RouteInfoManager.java).
+
+Five tables, changed only together and only here, so that none of them names a broker another has forgotten. Nothing is
+stored: brokers register again within 30 seconds of a restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
+
+from bolide.remoting.bodies.route import BrokerData, QueueData
+from bolide.remoting.bodies.topics import TopicConfig
+from bolide.remoting.bodies.versions import DataVersion
+
+MASTER_ID: Final = 0
+READ: Final = 4
+WRITE: Final = 2
+
+
+class BrokerAddress(NamedTuple):
+    """What a live broker is known by."""
+
+    cluster: str
+    addr: str
+
+
+class Live:
+    """One living broker. last_update and timeout in ms; its connection is `channel_id`."""
+
+    __slots__ = ("broker_name", "channel_id", "data_version", "ha_server_addr", "last_update", "timeout")
+
+    def __init__(
+        self, broker_name: str, now: int, timeout: int, data_version: DataVersion, channel_id: int, ha_server_addr: str
+    ) -> None:
+        self.broker_name = broker_name
+        self.last_update = now
+        self.timeout = timeout
+        self.data_version = data_version
+        self.channel_id = channel_id
+        self.ha_server_addr = ha_server_addr
+
+    def expired(self, now: int) -> bool:
+        """Whether it has been silent for longer than its timeout."""
+        return self.last_update + self.timeout < now
+
+
+class Tables:
+    """Clusters, brokers, live entries, filter servers and topics."""
+
+    def __init__(self) -> None:
+        self.clusters: dict[str, dict[str, None]] = {}  # cluster -> broker names, in order of arrival
+        self.brokers: dict[str, BrokerData] = {}
+        self.live: dict[BrokerAddress, Live] = {}
+        self.filter_servers: dict[BrokerAddress, list[str]] = {}
+        self.topics: dict[str, dict[str, QueueData]] = {}  # topic -> broker name -> queues
+
+    def data_version(self, cluster: str, addr: str) -> DataVersion | None:
+        """The version a broker last registered with, None when it does not live."""
+        live = self.live.get(BrokerAddress(cluster, addr))
+        return live.data_version if live is not None else None
+
+    def refresh(self, cluster: str, addr: str, now: int) -> None:
+        """A sign of life."""
+        live = self.live.get(BrokerAddress(cluster, addr))
+        if live is not None:
+            live.last_update = now
+
+    def put_queues(self, broker_name: str, config: TopicConfig, perm: int) -> None:
+        """The queues of a topic at a broker, replacing what was known of them."""
+        self.topics.setdefault(config.topic_name, {})[broker_name] = QueueData(
+            broker_name, config.read_queue_nums, config.write_queue_nums, perm, config.topic_sys_flag
+        )
+
+    def drop_topic(self, topic: str, broker_names: Iterable[str] | None = None) -> None:
+        """Forget a topic, everywhere or at these brokers."""
+        queues = self.topics.get(topic)
+        if queues is None:
+            return
+        for name in list(queues if broker_names is None else broker_names):
+            queues.pop(name, None)
+        if not queues:
+            del self.topics[topic]
+
+    def change_perms(self, broker_name: str, change: Callable[[int], int]) -> int:
+        """Change the permission of every topic at a broker; how many topics that were."""
+        found = [queues[broker_name] for queues in self.topics.values() if broker_name in queues]
+        for queue in found:
+            queue.perm = change(queue.perm)
+        return len(found)
+
+    def remove(self, broker_name: str, address: BrokerAddress) -> None:
+        """Forget an address; with the last of a broker name the broker, its queues, and topics left without any."""
+        self.live.pop(address, None)
+        self.filter_servers.pop(address, None)
+        broker = self.brokers.get(broker_name)
+        if broker is None:
+            return
+        for broker_id in [number for number, addr in broker.broker_addrs.items() if addr == address.addr]:
+            del broker.broker_addrs[broker_id]
+        if broker.broker_addrs:
+            if broker.enable_acting_master and MASTER_ID not in broker.broker_addrs:
+                self.change_perms(broker_name, lambda perm: perm & ~WRITE)  # a slave acts for it and takes no sends
+            return
+        del self.brokers[broker_name]
+        names = self.clusters.get(address.cluster)
+        if names is not None:
+            names.pop(broker_name, None)
+            if not names:
+                del self.clusters[address.cluster]
+        for topic in list(self.topics):
+            self.drop_topic(topic, [broker_name])

@@ -1,0 +1,57 @@
+"""Configuration by remote control."""
+
+from __future__ import annotations
+
+import pytest
+
+from bolide.namesrv.effects import CONFIG_FILE, PersistFile
+from bolide.remoting import codes
+from bolide.remoting.properties_text import read_properties
+from tests.namesrv.peer import World
+
+
+def test_what_is_in_force_is_shown_with_javas_keys() -> None:
+    shown = read_properties(World(cluster_test=True, listen_port=19876).peer().ask(codes.GET_NAMESRV_CONFIG).body)
+    assert shown["clusterTest"] == "true"
+    assert shown["listenPort"] == "19876"
+    assert shown["orderMessageEnable"] == "false"
+    assert shown["configBlackList"] == "configBlackList;configStorePath;kvConfigPath"
+
+
+def test_a_change_is_in_force_and_written() -> None:
+    world = World()
+    peer = world.peer()
+    peer.ask(
+        codes.UPDATE_NAMESRV_CONFIG, body=b"orderMessageEnable=true\nscanNotActiveBrokerInterval = 1000\nnobody=1\n"
+    )
+    assert world.server.settings.options.order_message_enable is True
+    assert world.server.settings.options.scan_not_active_broker_interval == 1000
+    (effect,) = world.server.take_effects()
+    assert isinstance(effect, PersistFile)
+    assert effect.name == CONFIG_FILE
+    written = read_properties(effect.data)
+    assert written["orderMessageEnable"] == "true"
+    assert "nobody" not in written
+    peer.ask(codes.UPDATE_NAMESRV_CONFIG, body=b"orderMessageEnable=true\n")
+    peer.ask(codes.UPDATE_NAMESRV_CONFIG)
+    assert world.server.take_effects() == []
+
+
+@pytest.mark.parametrize(
+    "key", ["configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome", "listenPort", "mine"]
+)
+def test_keys_of_the_black_list_refuse_the_whole_update(key: str) -> None:
+    world = World(config_black_list="configBlackList;configStorePath;kvConfigPath; mine")
+    body = f"clusterTest=true\n{key}=x\n".encode()
+    response = world.peer().ask(codes.UPDATE_NAMESRV_CONFIG, body=body, expect=codes.NO_PERMISSION)
+    assert key in (response.remark or "")
+    assert world.server.settings.options.cluster_test is False
+
+
+@pytest.mark.parametrize("text", [b"clusterTest=maybe", b"scanNotActiveBrokerInterval=0", b"a=\\u12"])
+def test_values_that_cannot_be_are_refused(text: bytes) -> None:
+    world = World()
+    before = world.server.settings.options
+    world.peer().ask(codes.UPDATE_NAMESRV_CONFIG, body=b"productEnvName=x\n" + text, expect=codes.SYSTEM_ERROR)
+    assert world.server.settings.options is before
+    assert world.server.take_effects() == []
