@@ -176,6 +176,10 @@ class BrokerNode:
             for channel in list(self.connections.channels.values()):
                 channel.link.abort()
 
+    def another_turn(self) -> None:
+        """Carry out effects noted from outside a request (tests, embedding programs)."""
+        self._turns.schedule()
+
     def settings(self) -> dict[str, str]:
         """Every setting in force, by Java key, as text."""
         found = conf_of(self.options)

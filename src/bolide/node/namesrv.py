@@ -92,6 +92,10 @@ class NamesrvNode:
         if self._writing is not None:
             await self._writing
 
+    def knows_topic(self, topic: str) -> bool:
+        """True when some broker has registered the topic."""
+        return topic in self._server.tables.topics
+
     # ---- what the transport calls
 
     def connected(self, connection: ServerConnection) -> Peer | None:

@@ -1,0 +1,171 @@
+"""A name server and a broker inside the test's own process, on a thread of their own: real sockets, real files.
+
+    with Broker() as broker:
+        async with Producer("group", broker.namesrv_addr) as producer: ...
+
+Starts in a few tens of milliseconds; files are small and in a temporary folder that goes away at the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from bolide.broker.options import BrokerOptions
+from bolide.broker.topics import TopicConfig
+from bolide.errors import LocalError
+from bolide.namesrv.options import NamesrvOptions
+from bolide.node.broker import BrokerNode
+from bolide.node.clock import now_ms
+from bolide.node.namesrv import NamesrvNode
+
+T = TypeVar("T")
+
+START_TIMEOUT_S: Final = 30.0
+SMALL: Final[dict[str, Any]] = {
+    "mapped_file_size_commit_log": 16 * 1024 * 1024,
+    "mapped_file_size_consume_queue": 20 * 10_000,
+    "max_hash_slot_num": 10_000,
+    "max_index_num": 100_000,
+    "flush_disk_type": "ASYNC_FLUSH",
+}
+"""What differs from a broker's defaults: small files, and no wait for the disk."""
+
+
+class Broker:
+    """A context manager. `settings` are fields of `BrokerOptions` (`auto_create_topic_enable=False`, ...).
+
+    `store` keeps the store in a folder of yours, so that a second `Broker` finds the first one's messages; without
+    it the store lives in a temporary folder. Usable from any thread; one event loop inside serves both daemons.
+    """
+
+    def __init__(self, store: str | None = None, **settings: Any) -> None:
+        self._own_folder = store is None
+        self._folder = store
+        self._settings = {**SMALL, **settings}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._started: Future[None] = Future()
+        self._namesrv: NamesrvNode | None = None
+        self._broker: BrokerNode | None = None
+        self.namesrv_addr = ""
+        """`host:port` of the name server: what clients are given."""
+        self.broker_addr = ""
+        """`host:port` of the broker itself."""
+
+    @property
+    def store_folder(self) -> str:
+        """The folder of the broker's store."""
+        if self._folder is None:
+            raise LocalError("the broker has no store folder yet: start it first")
+        return self._folder
+
+    def __enter__(self) -> Broker:
+        self.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start both daemons and return when they serve and know each other. Raises what stopped the start."""
+        if self._thread is not None:
+            return
+        if self._folder is None:
+            self._folder = tempfile.mkdtemp(prefix="bolide-broker-")
+        self._started = Future()
+        self._thread = threading.Thread(target=self._run, name="bolide-test-broker", daemon=True)
+        self._thread.start()
+        try:
+            self._started.result(START_TIMEOUT_S)
+        except BaseException:
+            self._thread.join(START_TIMEOUT_S)
+            self._thread = None
+            self._remove()
+            raise
+
+    def stop(self) -> None:
+        """Stop both and remove the temporary folder; the second call does nothing."""
+        thread, self._thread = self._thread, None
+        loop = self._loop
+        if thread is None or loop is None:
+            return
+        loop.call_soon_threadsafe(self._end.set)
+        thread.join(START_TIMEOUT_S)
+        self._remove()
+
+    def create_topic(self, topic: str, queues: int = 4, perm: int = 6, order: bool = False) -> None:
+        """Create a topic; returns when the name server knows it."""
+        self._call(self._create_topic(TopicConfig(topic, queues, queues, perm, order=order)))
+
+    def topics(self) -> list[str]:
+        """Names of all topics, the system's included."""
+        return self._call(self._names())
+
+    def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run something on the broker's loop and wait for it."""
+        if self._loop is None or self._thread is None:
+            coroutine.close()
+            raise LocalError("the broker does not run: start it first")
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(START_TIMEOUT_S)
+
+    async def _create_topic(self, config: TopicConfig) -> None:
+        assert self._broker is not None and self._namesrv is not None
+        self._broker.parts.topics.put(config, now_ms())
+        self._broker.another_turn()
+        async with asyncio.timeout(START_TIMEOUT_S):
+            while not self._namesrv.knows_topic(config.topic_name):
+                await asyncio.sleep(0.005)
+
+    async def _names(self) -> list[str]:
+        assert self._broker is not None
+        return sorted(self._broker.parts.topics.table)
+
+    def _run(self) -> None:
+        asyncio.run(self._serve())
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._end = asyncio.Event()
+        folder = self.store_folder
+        try:
+            self._namesrv = namesrv = NamesrvNode(
+                NamesrvOptions(listen_port=0, kv_config_path=f"{folder}/namesrv/kvConfig.json")
+            )
+            await namesrv.start()
+            self.namesrv_addr = namesrv.address
+            options = BrokerOptions(
+                store_path_root_dir=folder,
+                **{"listen_port": 0, "namesrv_addr": namesrv.address, **self._settings},
+            )
+            self._broker = broker = BrokerNode(options)
+            try:
+                await broker.start()
+            except BaseException:
+                await namesrv.stop()
+                raise
+            self.broker_addr = broker.address
+        except BaseException as error:
+            self._started.set_exception(error)
+            return
+        self._started.set_result(None)
+        await self._end.wait()
+        await broker.stop()
+        await namesrv.stop()
+
+    def _remove(self) -> None:
+        if self._own_folder and self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+
+def setting_names() -> list[str]:
+    """Names that `Broker` takes as settings."""
+    return [field.name for field in msgspec.structs.fields(BrokerOptions)]
