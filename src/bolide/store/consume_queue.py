@@ -252,12 +252,7 @@ class ConsumeQueue:
         """Drop the units of records at or beyond a physical offset: the log ends there."""
         self.flush()
         old = self.max_offset
-        end = old
-        while end > self.segments.min_offset // UNIT_SIZE:
-            unit = self.unit(end - 1)
-            if unit is None or unit[0] < physical_offset:
-                break
-            end -= 1
+        end = self._end_below(physical_offset)
         self.segments.truncate_to(end * UNIT_SIZE)
         if self.segments.is_empty():
             end = 0
@@ -277,6 +272,22 @@ class ConsumeQueue:
             else:
                 self.ext.truncate_behind(last[2])
         self.min_offset = min(self.min_offset, end)
+
+    def _end_below(self, physical_offset: i64) -> i64:
+        """Units up to the last one of a record below an offset; a power cut may have left holes behind that one."""
+        first = self.segments.min_offset // UNIT_SIZE
+        end = self.max_offset
+        while end > first:
+            start: i64 = max(first, end - _SCAN_CHUNK // UNIT_SIZE)
+            data = self.segments.read(start * UNIT_SIZE, (end - start) * UNIT_SIZE)
+            i: i64 = len(data) // UNIT_SIZE
+            while i > 0:
+                if read_i64_be(data, (i - 1) * UNIT_SIZE) < physical_offset:
+                    if i64(read_i32_be(data, (i - 1) * UNIT_SIZE + 8)) > 0:
+                        return start + i
+                i -= 1
+            end = start
+        return first
 
     # -- the oldest end --
 

@@ -71,7 +71,8 @@ class ConsumeQueues:
     def truncate(self, physical_offset: int) -> None:
         """Drop the units of all records at or beyond a physical offset; queues that end before stay untouched."""
         for queue in self.all_queues():
-            if queue.max_physical_offset > physical_offset:
+            # -1: the last files hold no unit, so nobody has looked where the queue really ends.
+            if queue.max_physical_offset > physical_offset or queue.max_physical_offset < 0:
                 queue.truncate(physical_offset)
 
     def destroy_all(self) -> None:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import posixpath
+
 from bolide.store.files import Files
 
 
 def lock_store(files: Files, root: str) -> int:
     """Make the folder and take its lock, as Java's broker does; raises `FileLocked` when somebody has it."""
+    made: list[str] = []
+    path = root
+    while posixpath.basename(path) and posixpath.basename(path) not in files.list_dir(posixpath.dirname(path) or "."):
+        made.append(path)
+        path = posixpath.dirname(path)
     files.make_dir(root)
+    for path in made:
+        # A power cut could otherwise take the folder's own name, and with it every synced file inside.
+        files.sync_dir(posixpath.dirname(path) or ".")
     return files.lock(root + "/lock")
 
 

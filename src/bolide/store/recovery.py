@@ -96,6 +96,10 @@ class Recovery:
         known_end = self.queues.max_physical_offset()
         first = self._first_segment(starts, checkpoint, known_end)
         report.scanned_from = starts[first]
+        if report.abnormal:
+            # Beyond the last thorough flush a power cut may have torn or swallowed any unit: they are all made again.
+            safe = checkpoint.logics_physical_offset
+            self.queues.truncate(safe + 1 if safe > 0 else report.scanned_from)
         if not report.abnormal and self.index.index_files():
             # All entries of the newest record are there. After a crash some may be missing, so it is put again.
             self._index_after = self.index.last_update_physical_offset
@@ -117,7 +121,8 @@ class Recovery:
         if known_end < 0 or (self.index.enabled and not self.index.index_files()):
             return 0
         index = len(starts) - 1
-        reached = max(0, index - int(self.files_back) + 1)
+        # Java looks no further back than this after a crash either, and then trusts units that nobody made certain.
+        reached = 0 if self.report.abnormal else max(0, index - int(self.files_back) + 1)
         while index > reached and not self._covered(starts[index], checkpoint, known_end):
             index -= 1
         if self.report.abnormal and self.index.enabled:

@@ -1,0 +1,396 @@
+"""`SimulatedFiles`: a disk in memory that can lose power, fill up, fail and be slow; and `check_files`, the contract.
+
+The fault model, in words. Every file has *durable* bytes and, over them, writes that nobody synced yet. Every folder
+has durable names and, over them, names made, renamed or removed that nobody synced yet.
+
+* `datasync` makes the bytes and the length of one file durable, `sync_dir` the names of one folder. Nothing else does.
+* `power_cut(seed)` decides for each 512-byte sector of each unsynced write, each for itself, whether it survived: so
+  writes are lost, torn and reordered. Lengths and names survive or not in the same way, each for itself. A file whose
+  name did not survive is gone with all its bytes, synced or not.
+* Outside the model: bytes that change on their own, a sync that lies, names swapped between folders.
+
+`clone()` copies the whole disk, so one moment can be cut in many ways. Faults for which the store must have an answer:
+`capacity` (bytes in use at which writes meet a full disk), `fail_next` (the next call of a kind fails once), `cold`
+(ranges not in memory). `calls` counts every call that can change the disk; `stop_after` ends the process at one.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import random
+import time
+from collections.abc import Callable
+from typing import Final
+
+from bolide.store.files import DiskFull, FileFailed, FileLocked
+from bolide.testing.check_files import check_files
+
+__all__ = ["SECTOR", "SimulatedFiles", "Stopped", "check_files"]
+
+SECTOR: Final = 512
+
+
+class Stopped(Exception):
+    """The simulated machine stopped here: see `SimulatedFiles.stop_after`."""
+
+
+class _Inode:
+    """One file: durable bytes, and the state a running machine sees."""
+
+    def __init__(self) -> None:
+        self.durable = bytearray()
+        self.now = bytearray()
+        self.dirty: set[int] = set()
+        self.modified_ms = 0
+
+    def clone(self) -> _Inode:
+        other = _Inode()
+        other.durable = bytearray(self.durable)
+        other.now = bytearray(self.now)
+        other.dirty = set(self.dirty)
+        other.modified_ms = self.modified_ms
+        return other
+
+    def write(self, data: bytes, offset: int) -> None:
+        if offset > len(self.now):
+            self.now.extend(bytes(offset - len(self.now)))
+        self.now[offset : offset + len(data)] = data
+        self.dirty.update(range(offset // SECTOR, (offset + len(data) + SECTOR - 1) // SECTOR))
+
+    def resize(self, size: int) -> None:
+        if size < len(self.now):
+            del self.now[size:]
+        else:
+            self.now.extend(bytes(size - len(self.now)))
+
+    def sync(self) -> None:
+        if len(self.durable) != len(self.now):
+            self.durable = bytearray(self.now)
+        else:
+            for sector in self.dirty:
+                part = slice(sector * SECTOR, (sector + 1) * SECTOR)
+                self.durable[part] = self.now[part]
+        self.dirty.clear()
+
+    def cut(self, survives: Callable[[], bool]) -> None:
+        """What the disk holds after the power came back."""
+        after = self.durable
+        if len(self.now) != len(after) and survives():
+            del after[len(self.now) :]
+            after.extend(bytes(len(self.now) - len(after)))
+        for sector in sorted(self.dirty):
+            at = sector * SECTOR
+            if at < len(after) and survives():
+                part = self.now[at : min(at + SECTOR, len(after))]
+                after[at : at + len(part)] = part
+        self.now = bytearray(after)
+        self.dirty = set()
+
+
+class _Folder:
+    """One folder: durable names, and those a running machine sees. A name holds a file or a folder."""
+
+    def __init__(self) -> None:
+        self.durable: dict[str, _Inode | _Folder] = {}
+        self.now: dict[str, _Inode | _Folder] = {}
+
+    def sync(self) -> None:
+        self.durable = dict(self.now)
+
+    def cut(self, survives: Callable[[], bool]) -> None:
+        names = dict(self.durable)
+        for name in sorted({*self.durable, *self.now}):
+            if self.durable.get(name) is not self.now.get(name) and survives():
+                found = self.now.get(name)
+                if found is None:
+                    del names[name]
+                else:
+                    names[name] = found
+        self.now = names
+        self.durable = dict(names)
+
+
+class SimulatedFiles:
+    """`bolide.store.files.Files` on a disk in memory. Not safe for several threads."""
+
+    def __init__(self, capacity: int | None = None) -> None:
+        self.capacity = capacity
+        self.calls = 0
+        self.stop_after: int | None = None
+        self.now_ms = 0
+        """What the clock of the file system says (times of last change)."""
+        self.cold: set[str] = set()
+        """Paths whose bytes are not in memory until `warm` reads them."""
+        self.use: float | None = None
+        """What `disk_use` answers; None = what is really used of the capacity."""
+        self.before_change: Callable[[str], None] | None = None
+        """Told the name of each call that can change the disk, just before it does."""
+        self.synced: list[str] = []
+        """The path of every datasync, in order."""
+        self._root = _Folder()
+        self._handles: dict[int, tuple[str, _Inode]] = {}
+        self._locks: dict[int, str] = {}
+        self._next_handle = 3
+        self._failures: dict[str, list[FileFailed]] = {}
+
+    # -- control --
+
+    def clone(self) -> SimulatedFiles:
+        """The same disk once more, with nothing open and nothing locked."""
+        other = SimulatedFiles(self.capacity)
+        other.now_ms = self.now_ms
+        seen: dict[int, _Inode | _Folder] = {}
+        root = _clone(self._root, seen)
+        assert isinstance(root, _Folder)
+        other._root = root
+        return other
+
+    def power_cut(self, seed: int) -> None:
+        """Lose what was not synced, as the seed says: 0 keeps nothing of it, 1 all of it, others a part."""
+        chance = random.Random(seed)
+        part = chance.random()
+        survives: Callable[[], bool] = {0: lambda: False, 1: lambda: True}.get(seed, lambda: chance.random() < part)
+        _cut(self._root, survives)
+        self.process_crash()
+
+    def process_crash(self) -> None:
+        """The process dies: handles and locks are gone, all bytes and names stay."""
+        self._handles.clear()
+        self._locks.clear()
+        self.stop_after = None
+
+    def fail_next(self, call: str, error: FileFailed | None = None) -> None:
+        """Let the next call of this name (`datasync`, `write_at`, `reserve`, ...) fail once."""
+        self._failures.setdefault(call, []).append(error or FileFailed(f"cannot {call}: simulated I/O error"))
+
+    def used(self) -> int:
+        """Bytes in use, a file counted by its length."""
+        return _used(self._root)
+
+    def _changes(self, call: str) -> None:
+        if self.stop_after is not None and self.calls >= self.stop_after:
+            raise Stopped(call)
+        if self.before_change is not None:
+            self.before_change(call)
+        self.calls += 1
+        self._fails(call)
+
+    def _fails(self, call: str) -> None:
+        waiting = self._failures.get(call)
+        if waiting:
+            raise waiting.pop(0)
+
+    def _room(self, more: int) -> None:
+        if self.capacity is not None and more > 0 and self.used() + more > self.capacity:
+            raise DiskFull("cannot write: the simulated disk is full")
+
+    # -- Files: bytes --
+
+    def open(self, path: str, create: bool = False, size: int = 0) -> int:
+        folder, name = self._place(path)
+        found = folder.now.get(name) if folder is not None else None
+        if isinstance(found, _Folder):
+            raise FileFailed(f"cannot open {path}: it is a folder")
+        if found is None or (create and size > 0 and not found.now):
+            if not create or folder is None:
+                raise FileFailed(f"cannot open {path}: no such file")
+            self._changes("open")
+            self._room(size)
+            if found is None:
+                found = folder.now[name] = _Inode()
+                found.modified_ms = self.now_ms
+            found.resize(size)
+        self._next_handle += 1
+        self._handles[self._next_handle] = (path, found)
+        return self._next_handle
+
+    def close(self, handle: int) -> None:
+        self._inode(handle)
+        del self._handles[handle]
+
+    def write_at(self, handle: int, buffers: list[bytes], offset: int) -> None:
+        inode = self._inode(handle)
+        self._changes("write_at")
+        data = b"".join(buffers)
+        self._room(offset + len(data) - len(inode.now))
+        inode.write(data, offset)
+        inode.modified_ms = self.now_ms
+
+    def read_at(self, handle: int, size: int, offset: int) -> bytes:
+        self._fails("read_at")
+        return bytes(self._inode(handle).now[offset : offset + size])
+
+    def read_warm(self, handle: int, size: int, offset: int) -> bytes | None:
+        if self._handles[handle][0] in self.cold:
+            return None
+        return self.read_at(handle, size, offset)
+
+    def warm(self, path: str, offset: int, size: int) -> None:
+        self.cold.discard(path)
+
+    def datasync(self, handle: int) -> None:
+        inode = self._inode(handle)
+        self._changes("datasync")
+        self.synced.append(self._handles[handle][0])
+        inode.sync()
+
+    def reserve(self, handle: int, size: int) -> None:
+        self._inode(handle)
+        self._changes("reserve")
+
+    def truncate(self, handle: int, size: int) -> None:
+        inode = self._inode(handle)
+        self._changes("truncate")
+        self._room(size - len(inode.now))
+        inode.resize(size)
+        inode.dirty = {sector for sector in inode.dirty if sector * SECTOR < size}
+
+    # -- Files: names --
+
+    def sync_dir(self, path: str) -> None:
+        folder = self._folder(path)
+        if folder is None:
+            return
+        self._changes("sync_dir")
+        folder.sync()
+
+    def rename(self, source: str, target: str) -> None:
+        folder, name = self._place(source)
+        into, as_name = self._place(target)
+        if folder is None or into is None or name not in folder.now:
+            raise FileFailed(f"cannot rename {source}: no such file")
+        self._changes("rename")
+        into.now[as_name] = folder.now.pop(name)
+
+    def remove(self, path: str) -> None:
+        folder, name = self._place(path)
+        if folder is None or name not in folder.now:
+            return
+        found = folder.now[name]
+        if isinstance(found, _Folder) and found.now:
+            raise FileFailed(f"cannot delete {path}: the folder is not empty")
+        self._changes("remove")
+        del folder.now[name]
+
+    def make_dir(self, path: str) -> None:
+        folder = self._root
+        for name in _parts(path):
+            found = folder.now.get(name)
+            if found is None:
+                self._changes("make_dir")
+                found = folder.now[name] = _Folder()
+            if isinstance(found, _Inode):
+                raise FileFailed(f"cannot make the folder {path}: a file is in the way")
+            folder = found
+
+    def list_dir(self, path: str) -> list[str]:
+        folder = self._folder(path)
+        return sorted(folder.now) if folder is not None else []
+
+    def size(self, path: str) -> int:
+        found = self._find(path)
+        return len(found.now) if isinstance(found, _Inode) else -1
+
+    def modified_ms(self, path: str) -> int:
+        found = self._find(path)
+        return found.modified_ms if isinstance(found, _Inode) else -1
+
+    def read_file(self, path: str) -> bytes | None:
+        found = self._find(path)
+        return bytes(found.now) if isinstance(found, _Inode) else None
+
+    def write_file(self, path: str, data: bytes) -> None:
+        folder, name = self._place(path)
+        if folder is None:
+            raise FileFailed(f"cannot write {path}: no such folder")
+        self._changes("write_file")
+        self._room(len(data))
+        fresh = _Inode()
+        fresh.modified_ms = self.now_ms
+        fresh.write(data, 0)
+        fresh.sync()
+        if name in folder.now:
+            folder.now[name + ".bak"] = folder.now[name]
+        folder.now[name] = fresh
+        folder.sync()
+
+    # -- Files: the rest --
+
+    def lock(self, path: str) -> int:
+        if path in self._locks.values():
+            raise FileLocked(f"{path} is locked already; close the other store first")
+        if self.size(path) != 4:
+            handle = self.open(path, True, 4)
+            self.write_at(handle, [b"lock"], 0)
+            self.close(handle)
+        self._next_handle += 1
+        self._locks[self._next_handle] = path
+        return self._next_handle
+
+    def unlock(self, handle: int) -> None:
+        del self._locks[handle]
+
+    def disk_use(self, path: str) -> float:
+        self._fails("disk_use")
+        if self.use is not None:
+            return self.use
+        return self.used() / self.capacity if self.capacity else 0.0
+
+    def process_id(self) -> int:
+        return 4711
+
+    def local_time(self, time_ms: int) -> str:
+        return time.strftime("%Y%m%d%H%M%S", time.gmtime(time_ms // 1000)) + str(time_ms % 1000).zfill(3)
+
+    # -- inside --
+
+    def _inode(self, handle: int) -> _Inode:
+        found = self._handles.get(handle)
+        if found is None:
+            raise FileFailed(f"cannot use handle {handle}: it is closed")
+        return found[1]
+
+    def _place(self, path: str) -> tuple[_Folder | None, str]:
+        return self._folder(posixpath.dirname(path)), posixpath.basename(path)
+
+    def _folder(self, path: str) -> _Folder | None:
+        found = self._find(path)
+        return found if isinstance(found, _Folder) else None
+
+    def _find(self, path: str) -> _Inode | _Folder | None:
+        found: _Inode | _Folder | None = self._root
+        for name in _parts(path):
+            found = found.now.get(name) if isinstance(found, _Folder) else None
+        return found
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part]
+
+
+def _clone(thing: _Inode | _Folder, seen: dict[int, _Inode | _Folder]) -> _Inode | _Folder:
+    known = seen.get(id(thing))
+    if known is not None:
+        return known
+    if isinstance(thing, _Inode):
+        copy = seen[id(thing)] = thing.clone()
+        return copy
+    folder = _Folder()
+    seen[id(thing)] = folder
+    folder.durable = {name: _clone(child, seen) for name, child in thing.durable.items()}
+    folder.now = {name: _clone(child, seen) for name, child in thing.now.items()}
+    return folder
+
+
+def _cut(folder: _Folder, survives: Callable[[], bool]) -> None:
+    folder.cut(survives)
+    for name in sorted(folder.now):
+        child = folder.now[name]
+        if isinstance(child, _Folder):
+            _cut(child, survives)
+        else:
+            child.cut(survives)
+
+
+def _used(folder: _Folder) -> int:
+    return sum(len(child.now) if isinstance(child, _Inode) else _used(child) for child in folder.now.values())
