@@ -10,6 +10,7 @@ from bolide.remoting import codes
 from bolide.remoting.bodies import decode_body, encode_body
 from bolide.remoting.bodies.stats import KVTable
 from bolide.remoting.bodies.versions import DataVersion
+from bolide.remoting.command import make_request
 from bolide.remoting.headers import decode_header
 from bolide.remoting.headers.kv import PutKVConfigRequestHeader
 from bolide.remoting.headers.namesrv import (
@@ -19,6 +20,7 @@ from bolide.remoting.headers.namesrv import (
     RegisterBrokerResponseHeader,
     UnRegisterBrokerRequestHeader,
 )
+from bolide.remoting.register import encode_register_body
 from tests.namesrv.peer import FakeBroker, World
 
 
@@ -287,11 +289,10 @@ def test_a_broker_asks_whether_it_has_something_new() -> None:
     assert query_version(broker) == (True, known)
 
 
-def test_other_names_of_a_zone_travel_to_the_route() -> None:
+def test_the_zone_of_a_broker_travels_to_the_route() -> None:
     broker = FakeBroker(World()).topic("T")
-    request_header = broker.header().to_ext() | {"__ZONE_NAME": "z1"}
-    from bolide.remoting.command import make_request
-    from bolide.remoting.register import encode_register_body
-
-    broker.send(make_request(codes.REGISTER_BROKER, 1, request_header, encode_register_body(broker.body())))
-    assert tables(broker).brokers["broker-a"].zone_name == "z1"
+    ext = broker.header().to_ext() | {"__ZONE_NAME": "z1"}
+    broker.send(make_request(codes.REGISTER_BROKER, 1, ext, encode_register_body(broker.body())))
+    route = broker.world.server.routes.route("T")
+    assert route is not None
+    assert route.broker_datas[0].zone_name == "z1"
