@@ -12,7 +12,7 @@ _KEPT = ("BOLIDE_IMPL", "BOLIDE_BUILD")
 
 
 def _command(*words: str) -> list[str]:
-    return [str(Path(sys.executable).with_name("bolide")), *words]
+    return [sys.executable, "-m", "bolide.cli", *words]
 
 
 def _environment() -> dict[str, str | None]:

@@ -48,10 +48,10 @@ def frame(head: bytes, body: bytes = b"", serialize_type: int = 0) -> bytes:
     return (4 + len(head) + len(body)).to_bytes(4, "big") + mark.to_bytes(4, "big") + head + body
 
 
-def send_ext(topic: str, queue_id: int = 0, properties: str = "", **changed: str) -> dict[str, str]:
+def send_ext(topic: str, **changed: str) -> dict[str, str]:
     """The fields of SEND_MESSAGE_V2 (310); `changed` replaces fields by their one-letter names."""
-    fields = {"a": "wire_producer", "b": topic, "c": "TBW102", "d": "4", "e": str(queue_id), "f": "0"}
-    fields |= {"g": "1795269600000", "h": "0", "i": properties, "j": "0", "k": "false", "m": "false", "n": "broker-a"}
+    fields = {"a": "wire_producer", "b": topic, "c": "TBW102", "d": "4", "e": "0", "f": "0"}
+    fields |= {"g": "1795269600000", "h": "0", "i": "", "j": "0", "k": "false", "m": "false", "n": "broker-a"}
     return fields | changed
 
 
@@ -60,6 +60,12 @@ def pull_ext(topic: str, queue_id: int, offset: int, count: int = 32, **changed:
     fields = {"consumerGroup": "wire_consumer", "topic": topic, "queueId": str(queue_id), "queueOffset": str(offset)}
     fields |= {"maxMsgNums": str(count), "sysFlag": "4", "commitOffset": "0", "suspendTimeoutMillis": "0"}
     fields |= {"subscription": "*", "subVersion": "0", "expressionType": "TAG"}
+    return fields | changed
+
+
+def query_ext(topic: str, key: str, **changed: str) -> dict[str, str]:
+    """The fields of QUERY_MESSAGE (12) over all times."""
+    fields = {"topic": topic, "key": key, "maxNum": "64", "beginTimestamp": "0", "endTimestamp": str((1 << 63) - 1)}
     return fields | changed
 
 
@@ -86,6 +92,15 @@ class Wire:
         assert answer.opaque == self._opaque
         return answer
 
+    def deliver(self, data: bytes, *, eof: bool = False) -> None:
+        """Send bytes as they are; a peer that closes before the last of them is no error here."""
+        try:
+            self.socket.sendall(data)
+            if eof:
+                self.socket.shutdown(socket.SHUT_WR)
+        except (BrokenPipeError, ConnectionResetError):
+            return
+
     def read(self) -> Answer | None:
         """The next frame of the peer, or None at the end of the stream."""
         start = self._take(4)
@@ -95,6 +110,8 @@ class Wire:
         if data is None:
             return None
         length = int.from_bytes(data[1:4], "big")
+        if data[0] == 1:  # the binary form: code(2) language(1) version(2) opaque(4) ...
+            return Answer(int.from_bytes(data[4:6], "big"), int.from_bytes(data[9:13], "big"), None, {})
         values = json.loads(data[4 : 4 + length])
         ext = values.get("extFields") or {}
         return Answer(values["code"], values["opaque"], values.get("remark"), ext, data[4 + length :], values)

@@ -1,0 +1,107 @@
+"""A store folder moves: written by our broker, opened and continued by Java 5.5.0, and opened by ours again."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
+from tests.interop.java_processes import JavaBroker
+from tests.interop.our_processes import OurBroker
+from tests.interop.records import Stored, stored
+from tests.interop.wire import (
+    PULL_MESSAGE,
+    QUERY_MESSAGE,
+    SEND_MESSAGE_V2,
+    SUCCESS,
+    VIEW_MESSAGE_BY_ID,
+    Wire,
+    pull_ext,
+    send_ext,
+)
+
+pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
+
+TOPIC = "moving"
+QUEUES = 4
+COUNT = 200
+# Small files, so that log, queues and index roll over several times.
+SETTINGS = {
+    "mappedFileSizeCommitLog": "65536",
+    "mappedFileSizeConsumeQueue": "400",
+    "maxHashSlotNum": "100",
+    "maxIndexNum": "200",
+    "transactionCheckInterval": "3600000",
+    "timerWheelEnable": "false",
+}
+
+
+def send_some(port: int, first: int) -> dict[str, tuple[int, int, int]]:
+    """Send COUNT messages; by key: queue id, queue offset, physical offset as the answers tell."""
+    told: dict[str, tuple[int, int, int]] = {}
+    with Wire(port) as wire:
+        for number in range(first, first + COUNT):
+            key = f"key{number}"
+            properties = f"KEYS\x01{key}\x02UNIQ_KEY\x01{number:032X}\x02TAGS\x01Tag{number % 3}\x02"
+            ext = send_ext(TOPIC, e=str(number % QUEUES), i=properties)
+            answer = wire.ask(SEND_MESSAGE_V2, ext, key.encode() * (1 + number % 90))
+            assert answer.code == SUCCESS, answer
+            at = int(answer.ext["msgId"][16:], 16)
+            told[key] = (int(answer.ext["queueId"]), int(answer.ext["queueOffset"]), at)
+    return told
+
+
+def check_served(port: int, told: dict[str, tuple[int, int, int]]) -> None:
+    """All of it, and nothing else, comes by pull; each by key and by id."""
+    pulled: dict[str, Stored] = {}
+    with Wire(port) as wire:
+        for queue_id in range(QUEUES):
+            offset = 0
+            while (answer := wire.ask(PULL_MESSAGE, pull_ext(TOPIC, queue_id, offset))).code == SUCCESS:
+                for message in stored(answer.body):
+                    assert message.properties["KEYS"] not in pulled
+                    pulled[message.properties["KEYS"]] = message
+                offset = int(answer.ext["nextBeginOffset"])
+        assert {k: (m.queue_id, m.queue_offset, m.physical_offset) for k, m in pulled.items()} == told
+        for key, (_, _, at) in told.items():
+            assert pulled[key].body == key.encode() * (1 + int(key[3:]) % 90)
+            by_id = wire.ask(VIEW_MESSAGE_BY_ID, {"offset": str(at)})
+            assert by_id.body == pulled[key].raw
+            ext = {
+                "topic": TOPIC,
+                "key": key,
+                "maxNum": "32",
+                "beginTimestamp": "0",
+                "endTimestamp": str((1 << 63) - 1),
+            }
+            by_key = wire.ask(QUERY_MESSAGE, ext)
+            assert by_key.body == pulled[key].raw
+
+
+@pytest.mark.parametrize("version", [BROKER_VERSION, OLD_BROKER_VERSION])
+@pytest.mark.parametrize("killed", [False, True], ids=["stopped", "killed"])
+def test_there_and_back(tmp_path: Path, version: str, killed: bool) -> None:
+    ours_only = {"storeVersion": version[:3], "flushDiskType": "ASYNC_FLUSH"}
+
+    ours = OurBroker(tmp_path, "", SETTINGS | ours_only)
+    told = send_some(ours.port, 0)
+    end(ours, killed)
+
+    java = JavaBroker(tmp_path, "", SETTINGS, version=version)
+    check_served(java.port, told)
+    told |= send_some(java.port, COUNT)
+    check_served(java.port, told)
+    end(java, killed)
+
+    ours = OurBroker(tmp_path, "", SETTINGS | ours_only)
+    check_served(ours.port, told)
+    told |= send_some(ours.port, 2 * COUNT)
+    check_served(ours.port, told)
+    end(ours, False)
+
+
+def end(broker: OurBroker | JavaBroker, killed: bool) -> None:
+    """Stop a broker, or kill it: what was acknowledged is in the page cache and must survive that."""
+    if killed:
+        broker.kill()
+    else:
+        broker.stop()
