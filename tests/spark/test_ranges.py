@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,6 +43,6 @@ def test_ranges_cover_everything_once(start: Offsets, end: Offsets, most: int) -
             continue
         assert mine[0].begin == begin
         assert mine[-1].end == end[queue]
-        assert all(left.end == right.begin for left, right in zip(mine, mine[1:], strict=False))
+        assert all(left.end == right.begin for left, right in pairwise(mine))
         sizes = [part.rows for part in mine]
         assert max(sizes) - min(sizes) <= 1

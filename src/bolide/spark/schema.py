@@ -5,7 +5,7 @@ Every column is nullable: Spark does not check a null in a NOT NULL column in Py
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from bolide.spark.errors import OptionError
 
@@ -13,12 +13,28 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-COLUMNS: Final = (
-    "topic STRING, broker STRING, queue_id INT, queue_offset BIGINT, body BINARY, tags STRING, keys ARRAY<STRING>, "
-    "properties MAP<STRING, STRING>, born_timestamp TIMESTAMP, store_timestamp TIMESTAMP, born_host STRING, "
-    "store_host STRING, message_id STRING, offset_message_id STRING, flag INT, sys_flag INT, reconsume_times INT"
-)
-"""Spark's DDL of the source, in order. Bodies are inflated; timestamps have milliseconds."""
+COLUMNS: Final = {
+    "topic": "string",
+    "broker": "string",
+    "queue_id": "int",
+    "queue_offset": "bigint",
+    "body": "binary",
+    "tags": "string",
+    "keys": "array<string>",
+    "properties": "map<string,string>",
+    "born_timestamp": "timestamp",
+    "store_timestamp": "timestamp",
+    "born_host": "string",
+    "store_host": "string",
+    "message_id": "string",
+    "offset_message_id": "string",
+    "flag": "int",
+    "sys_flag": "int",
+    "reconsume_times": "int",
+}
+"""The columns and Spark's names of their types, in order. Bodies are inflated; timestamps have milliseconds."""
+
+DDL: Final = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
 
 WRITE_COLUMNS: Final = (
     "topic",
@@ -39,22 +55,32 @@ def check_schema(schema: StructType) -> tuple[str, ...]:
 
     A narrower schema is the only way in which Spark lets a Python source leave columns out.
     """
-    from pyspark.sql.types import StructType as Struct
-
-    ours = {field.name: field.dataType for field in cast(Struct, Struct.fromDDL(COLUMNS))}
     for field in schema:
-        if field.name not in ours:
-            raise OptionError(f"the rocketmq source has no column {field.name}; it has {', '.join(ours)}")
-        if field.dataType.simpleString() != ours[field.name].simpleString():
-            wanted, given = ours[field.name].simpleString(), field.dataType.simpleString()
+        wanted = COLUMNS.get(field.name)
+        if wanted is None:
+            raise OptionError(f"the rocketmq source has no column {field.name}; it has {', '.join(COLUMNS)}")
+        given = field.dataType.simpleString()
+        if given != wanted:
             raise OptionError(f"the column {field.name} of the rocketmq source is {wanted}, not {given}")
     return tuple(schema.fieldNames())
 
 
 def arrow_schema(columns: tuple[str, ...]) -> pa.Schema:
-    """The Arrow schema Spark expects for these columns, to the letter."""
-    from pyspark.sql.pandas.types import to_arrow_schema
-    from pyspark.sql.types import StructType as Struct
+    """The Arrow schema Spark expects for these columns, to the letter; worked out by Spark's own rules.
 
-    whole = cast(Struct, Struct.fromDDL(COLUMNS))
-    return to_arrow_schema(Struct([whole[name] for name in columns]), timezone="UTC")
+    Types are built by hand: Spark's parser of DDL needs a JVM, which a worker has not.
+    """
+    from pyspark.sql import types
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    kinds: dict[str, types.DataType] = {
+        "string": types.StringType(),
+        "int": types.IntegerType(),
+        "bigint": types.LongType(),
+        "binary": types.BinaryType(),
+        "timestamp": types.TimestampType(),
+        "array<string>": types.ArrayType(types.StringType()),
+        "map<string,string>": types.MapType(types.StringType(), types.StringType()),
+    }
+    fields = [types.StructField(name, kinds[COLUMNS[name]]) for name in columns]
+    return to_arrow_schema(types.StructType(fields), timezone="UTC")

@@ -32,7 +32,7 @@ from bolide.spark.options import SourceOptions, read_options, write_options
 from bolide.spark.queues import EARLIEST, LATEST, Offsets, from_json, to_json
 from bolide.spark.ranges import Range, limit_offsets, split
 from bolide.spark.rows import read_range
-from bolide.spark.schema import COLUMNS, check_schema
+from bolide.spark.schema import DDL, check_schema
 from bolide.spark.writer import BatchWriter
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class RocketMQDataSource(DataSource):
         return "rocketmq"
 
     def schema(self) -> str:
-        return COLUMNS
+        return DDL
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return RocketMQReader(read_options(self.options), check_schema(schema))
