@@ -6,9 +6,14 @@ import importlib.util
 import os
 import shutil
 
+import hypothesis
 import pytest
 
 from bolide import _impl
+
+# How long one example takes says how busy the machine is, and nothing about the code.
+hypothesis.settings.register_profile("bolide", deadline=None)
+hypothesis.settings.load_profile("bolide")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,0 +1,331 @@
+"""CommitLog records as columns: the numpy and Arrow twin of `record`, `properties` and `message_id`.
+
+No Python loop runs over messages: starts are found by their magic and proven by their own physical offset, fixed fields
+are gathered by strided views, variable ones taken out of one Arrow array that spans the whole buffer. Rare forms (text
+that is no UTF-8, a property named twice, IPv6 ids) have slow paths of their own. A test holds rows and columns equal.
+Never imported by a broker.
+"""
+
+from __future__ import annotations
+
+import functools
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from bolide.layout.errors import RecordError
+from bolide.layout.message_id import host_text, offset_message_id
+from bolide.layout.property_columns import Bytes, Ints, Pairs, every, slices, strings, words
+from bolide.layout.record import BLANK_MAGIC, GOOD, MAGIC_V1, MAGIC_V2, MIN_RECORD_SIZE, check_record
+
+if TYPE_CHECKING:
+    from bolide.layout.property_columns import Column
+
+_HEAD: Final = np.dtype(
+    [
+        ("total_size", ">i4"),
+        ("magic", ">i4"),
+        ("body_crc", ">i4"),
+        ("queue_id", ">i4"),
+        ("flag", ">i4"),
+        ("queue_offset", ">i8"),
+        ("physical_offset", ">i8"),
+        ("sys_flag", ">i4"),
+        ("born_timestamp", ">i8"),
+    ]
+)
+_HEAD_PROOF: Final = np.dtype(
+    {
+        "names": ["total_size", "physical_offset"],
+        "formats": [">i4", ">i8"],
+        "offsets": [0, 28],
+        "itemsize": 36,
+    }
+)
+_TAIL: Final = np.dtype([("reconsume_times", ">i4"), ("prepared_transaction_offset", ">i8"), ("body_length", ">i4")])
+_MAX_BUFFER: Final = 2**31 - 1 - 2**20
+_HEX: Final = np.frombuffer(b"".join(b"%02X" % i for i in range(256)), np.uint16)
+
+NUMBERS: Final = (
+    "total_size",
+    "magic",
+    "body_crc",
+    "queue_id",
+    "flag",
+    "queue_offset",
+    "physical_offset",
+    "sys_flag",
+    "born_timestamp",
+    "store_timestamp",
+    "reconsume_times",
+    "prepared_transaction_offset",
+)
+COLUMNS: Final = (
+    *NUMBERS,
+    "topic",
+    "body",
+    "properties",
+    "tags",
+    "keys",
+    "uniq_key",
+    "born_host",
+    "store_host",
+    "message_id",
+    "offset_message_id",
+)
+"""Everything `record_batch` can make. Bodies are as stored (see `sys_flag`), timestamps ms since the epoch."""
+
+
+@dataclass(frozen=True)
+class Starts:
+    """Where records begin in a buffer, in order. `cut` is the byte of one that the buffer cuts off, else -1."""
+
+    starts: Ints
+    cut: int
+    holes: list[tuple[int, int]]
+    """(byte, size) between two records where there is none."""
+
+
+def find_starts(buf: bytes, base: int) -> Starts:
+    """The records in any stretch of a CommitLog segment, `base` being the physical offset of its first byte.
+
+    The stretch may begin and end anywhere. Each start is proven by magic, own physical offset and inner lengths; only
+    a message whose body was forged for this very place could deceive, and then only a stretch that begins inside it.
+    """
+    raw = np.frombuffer(buf, np.uint8)
+    candidates = _magic_positions(raw)
+    head = _gather(raw, candidates, 36).view(_HEAD_PROOF)[:, 0]
+    proven = head["physical_offset"] == candidates + base
+    candidates, sizes = candidates[proven], head["total_size"][proven].astype(np.int64)
+    whole = (sizes >= MIN_RECORD_SIZE) & (candidates + sizes <= len(raw))
+    cut = candidates[~whole & (sizes >= MIN_RECORD_SIZE)]
+    starts, sizes = candidates[whole], sizes[whole]
+    good = _Parts(raw, starts).end == starts + sizes
+    starts, sizes = starts[good], sizes[good]
+    if len(starts) and bool((starts[1:] < (starts + sizes)[:-1]).any()):
+        starts, sizes = _outer(starts, sizes)
+    ends = starts + sizes
+    cut = cut[cut >= (ends[-1] if len(ends) else 0)]
+    apart = np.flatnonzero(starts[1:] != ends[:-1])
+    holes = [(int(ends[i]), int(starts[i + 1] - ends[i])) for i in apart]
+    return Starts(starts, int(cut[0]) if len(cut) else -1, holes)
+
+
+def chain_starts(buf: bytes) -> Ints:
+    """Records back to back from byte 0, as in the answer to a pull; stops before the first that is none."""
+    raw = np.frombuffer(buf, np.uint8)
+    starts = _magic_positions(raw)
+    if len(starts) and starts[0] == 0:
+        sizes = _gather(raw, starts, 4).view(">i4")[:, 0].astype(np.int64)
+        if bool((starts + sizes == np.append(starts[1:], len(raw))).all()) and bool(
+            (_Parts(raw, starts).end == starts + sizes).all()
+        ):
+            return starts
+    # A body holds a magic, or the end is torn: follow the chain record by record.
+    found: list[int] = []
+    at = 0
+    while (checked := check_record(buf, at, len(buf), False)).status == GOOD:
+        found.append(at)
+        at += int(checked.size)
+    return np.array(found, np.int64)
+
+
+def blank_at(buf: bytes, at: int) -> bool:
+    """True when the filler that ends a segment begins at this byte."""
+    return at + 8 <= len(buf) and int(struct.unpack_from(">i", buf, at + 4)[0]) == BLANK_MAGIC
+
+
+def record_batch(buf: bytes, starts: Ints, names: Iterable[str] = COLUMNS) -> pa.RecordBatch:
+    """These columns of the records that begin at `starts` (from `find_starts` or `chain_starts`)."""
+    columns = RecordColumns(buf, starts)
+    wanted = list(names)
+    return pa.RecordBatch.from_arrays([columns.column(name) for name in wanted], names=wanted)
+
+
+class RecordColumns:
+    """The records of one buffer; a column is made when it is asked for, and the costly ones are kept."""
+
+    def __init__(self, buf: bytes, starts: Ints) -> None:
+        if len(buf) > _MAX_BUFFER:
+            raise RecordError(f"a buffer of {len(buf)} bytes is too large for columns: cut it below 2 GiB")
+        self._buf = buf
+        self._raw = np.frombuffer(buf, np.uint8)
+        self._parts = _Parts(self._raw, np.asarray(starts, np.int64))
+
+    def __len__(self) -> int:
+        return len(self._parts.starts)
+
+    def numbers(self, name: str) -> NDArray[Any]:
+        """A fixed field as a native numpy array; `name` is one of NUMBERS."""
+        parts = self._parts
+        if name == "store_timestamp":
+            return _gather(self._raw, parts.born_end, 8).view(">i8")[:, 0].astype(np.int64)
+        source = parts.tail if name in ("reconsume_times", "prepared_transaction_offset") else parts.head
+        values: NDArray[Any] = source[name].astype(source[name].dtype.newbyteorder("="))
+        return values
+
+    def column(self, name: str) -> Column:
+        """One of COLUMNS as an Arrow array."""
+        if name in NUMBERS:
+            numbers: Column = pa.array(self.numbers(name))
+            return numbers
+        if name not in COLUMNS:
+            raise RecordError(f"there is no column {name!r} of a record: choose from {', '.join(COLUMNS)}")
+        made: Column = getattr(self, name)
+        return made
+
+    def _spans(self, begin: Ints, end: Ints) -> Column:
+        """The buffer's bytes between each `begin` and `end`: every other element of an array that spans it all."""
+        offsets = np.empty(2 * len(self) + 1, np.int32)
+        offsets[0:-1:2] = begin
+        offsets[1::2] = end
+        offsets[-1] = end[-1] if len(self) else 0
+        return every(slices(pa.binary(), offsets, self._buf), 2)
+
+    @functools.cached_property
+    def body(self) -> Column:
+        """Stored bodies, binary."""
+        return self._spans(self._parts.body, self._parts.topic_length_at)
+
+    @functools.cached_property
+    def topic(self) -> Column:
+        """Topics, string."""
+        return strings(self._spans(self._parts.topic, self._parts.properties - 2))
+
+    @functools.cached_property
+    def raw_properties(self) -> Column:
+        """Stored properties, binary."""
+        return self._spans(self._parts.properties, self._parts.end)
+
+    @functools.cached_property
+    def _pairs(self) -> Pairs:
+        return Pairs(strings(self.raw_properties))
+
+    @property
+    def properties(self) -> Column:
+        """Properties, map of string to string, by the parser's rules."""
+        return self._pairs.as_map()
+
+    @property
+    def tags(self) -> Column:
+        """TAGS, null where absent."""
+        return self._pairs.values_of("TAGS")
+
+    @property
+    def uniq_key(self) -> Column:
+        """UNIQ_KEY, null where absent."""
+        return self._pairs.values_of("UNIQ_KEY")
+
+    @property
+    def keys(self) -> Column:
+        """KEYS split at blanks, empty items left out; null where absent."""
+        return words(self._pairs.values_of("KEYS"))
+
+    @functools.cached_property
+    def _born_hosts(self) -> Column:
+        return self._spans(self._parts.starts + 48, self._parts.born_end)
+
+    @functools.cached_property
+    def _store_hosts(self) -> Column:
+        return self._spans(self._parts.born_end + 8, self._parts.store_end)
+
+    @property
+    def born_host(self) -> Column:
+        """``ip:port`` of the producer."""
+        return _host_texts(self._born_hosts)
+
+    @property
+    def store_host(self) -> Column:
+        """``ip:port`` of the broker."""
+        return _host_texts(self._store_hosts)
+
+    @functools.cached_property
+    def offset_message_id(self) -> Column:
+        """The broker's ids."""
+        physical_offsets = self.numbers("physical_offset")
+        hosts = self._store_hosts
+        if bool((self._parts.store_end - self._parts.born_end != 16).any()):
+            pairs = zip(hosts.to_pylist(), physical_offsets.tolist(), strict=True)
+            return pa.array([offset_message_id(host or b"", at) for host, at in pairs], pa.string())
+        data = np.empty((len(self), 16), np.uint8)
+        data[:, :8] = _gather(self._raw, self._parts.born_end + 8, 8)
+        data[:, 8:] = _gather(self._raw, self._parts.starts + 28, 8)
+        return _fixed_strings(_HEX[data].view(np.uint8), 32)
+
+    @property
+    def message_id(self) -> Column:
+        """What a client calls the message's id: UNIQ_KEY, else the broker's id."""
+        return pc.coalesce(self.uniq_key, self.offset_message_id)
+
+
+class _Parts:
+    """Positions of the parts of each record, worked out as the row codec does; `end` is -1 where they are wrong."""
+
+    def __init__(self, raw: Bytes, starts: Ints) -> None:
+        self.starts = starts
+        self.head = _gather(raw, starts, _HEAD.itemsize).view(_HEAD)[:, 0]
+        sys_flag = self.head["sys_flag"].astype(np.int64)
+        self.born_end = starts + 56 + 12 * ((sys_flag >> 4) & 1)
+        self.store_end = self.born_end + 16 + 12 * ((sys_flag >> 5) & 1)
+        self.tail = _gather(raw, self.store_end, _TAIL.itemsize).view(_TAIL)[:, 0]
+        v2 = self.head["magic"] == MAGIC_V2
+        self.body = self.store_end + 16
+        self.topic_length_at = self.body + np.maximum(self.tail["body_length"], 0)
+        lengths = _gather(raw, self.topic_length_at, 2)
+        one = lengths[:, 0].astype(np.int64)
+        topic_length = np.where(v2, lengths.view(">i2")[:, 0], np.where(one > 127, -1, one))
+        self.topic = self.topic_length_at + 1 + v2
+        self.properties = self.topic + np.maximum(topic_length, 0) + 2
+        properties_length = _gather(raw, self.properties - 2, 2).view(">i2")[:, 0]
+        end = self.properties + np.maximum(properties_length, 0)
+        self.end: Ints = np.where((topic_length < 0) | (end > len(raw)), -1, end)
+
+
+def _magic_positions(raw: Bytes) -> Ints:
+    """Every byte at which a record could begin by its magic, in order."""
+    if len(raw) < MIN_RECORD_SIZE:
+        return np.empty(0, np.int64)
+    at = np.flatnonzero(raw[4 : len(raw) - 3] == 0xDA)
+    magic = _gather(raw, at + 4, 4).view(">i4")[:, 0]
+    starts: Ints = at[(magic == MAGIC_V1) | (magic == MAGIC_V2)]
+    return starts
+
+
+def _gather(raw: Bytes, positions: Ints, width: int) -> Bytes:
+    """`width` bytes from each position, one row each; positions beyond the end give bytes of no meaning."""
+    if len(raw) < width:
+        return np.zeros((len(positions), width), np.uint8)
+    windows = np.lib.stride_tricks.sliding_window_view(raw, width)
+    taken: Bytes = windows[np.minimum(positions, len(windows) - 1)]
+    return taken
+
+
+def _outer(starts: Ints, sizes: Ints) -> tuple[Ints, Ints]:
+    """Records that lie within another's body left out."""
+    keep = []
+    end = 0
+    for number, (start, size) in enumerate(zip(starts.tolist(), sizes.tolist(), strict=True)):
+        if start >= end:
+            keep.append(number)
+            end = start + size
+    return starts[keep], sizes[keep]
+
+
+def _fixed_strings(data: Bytes, width: int) -> Column:
+    """Texts of one length, out of their bytes back to back."""
+    count = data.size // width
+    offsets = np.arange(0, (count + 1) * width, width, dtype=np.int32)
+    return slices(pa.string(), offsets, data)
+
+
+def _host_texts(hosts: Column) -> Column:
+    """``ip:port`` of raw hosts; each different one is formatted once."""
+    encoded: Any = hosts.dictionary_encode()
+    texts = pa.array([host_text(host) for host in encoded.dictionary.to_pylist()], pa.string())
+    return texts.take(encoded.indices)

@@ -1,0 +1,149 @@
+"""Property strings as columns: the numpy and Arrow twin of `properties`, used by `columns`.
+
+Separators of all rows are found at once; names and values are then slices of one array. What is rare (a row without
+its last separator, a name twice in a row, bytes that are no UTF-8) is noticed and done in a slower way.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from bolide.layout.properties import text_of
+
+# The stubs of pyarrow know neither numpy arrays as buffers and columns nor plain values as scalars.
+_arrow: Any = pa
+_compute: Any = pc
+if TYPE_CHECKING:
+    Column: TypeAlias = pa.Array[Any]
+Ints: TypeAlias = NDArray[np.int64]
+Bytes: TypeAlias = NDArray[np.uint8]
+
+
+def take(values: Column, where: Ints) -> Column:
+    """The elements at these places."""
+    return values.take(pa.array(where, pa.int64()))
+
+
+def every(values: Column, step: int, first: int = 0) -> Column:
+    """Every `step`-th element, from `first` on."""
+    return take(values, np.arange(first, len(values), step))
+
+
+def slices(kind: pa.DataType, offsets: NDArray[np.int32], data: bytes | Bytes) -> Column:
+    """An array of strings or bytes that cover `data` from offset to offset; nothing is copied."""
+    buffers = [None, _arrow.py_buffer(offsets), _arrow.py_buffer(data)]
+    return pa.Array.from_buffers(kind, len(offsets) - 1, buffers)
+
+
+def strings(raw: Column) -> Column:
+    """Binary as string; where it is no UTF-8, U+FFFD as Java reads it."""
+    try:
+        return raw.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([text_of(one or b"") for one in raw.to_pylist()], pa.string())
+
+
+def words(texts: Column) -> Column:
+    """Texts split at blanks, empty items left out; null stays null."""
+    lists: Any = _compute.split_pattern(texts, " ")
+    items = lists.flatten()
+    filled = _compute.not_equal(items, "")
+    whole: Column = lists
+    if _compute.all(filled).as_py() is False:
+        counts = np.bincount(lists.value_parent_indices().filter(filled).to_numpy(), minlength=len(texts))
+        offsets = np.zeros(len(texts) + 1, np.int32)
+        np.cumsum(counts, out=offsets[1:])
+        whole = _arrow.ListArray.from_arrays(_arrow.array(offsets), items.filter(filled), mask=texts.is_null())
+    return whole
+
+
+class Pairs:
+    """The pairs of many property strings: names, values, and to which row each belongs."""
+
+    def __init__(self, texts: Column) -> None:
+        self._count = len(texts)
+        raw, offsets = _contents(texts)
+        filled = offsets[1:] > offsets[:-1]
+        if not bool((raw[offsets[1:][filled] - 1] == 2).all()):
+            # 4.9 leaves the last separator out; an empty pair more does no harm.
+            texts = _compute.binary_join_element_wise(texts, "", "\x02")
+            raw, offsets = _contents(texts)
+        end = np.flatnonzero(raw == 2)
+        begin = np.concatenate([np.zeros(min(1, len(end)), np.int64), end[:-1] + 1])
+        rows = np.repeat(np.arange(self._count), np.diff(np.searchsorted(end, offsets)))
+        marks = np.flatnonzero(raw == 1)
+        if len(marks) != len(end) or not bool(((marks >= begin) & (marks < end)).all()):
+            marks = np.append(marks, len(raw))[np.searchsorted(marks, begin)]
+        good = (marks > begin) & (marks < end - 1)
+        if not bool(good.all()):
+            begin, end, rows, marks = begin[good], end[good], rows[good], marks[good]
+        # Elements of four: name, 0x01, value, and what lies before the next name.
+        spread = np.empty(4 * len(end) + 1, np.int32)
+        spread[0:-1:4] = begin
+        spread[1::4] = marks
+        spread[2::4] = marks + 1
+        spread[3::4] = end
+        spread[-1] = end[-1] if len(end) else 0
+        whole = slices(pa.string(), spread, raw)
+        self._rows = rows
+        names: Any = every(whole, 4).dictionary_encode()
+        self._names = names
+        self._values = every(whole, 4, 2)
+        self._drop_repeats()
+
+    def _drop_repeats(self) -> None:
+        """Of two pairs with one name in one row the last wins."""
+        codes = self._names.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        self._codes = codes
+        if not len(codes):
+            return
+        key = self._rows * (len(self._names.dictionary) + 1) + codes
+        if len(self._names.dictionary) <= 62:
+            # One bit a name: where a name comes twice in a row, the sum of its bits is more than their union.
+            bits = np.left_shift(np.int64(1), codes)
+            first = np.flatnonzero(np.append(True, self._rows[1:] != self._rows[:-1]))
+            if bool((np.add.reduceat(bits, first) == np.bitwise_or.reduceat(bits, first)).all()):
+                return
+        _, last = np.unique(key[::-1], return_index=True)
+        if len(last) == len(key):
+            return
+        keep = np.sort(len(key) - 1 - last)
+        self._rows = self._rows[keep]
+        self._codes = codes[keep]
+        self._names = take(self._names, keep)
+        self._values = take(self._values, keep)
+
+    def as_map(self) -> Column:
+        """One map a row."""
+        offsets = np.zeros(self._count + 1, np.int32)
+        np.cumsum(np.bincount(self._rows, minlength=self._count), out=offsets[1:])
+        names = self._names.dictionary.take(self._names.indices)
+        maps: Column = _arrow.MapArray.from_arrays(_arrow.array(offsets), names, self._values)
+        return maps
+
+    def values_of(self, name: str) -> Column:
+        """One property of every row, null where it is absent."""
+        code = _compute.index(self._names.dictionary, name).as_py()
+        if code < 0:
+            return pa.nulls(self._count, pa.string())
+        hits = np.flatnonzero(self._codes == code)
+        where = np.full(self._count, -1, np.int64)
+        where[self._rows[hits]] = hits
+        if len(hits) == self._count:
+            return take(self._values, where)
+        return self._values.take(pa.array(where, pa.int64(), mask=where < 0))
+
+
+def _contents(texts: Column) -> tuple[Bytes, Ints]:
+    """The bytes of a string array, and where each element begins in them."""
+    if not len(texts):
+        return np.empty(0, np.uint8), np.zeros(1, np.int64)
+    _, ends, data = texts.buffers()
+    offsets = np.frombuffer(memoryview(ends or b""), np.int32, len(texts) + 1, texts.offset * 4).astype(np.int64)
+    raw = np.frombuffer(memoryview(data or b""), np.uint8)[offsets[0] : offsets[-1]]
+    return raw, offsets - offsets[0]

@@ -1,0 +1,156 @@
+"""Columns are rows: whatever the row codec reads out of a record, the columns hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bolide.layout.columns import (
+    COLUMNS,
+    NUMBERS,
+    RecordColumns,
+    blank_at,
+    chain_starts,
+    find_starts,
+    record_batch,
+)
+from bolide.layout.errors import RecordError
+from bolide.layout.message_id import host_text, offset_message_id
+from bolide.layout.properties import parse_properties_bytes
+from bolide.layout.record import decode_record, encode_blank, find_record
+from tests.layout.strategies import encoded, record_fields
+from tests.layout.test_record import FIELDS
+
+
+def as_row(buf: bytes, at: int) -> dict[str, Any]:
+    """What `record_batch` must say of the record at this byte."""
+    record = decode_record(buf, at)
+    properties = parse_properties_bytes(record.properties)
+    offset_id = offset_message_id(record.store_host, record.physical_offset)
+    keys = properties.get("KEYS")
+    row: dict[str, Any] = {name: getattr(record, name) for name in NUMBERS}
+    row.update(
+        topic=record.topic,
+        body=record.body,
+        properties=properties,
+        tags=properties.get("TAGS"),
+        keys=None if keys is None else [key for key in keys.split(" ") if key],
+        uniq_key=properties.get("UNIQ_KEY"),
+        born_host=host_text(record.born_host),
+        store_host=host_text(record.store_host),
+        message_id=properties.get("UNIQ_KEY", offset_id),
+        offset_message_id=offset_id,
+    )
+    return row
+
+
+def as_rows(batch: Any) -> list[dict[str, Any]]:
+    """The rows of a batch, its maps as dicts (in which a repeated key would vanish, so their length is checked)."""
+    rows: list[dict[str, Any]] = batch.to_pylist()
+    for row in rows:
+        assert len(dict(row["properties"])) == len(row["properties"])
+        row["properties"] = dict(row["properties"])
+    return rows
+
+
+def placed(many: list[dict[str, Any]], base: int) -> tuple[bytes, list[int]]:
+    """A stretch of log: records with their own physical offsets, and where each starts."""
+    buf = b""
+    starts = []
+    for fields in many:
+        starts.append(len(buf))
+        buf += encoded({**fields, "physical_offset": base + len(buf)})
+    return buf, starts
+
+
+@given(st.lists(record_fields(), max_size=6))
+@settings(max_examples=300)
+def test_columns_are_rows(many: list[dict[str, Any]]) -> None:
+    buf = b"".join(map(encoded, many))
+    starts = chain_starts(buf)
+    batch = record_batch(buf, starts)
+    assert batch.schema.names == list(COLUMNS)
+    batch.validate(full=True)
+    assert as_rows(batch) == [as_row(buf, at) for at in starts.tolist()]
+    assert len(starts) == len(many)
+
+
+@given(st.lists(record_fields(), max_size=5), st.integers(0, 2**40), st.data())
+def test_starts_are_found_from_anywhere(many: list[dict[str, Any]], base: int, data: st.DataObject) -> None:
+    buf, starts = placed(many, base)
+    begin = data.draw(st.integers(0, len(buf)))
+    end = data.draw(st.integers(begin, len(buf)))
+    found = find_starts(buf[begin:end], base + begin)
+    bounds = [*starts, len(buf)]
+    inside = [at for at, stop in zip(starts, bounds[1:], strict=True) if at >= begin and stop <= end]
+    assert found.starts.tolist() == [at - begin for at in inside]
+    assert found.holes == []
+    assert find_record(buf[begin:end], 0, base + begin) == (inside[0] - begin if inside else -1)
+    cut = [at - begin for at, stop in zip(starts, bounds[1:], strict=True) if at >= begin and at + 36 <= end < stop]
+    assert found.cut == (cut[0] if cut and end - begin >= 91 else -1)
+
+
+def test_holes_and_blanks_are_told() -> None:
+    first, _ = placed([FIELDS], 1000)
+    second = encoded({**FIELDS, "physical_offset": 1000 + len(first) + 30})
+    end = 1000 + len(first) + 30 + len(second)
+    buf = first + b"\xda\xa3\x20\xa7" + bytes(26) + second + encode_blank(4096 - end)
+    found = find_starts(buf, 1000)
+    assert found.starts.tolist() == [0, len(first) + 30]
+    assert found.holes == [(len(first), 30)]
+    assert blank_at(buf, end - 1000)
+    assert not blank_at(buf, 0)
+    assert as_rows(record_batch(buf, found.starts)) == [as_row(buf, at) for at in found.starts.tolist()]
+
+
+def test_records_within_a_body_are_not_records() -> None:
+    inner_at = 88
+    inner = encoded({**FIELDS, "physical_offset": 500 + inner_at})
+    outer = encoded({**FIELDS, "physical_offset": 500, "body": inner})
+    assert find_starts(outer, 500).starts.tolist() == [0]
+    assert chain_starts(outer).tolist() == [0]
+    assert chain_starts(outer * 3).tolist() == [0, len(outer), 2 * len(outer)]
+
+
+def test_the_chain_ends_before_what_is_no_record() -> None:
+    one = encoded(FIELDS)
+    assert chain_starts(one * 2 + b"\0" * 200).tolist() == [0, len(one)]
+    assert chain_starts(one + one[:-1]).tolist() == [0]
+    assert chain_starts(b"x" + one).tolist() == []
+    assert chain_starts(b"").tolist() == []
+    assert record_batch(b"", chain_starts(b"")).num_rows == 0
+
+
+def test_a_record_whose_parts_do_not_add_up_is_no_start() -> None:
+    good, _ = placed([FIELDS], 0)
+    for at in (84, 87, 92, len(good) - 5):
+        bad = bytearray(good)
+        bad[at] ^= 0x55
+        assert find_starts(bytes(bad), 0).starts.tolist() == [], at
+
+
+def test_columns_by_name() -> None:
+    buf, starts = placed([FIELDS, FIELDS], 0)
+    columns = RecordColumns(buf, np.array(starts[1:]))
+    assert len(columns) == 1
+    assert columns.column("topic").to_pylist() == ["topic"]
+    assert columns.numbers("physical_offset").tolist() == starts[1:]
+    with pytest.raises(RecordError, match=r"no column 'x' of a record"):
+        columns.column("x")
+    assert record_batch(buf, np.array(starts), ["body", "flag"]).schema.names == ["body", "flag"]
+
+
+def test_many_names_and_repeats() -> None:
+    many = [
+        {**FIELDS, "properties": "".join(f"n{i}\x01{i}\x02" for i in range(row, row + 20)).encode()}
+        for row in range(60)
+    ]
+    many.append({**FIELDS, "properties": b"a\x011\x02b\x012\x02a\x013\x02"})
+    buf, starts = placed(many, 0)
+    rows = as_rows(record_batch(buf, np.array(starts)))
+    assert rows == [as_row(buf, at) for at in starts]
+    assert rows[-1]["properties"] == {"a": "3", "b": "2"}
