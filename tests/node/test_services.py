@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bolide.node.services import Services
+from bolide.node.services import REVIEW_MS, Services
 
 
 class Clock:
@@ -86,3 +86,15 @@ def test_a_tick_that_raises_is_reported_and_tried_later() -> None:
     services.tick(10, lambda service, error: failures.append(error))
     assert sound.ticked == [10] and len(failures) == 1
     assert services.next_due() == 1010
+
+
+def test_after_a_turn_everybody_is_asked_again_but_not_at_once() -> None:
+    idle = Clock()
+    services = Services([idle])
+    services.start(1000)
+    idle.times = [1010]
+    assert services.next_due() is None
+    services.touched = True
+    assert services.next_due() == 1000 + REVIEW_MS
+    assert services.tick(1000 + REVIEW_MS, ignore) == 1
+    assert idle.ticked == [1000 + REVIEW_MS] and services.next_due() is None

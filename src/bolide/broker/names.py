@@ -52,7 +52,7 @@ def topic_refusal(topic: str) -> str | None:
         return "the specified topic is blank"
     if not _ALLOWED.issuperset(topic):
         return f"the specified topic[{printable(topic)}] contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"
-    long_kind = topic.startswith(RETRY_PREFIX) or topic.startswith(DLQ_PREFIX)
+    long_kind = topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
     limit = LONG_TOPIC_MAX_LENGTH if long_kind else TOPIC_MAX_LENGTH
     if len(topic) > limit:
         return f"the specified topic is longer than topic max length {limit}"

@@ -242,21 +242,7 @@ class PullService:
             self._offsets.commit(header.consumer_group, topic, queue_id, header.commit_offset, now)
         code = self._code(found.status, offset)
         if code == PULL_NOT_FOUND and first and header.sys_flag & FLAG_SUSPEND:
-            wait: int = header.suspend_timeout_millis if self._long_polling else self._short_polling_ms
-            self._stats.pulls_held += 1
-            return Hold(
-                HeldPull(
-                    channel,
-                    command,
-                    topic,
-                    queue_id,
-                    offset,
-                    now + max(wait, 0),
-                    chosen.tag_codes,
-                    chosen.predicate,
-                    lambda later: self.pull(channel, command, False, later),
-                )
-            )
+            return self._hold(channel, command, header, chosen, now)
         next_offset = found.next_begin_offset
         if self._slave and not self._check_in_slave:
             if code == PULL_OFFSET_MOVED:
@@ -276,6 +262,23 @@ class PullService:
             found.max_offset,
             found.buffers,
             found.suggest_slave,
+        )
+
+    def _hold(self, channel: Channel, command: Command, header: Any, chosen: PullFilter, now: int) -> Hold:
+        wait: int = header.suspend_timeout_millis if self._long_polling else self._short_polling_ms
+        self._stats.pulls_held += 1
+        return Hold(
+            HeldPull(
+                channel,
+                command,
+                header.topic,
+                header.queue_id,
+                header.queue_offset,
+                now + max(wait, 0),
+                chosen.tag_codes,
+                chosen.predicate,
+                lambda later: self.pull(channel, command, False, later),
+            )
         )
 
     def _code(self, status: int, offset: int) -> int:

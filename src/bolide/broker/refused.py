@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bolide.errors import PeerError
+from bolide.remoting.codes import SYSTEM_ERROR
 
 
 class Refused(PeerError):
@@ -14,3 +15,11 @@ class Refused(PeerError):
 
     def __reduce__(self) -> tuple[type[Refused], tuple[int, str]]:
         return (Refused, (self.response_code, self.message))
+
+
+def response_code(error: BaseException) -> int:
+    """The response code an error is answered with; 1 when it names none."""
+    code = getattr(error, "response_code", None)
+    if code is None:
+        code = getattr(error, "code", None)
+    return code if isinstance(code, int) and code > 0 else SYSTEM_ERROR

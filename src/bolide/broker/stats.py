@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import Final, final
 
 SAMPLE_MS: Final = 10_000
+DAY_MS: Final = 86_400_000
+"""Days change at midnight UTC here; in Java at the machine's own."""
 SAMPLES: Final = 61
 """Ten minutes of samples, one every 10 s, as StoreStatsService keeps them."""
 
@@ -47,6 +49,7 @@ class BrokerStats:
         self.got_morning: int = 0
         self._samples: list[Sample] = [Sample(now, 0, 0, 0)]
         self._next: int = now + SAMPLE_MS
+        self._day: int = now // DAY_MS
 
     def put(self, messages: int, size: int) -> None:
         """Note messages stored, and their bytes in the log."""
@@ -68,6 +71,9 @@ class BrokerStats:
         if len(self._samples) > SAMPLES:
             del self._samples[0]
         self._next = now + SAMPLE_MS
+        if now // DAY_MS != self._day:
+            self._day = now // DAY_MS
+            self.new_day()
 
     def put_rate(self, window_ms: int, now: int) -> float:
         """Messages stored a second over about the last `window_ms`."""

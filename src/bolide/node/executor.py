@@ -7,7 +7,7 @@ write to the log, the flush, dispatch, wake-ups, the replies whose records are c
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, Protocol, assert_never, final
+from typing import Any, Final, assert_never, final
 
 from mypy_extensions import i64
 
@@ -15,9 +15,13 @@ from bolide.broker.channel import Channel
 from bolide.broker.effects import Effects
 from bolide.broker.hold import HoldTable
 from bolide.broker.outcome import Ask, Cold, HeldPull, Hold, Nothing, Outcome, Parked, Reply
+from bolide.broker.refused import response_code
 from bolide.broker.stats import BrokerStats
 from bolide.errors import BolideError, PeerError
+from bolide.node.asking import Asked, Asking
+from bolide.node.parked import NO_DEADLINE, ParkedReplies, ParkedReply, with_code
 from bolide.node.services import Services
+from bolide.node.surroundings import Host
 from bolide.remoting.codes import (
     FLUSH_DISK_TIMEOUT,
     REQUEST_CODE_NOT_SUPPORTED,
@@ -25,7 +29,6 @@ from bolide.remoting.codes import (
     SYSTEM_ERROR,
 )
 from bolide.remoting.command import Command, encode, make_response
-from bolide.remoting.connection import Connection
 from bolide.remoting.errors import FrameError
 from bolide.store.jobs import Job
 from bolide.store.message_store import MessageStore
@@ -34,63 +37,6 @@ DISPATCH_BUDGET: Final = 20_000
 """Records dispatched in one turn; more wait for the next, so that a backlog does not silence the connections."""
 COLD_ROUNDS: Final = 8
 """Times a request is run again because its bytes left memory meanwhile; then it is answered with an error."""
-NEVER: Final = 1 << 62
-
-
-class Host(Protocol):
-    """What the executor asks of the process around it. All are called on the loop and return at once."""
-
-    def write(self, channel: Channel) -> None:
-        """Hand the channel's frames to its socket."""
-
-    def close(self, channel: Channel) -> None:
-        """Close the channel's socket; `closed` is called when it is."""
-
-    def another_turn(self) -> None:
-        """Call `end_of_turn` again soon."""
-
-    def start_flush(self, target: int) -> None:
-        """Sync the log up to `target` in the flush thread; `flushed` or `flush_failed` is called after it."""
-
-    def load(self, extents: list[Any], then: Callable[[int], None]) -> None:
-        """Read extents in the pool, then call `then(now)`."""
-
-    def persist(self, names: set[str]) -> None:
-        """Write these tables to their files."""
-
-    def register(self, topic_names: set[str]) -> None:
-        """Register these topics ("" = all) with every name server."""
-
-    def run(self, job: Job, done: Callable[[Job, str], None]) -> None:
-        """Run a job of the store in the pool, then call `done(job, error text)` on the loop."""
-
-    def store_failed(self, error: BaseException) -> None:
-        """The log cannot be written or synced any more: stop serving and exit."""
-
-    def failed(self, what: str, error: BaseException) -> None:
-        """Write one line (and the traceback of a fault of ours) to the log."""
-
-
-@final
-class ParkedReply:
-    """An answer that waits for the log."""
-
-    def __init__(self, channel: Channel, frame: bytes, offset: i64, deadline: int) -> None:
-        self.channel: Channel = channel
-        self.frame: bytes = frame
-        self.offset: i64 = offset
-        self.deadline: int = deadline
-
-
-@final
-class Asked:
-    """A request of ours to a client, and the request of another client that waits for it."""
-
-    def __init__(self, channel: Channel, command: Command, ask: Ask, deadline: int) -> None:
-        self.channel: Channel = channel
-        self.command: Command = command
-        self.ask: Ask = ask
-        self.deadline: int = deadline
 
 
 @final
@@ -121,12 +67,9 @@ class Executor:
         self._next_sweep: int = 0
         self._flushing: bool = False
         self._failed: bool = False
-        self._parked: list[ParkedReply] = []
-        self._head: int = 0
-        self._unwaited: list[ParkedReply] = []
+        self._parked: ParkedReplies = ParkedReplies()
         self._dirty: list[Channel] = []
-        self._asked: dict[int, Asked] = {}
-        self._opaque: int = 0
+        self._asking: Asking = Asking()
         self._tick_failed: Any = self._service_failed
 
     # ---- requests
@@ -201,10 +144,7 @@ class Executor:
         if reply.command is not None:
             frame = encode(reply.command)
         entry = ParkedReply(channel, frame, parked.offset, now + self._flush_timeout_ms)
-        if parked.wait:
-            self._parked.append(entry)
-        else:
-            self._unwaited.append(entry)
+        self._parked.add(entry, parked.wait)
 
     def _held(self, channel: Channel, command: Command, held: HeldPull, now: int) -> None:
         hold = self._hold
@@ -256,13 +196,11 @@ class Executor:
         if not ask.channel.alive:
             self._finish(asked, None, now)
             return
-        opaque = self._next_opaque()
-        ask.command.opaque = opaque
-        self._asked[ask_key(ask.channel, opaque)] = asked
+        self._asking.add(asked)
         self._queue(ask.channel, encode(ask.command))
 
     def _answered(self, channel: Channel, response: Command, now: int) -> None:
-        asked = self._asked.pop(ask_key(channel, response.opaque), None)
+        asked = self._asking.answered(channel, response)
         if asked is not None:
             self._finish(asked, response, now)
 
@@ -273,10 +211,6 @@ class Executor:
             self._handler_failed(asked.channel, asked.command, error)
             return
         self.settle(asked.channel, asked.command, outcome, now)
-
-    def _next_opaque(self) -> int:
-        self._opaque = (self._opaque + 1) & 0x7FFFFFFF
-        return self._opaque
 
     # ---- faults
 
@@ -301,6 +235,7 @@ class Executor:
             self._store_turn(store, now)
         if self._effects.pending:
             self._carry_out(now)
+        self._services.touched = True
         dirty = self._dirty
         if dirty:
             self._dirty = []
@@ -315,10 +250,8 @@ class Executor:
             store.write_pending()
         except Exception as error:  # full disk or worse: the store took back what this turn appended
             self._not_written(store.written_offset, error)
-        if self._unwaited:
-            for entry in self._unwaited:
-                self._queue(entry.channel, entry.frame)
-            self._unwaited = []
+        for entry in self._parked.take_unwaited():
+            self._queue(entry.channel, entry.frame)
         if not self._flushing:
             target = store.flush_target(now)
             if target >= 0:
@@ -332,31 +265,12 @@ class Executor:
                     self._again(held, now)
             for hook in self._services.arrived_hooks:
                 hook(arrivals, now)
-        if self._parked:
-            self._release(store.dispatched_offset)
+        for entry in self._parked.take_confirmed(store.dispatched_offset):
+            self._queue(entry.channel, entry.frame)
         if store.dispatched_offset < store.confirm_offset and self._progress(store):
             self._host.another_turn()
         for job in store.jobs():
             self._host.run(job, self._job_done)
-
-    def _release(self, limit: i64) -> None:
-        parked = self._parked
-        head = self._head
-        count = len(parked)
-        while head < count:
-            entry = parked[head]
-            if entry.offset > limit:
-                break
-            self._queue(entry.channel, entry.frame)
-            head += 1
-        if head == count:
-            self._parked = []
-            self._head = 0
-        elif head > 4096:
-            self._parked = parked[head:]
-            self._head = 0
-        else:
-            self._head = head
 
     def _progress(self, store: MessageStore) -> bool:
         """False when dispatch stands still before a bad record: the clock tries again, not the next turn."""
@@ -368,15 +282,8 @@ class Executor:
         """Refuse the sends whose records did not get into the log; the next turn may do better."""
         self._host.failed("a write of the commit log", error)
         text = f"the message could not be written: {error}"
-        waiting = self._parked[self._head :] + self._unwaited
-        self._parked = []
-        self._unwaited = []
-        self._head = 0
-        for entry in waiting:
-            if entry.offset > written:
-                self._queue(entry.channel, with_code(entry.frame, SERVICE_NOT_AVAILABLE, text))
-            else:
-                self._parked.append(entry)
+        for entry in self._parked.take_beyond(written):
+            self._queue(entry.channel, with_code(entry.frame, SERVICE_NOT_AVAILABLE, text))
 
     def _job_done(self, job: Job, error: str) -> None:
         store = self._store
@@ -400,11 +307,8 @@ class Executor:
         if self._store is not None:
             self._store.stop_writing(str(error))
         text = f"the log could not be synced: {error}"
-        for entry in self._parked[self._head :] + self._unwaited:
+        for entry in self._parked.take_all():
             self._queue(entry.channel, with_code(entry.frame, SERVICE_NOT_AVAILABLE, text))
-        self._parked = []
-        self._unwaited = []
-        self._head = 0
         self._host.store_failed(error)
         self._host.another_turn()
 
@@ -416,7 +320,7 @@ class Executor:
         sends, effects.sends = effects.sends, []
         for channel, command in sends:
             if channel.alive:
-                command.opaque = self._next_opaque()
+                command.opaque = self._asking.next_opaque()
                 self._queue(channel, encode(command))
         releases, effects.releases = effects.releases, []
         hold = self._hold
@@ -441,8 +345,8 @@ class Executor:
             self._services.wake(service, now)
 
     def next_due(self) -> int:
-        """When `tick` is wanted next (ms since epoch); NEVER for not at all."""
-        at = NEVER
+        """When `tick` is wanted next (ms since epoch); NO_DEADLINE for not at all."""
+        at = NO_DEADLINE
         due = self._services.next_due()
         if due is not None:
             at = due
@@ -453,12 +357,7 @@ class Executor:
                 at = deadline
             if self._next_sweep < at:
                 at = self._next_sweep
-        if self._head < len(self._parked) and self._parked[self._head].deadline < at:
-            at = self._parked[self._head].deadline
-        for asked in self._asked.values():
-            if asked.deadline < at:
-                at = asked.deadline
-        return at
+        return self._asking.next_deadline(min(at, self._parked.next_deadline()))
 
     def tick(self, now: int) -> None:
         """Do everything that is due; the caller ends the turn after it."""
@@ -473,12 +372,10 @@ class Executor:
                 if store is not None:
                     for held in hold.behind(store.max_queue_offset):
                         self._again(held, now)
-        while self._head < len(self._parked) and self._parked[self._head].deadline <= now:
-            entry = self._parked[self._head]
-            self._head += 1
+        for entry in self._parked.take_late(now):
             self._queue(entry.channel, with_code(entry.frame, FLUSH_DISK_TIMEOUT, ""))
-        for key in [key for key, asked in self._asked.items() if asked.deadline <= now]:
-            self._finish(self._asked.pop(key), None, now)
+        for asked in self._asking.take_late(now):
+            self._finish(asked, None, now)
 
     def closed(self, channel: Channel, now: int) -> None:
         """A connection is gone: forget what it held, tell the services, answer for it where somebody waits."""
@@ -486,8 +383,8 @@ class Executor:
         channel.frames = []
         if self._hold is not None:
             self._hold.drop(channel)
-        for key in [key for key, asked in self._asked.items() if asked.ask.channel is channel]:
-            self._finish(self._asked.pop(key), None, now)
+        for asked in self._asking.take_of(channel):
+            self._finish(asked, None, now)
         for hook in self._services.closed_hooks:
             try:
                 hook(channel, now)
@@ -498,26 +395,4 @@ class Executor:
     @property
     def parked_count(self) -> int:
         """Answers waiting for the log."""
-        return len(self._parked) - self._head
-
-
-def ask_key(channel: Channel, opaque: int) -> int:
-    """One number for a request of ours: opaque is unique only within a connection and direction."""
-    return channel.id << 32 | (opaque & 0xFFFFFFFF)
-
-
-def response_code(error: BaseException) -> int:
-    """The response code an error is answered with; 1 when it names none."""
-    code = getattr(error, "response_code", None)
-    if code is None:
-        code = getattr(error, "code", None)
-    return code if isinstance(code, int) and code > 0 else SYSTEM_ERROR
-
-
-def with_code(frame: bytes, code: int, remark: str) -> bytes:
-    """One of our own answers with another code: for a send whose flush timed out or failed (rare, so decoded)."""
-    response = Connection().receive(frame)[0]
-    response.code = code
-    if remark:
-        response.remark = remark
-    return encode(response)
+        return self._parked.count

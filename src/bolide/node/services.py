@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Sequence
-from typing import Any, final
+from typing import Any, Final, final
 
 from bolide.broker.channel import Channel
 from bolide.broker.outcome import Handler
 
-TICK_BUDGET = 1000
+TICK_BUDGET: Final = 1000
 """Records a tick may handle before the loop gets its turn back."""
+REVIEW_MS: Final = 50
+"""After turns in which something happened every service is asked again when it is due, at most this often: what one
+service does may give another something to do (a pull commits an offset, which is to be written)."""
 
 
 @final
@@ -57,9 +60,14 @@ class Services:
         self._timed: list[Timed] = [Timed(s) for s in services if hasattr(s, "due") and hasattr(s, "tick")]
         self._by_service: dict[int, Timed] = {id(timed.service): timed for timed in self._timed}
         self._heap: list[tuple[int, int]] = []
+        self._reviewed: int = 0
+        self.touched: bool = False
+        """Set by the executor at the end of a turn: what is due may have moved."""
 
     def start(self, now: int) -> None:
-        """Ask every service for the first time when it wants its tick."""
+        """Ask every service when it wants its tick."""
+        self.touched = False
+        self._reviewed = now
         for index in range(len(self._timed)):
             self._ask(index, now)
 
@@ -70,7 +78,14 @@ class Services:
             self._ask(self._timed.index(timed), now)
 
     def next_due(self) -> int | None:
-        """When the earliest tick is wanted (ms since epoch), or None."""
+        """When `tick` is wanted next (ms since epoch), or None."""
+        at = self._earliest()
+        if self.touched:
+            review = self._reviewed + REVIEW_MS
+            return review if at is None or review < at else at
+        return at
+
+    def _earliest(self) -> int | None:
         while self._heap:
             at, index = self._heap[0]
             if self._timed[index].at == at:
@@ -80,9 +95,11 @@ class Services:
 
     def tick(self, now: int, failed: Callable[[Any, BaseException], None]) -> int:
         """Run every tick that is due; returns how many ran. A tick that raises is reported and asked again later."""
+        if self.touched and now >= self._reviewed + REVIEW_MS:
+            self.start(now)
         ran = 0
         again: list[int] = []
-        while (at := self.next_due()) is not None and at <= now:
+        while (at := self._earliest()) is not None and at <= now:
             _, index = heapq.heappop(self._heap)
             timed = self._timed[index]
             timed.at = None

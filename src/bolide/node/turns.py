@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any, final
 
-from bolide.node.executor import NEVER, Executor
+from bolide.node.executor import Executor
+from bolide.node.parked import NO_DEADLINE
 
 MAX_WAIT_MS = 60_000
 
@@ -20,7 +21,7 @@ class Turns:
         self._scheduled: bool = False
         self._stopped: bool = False
         self._timer: Any = None
-        self._timer_at: int = NEVER
+        self._timer_at: int = NO_DEADLINE
         self._end: Any = self._end_of_turn
         self._ring: Any = self._on_timer
 
@@ -52,7 +53,7 @@ class Turns:
 
     def _on_timer(self) -> None:
         self._timer = None
-        self._timer_at = NEVER
+        self._timer_at = NO_DEADLINE
         if self._stopped:
             return
         self.executor.tick(self.now())

@@ -1,0 +1,122 @@
+"""Answers that wait for the log, in the order of the records they answer for."""
+
+from __future__ import annotations
+
+from typing import final
+
+from mypy_extensions import i64
+
+from bolide.broker.channel import Channel
+from bolide.remoting.command import encode
+from bolide.remoting.connection import Connection
+
+NO_DEADLINE = 1 << 62
+
+
+@final
+class ParkedReply:
+    """An encoded answer, leaving once the log is confirmed to `offset` (physical end of its records)."""
+
+    def __init__(self, channel: Channel, frame: bytes, offset: i64, deadline: int) -> None:
+        self.channel: Channel = channel
+        self.frame: bytes = frame
+        self.offset: i64 = offset
+        self.deadline: int = deadline
+
+
+@final
+class ParkedReplies:
+    """A queue, since offsets and deadlines both grow in the order of arrival. What is taken out is the caller's."""
+
+    def __init__(self) -> None:
+        self._waiting: list[ParkedReply] = []
+        self._head: int = 0
+        self._unwaited: list[ParkedReply] = []
+
+    @property
+    def count(self) -> int:
+        """Answers waiting for confirmation."""
+        return len(self._waiting) - self._head
+
+    def add(self, entry: ParkedReply, wait: bool) -> None:
+        """Keep an answer; `wait` False (WAIT=false) leaves with the next write, confirmed or not."""
+        if wait:
+            self._waiting.append(entry)
+        else:
+            self._unwaited.append(entry)
+
+    def take_unwaited(self) -> list[ParkedReply]:
+        """What does not wait for confirmation: the log was written."""
+        taken = self._unwaited
+        if taken:
+            self._unwaited = []
+        return taken
+
+    def take_confirmed(self, limit: i64) -> list[ParkedReply]:
+        """Answers whose records all lie below `limit`."""
+        waiting = self._waiting
+        head = self._head
+        count = len(waiting)
+        if head == 0 and count > 0 and waiting[count - 1].offset <= limit:
+            self._waiting = []  # the common case: all of a turn at once, nothing copied
+            return waiting
+        stop = head
+        while stop < count and waiting[stop].offset <= limit:
+            stop += 1
+        taken = waiting[head:stop]
+        self._drop_to(stop)
+        return taken
+
+    def take_late(self, now: int) -> list[ParkedReply]:
+        """Answers whose time is over."""
+        waiting = self._waiting
+        stop = self._head
+        while stop < len(waiting) and waiting[stop].deadline <= now:
+            stop += 1
+        taken = waiting[self._head : stop]
+        self._drop_to(stop)
+        return taken
+
+    def take_beyond(self, written: i64) -> list[ParkedReply]:
+        """Answers for records that did not get into the log."""
+        everything = self.take_all()
+        lost: list[ParkedReply] = []
+        for entry in everything:
+            if entry.offset > written:
+                lost.append(entry)
+            else:
+                self._waiting.append(entry)
+        return lost
+
+    def take_all(self) -> list[ParkedReply]:
+        """Everything: the log has failed."""
+        taken = self._waiting[self._head :] + self._unwaited
+        self._waiting = []
+        self._unwaited = []
+        self._head = 0
+        return taken
+
+    def next_deadline(self) -> int:
+        """When `take_late` has something to give; NO_DEADLINE for never."""
+        if self._head < len(self._waiting):
+            return self._waiting[self._head].deadline
+        return NO_DEADLINE
+
+    def _drop_to(self, stop: int) -> None:
+        if stop == len(self._waiting):
+            self._waiting = []
+            self._head = 0
+        elif stop > 4096:
+            self._waiting = self._waiting[stop:]
+            self._head = 0
+        else:
+            self._head = stop
+
+
+def with_code(frame: bytes, code: int, remark: str) -> bytes:
+    """One of our own answers with another code: for a send whose flush timed out or failed (rare, so decoded)."""
+    response = Connection().receive(frame)[0]
+    response.code = code
+    if remark:
+        response.remark = remark
+    return encode(response)

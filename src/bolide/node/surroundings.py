@@ -1,0 +1,43 @@
+"""What the executor asks of the process around it: the seam between deciding order and touching sockets and threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from bolide.broker.channel import Channel
+from bolide.store.jobs import Job
+
+
+class Host(Protocol):
+    """All methods are called on the loop and return at once. `node.host.NodeHost` is the real one."""
+
+    def write(self, channel: Channel) -> None:
+        """Hand the channel's frames to its socket."""
+
+    def close(self, channel: Channel) -> None:
+        """Close the channel's socket; the executor's `closed` is called when it is."""
+
+    def another_turn(self) -> None:
+        """Call `end_of_turn` again soon."""
+
+    def start_flush(self, target: int) -> None:
+        """Sync the log up to `target` in the flush thread; `flushed` or `flush_failed` is called after it."""
+
+    def load(self, extents: list[Any], then: Callable[[int], None]) -> None:
+        """Read extents in the pool, then call `then(now)`."""
+
+    def run(self, job: Job, done: Callable[[Job, str], None]) -> None:
+        """Run a job of the store in the pool, then call `done(job, error text)` on the loop."""
+
+    def persist(self, names: set[str]) -> None:
+        """Write these tables to their files."""
+
+    def register(self, topic_names: set[str]) -> None:
+        """Register these topics ("" = all) with every name server."""
+
+    def store_failed(self, error: BaseException) -> None:
+        """The log cannot be written or synced any more: stop serving and exit."""
+
+    def failed(self, what: str, error: BaseException) -> None:
+        """Write one line (and the traceback of a fault of ours) to the log."""
