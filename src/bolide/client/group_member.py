@@ -204,13 +204,15 @@ class GroupMember:
     async def _rounds(self) -> None:
         while True:
             try:
-                await asyncio.wait_for(self._wake.wait(), self.options.rebalance_interval)
+                async with asyncio.timeout(self.options.rebalance_interval):
+                    await self._wake.wait()
             except TimeoutError:
                 pass
             self._wake.clear()
             if not await self.rebalance():
                 try:
-                    await asyncio.wait_for(self._wake.wait(), INCOMPLETE_RETRY)
+                    async with asyncio.timeout(INCOMPLETE_RETRY):
+                        await self._wake.wait()
                 except TimeoutError:
                     self._wake.set()
 

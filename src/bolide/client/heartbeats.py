@@ -81,7 +81,7 @@ class Heartbeats:
 
     async def greet(self, connection: ClientConnection) -> None:
         """The first words on a new connection; nothing to a name server."""
-        if connection.address in self._instance.options.namesrv:
+        if connection.address not in self._instance.broker_addresses():
             return
         try:
             await self._beat(connection)

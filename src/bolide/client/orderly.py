@@ -127,7 +127,8 @@ class OrderlyConsumption:
 
     async def _pause(self, seconds: float) -> None:
         try:
-            await asyncio.wait_for(self._closing.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._closing.wait()
         except TimeoutError:
             pass
 

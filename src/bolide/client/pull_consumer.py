@@ -198,7 +198,8 @@ class PullConsumer:
             if left <= 0:
                 return []
             try:
-                await asyncio.wait_for(self._arrived.wait(), left)
+                async with asyncio.timeout(left):
+                    await self._arrived.wait()
             except TimeoutError:
                 return []
 

@@ -259,7 +259,8 @@ class PushConsumer:
             task.cancel()
         patience = HAND_OVER_ORDERLY if self.orderly else HAND_OVER
         try:
-            await asyncio.wait_for(process_queue.wait_idle(), patience)
+            async with asyncio.timeout(patience):
+                await process_queue.wait_idle()
         except TimeoutError:
             log.warning("%s goes to another member while a listener still has messages of it", process_queue.queue)
         if self.orderly:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from bolide.client.errors import NoQueue, SendFailed, response_error, worth_retry
+from bolide.client.errors import NoQueue, SendFailed, TopicNotFound, response_error, worth_retry
 from bolide.client.hooks import Call
 from bolide.client.instance import now_ms
 from bolide.client.message import Message
@@ -114,6 +114,8 @@ class Sending:
         try:
             await self.producer.load_route(self.topic)
         except BolideError as error:
+            if isinstance(error, TopicNotFound):
+                self.tries_left = 0  # every name server gives the same answer
             self._failed(error)
         except BaseException:
             self.future.cancel()

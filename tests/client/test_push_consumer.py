@@ -1,0 +1,439 @@
+"""Push consumers: delivery, retries, offsets, what brokers ask for, and leaving without loss."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bolide.client import ConsumeResult, Message, MessageQueue, Producer, PushConsumer, ReceivedMessage, RetryLater, sql
+from bolide.client.errors import ClientStateError
+from bolide.client.json_body import json_body, queue_map
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_response
+from tests.client.scripted_broker import ScriptedBroker
+from tests.client.waiting import until
+
+
+def consumer(broker: ScriptedBroker, group: str = "G", **more: Any) -> PushConsumer:
+    return PushConsumer(group, broker.address, start_from="first", suspend=0.5, **more)
+
+
+@pytest.mark.parametrize("shape", ["async", "plain", "async batch", "plain batch"])
+@pytest.mark.parametrize("orderly", [False, True])
+def test_every_shape_of_listener_gets_every_message_once(shape: str, orderly: bool) -> None:
+    bodies: list[bytes] = []
+
+    async def one_async(message: ReceivedMessage) -> None:
+        bodies.append(message.body)
+
+    def one_plain(message: ReceivedMessage) -> None:
+        bodies.append(message.body)
+
+    async def some_async(messages: list[ReceivedMessage]) -> None:
+        assert len(messages) <= 8
+        bodies.extend(message.body for message in messages)
+
+    def some_plain(messages: list[ReceivedMessage]) -> None:
+        assert len(messages) <= 8
+        bodies.extend(message.body for message in messages)
+
+    listener: Any = {
+        "async": one_async,
+        "plain": one_plain,
+        "async batch": some_async,
+        "plain batch": some_plain,
+    }[shape]
+
+    async def main(broker: ScriptedBroker) -> None:
+        push = consumer(broker, orderly=orderly)
+        push.subscribe("T", "*", listener, batch=8 if "batch" in shape else 0)
+        async with push:
+            assert len(push.assignment()) == 2
+            broker.on_loop(lambda: [broker.store("T", number % 2, b"%d" % number, "") for number in range(200)])
+            await until(lambda: len(bodies) >= 200, "200 messages")
+        assert sorted(bodies, key=int) == [b"%d" % number for number in range(200)]
+        assert broker.offsets["G", "T", 0] == broker.offsets["G", "T", 1] == 100
+        assert len(asyncio.all_tasks()) == 1
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
+def test_a_message_is_shown_with_all_its_fields() -> None:
+    seen: list[ReceivedMessage] = []
+
+    async def main(broker: ScriptedBroker) -> None:
+        push = consumer(broker)
+        push.subscribe("T", "*", seen.append)
+        async with push, Producer("P", broker.address) as producer:
+            sent = await producer.send(
+                Message("T", b"x" * 5000, tags="A", keys=["k", "l"], properties={"a": "b"}, flag=3)
+            )
+            await until(lambda: seen, "the message")
+        (message,) = seen
+        assert message.body == b"x" * 5000
+        assert (message.topic, message.tags, message.keys, message.properties["a"]) == ("T", "A", ["k", "l"], "b")
+        assert (message.message_id, message.offset_message_id) == (sent.message_id, sent.offset_message_id)
+        assert (message.queue, message.queue_offset) == (sent.queue, sent.queue_offset)
+        assert (message.reconsume_times, message.store_host, message.born_host) == (
+            0,
+            "127.0.0.1:10911",
+            "127.0.0.1:10911",
+        )
+        assert message.store_timestamp > 0 < message.born_timestamp
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
+def test_tags_are_compared_as_text_on_this_side_too() -> None:
+    seen: list[str] = []
+
+    async def main(broker: ScriptedBroker) -> None:
+        push = consumer(broker)
+        push.subscribe("T", "AaAa || B", lambda message: seen.append(message.tags))
+        async with push:
+            tags = ("AaAa", "BBBB", "B", "")  # the first two have one hash
+            broker.on_loop(lambda: [broker.store("T", 0, b"x", f"TAGS\x01{tag}\x02") for tag in tags])
+            await until(lambda: len(seen) == 2, "two messages")
+            await push.commit()
+            await until(lambda: broker.offsets["G", "T", 0] >= 3, "the offset behind the filtered ones")
+        assert seen == ["AaAa", "B"]
+        heartbeat = json.loads(broker.requests(codes.HEART_BEAT)[0].body)
+        data = {item["topic"]: item for item in heartbeat["consumerDataSet"][0]["subscriptionDataSet"]}
+        assert data["T"]["tagsSet"] == ["AaAa", "B"]
+        assert data["T"]["codeSet"] == [2031744, 66]
+        assert data["%RETRY%G"]["subString"] == "*"
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
+@pytest.mark.parametrize("how", ["exception", "false", "retry", "later", "dead"])
+def test_a_failed_message_is_sent_back_and_its_offset_moves_on(how: str) -> None:
+    def listener(message: ReceivedMessage) -> Any:
+        if message.body != b"bad":
+            return None
+        match how:
+            case "exception":
+                raise ValueError("scripted")
+            case "false":
+                return False
+            case "retry":
+                return ConsumeResult.RETRY
+            case "later":
+                raise RetryLater(5)
+        raise RetryLater(-1)
+
+    async def main(broker: ScriptedBroker) -> None:
+        push = consumer(broker, max_reconsume_times=7)
+        push.subscribe("T", "*", listener)
+        async with push:
+            broker.on_loop(lambda: [broker.store("T", 0, body, "") for body in (b"good", b"bad", b"good")])
+            await until(lambda: broker.requests(codes.CONSUMER_SEND_MSG_BACK), "the message sent back")
+            await until(lambda: push.committed(MessageQueue("T", "broker-a", 0)) == 3, "the offset")
+        (request,) = broker.requests(codes.CONSUMER_SEND_MSG_BACK)
+        ext = request.ext()
+        assert ext["delayLevel"] == {"later": "5", "dead": "-1"}.get(how, "0")
+        assert (ext["group"], ext["originTopic"], ext["maxReconsumeTimes"]) == ("G", "T", "7")
+        assert int(ext["offset"]) > 0
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
+def test_a_count_says_how_many_at_the_front_of_a_batch_were_consumed() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        push = consumer(broker)
+        push.subscribe("T", "*", lambda messages: 2, batch=8)
+        broker.on_loop(lambda: [broker.store("T", 0, b"%d" % number, "") for number in range(5)])
+        async with push:
+            await until(lambda: len(broker.requests(codes.CONSUMER_SEND_MSG_BACK)) == 3, "three sent back")
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
+def test_what_the_broker_does_not_take_back_is_sent_anew_to_the_retry_topic() -> None:
+    def refuse(command: Command) -> Command:
+        return make_response(command, codes.SYSTEM_ERROR, "scripted")
+
+    async def main(broker: ScriptedBroker) -> None:
+        tries: list[tuple[str, int]] = []
+
+        def listener(message: ReceivedMessage) -> bool:
+            tries.append((message.topic, message.reconsume_times))
+            return message.reconsume_times > 0
+
+        push = consumer(broker)
+        push.subscribe("T", "*", listener)
+        async with push:
+            broker.on_loop(lambda: broker.store("T", 0, b"x", "UNIQ_KEY\x01U\x02"))
+            await until(lambda: broker.requests(codes.SEND_MESSAGE_V2), "the copy")
+        ext = broker.requests(codes.SEND_MESSAGE_V2)[0].ext()
+        assert (ext["b"], ext["j"], ext["l"]) == ("%RETRY%G", "1", "16")
+        assert "RETRY_TOPIC\x01T\x02" in ext["i"]
+        assert "DELAY\x013\x02" in ext["i"]
+        assert tries[0] == ("T", 0)
+
+    with ScriptedBroker() as broker:
+        broker.script[codes.CONSUMER_SEND_MSG_BACK] = refuse
+        asyncio.run(main(broker))
+
+
+def test_orderly_tries_again_in_place_and_nothing_overtakes() -> None:
+    seen: dict[int, list[bytes]] = defaultdict(list)
+    failed: set[bytes] = set()
+
+    async def listener(message: ReceivedMessage) -> None:
+        if int(message.body) % 5 == 0 and message.body not in failed:
+            failed.add(message.body)
+            raise ValueError("scripted")
+        seen[message.queue_id].append(message.body)
+
+    async def main(broker: ScriptedBroker) -> None:
+        push = consumer(broker, orderly=True, orderly_pause=0.01)
+        push.subscribe("T", "*", listener)
+        broker.on_loop(lambda: [broker.store("T", number % 2, b"%d" % number, "") for number in range(60)])
+        async with push:
+            await until(lambda: sum(map(len, seen.values())) == 60, "60 messages")
+        for bodies in seen.values():
+            assert bodies == sorted(bodies, key=int)
+        assert broker.requests(codes.LOCK_BATCH_MQ)
+        assert broker.requests(codes.UNLOCK_BATCH_MQ)
+        assert not broker.requests(codes.CONSUMER_SEND_MSG_BACK)
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
+def test_orderly_out_of_tries_goes_to_the_retry_topic() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        push = consumer(broker, orderly=True, orderly_pause=0.01, max_reconsume_times=2)
+        tries: list[int] = []
+
+        def listener(message: ReceivedMessage) -> bool:
+            tries.append(message.reconsume_times)
+            return message.body != b"bad"
+
+        push.subscribe("T", "*", listener)
+        broker.on_loop(lambda: [broker.store("T", 0, body, "") for body in (b"bad", b"good")])
+        async with push:
+            await until(lambda: push.committed(MessageQueue("T", "broker-a", 0)) == 2, "both messages")
+        assert tries[:3] == [0, 1, 2]
+        ext = broker.requests(codes.SEND_MESSAGE_V2)[0].ext()
+        assert ext["b"] == "%RETRY%G"
+        assert int(ext["j"]) > int(ext["l"])  # which the broker takes for a dead letter
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
+def test_a_queue_locked_by_someone_else_is_left_alone() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        push = consumer(broker, orderly=True)
+        push.subscribe("T", "*", lambda message: None)
+        async with push:
+            assert push.assignment() == []
+            assert not broker.requests(codes.PULL_MESSAGE)
+
+    with ScriptedBroker() as broker:
+        broker.script[codes.LOCK_BATCH_MQ] = lambda command: make_response(command, 0, body=b'{"lockOKMQSet":[]}')
+        asyncio.run(main(broker))
+
+
+def test_two_members_share_and_one_takes_over() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        seen: list[bytes] = []
+        first, second = (consumer(broker, instance_name=name) for name in ("a", "b"))
+        for push in (first, second):
+            push.subscribe("T", "*", lambda message: seen.append(message.body))
+        async with first:
+            assert len(first.assignment()) == 2
+            async with second:
+                broker.ask_all(codes.NOTIFY_CONSUMER_IDS_CHANGED, {"consumerGroup": "G"})
+                await until(lambda: len(first.assignment()) == len(second.assignment()) == 1, "an even share")
+                broker.on_loop(lambda: [broker.store("T", number % 2, b"%d" % number, "") for number in range(50)])
+                await until(lambda: len(seen) == 50, "50 messages")
+            broker.ask_all(codes.NOTIFY_CONSUMER_IDS_CHANGED, {"consumerGroup": "G"})
+            await until(lambda: len(first.assignment()) == 2, "the take-over")
+        assert len(set(seen)) == 50
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
+def test_the_same_group_twice_is_refused() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        first, second = consumer(broker), consumer(broker)
+        for push in (first, second):
+            push.subscribe("T", "*", lambda message: None)
+        async with first:
+            with pytest.raises(ClientStateError, match="instance_name"):
+                await second.start()
+        await first.close()
+        with pytest.raises(ClientStateError, match="closed"):
+            await first.start()
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
+def test_closing_lets_running_listeners_finish_and_commits_what_they_did() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        entered, release = threading.Event(), threading.Event()
+
+        def listener(message: ReceivedMessage) -> None:
+            entered.set()
+            assert release.wait(10)
+
+        push = consumer(broker, concurrency=1)
+        push.subscribe("T", "*", listener)
+        await push.start()
+        broker.on_loop(lambda: broker.store("T", 0, b"x", ""))
+        await until(entered.is_set, "the listener")
+        closing = asyncio.create_task(push.close())
+        await asyncio.sleep(0)
+        assert not closing.done()
+        release.set()
+        await closing
+        assert broker.offsets["G", "T", 0] == 1
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
+def test_an_offset_out_of_range_is_corrected() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        seen: list[bytes] = []
+        broker.offsets["G", "T", 0] = 99
+        broker.on_loop(lambda: broker.store("T", 0, b"x", ""))
+        push = consumer(broker)
+        push.subscribe("T", "*", lambda message: seen.append(message.body))
+        async with push:
+            await until(lambda: broker.offsets["G", "T", 0] == 1, "the corrected offset")
+            await until(lambda: len(push.assignment()) == 2, "the queue taken again")
+            broker.on_loop(lambda: broker.store("T", 0, b"y", ""))
+            await until(lambda: seen == [b"y"], "the next message")
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
+def test_broadcasting_reads_all_and_keeps_offsets_in_javas_file(tmp_path: Path) -> None:
+    async def main(broker: ScriptedBroker) -> list[bytes]:
+        seen: list[bytes] = []
+        push = consumer(broker, model="broadcasting", offset_folder=tmp_path)
+        push.subscribe("T", "*", lambda message: seen.append(message.body))
+        async with push:
+            broker.on_loop(lambda: [broker.store("T", number % 2, b"%d" % number, "") for number in range(10)])
+            await until(lambda: len(seen) >= 10, "10 messages")
+        return seen
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+        assert not broker.requests(codes.UPDATE_CONSUMER_OFFSET)
+        (file,) = tmp_path.rglob("offsets.json")
+        assert file.parent.name == "G"
+        assert file.parent.parent.name.endswith("@DEFAULT")
+        table = queue_map(json_body(file.read_bytes())["offsetTable"])
+        assert table == {MessageQueue("T", "broker-a", 0): 5, MessageQueue("T", "broker-a", 1): 5}
+        assert len(asyncio.run(main(broker))) == 10  # and goes on where it was
+
+
+def test_brokers_may_ask_for_state_and_offsets() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        push = consumer(broker)
+        push.subscribe("T", "*", lambda message: None)
+        async with push:
+            broker.on_loop(lambda: broker.store("T", 0, b"x", ""))
+            await until(lambda: push.committed(MessageQueue("T", "broker-a", 0)) == 1, "the message")
+            broker.ask_all(codes.GET_CONSUMER_RUNNING_INFO, {"consumerGroup": "G", "clientId": push.client_id})
+            await until(lambda: len(broker.answers) == 1, "the running info")
+            info = json_body(broker.answers[0].body)
+            assert info["properties"]["PROP_CONSUME_TYPE"] == "CONSUME_PASSIVELY"
+            assert queue_map(info["mqTable"])[MessageQueue("T", "broker-a", 0)]["commitOffset"] == 1
+            broker.ask_all(codes.GET_CONSUMER_STATUS_FROM_CLIENT, {"topic": "T", "group": "G"})
+            await until(lambda: len(broker.answers) == 2, "the status")
+            status = queue_map(json_body(broker.answers[1].body)["messageQueueTable"])
+            assert status[MessageQueue("T", "broker-a", 0)] == 1
+            broker.ask_all(codes.GET_CONSUMER_RUNNING_INFO, {"consumerGroup": "nobody"})
+            await until(lambda: len(broker.answers) == 3, "the refusal")
+            assert broker.answers[2].code == codes.SYSTEM_ERROR
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
+def test_a_broker_resets_offsets_and_has_a_message_consumed_directly() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        seen: list[bytes] = []
+        push = consumer(broker)
+        push.subscribe("T", "*", lambda message: seen.append(message.body))
+        async with push:
+            broker.on_loop(lambda: [broker.store("T", 0, body, "") for body in (b"1", b"2", b"3")])
+            await until(lambda: len(seen) == 3, "three messages")
+            body = b'{"offsetTable":{{"brokerName":"broker-a","queueId":0,"topic":"T"}:1}}'
+            broker.ask_all(codes.RESET_CONSUMER_CLIENT_OFFSET, {"group": "G", "topic": "T"}, body)
+            await until(lambda: seen == [b"1", b"2", b"3", b"2", b"3"], "the last two again")
+            record = broker.stored["T", 0][0]
+            broker.ask_all(codes.CONSUME_MESSAGE_DIRECTLY, {"consumerGroup": "G", "brokerName": "broker-a"}, record)
+            await until(lambda: len(seen) == 6, "the message given directly")
+            await until(lambda: any(b"CR_SUCCESS" in answer.body for answer in broker.answers), "its outcome")
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
+def test_sql_travels_as_such() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        push = consumer(broker, send_subscription=True)
+        push.subscribe("T", sql("a > 5"), lambda message: None)
+        async with push:
+            await until(lambda: broker.requests(codes.PULL_MESSAGE), "a pull")
+        pulls = [command.ext() for command in broker.requests(codes.PULL_MESSAGE)]
+        (ext,) = {(ext["expressionType"], ext["subscription"]) for ext in pulls if ext["topic"] == "T"}
+        assert ext == ("SQL92", "a > 5")
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
+def test_a_connection_that_is_cut_is_made_again_with_a_heartbeat_first() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        seen: list[bytes] = []
+        push = consumer(broker)
+        push.subscribe("T", "*", lambda message: seen.append(message.body))
+        async with push:
+            await until(lambda: len(broker.held) >= 2, "held pulls")
+            broker.cut()
+            mark = len(broker.seen)
+            broker.on_loop(lambda: broker.store("T", 0, b"x", ""))
+            await until(lambda: seen == [b"x"], "the message after the cut")
+            after = [command.code for command in broker.seen[mark:]]
+            assert after.index(codes.HEART_BEAT) < after.index(codes.PULL_MESSAGE)
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
+def test_pause_stops_pulling_until_resume() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        seen: list[bytes] = []
+        push = consumer(broker)
+        push.subscribe("T", "*", lambda message: seen.append(message.body))
+        push.pause()
+        async with push:
+            broker.on_loop(lambda: broker.store("T", 0, b"x", ""))
+            assert not broker.requests(codes.PULL_MESSAGE)
+            push.resume()
+            await until(lambda: seen == [b"x"], "the message")
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
