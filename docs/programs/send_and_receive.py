@@ -1,0 +1,22 @@
+import asyncio
+
+from bolide.client import Message, Producer, PushConsumer
+
+
+async def main(namesrv: str = "127.0.0.1:9876") -> None:
+    async with Producer("orders", namesrv) as producer:
+        print(await producer.send(Message("Orders", b"one coffee", tags="coffee", keys="order-1")))
+    done = asyncio.Event()
+
+    async def cook(message) -> None:
+        print(message.tags, message.body)
+        done.set()
+
+    consumer = PushConsumer("kitchen", namesrv, start_from="first")
+    consumer.subscribe("Orders", "coffee || tea", cook)
+    async with consumer:
+        await done.wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,7 @@
+from bolide.client.blocking import Producer
+from bolide.client import Message
+
+
+def test_an_order_is_stored(bolide_broker):
+    with Producer("orders", bolide_broker.namesrv_addr) as producer:
+        assert producer.send(Message("Orders", b"one coffee")).queue_offset == 0
