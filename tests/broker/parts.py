@@ -1,0 +1,143 @@
+"""A broker's services over a real store in a temporary folder, without sockets, threads or a clock."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from bolide.broker.channel import Channel
+from bolide.broker.clients import Clients
+from bolide.broker.consumer_offsets import ConsumerOffsets
+from bolide.broker.effects import Effects
+from bolide.broker.groups import GroupTable
+from bolide.broker.locks import QueueLocks
+from bolide.broker.options import BrokerOptions
+from bolide.broker.outcome import Hold, Outcome, Parked, Reply
+from bolide.broker.pull import PullService
+from bolide.broker.put import PutDoor
+from bolide.broker.send import SendService
+from bolide.broker.stats import BrokerStats
+from bolide.broker.topics import TopicTable
+from bolide.broker.uniq_key import UniqKeys
+from bolide.layout.message_id import encode_host
+from bolide.layout.properties import parse_properties_bytes
+from bolide.layout.record import Record, decode_records
+from bolide.layout.shape import StoreShape
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_request
+from bolide.remoting.connection import Connection
+from bolide.store.files import RealFiles
+from bolide.store.message_store import MessageStore
+from bolide.store.options import StoreOptions
+
+NOW = 1_700_000_000_000
+PEER = encode_host("10.1.2.3", 4567)
+STORE = encode_host("127.0.0.1", 10911)
+
+
+class Parts:
+    """Everything SEND and PULL need; `close` releases the store."""
+
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        self.options = options = BrokerOptions(flush_disk_type="ASYNC_FLUSH", **settings)
+        shape = StoreShape(commit_log_segment_size=1 << 20, index_slots=1000, index_entries=4000)
+        self.store = MessageStore(RealFiles(), str(folder), shape, StoreOptions(flush_disk_type="ASYNC_FLUSH"))
+        self.store.load(NOW)
+        self.effects = Effects()
+        self.topics = TopicTable(options, self.effects, NOW)
+        self.groups = GroupTable(options, self.effects, NOW)
+        self.offsets = ConsumerOffsets(self.effects)
+        self.clients = Clients()
+        self.locks = QueueLocks()
+        self.stats = BrokerStats(NOW)
+        self.door = PutDoor(self.store, options.max_message_size, 18)
+        self.door.set_host(STORE)
+        keys = UniqKeys(b"\x7f\x00\x00\x01", 1, 2)
+        self.send_service = SendService(options, self.door, self.topics, self.groups, self.locks, keys, self.stats)
+        self.pull_service = PullService(
+            options, self.store, self.topics, self.groups, self.offsets, self.clients, self.stats
+        )
+        self.channel = Channel(1, PEER, "10.1.2.3:4567", 10911)
+
+    def close(self) -> None:
+        self.store.close(NOW)
+
+    def settle(self) -> None:
+        """What the end of a turn does to the store."""
+        self.store.write_pending()
+        self.store.dispatch(1000, NOW)
+
+    def send(self, command: Command, now: int = NOW) -> Outcome:
+        handlers = self.send_service.handlers()
+        return handlers[command.code](self.channel, command, now)
+
+    def answer(self, command: Command, now: int = NOW) -> Command:
+        """Send and answer as the client sees it."""
+        answer = reply_of(self.send(command, now))
+        self.settle()
+        return answer
+
+    def pull(self, now: int = NOW, **fields: Any) -> Outcome:
+        return self.pull_service.on_pull(self.channel, pull_request(**fields), now)
+
+    def pulled(self, now: int = NOW, **fields: Any) -> Command:
+        return reply_of(self.pull(now, **fields))
+
+    def records(self, topic: str, queue_id: int = 0) -> list[Record]:
+        """What is stored in a queue, straight from the store."""
+        found = self.store.read(topic, queue_id, 0, 32, 1 << 20, None, None, NOW)
+        return decode_records(b"".join(found.buffers))
+
+
+def reply_of(outcome: Outcome) -> Command:
+    """The answer of an outcome that has one."""
+    if isinstance(outcome, Parked):
+        outcome = outcome.reply
+    assert isinstance(outcome, Reply), outcome
+    if outcome.command is not None:
+        return outcome.command
+    return Connection().receive(outcome.frame)[0]
+
+
+def held_of(outcome: Outcome) -> Hold:
+    assert isinstance(outcome, Hold), outcome
+    return outcome
+
+
+def properties_of(record: Record) -> dict[str, str]:
+    return parse_properties_bytes(record.properties)
+
+
+def send_request(
+    topic: str = "T",
+    body: bytes = b"hello",
+    properties: str = "",
+    code: int = codes.SEND_MESSAGE_V2,
+    version: int = codes.VERSION_5_5_0,
+    **fields: str,
+) -> Command:
+    ext = {"a": "pg", "b": topic, "c": "TBW102", "d": "4", "e": "0", "f": "0", "g": "7", "h": "5", "i": properties}
+    return make_request(code, 9, {**ext, **fields}, body, version=version)
+
+
+def pull_request(topic: str = "T", offset: int = 0, sys_flag: int = 4, suspend: int = 0, **fields: Any) -> Command:
+    code = fields.pop("code", codes.PULL_MESSAGE)
+    ext = {
+        "consumerGroup": "g",
+        "topic": topic,
+        "queueId": "0",
+        "queueOffset": str(offset),
+        "maxMsgNums": "32",
+        "sysFlag": str(sys_flag),
+        "commitOffset": "0",
+        "suspendTimeoutMillis": str(suspend),
+        "subVersion": "0",
+        "subscription": "*",
+    }
+    ext.update({name: str(value) for name, value in fields.items()})
+    return make_request(code, 9, ext)
+
+
+def text(**properties: str) -> str:
+    """Properties as a 5.x client writes them."""
+    return "".join(f"{name}\x01{value}\x02" for name, value in properties.items())
