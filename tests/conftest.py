@@ -8,8 +8,13 @@ import shutil
 
 import hypothesis
 import pytest
+from hypothesis import settings
 
 from bolide import _impl
+
+# A busy machine is no failure: what must be fast is measured by the bench.
+settings.register_profile("bolide", deadline=None)
+settings.load_profile("bolide")
 
 # How long one example takes says how busy the machine is, and nothing about the code.
 hypothesis.settings.register_profile("bolide", deadline=None)
