@@ -1,5 +1,5 @@
-from bolide.client.blocking import Producer
 from bolide.client import Message
+from bolide.client.blocking import Producer
 
 
 def test_an_order_is_stored(bolide_broker):

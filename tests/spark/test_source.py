@@ -137,3 +137,11 @@ def test_a_wrong_option_is_one_sentence(spark: Any, options: dict[str, str], tex
 def test_a_topic_nobody_knows_is_named(spark: Any, bolide_broker: Broker) -> None:
     with pytest.raises(Exception, match="topic T has no route"):
         load(spark, bolide_broker).count()
+
+
+def test_the_program_of_the_page(spark: Any, bolide_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    from tests.test_programs import run
+
+    bolide_broker.create_topic("Orders")
+    run("spark_batch", bolide_broker)
+    assert "two teas" in capsys.readouterr().out
