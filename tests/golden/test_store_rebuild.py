@@ -135,6 +135,22 @@ def test_recovery_of_javas_files_adds_nothing(golden: GoldenStore, tmp_path: Pat
         _assert_queues_equal(root, golden, "consumequeue_ext")
 
 
+def test_an_index_after_a_kill_is_made_good_not_made_again(golden: GoldenStore, bare: Path, tmp_path: Path) -> None:
+    fresh = Derived(bare, golden)
+    fresh.dispatch()
+    fresh.close()
+    root = tmp_path / "store"
+    shutil.copytree(golden.root, root)
+    store = Derived(root, golden)
+    assert store.index.load(True, 0) == []
+    last = max(entry["physicalOffset"] for entry in golden.log())
+    assert store.index.last_update_physical_offset >= last // 2
+    store.dispatch()
+    store.close()
+    mine, expected = _files(root, "index").values(), _files(bare, "index").values()
+    assert list(mine) == list(expected)
+
+
 def test_every_record_is_pulled_and_found_by_its_keys(golden: GoldenStore, bare: Path) -> None:
     store = Derived(bare, golden)
     store.dispatch(budget=1000)

@@ -180,24 +180,24 @@ def index_keys(topic: str, uniq_key: str, keys: str, tags: str, store_version: s
     return found
 
 
+def delay_level(delay: str) -> int:
+    """Delay level of a property value; 0 for no number (Java's dispatch would stop at such a record for ever)."""
+    try:
+        return int(delay)
+    except ValueError:
+        return 0
+
+
 def _tags_code(topic: str, tags: str, delay: str, store_timestamp: i64, shape: StoreShape) -> i64:
     if delay and topic == SCHEDULE_TOPIC:
         # The schedule queues are read in the order of delivery: there the field holds the time.
-        level = _level(delay)
+        level = delay_level(delay)
         levels_ms = shape.delay_levels_ms
         if level > len(levels_ms):
             level = len(levels_ms)
         if level > 0:
             return delivery_time(levels_ms, level, store_timestamp)
     return java_hash(tags) if tags else 0
-
-
-def _level(delay: str) -> int:
-    """Delay level of a property value; 0 for no number (Java's dispatch would stop there for ever)."""
-    try:
-        return int(delay)
-    except ValueError:
-        return 0
 
 
 def _marks(buf: bytes, at: i64, end: i64) -> tuple[str, str, str, str]:

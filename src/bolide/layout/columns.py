@@ -49,6 +49,8 @@ _HEAD_PROOF: Final = np.dtype(
     }
 )
 _TAIL: Final = np.dtype([("reconsume_times", ">i4"), ("prepared_transaction_offset", ">i8"), ("body_length", ">i4")])
+_UNIT: Final = np.dtype([("physical_offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
+_ENTRY: Final = np.dtype([("key_hash", ">i4"), ("physical_offset", ">i8"), ("seconds", ">i4"), ("previous", ">i4")])
 _MAX_BUFFER: Final = 2**31 - 1 - 2**20
 _HEX: Final = np.frombuffer(b"".join(b"%02X" % i for i in range(256)), np.uint16)
 
@@ -148,6 +150,16 @@ def record_batch(buf: bytes, starts: Ints, names: Iterable[str] = COLUMNS) -> pa
     return pa.RecordBatch.from_arrays([columns.column(name) for name in wanted], names=wanted)
 
 
+def unit_batch(buf: bytes) -> pa.RecordBatch:
+    """Queue units back to back as columns physical_offset, size, tags_code; a broken last unit is left out."""
+    return _struct_batch(buf, _UNIT)
+
+
+def entry_batch(buf: bytes) -> pa.RecordBatch:
+    """Index entries back to back as columns key_hash, physical_offset, seconds, previous."""
+    return _struct_batch(buf, _ENTRY)
+
+
 class RecordColumns:
     """The records of one buffer; a column is made when it is asked for, and the costly ones are kept."""
 
@@ -206,6 +218,10 @@ class RecordColumns:
     @functools.cached_property
     def _pairs(self) -> Pairs:
         return Pairs(strings(self.raw_properties))
+
+    def property_values(self, name: str) -> Column:
+        """One property of every record, null where it is absent."""
+        return self._pairs.values_of(name)
 
     @property
     def properties(self) -> Column:
@@ -285,6 +301,13 @@ class _Parts:
         properties_length = _gather(raw, self.properties - 2, 2).view(">i2")[:, 0]
         end = self.properties + np.maximum(properties_length, 0)
         self.end: Ints = np.where((topic_length < 0) | (end > len(raw)), -1, end)
+
+
+def _struct_batch(buf: bytes, kind: np.dtype[Any]) -> pa.RecordBatch:
+    values = np.frombuffer(buf, kind, len(buf) // kind.itemsize)
+    names = list(kind.names or ())
+    arrays: list[Column] = [pa.array(values[name].astype(values[name].dtype.newbyteorder("="))) for name in names]
+    return pa.RecordBatch.from_arrays(arrays, names=names)
 
 
 def _magic_positions(raw: Bytes) -> Ints:

@@ -1,0 +1,170 @@
+"""What follows from many records at once: the numpy and Arrow twin of `row`.
+
+Java's string hash is computed for all strings in one pass: a polynomial over the bytes of them all, whose part between
+two places is had by subtraction, since 31 has an inverse modulo 2^32. Texts beyond ASCII are hashed one by one.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bolide.dispatch.row import delay_level
+from bolide.layout.columns import RecordColumns
+from bolide.layout.delay import SCHEDULE_TOPIC, delivery_time
+from bolide.layout.hashes import java_hash
+from bolide.layout.sysflag import TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
+
+if TYPE_CHECKING:
+    from bolide.layout.property_columns import Column, Ints
+    from bolide.layout.shape import StoreShape
+
+Words = NDArray[np.uint32]
+
+DISPATCH_COLUMNS: Final = (
+    "topic",
+    "queue_id",
+    "queue_offset",
+    "physical_offset",
+    "size",
+    "tags_code",
+    "store_timestamp",
+    "sys_flag",
+    "prepared_transaction_offset",
+    "uniq_key",
+    "keys",
+    "tags",
+    "in_queue",
+    "in_index",
+)
+_INVERSE_31: Final = pow(31, -1, 2**32)
+_arrow: Any = pa  # its stubs do not know numpy arrays as columns
+
+
+def dispatch_batch(records: RecordColumns, shape: StoreShape) -> pa.RecordBatch:
+    """One row a record with DISPATCH_COLUMNS: `keys` is KEYS as stored, texts are null where absent."""
+    sys_flag = records.numbers("sys_flag")
+    bits = sys_flag & TRANSACTION_MASK
+    columns: dict[str, Any] = {
+        "topic": records.topic,
+        "size": records.numbers("total_size"),
+        "tags_code": tags_codes(records, shape),
+        "uniq_key": records.uniq_key,
+        "keys": records.property_values("KEYS"),
+        "tags": records.tags,
+        "in_queue": (bits != TRANSACTION_PREPARED) & (bits != TRANSACTION_ROLLBACK),
+        "in_index": bits != TRANSACTION_ROLLBACK,
+    }
+    arrays = [_arrow.array(columns[n] if n in columns else records.numbers(n)) for n in DISPATCH_COLUMNS]
+    return pa.RecordBatch.from_arrays(arrays, names=list(DISPATCH_COLUMNS))
+
+
+def tags_codes(records: RecordColumns, shape: StoreShape) -> Ints:
+    """The tags code of each record's queue unit; for the schedule topic the time of delivery."""
+    encoded: Any = records.tags.dictionary_encode()
+    hashes = np.array([java_hash(text) for text in encoded.dictionary.to_pylist()] + [0], np.int64)
+    codes: Ints = hashes[encoded.indices.fill_null(len(encoded.dictionary)).to_numpy()]
+    topics: Any = records.topic.dictionary_encode()
+    schedule = topics.dictionary.index(SCHEDULE_TOPIC).as_py()
+    if schedule >= 0:
+        times = records.numbers("store_timestamp")
+        levels = records.property_values("DELAY").to_pylist()
+        for row in np.flatnonzero(topics.indices.to_numpy() == schedule).tolist():
+            level = min(delay_level(levels[row] or ""), len(shape.delay_levels_ms))
+            if level > 0:
+                codes[row] = delivery_time(shape.delay_levels_ms, level, int(times[row]))
+    return codes
+
+
+def queue_units(physical_offset: Ints, size: Ints, tags_code: Ints) -> bytes:
+    """Queue units back to back, for records of one queue in the order of their queue offsets."""
+    units = np.empty(len(physical_offset), np.dtype([("at", ">i8"), ("size", ">i4"), ("code", ">i8")]))
+    units["at"], units["size"], units["code"] = physical_offset, size, tags_code
+    return units.tobytes()
+
+
+def index_batch(records: RecordColumns, shape: StoreShape) -> pa.RecordBatch:
+    """One row an index entry, in the order of entries: physical_offset, store_timestamp, key_hash (never negative)."""
+    count = len(records)
+    sys_flag = records.numbers("sys_flag")
+    indexed = (sys_flag & TRANSACTION_MASK) != TRANSACTION_ROLLBACK
+    keys: Any = records.keys
+    groups: list[tuple[Ints, Ints, Column, bytes]] = []
+    uniq_key: Any = records.uniq_key
+    groups.append((*_present(uniq_key, indexed), b"#"))
+    rows = keys.value_parent_indices().to_numpy() if len(keys) else np.empty(0, np.int64)
+    taken = np.flatnonzero(indexed[rows])
+    inner = np.arange(len(rows)) - np.searchsorted(rows, rows)
+    groups.append((rows[taken], inner[taken], keys.flatten().take(_arrow.array(taken)), b"#"))
+    if shape.tags_in_index:
+        groups.append((*_present(records.tags, indexed), b"#T#"))
+    counts = [np.bincount(group[0], minlength=count) for group in groups]
+    total = sum(counts, np.zeros(count, np.int64))
+    base = np.cumsum(total) - total
+    hashes = np.empty(int(total.sum()), np.int64)
+    owners = np.repeat(np.arange(count), total)
+    topics: Any = records.topic.dictionary_encode()
+    of_row = topics.indices.to_numpy()
+    for (rows, inner, texts, prefix), of_group in zip(groups, counts, strict=True):
+        first = [java_hash(topic + prefix.decode()) for topic in topics.dictionary.to_pylist()]
+        seeds = np.array(first, np.int64).astype(np.uint32)[of_row[rows]] if len(rows) else np.empty(0, np.uint32)
+        signed = string_hashes(texts, seeds).astype(np.int64)
+        # Java's rule for the one number that has no absolute value is 0.
+        hashes[base[rows] + inner] = np.where(signed == -(2**31), 0, np.abs(signed))
+        base = base + of_group
+    arrays = [
+        _arrow.array(records.numbers("physical_offset")[owners]),
+        _arrow.array(records.numbers("store_timestamp")[owners]),
+        _arrow.array(hashes),
+    ]
+    return pa.RecordBatch.from_arrays(arrays, names=["physical_offset", "store_timestamp", "key_hash"])
+
+
+def string_hashes(texts: Column, seeds: Words | None = None) -> NDArray[np.int32]:
+    """Java's String.hashCode of each text; with seeds, of the text behind one whose hash is the seed."""
+    count = len(texts)
+    if not count:
+        return np.empty(0, np.int32)
+    plain: Any = texts
+    _, ends, data = plain.buffers()
+    offsets = np.frombuffer(ends, np.int32, count + 1, plain.offset * 4).astype(np.int64)
+    raw = np.frombuffer(data if data is not None else b"", np.uint8)[offsets[0] : offsets[-1]]
+    offsets -= offsets[0]
+    powers, inverses = _powers(_rounded(len(raw) + 1))
+    sums = np.zeros(len(raw) + 1, np.uint32)
+    np.cumsum(raw * inverses[: len(raw)], out=sums[1:])
+    lengths = np.diff(offsets)
+    hashes: Words = (sums[offsets[1:]] - sums[offsets[:-1]]) * powers[np.maximum(offsets[1:] - 1, 0)]
+    wide = np.concatenate([[0], np.cumsum(raw >= 0x80)])
+    for row in np.flatnonzero(wide[offsets[1:]] != wide[offsets[:-1]]).tolist():
+        text = plain[row].as_py()
+        hashes[row] = np.uint32(java_hash(text) & 0xFFFFFFFF)
+        lengths[row] = len(text.encode("utf-16-be")) // 2
+    if seeds is not None:
+        hashes = hashes + seeds * powers[lengths]
+    return hashes.view(np.int32)
+
+
+def _present(texts: Any, indexed: NDArray[np.bool_]) -> tuple[Ints, Ints, Column]:
+    """Rows that have a text and are indexed, a zero for each (its place in its group), and the texts."""
+    rows = np.flatnonzero(indexed & texts.is_valid().to_numpy(zero_copy_only=False))
+    return rows, np.zeros(len(rows), np.int64), texts.take(_arrow.array(rows))
+
+
+def _rounded(size: int) -> int:
+    """The next power of two, so that few tables of powers are made."""
+    return 1 << max(16, size.bit_length())
+
+
+@functools.lru_cache(maxsize=4)
+def _powers(size: int) -> tuple[Words, Words]:
+    """Powers of 31 and of its inverse, modulo 2^32."""
+    powers = np.full(size, 31, np.uint32)
+    powers[0] = 1
+    inverses = np.full(size, _INVERSE_31, np.uint32)
+    inverses[0] = 1
+    return np.cumprod(powers, dtype=np.uint32), np.cumprod(inverses, dtype=np.uint32)
