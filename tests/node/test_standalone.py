@@ -1,0 +1,123 @@
+"""Standalone as a process: one ready line, clean stop, a crashed child comes back, one with a bad disk does not."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from bolide.errors import ConfigError
+from bolide.node.exit_codes import BAD_CONFIG, FAILED, STOPPED, STORE_FAILED, restartable
+from bolide.node.standalone import plan
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_request
+from bolide.transport.client import ClientConnection
+
+PROGRAM = "import sys; from bolide.node.standalone import run_standalone as run; sys.exit(run(sys.argv[1], 0, 0))"
+
+
+class Running:
+    """A standalone process and what it said."""
+
+    def __init__(self, process: subprocess.Popen[str], log: Path) -> None:
+        self.process = process
+        self.log = log
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.startswith("ready "), log.read_text()
+        self.addresses = dict(word.split("=", 1) for word in line.split()[1:])
+
+    def children(self) -> list[int]:
+        task = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        return [int(number) for number in task.read_text().split()]
+
+
+@contextmanager
+def standalone(folder: Path) -> Iterator[Running]:
+    log = folder / "log"
+    with (
+        log.open("w") as errors,
+        subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, str(folder / "store")], stdout=subprocess.PIPE, stderr=errors, text=True
+        ) as process,
+    ):
+        try:
+            yield Running(process, log)
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def until(condition: Callable[[], bool], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "what was waited for did not happen"
+        os.sched_yield()
+
+
+def ask(address: str, command: Command) -> Command | None:
+    async def one() -> Command:
+        client = await ClientConnection.connect(address)
+        try:
+            return await client.request(command, 5)
+        finally:
+            client.close()
+            await client.wait_closed()
+
+    try:
+        return asyncio.run(one())
+    except OSError:
+        return None
+    except Exception:
+        return None
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds the children in /proc")
+def test_a_killed_broker_comes_back_under_its_address_and_a_stop_is_clean(tmp_path: Path) -> None:
+    with standalone(tmp_path) as running:
+        assert set(running.addresses) == {"namesrv", "broker-a"}
+        broker = running.addresses["broker-a"]
+        unknown = make_request(29999, 0)
+        first = ask(broker, unknown)
+        assert first is not None and first.code == codes.REQUEST_CODE_NOT_SUPPORTED
+        old = max(running.children())
+        os.kill(old, signal.SIGKILL)
+        until(lambda: "started again" in running.log.read_text())
+        until(lambda: ask(broker, unknown) is not None)
+        left = running.children()
+        assert old not in left and len(left) == 2
+        running.process.send_signal(signal.SIGINT)
+        assert running.process.wait(30) == STOPPED
+        assert not (tmp_path / "store" / "abort").exists()
+
+
+def test_children_end_with_their_parent(tmp_path: Path) -> None:
+    with standalone(tmp_path) as running:
+        children = running.children()
+        running.process.kill()
+        running.process.wait(10)
+        until(lambda: not any(Path(f"/proc/{number}").exists() for number in children))
+
+
+def test_which_ends_are_started_again() -> None:
+    assert restartable(FAILED) and restartable(-9) and restartable(-11)
+    assert not restartable(STORE_FAILED) and not restartable(BAD_CONFIG) and not restartable(STOPPED)
+
+
+def test_the_plan_spaces_ports_and_folders() -> None:
+    namesrv, first, second = plan("/s", 9876, 10911, 2, "127.0.0.1", {"autoCreateTopicEnable": False})
+    assert (namesrv.flags["listenPort"], first.flags["listenPort"], second.flags["listenPort"]) == (9876, 10911, 10921)
+    assert first.flags["storePathRootDir"] == "/s/broker-a" and second.flags["haListenPort"] == 10922
+    assert second.flags["namesrvAddr"] == "127.0.0.1:9876" and second.flags["autoCreateTopicEnable"] is False
+    (_, only) = plan("/s", 0, 0, 1, "127.0.0.1", {})
+    assert only.flags["storePathRootDir"] == "/s" and only.flags["listenPort"] != 0
+    with pytest.raises(ConfigError, match="must be 1 to 26"):
+        plan("/s", 0, 0, 27, "127.0.0.1", {})
