@@ -65,6 +65,10 @@ class Files(Protocol):
         """As `read_at` when the bytes are in memory, None when the disk would have to be waited for."""
         ...
 
+    def next_data(self, handle: int, offset: int) -> int:
+        """The first offset from this one on that may hold something else than zeros; -1 when there is none."""
+        ...
+
     def warm(self, path: str, offset: int, size: int) -> None:
         """Read a range so that `read_warm` finds it; for pool threads. A file that is gone is no error."""
         ...
@@ -221,6 +225,18 @@ class RealFiles:
                 return self.read_at(handle, size, offset)
             raise _failed("read", self._paths.get(handle, "?"), error) from error
         return bytes(buffer)
+
+    def next_data(self, handle: int, offset: int) -> int:
+        if not hasattr(os, "SEEK_DATA"):
+            return offset if offset < os.fstat(handle).st_size else -1
+        try:
+            return os.lseek(handle, offset, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                return -1
+            if error.errno in (errno.EINVAL, errno.EOPNOTSUPP):
+                return offset if offset < os.fstat(handle).st_size else -1
+            raise _failed("look into", self._paths.get(handle, "?"), error) from error
 
     def warm(self, path: str, offset: int, size: int) -> None:
         # An own descriptor: the handle of the loop may be closed or its number reused while this thread reads.

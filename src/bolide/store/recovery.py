@@ -22,8 +22,9 @@ from bolide.store.index_service import IndexService
 from bolide.store.options import StoreOptions
 from bolide.store.segments import SegmentList
 
-_CHUNK: Final = 8 * 1024 * 1024
-_RECORDS: Final = 16_384  # dispatches alive at once
+_CHUNK: Final = 4 * 1024 * 1024
+_ZEROS: Final = bytes(_CHUNK)
+_RECORDS: Final = 4096  # dispatches alive at once
 _LONGEST: Final = 64 * 1024 * 1024  # a size field beyond this is no size
 _HEAD: Final = 128
 _BORN_V6: Final = 0x10
@@ -237,11 +238,14 @@ class Recovery:
         at: i64 = end
         stop: i64 = min(self.log.end_of_files, end - end % self.log.segment_size + self.log.segment_size)
         while at < stop:
+            at = self.log.next_data(at)
+            if at < 0:
+                return
             data = self.log.read(at, min(_CHUNK, stop - at))
             if not data:
                 return
-            kept = len(data.rstrip(b"\x00"))
-            if kept:
+            if data != _ZEROS[: len(data)]:
+                kept = len(data.rstrip(b"\x00"))
                 self.log.write(at, [bytes(kept)])
                 self.report.truncated_bytes = int(at) + kept - end
             at += len(data)

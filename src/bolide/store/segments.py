@@ -317,6 +317,14 @@ class SegmentList:
             segment = self._at(offset)
         return b"".join(parts)
 
+    def next_data(self, offset: i64) -> i64:
+        """The first offset from this one on, within its file, that may hold more than zeros; -1 when there is none."""
+        segment = self._at(offset)
+        if segment is None:
+            return -1
+        found: i64 = self.files.next_data(self.handles.get(segment.path), offset - segment.start)
+        return segment.start + found if found >= 0 else -1
+
     def pin(self, offset: i64) -> i64:
         """Keep the segment of this offset from being deleted until `release`; returns its start, -1 when gone."""
         segment = self._at(offset)

@@ -220,6 +220,11 @@ class SimulatedFiles:
         self._fails("read_at")
         return bytes(self._inode(handle).now[offset : offset + size])
 
+    def next_data(self, handle: int, offset: int) -> int:
+        now = self._inode(handle).now
+        kept = len(now[offset:].lstrip(b"\0"))
+        return len(now) - kept if kept else -1
+
     def read_warm(self, handle: int, size: int, offset: int) -> bytes | None:
         if self._handles[handle][0] in self.cold:
             return None
