@@ -1,6 +1,7 @@
 """Server processes for tests and the bench: a free port, a log file, a wait for the line that says ready."""
 
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -21,14 +22,15 @@ def until(condition: Callable[[], bool], seconds: float, what: str) -> None:
 
 
 def free_ports(*distances: int) -> int:
-    """A port that is free on 127.0.0.1, together with those at the given distances from it."""
-    for _ in range(100):
+    """A port that is free on 127.0.0.1, together with those at the given distances from it.
+
+    Below the range that the kernel gives to outgoing connections, any of which could take it before it is used.
+    """
+    for _ in range(1000):
+        port = random.randrange(15_000, 32_000)
         taken: list[socket.socket] = []
         try:
-            first = socket.create_server(("127.0.0.1", 0))
-            taken.append(first)
-            port = int(first.getsockname()[1])
-            for distance in distances:
+            for distance in (0, *distances):
                 taken.append(socket.create_server(("127.0.0.1", port + distance)))
         except OSError:
             continue

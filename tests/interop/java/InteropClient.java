@@ -160,6 +160,7 @@ public class InteropClient {
         c.setPollNameServerInterval(1000);
         c.setHeartbeatBrokerInterval(5000);
         c.setPersistConsumerOffsetInterval(1000);
+        c.setAwaitTerminationMillisWhenShutdown(5000); // so that what was handed out is counted as consumed
         c.setMaxReconsumeTimes(Integer.parseInt(a.getOrDefault("times", "-1")));
         if (a.containsKey("sql")) {
             c.subscribe(a.get("topic"), MessageSelector.bySql(a.get("sql").replace('_', ' ')));
