@@ -1,0 +1,156 @@
+"""Both disks keep the contract of `Files`; what only one of them can show is here too."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bolide.store.files import DiskFull, FileFailed, FileLocked, RealFiles
+from bolide.testing.files import SimulatedFiles, Stopped, check_files
+
+
+def test_real_files_keep_the_contract(tmp_path: Path) -> None:
+    check_files(RealFiles(), str(tmp_path))
+
+
+def test_simulated_files_keep_the_contract() -> None:
+    files = SimulatedFiles()
+    files.make_dir("/data")
+    check_files(files, "/data")
+
+
+def test_more_buffers_than_one_call_takes(tmp_path: Path) -> None:
+    files = RealFiles()
+    handle = files.open(str(tmp_path / "f"), True)
+    buffers = [b"%07d" % number for number in range(3000)]
+    files.write_at(handle, buffers, 5)
+    assert files.read_at(handle, 1 << 20, 5) == b"".join(buffers)
+    files.close(handle)
+
+
+HOLDER = """
+import sys
+from bolide.store.files import RealFiles
+RealFiles().lock(sys.argv[1])
+print("locked", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_lock_held_by_another_process_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    path = str(tmp_path / "lock")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+    )
+    assert holder.stdin is not None and holder.stdout is not None
+    with holder.stdin, holder.stdout:
+        assert holder.stdout.readline() == b"locked\n"
+        with pytest.raises(FileLocked, match="locked by another process; stop the broker"):
+            RealFiles().lock(path)
+        holder.kill()
+        holder.wait()
+        files = RealFiles()
+        files.unlock(files.lock(path))  # the system gave it back with the process
+
+
+def test_a_refused_lock_does_not_give_the_held_one_back(tmp_path: Path) -> None:
+    # POSIX locks of a process go with the first close of any descriptor of the file.
+    path = str(tmp_path / "lock")
+    files = RealFiles()
+    handle = files.lock(path)
+    with pytest.raises(FileLocked):
+        RealFiles().lock(path)
+    probe = "import fcntl,sys; f = open(sys.argv[1], 'r+'); fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)"
+    other = subprocess.run([sys.executable, "-c", probe, path], stderr=subprocess.PIPE, check=False)
+    assert other.returncode != 0, "another process could take the lock"
+    files.unlock(handle)
+
+
+def test_a_full_disk_is_told_from_other_failures() -> None:
+    if not os.path.exists("/dev/full"):
+        pytest.skip("no /dev/full on this system")
+    files = RealFiles()
+    handle = files.open("/dev/full")
+    with pytest.raises(DiskFull, match="free space"):
+        files.write_at(handle, [b"x"], 0)
+    files.close(handle)
+
+
+def test_failures_name_the_call_and_the_path(tmp_path: Path) -> None:
+    files = RealFiles()
+    (tmp_path / "file").write_bytes(b"x")
+    with pytest.raises(FileFailed, match=r"cannot make the folder .*file/sub"):
+        files.make_dir(str(tmp_path / "file" / "sub"))
+    with pytest.raises(FileFailed, match=r"cannot open .*missing: " + os.strerror(errno.ENOENT)):
+        files.open(str(tmp_path / "missing"))
+
+
+class TestPowerCut:
+    def test_only_what_was_synced_is_certain(self) -> None:
+        files = SimulatedFiles()
+        files.make_dir("/d")
+        files.sync_dir("/")
+        handle = files.open("/d/f", True, 2048)
+        files.sync_dir("/d")
+        files.write_at(handle, [b"a" * 1024], 0)
+        files.datasync(handle)
+        files.write_at(handle, [b"b" * 1024], 512)
+        nothing, everything, part = files.clone(), files.clone(), files.clone()
+        nothing.power_cut(0)
+        assert nothing.read_file("/d/f") == b"a" * 1024 + bytes(1024)
+        everything.power_cut(1)
+        assert everything.read_file("/d/f") == b"a" * 512 + b"b" * 1024 + bytes(512)
+        seen = set()
+        for seed in range(2, 40):
+            part = files.clone()
+            part.power_cut(seed)
+            seen.add(part.read_file("/d/f"))
+        assert b"a" * 1024 + b"b" * 512 + bytes(512) in seen, "a later sector without the one before it"
+
+    def test_a_name_that_was_not_synced_takes_the_file_with_it(self) -> None:
+        files = SimulatedFiles()
+        files.make_dir("/d")
+        files.sync_dir("/")
+        handle = files.open("/d/f", True, 100)
+        files.write_at(handle, [b"x"], 0)
+        files.datasync(handle)
+        files.power_cut(0)
+        assert files.list_dir("/d") == []
+
+    def test_a_removal_that_was_not_synced_comes_back(self) -> None:
+        files = SimulatedFiles()
+        files.make_dir("/d")
+        files.write_file("/d/f", b"whole")
+        files.sync_dir("/")
+        files.remove("/d/f")
+        kept = files.clone()
+        files.power_cut(0)
+        assert files.read_file("/d/f") == b"whole"
+        kept.sync_dir("/d")
+        kept.power_cut(0)
+        assert kept.list_dir("/d") == []
+
+    def test_a_process_crash_keeps_everything_and_frees_the_lock(self) -> None:
+        files = SimulatedFiles()
+        files.make_dir("/d")
+        files.lock("/d/lock")
+        handle = files.open("/d/f", True, 10)
+        files.write_at(handle, [b"x"], 0)
+        files.process_crash()
+        assert files.read_file("/d/f") == b"x" + bytes(9)
+        files.unlock(files.lock("/d/lock"))
+
+    def test_it_stops_where_it_is_told(self) -> None:
+        files = SimulatedFiles()
+        files.make_dir("/d")
+        files.stop_after = files.calls + 1
+        handle = files.open("/d/f", True, 10)
+        with pytest.raises(Stopped):
+            files.write_at(handle, [b"x"], 0)
+        assert files.read_file("/d/f") == bytes(10)
