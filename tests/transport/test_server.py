@@ -1,0 +1,150 @@
+"""The serving front of a connection: frames in, one write out, back-pressure, one line for a bad peer."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from bolide.remoting.command import Command, encode, make_request
+from bolide.transport.server import ServerConnection, bound_port, listen
+
+FRAME = encode(make_request(11, 1))
+
+
+class NotingTransport:
+    """Notes what an asyncio transport is asked; `unread` is what the peer has not taken yet."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.written: list[bytes] = []
+        self.unread = 0
+
+    def set_write_buffer_limits(self, high: int) -> None:
+        self.calls.append(f"high {high}")
+
+    def get_extra_info(self, name: str) -> tuple[str, int]:
+        return ("10.0.0.1", 5) if name == "peername" else ("127.0.0.1", 10911)
+
+    def get_write_buffer_size(self) -> int:
+        return self.unread
+
+    def write(self, data: bytes) -> None:
+        self.written.append(data)
+
+    def pause_reading(self) -> None:
+        self.calls.append("pause")
+
+    def resume_reading(self) -> None:
+        self.calls.append("resume")
+
+    def close(self) -> None:
+        self.calls.append("close")
+
+    def abort(self) -> None:
+        self.calls.append("abort")
+
+
+class NotingOwner:
+    def __init__(self, refuses: bool = False) -> None:
+        self.refuses = refuses
+        self.commands: list[Command] = []
+        self.reads = 0
+        self.bad: list[Exception] = []
+        self.gone: list[Any] = []
+
+    def connected(self, connection: ServerConnection) -> Any:
+        return None if self.refuses else "peer"
+
+    def received(self, peer: Any, commands: list[Command]) -> None:
+        self.reads += 1
+        self.commands.extend(commands)
+
+    def bad_frame(self, peer: Any, error: Exception) -> None:
+        self.bad.append(error)
+
+    def closed(self, peer: Any) -> None:
+        self.gone.append(peer)
+
+
+def connected(owner: NotingOwner) -> tuple[ServerConnection, NotingTransport]:
+    connection = ServerConnection(owner, 1 << 20, 1000, 5000)
+    transport = NotingTransport()
+    connection.connection_made(transport)
+    return connection, transport
+
+
+def test_everything_whole_in_a_read_goes_to_the_owner_at_once() -> None:
+    owner = NotingOwner()
+    connection, transport = connected(owner)
+    assert (connection.remote_ip, connection.remote_port, connection.local_port) == ("10.0.0.1", 5, 10911)
+    connection.data_received(FRAME + FRAME + FRAME[:5])
+    assert owner.reads == 1 and len(owner.commands) == 2
+    connection.data_received(FRAME[5:])
+    assert len(owner.commands) == 3
+    connection.write([b"a", b"b"])
+    assert transport.written == [b"ab"]
+
+
+@pytest.mark.parametrize("bad", [b"\x7f\xff\xff\xff\0\0\0\0", b"GET / HTTP/1.1\r\n\r\n", b"\0\0\0\x05\x09\0\0\0x"])
+def test_a_bad_frame_closes_after_the_good_ones_before_it(bad: bytes) -> None:
+    owner = NotingOwner()
+    connection, transport = connected(owner)
+    connection.data_received(FRAME + bad)
+    assert len(owner.commands) == 1 and len(owner.bad) == 1 and transport.calls[-1] == "close"
+    connection.data_received(FRAME)
+    connection.write([b"late"])
+    assert len(owner.commands) == 1 and transport.written == []
+    connection.connection_lost(None)
+    assert owner.gone == ["peer"]
+
+
+def test_a_frame_cut_off_by_the_end_is_told() -> None:
+    owner = NotingOwner()
+    connection, _ = connected(owner)
+    connection.data_received(FRAME[:9])
+    assert connection.eof_received() is False
+    assert len(owner.bad) == 1
+
+
+def test_a_slow_reader_is_not_read_from_and_then_cut_off() -> None:
+    owner = NotingOwner()
+    connection, transport = connected(owner)
+    assert transport.calls == ["high 1000"]
+    connection.pause_writing()
+    transport.unread = 5000
+    connection.write([b"x"])
+    connection.resume_writing()
+    assert transport.calls[1:] == ["pause", "resume"]
+    connection.pause_writing()
+    transport.unread = 5001
+    connection.write([b"x"])
+    assert transport.calls[-1] == "abort"
+    connection.resume_writing()
+    assert transport.calls[-1] == "abort"
+
+
+def test_a_connection_may_be_refused() -> None:
+    owner = NotingOwner(refuses=True)
+    connection, transport = connected(owner)
+    assert transport.calls[-1] == "abort"
+    connection.data_received(FRAME)
+    connection.connection_lost(None)
+    assert owner.commands == [] and owner.gone == []
+
+
+def test_a_free_port_is_found_and_told() -> None:
+    async def scenario() -> None:
+        owner = NotingOwner()
+        server = await listen(owner, "127.0.0.1", 0, 1 << 20, 1000, 5000)
+        reader, writer = await asyncio.open_connection("127.0.0.1", bound_port(server))
+        writer.write(b"\xff" * 8)
+        assert await reader.read() == b""
+        writer.close()
+        await writer.wait_closed()
+        server.close()
+        await server.wait_closed()
+        assert len(owner.bad) == 1
+
+    asyncio.run(scenario())
