@@ -1,0 +1,257 @@
+"""Transactions: END_TRANSACTION (37), asking producers that did not end theirs (39), and giving up on the rest.
+
+Behaviour facts 4 (EndTransactionProcessor, TransactionalMessageServiceImpl). One difference, in favour of the user: a
+repeated END_TRANSACTION for a decided half message has no second effect; Java would store the message twice. The final
+record and the op record that decides it are appended in one turn, so a crash keeps both or neither in practice, and
+never the decision without the message, since the message comes first in the log.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import BytesWriter
+
+from bolide.broker.channel import Channel
+from bolide.broker.clients import Clients
+from bolide.broker.consumer_offsets import ConsumerOffsets
+from bolide.broker.effects import Effects
+from bolide.broker.half_messages import Half, HalfMessages
+from bolide.broker.names import HALF_TOPIC, OP_HALF_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
+from bolide.broker.options import BrokerOptions
+from bolide.broker.outcome import NOTHING, Handler, Outcome, Parked, reply
+from bolide.broker.put import PutDoor
+from bolide.broker.topics import PERM_READ, PERM_WRITE, TopicTable
+from bolide.errors import BolideError
+from bolide.layout import property_names as names
+from bolide.layout.message_id import offset_message_id
+from bolide.layout.properties import format_properties, parse_properties_bytes
+from bolide.layout.record import Record, encode_record
+from bolide.layout.sysflag import TRANSACTION_COMMIT, TRANSACTION_MASK
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_request, make_response
+from bolide.remoting.headers.decode import decode_header
+from bolide.remoting.headers.transactions import CheckTransactionStateRequestHeader, EndTransactionRequestHeader
+from bolide.store.message_store import MessageStore
+from bolide.store.put import Appended
+
+COMMIT: Final = 8
+ROLLBACK: Final = 12
+OP_TAG: Final = "d"
+OP_BODY_MOST: Final = 4096
+OPS_AT_ONCE: Final = 200
+"""Half offsets named by one op record: 200 numbers of up to 19 digits stay below 4096 characters."""
+LOOK_INTERVAL_MS: Final = 1_000
+IMMUNITY: Final = names.CHECK_IMMUNITY_TIME_IN_SECONDS
+
+
+class TransactionService:
+    """Ends transactions and asks about those that do not end."""
+
+    def __init__(
+        self,
+        options: BrokerOptions,
+        store: MessageStore,
+        door: PutDoor,
+        topics: TopicTable,
+        offsets: ConsumerOffsets,
+        clients: Clients,
+        effects: Effects,
+        start: int,
+    ) -> None:
+        self._options = options
+        self._store = store
+        self._door = door
+        self._topics = topics
+        self._clients = clients
+        self._effects = effects
+        self._halves = HalfMessages(store, offsets)
+        self._next_check = start + options.transaction_check_interval
+        self._next_look = start + LOOK_INTERVAL_MS
+        self._opaque = 0
+
+    def handlers(self) -> dict[int, Handler]:
+        return {codes.END_TRANSACTION: self.on_end}
+
+    # -- the producer says how it ended
+
+    def on_end(self, channel: Channel, command: Command, now: int) -> Outcome:
+        header = decode_header(command, EndTransactionRequestHeader)
+        if self._options.is_slave:
+            remark = "a transaction cannot be ended on a slave: send to its master"
+            return reply(make_response(command, codes.SLAVE_NOT_AVAILABLE, remark))
+        if header.commit_or_rollback not in (COMMIT, ROLLBACK):
+            return NOTHING
+        record = self._store.record_at(header.commit_log_offset)
+        if record is None or record.topic != HALF_TOPIC:
+            return reply(make_response(command, codes.SYSTEM_ERROR, "Find prepared transaction message failed"))
+        properties = parse_properties_bytes(record.properties)
+        refusal = self._refusal(header, record, properties, now)
+        if refusal is not None:
+            return reply(make_response(command, *refusal))
+        if self._halves.is_decided(record.queue_offset):
+            return reply(make_response(command, codes.SUCCESS, "the transaction was decided before"))
+        end = 0
+        if header.commit_or_rollback == COMMIT:
+            end = self._commit(record, properties, now).end_offset
+        end = max(end, self._decide([record.queue_offset], now))
+        return Parked(reply(make_response(command, codes.SUCCESS)), end)
+
+    def _refusal(
+        self, header: EndTransactionRequestHeader, record: Record, properties: dict[str, str], now: int
+    ) -> tuple[int, str] | None:
+        immunity = properties.get(IMMUNITY, "")
+        if not header.from_transaction_check and immunity.isdecimal():
+            age = now - record.born_timestamp
+            if age > max(int(immunity) * 1000, self._options.transaction_time_out):
+                return codes.ILLEGAL_OPERATION, "the immunity time of the transaction is over: answer its check instead"
+        group = properties.get(names.PGROUP)
+        if group is None or group != header.producer_group:
+            return codes.SYSTEM_ERROR, "The producer group wrong"
+        if record.queue_offset != header.tran_state_table_offset:
+            return codes.SYSTEM_ERROR, "The transaction state table offset wrong"
+        if record.physical_offset != header.commit_log_offset:
+            return codes.SYSTEM_ERROR, "The commit log offset wrong"
+        return None
+
+    def _commit(self, half: Record, properties: dict[str, str], now: int) -> Appended:
+        """Store the message under its own topic. 5.5 leaves REAL_TOPIC and REAL_QID out of the stored string."""
+        kept = {name: value for name, value in properties.items() if name not in (names.REAL_TOPIC, names.REAL_QID)}
+        return self._door.put_properties(
+            properties[names.REAL_TOPIC],
+            int(properties.get(names.REAL_QID, "0")),
+            half.body,
+            kept,
+            half.flag,
+            half.sys_flag & ~TRANSACTION_MASK | TRANSACTION_COMMIT,
+            half.born_timestamp,
+            half.born_host,
+            half.reconsume_times,
+            half.physical_offset,
+            now,
+        )
+
+    def _decide(self, queue_offsets: list[int], now: int) -> int:
+        """Write op records that name these half messages; the physical end of the last one."""
+        end = 0
+        for first in range(0, len(queue_offsets), OPS_AT_ONCE):
+            part = queue_offsets[first : first + OPS_AT_ONCE]
+            appended = self._door.put_properties(
+                OP_HALF_TOPIC,
+                0,
+                b"".join(b"%d," % offset for offset in part),
+                {names.TAGS: OP_TAG, names.WAIT: "true"},
+                0,
+                0,
+                now,
+                self._door.store_host,
+                0,
+                0,
+                now,
+            )
+            end = appended.end_offset
+        for offset in queue_offsets:
+            self._halves.decide(offset)
+        return end
+
+    # -- we ask
+
+    def due(self, now: int) -> int | None:
+        return min(self._next_look, self._next_check)
+
+    def tick(self, now: int, budget: int) -> None:
+        """Read what is new; every `transactionCheckInterval` look at what is undecided."""
+        complete = self._halves.scan(budget)
+        self._next_look = now + LOOK_INTERVAL_MS if complete else now
+        if now >= self._next_check and complete:
+            self._next_check = now + self._options.transaction_check_interval
+            self._check_all(now, budget)
+        self._halves.progress(now)
+
+    def _check_all(self, now: int, budget: int) -> None:
+        finished: list[int] = []
+        for half in list(self._halves.pending.values())[:budget]:
+            record = self._store.record_at(half.physical_offset, half.size)
+            if record is None:
+                finished.append(half.queue_offset)
+                continue
+            try:
+                if self._check(half, record, now):
+                    finished.append(half.queue_offset)
+            except BolideError:
+                break  # the store takes nothing now: everything undecided is looked at again next time
+        if finished:
+            self._decide(finished, now)
+
+    def _check(self, half: Half, record: Record, now: int) -> bool:
+        """Ask about one half message, or give it up; True when this record of it is done with."""
+        properties = parse_properties_bytes(record.properties)
+        times = properties.get(names.TRANSACTION_CHECK_TIMES, "0")
+        asked = int(times) if times.isdecimal() else 0
+        age = now - record.born_timestamp
+        if asked >= self._options.transaction_check_max or age > self._options.file_reserved_time * 3_600_000:
+            self._give_up(record, properties, now)
+            return True
+        immunity = properties.get(IMMUNITY, "")
+        limit = int(immunity) * 1000 if immunity.isdecimal() else self._options.transaction_time_out
+        if 0 <= age <= limit:
+            return False
+        properties[names.TRANSACTION_CHECK_TIMES] = str(asked + 1)
+        # Stored anew with its counter, as Java does: the old record is done with, the new one is asked about.
+        renewed = self._copy(record, HALF_TOPIC, 0, properties, now)
+        self._ask(record, properties, renewed)
+        return True
+
+    def _give_up(self, record: Record, properties: dict[str, str], now: int) -> None:
+        self._topics.find_or_create(TRANS_CHECK_MAX_TIME_TOPIC, 1, PERM_READ | PERM_WRITE, 0, False, now)
+        self._copy(record, TRANS_CHECK_MAX_TIME_TOPIC, 0, properties, now)
+
+    def _copy(self, record: Record, topic: str, queue_id: int, properties: dict[str, str], now: int) -> Appended:
+        return self._door.put_properties(
+            topic,
+            queue_id,
+            record.body,
+            properties,
+            record.flag,
+            record.sys_flag,
+            record.born_timestamp,
+            record.born_host,
+            record.reconsume_times,
+            0,
+            now,
+        )
+
+    def _ask(self, record: Record, properties: dict[str, str], renewed: Appended) -> None:
+        producer = self._clients.next_producer(properties.get(names.PGROUP, ""))
+        if producer is None:
+            return
+        unique = properties.get(names.UNIQ_KEY)
+        header = CheckTransactionStateRequestHeader(
+            tran_state_table_offset=renewed.queue_offset,
+            commit_log_offset=renewed.physical_offset,
+            topic=HALF_TOPIC,
+            msg_id=unique,
+            transaction_id=unique,
+            offset_msg_id=offset_message_id(self._door.store_host, renewed.physical_offset),
+        )
+        w = BytesWriter()
+        encode_record(
+            w,
+            int(properties.get(names.REAL_QID, "0")),
+            record.flag,
+            renewed.queue_offset,
+            renewed.physical_offset,
+            record.sys_flag,
+            record.born_timestamp,
+            record.born_host,
+            renewed.store_timestamp,
+            self._door.store_host,
+            record.reconsume_times,
+            0,
+            record.body,
+            properties.get(names.REAL_TOPIC, "").encode(),
+            format_properties(properties).encode(),
+        )
+        self._opaque += 1
+        question = make_request(codes.CHECK_TRANSACTION_STATE, self._opaque, header.to_ext(), w.getvalue(), oneway=True)
+        self._effects.send(producer.channel, question)
