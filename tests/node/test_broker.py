@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 
 from bolide.broker.options import BrokerOptions
+from bolide.errors import ConfigError, ConnectionLost
 from bolide.layout.properties import parse_properties_bytes
 from bolide.layout.record import decode_records
 from bolide.node.broker import BrokerNode
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
+from bolide.store.files import FileFailed, RealFiles
 from bolide.transport.client import ClientConnection
 
 Scenario = Callable[[BrokerNode, ClientConnection], Awaitable[None]]
@@ -144,5 +146,90 @@ def test_messages_and_topics_survive_a_restart(tmp_path: Path) -> None:
             assert [record.body for record in decode_records(pulled.body)] == [b"%d" % n for n in range(10)]
             assert (await client.request(send_request(), 5)).ext()["queueOffset"] == "10"
             assert (await client.request(send_request("New"), 5)).code == codes.TOPIC_NOT_EXIST
+
+    asyncio.run(scenario())
+
+
+class BrokenSync(RealFiles):
+    """Real files whose syncs fail once `broken` is set."""
+
+    broken = False
+
+    def datasync(self, handle: int) -> None:
+        if self.broken:
+            raise FileFailed("sync of the log failed: I/O error")
+        super().datasync(handle)
+
+
+def test_a_failed_sync_refuses_the_send_closes_the_listener_and_ends_the_broker(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        files = BrokenSync()
+        node = BrokerNode(options(tmp_path), files=files)
+        await node.start()
+        client = await ClientConnection.connect(node.address)
+        assert (await client.request(send_request(), 5)).code == 0
+        files.broken = True
+        refused = await client.request(send_request(), 5)
+        assert refused.code == codes.SERVICE_NOT_AVAILABLE and "I/O error" in str(refused.remark)
+        await asyncio.wait_for(node.stopped.wait(), 5)
+        assert isinstance(node.failure, FileFailed)
+        assert (await client.request(send_request(), 5)).code == codes.SERVICE_NOT_AVAILABLE
+        with pytest.raises(ConnectionLost):
+            await ClientConnection.connect(node.address)
+        client.close()
+        await client.wait_closed()
+        await node.stop()
+        assert (tmp_path / "abort").exists()  # the next start must not take the store for a clean one
+
+    asyncio.run(scenario())
+
+
+def test_the_fast_port_serves_sends_and_no_pulls(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with broker(tmp_path, fast_port_enable=True) as (node, _client):
+            fast = await ClientConnection.connect(f"{node.ip}:{node.port - 2}")
+            assert (await fast.request(send_request(), 5)).code == 0
+            refused = await fast.request(pull_request(), 5)
+            assert (refused.code, refused.remark) == (3, " request type 11 not supported")
+            fast.close()
+            await fast.wait_closed()
+
+    asyncio.run(scenario())
+
+
+def test_silent_connections_are_found_and_busy_ones_are_not(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with broker(tmp_path) as (node, client):
+            await client.request(send_request(), 5)
+            table = node.connections
+            (channel,) = table.channels.values()
+            assert table.idle(1_000) == []
+            assert table.idle(120_999) == []
+            assert table.idle(121_000) == [channel]
+            await client.request(send_request(), 5)
+            assert table.idle(200_000) == []
+
+    asyncio.run(scenario())
+
+
+def test_too_many_connections_are_refused(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with broker(tmp_path, max_connections=1) as (node, client):
+            await client.request(send_request(), 5)
+            second = await ClientConnection.connect(node.address)
+            with pytest.raises(ConnectionLost):
+                await second.request(send_request(), 5)
+            assert (await client.request(send_request(), 5)).code == 0
+            await second.wait_closed()
+
+    asyncio.run(scenario())
+
+
+def test_an_address_clients_cannot_reach_refuses_the_start(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        node = BrokerNode(options(tmp_path, broker_ip1="192.0.2.7"))
+        with pytest.raises(ConfigError, match="cannot be reached"):
+            await node.start()
+        await node.stop()
 
     asyncio.run(scenario())
