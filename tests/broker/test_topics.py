@@ -1,0 +1,82 @@
+"""The topic table: system topics, creation, and a file that Java's broker writes and reads too."""
+
+from __future__ import annotations
+
+import msgspec
+
+from bolide.broker.effects import Effects
+from bolide.broker.options import BrokerOptions
+from bolide.broker.topics import TopicConfig, TopicTable
+
+
+def table(**settings: bool) -> TopicTable:
+    return TopicTable(BrokerOptions(**settings), Effects(), 1)
+
+
+def test_system_topics_are_there_from_the_start() -> None:
+    made = table()
+    template = made.get("TBW102")
+    assert template is not None and (template.write_queue_nums, template.perm) == (8, 7)
+    expected = {
+        "SELF_TEST_TOPIC": 1,
+        "BenchmarkTest": 1024,
+        "DefaultCluster": 16,
+        "broker-a": 1,
+        "OFFSET_MOVED_EVENT": 1,
+        "SCHEDULE_TOPIC_XXXX": 18,
+        "DefaultCluster_REPLY_TOPIC": 1,
+        "RMQ_SYS_TRANS_HALF_TOPIC": 1,
+        "RMQ_SYS_TRANS_OP_HALF_TOPIC": 1,
+    }
+    assert {name: made.table[name].read_queue_nums for name in expected} == expected
+    assert table(auto_create_topic_enable=False).get("TBW102") is None
+
+
+def test_a_change_is_written_registered_and_counted() -> None:
+    effects = Effects()
+    made = TopicTable(BrokerOptions(), effects, 1)
+    made.put(TopicConfig("T", 2, 3), 50)
+    assert (made.data_version.counter, made.data_version.timestamp) == (1, 50)
+    assert effects.persists == {"topics"} and effects.registrations == {"T"}
+    assert made.delete("T", 60) and not made.delete("T", 60)
+    assert effects.registrations == {"T", ""}
+
+
+def test_the_file_is_read_back_and_keeps_javas_names() -> None:
+    made = table()
+    made.put(TopicConfig("T", 2, 3, 4, order=True, attributes={"a": "b"}), 50)
+    stored = msgspec.json.decode(made.encode())
+    assert stored["topicConfigTable"]["T"] == {
+        "attributes": {"a": "b"},
+        "order": True,
+        "perm": 4,
+        "readQueueNums": 2,
+        "topicFilterType": "SINGLE_TAG",
+        "topicName": "T",
+        "topicSysFlag": 0,
+        "writeQueueNums": 3,
+    }
+    other = table()
+    other.load(made.encode())
+    assert other.table["T"].to_json() == made.table["T"].to_json()
+    assert other.data_version.to_json() == {"counter": 1, "stateVersion": 0, "timestamp": 50}
+
+
+def test_a_file_of_javas_is_read() -> None:
+    text = b"""{
+\t"dataVersion":{"counter":7,"stateVersion":0,"timestamp":1700000000000},
+\t"topicConfigTable":{"Old":{"order":false,"perm":6,"readQueueNums":8,"topicFilterType":"MULTI_TAG",
+\t\t"topicName":"Old","topicSysFlag":0,"writeQueueNums":8}}}"""
+    made = table()
+    made.load(text)
+    old = made.table["Old"]
+    assert (old.topic_filter_type, old.attributes, made.data_version.counter) == ("MULTI_TAG", {}, 7)
+
+
+def test_a_template_without_the_inherit_bit_creates_nothing() -> None:
+    made = table()
+    made.put(TopicConfig("Template", 8, 8, 6), 1)
+    assert made.create_on_send("New", "Template", 4, 0, 1) is None
+    made.put(TopicConfig("Template", 8, 2, 7), 1)
+    new = made.create_on_send("New", "Template", 4, 0, 1)
+    assert new is not None and (new.read_queue_nums, new.perm) == (2, 6)

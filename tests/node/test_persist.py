@@ -1,0 +1,85 @@
+"""Tables as files: written off the loop, the newest content last, the copy before used when the file is broken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from bolide.node.persist import ConfigFiles
+from bolide.store.files import RealFiles
+
+
+class Table:
+    def __init__(self, content: bytes = b"") -> None:
+        self.content = content
+
+    def encode(self) -> bytes:
+        return self.content
+
+    def load(self, data: bytes) -> None:
+        if b"broken" in data:
+            raise ValueError("broken")
+        self.content = data
+
+
+class Waiting:
+    """A pool whose work is done when the test says so."""
+
+    def __init__(self) -> None:
+        self.work: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
+
+    def submit(self, function: Callable[..., None], *arguments: Any) -> None:
+        self.work.append((function, arguments))
+
+    def run_one(self) -> None:
+        function, arguments = self.work.pop(0)
+        function(*arguments)
+
+
+def configs(folder: Path, table: Table) -> ConfigFiles:
+    return ConfigFiles(RealFiles(), str(folder), {"topics": table}, lambda told: told())
+
+
+def test_a_table_is_written_and_found_again(tmp_path: Path) -> None:
+    table = Table(b"one")
+    with ThreadPoolExecutor(1) as pool:
+        first = configs(tmp_path, table)
+        assert first.load() == []
+        first.write({"topics"}, pool)
+    again = Table()
+    assert configs(tmp_path, again).load() == ["topics"]
+    assert again.content == b"one"
+
+
+def test_the_copy_before_is_used_when_the_file_is_broken_or_empty(tmp_path: Path) -> None:
+    for spoilt in (b"broken", b"", b"\0\0\0\n"):
+        (tmp_path / "topics.json").write_bytes(spoilt)
+        (tmp_path / "topics.json.bak").write_bytes(b"older")
+        table = Table()
+        assert configs(tmp_path, table).load() == ["topics"]
+        assert table.content == b"older"
+
+
+def test_changes_during_a_write_are_written_once_more_and_last(tmp_path: Path) -> None:
+    table, pool = Table(b"one"), Waiting()
+    files = configs(tmp_path, table)
+    files.load()
+    files.write({"topics"}, pool)  # type: ignore[arg-type] # a pool as far as this class uses one
+    for content in (b"two", b"three"):
+        table.content = content
+        files.write({"topics"}, pool)  # type: ignore[arg-type] # as above
+    assert len(pool.work) == 1
+    pool.run_one()
+    assert (tmp_path / "topics.json").read_bytes() == b"one" and len(pool.work) == 1
+    pool.run_one()
+    assert (tmp_path / "topics.json").read_bytes() == b"three" and pool.work == []
+    assert (tmp_path / "topics.json.bak").read_bytes() == b"one"
+
+
+def test_shutdown_writes_everything(tmp_path: Path) -> None:
+    files = configs(tmp_path, Table(b"last"))
+    files.load()
+    files.write_all_now()
+    assert (tmp_path / "topics.json").read_bytes() == b"last"
