@@ -1,8 +1,8 @@
 """One IndexFile: hash slots in memory while it is being written, entries appended: RocketMQ's IndexFile, byte for byte.
 
 In Java the slots live in the mapped file and each entry touches a random page of it. Here they are an int32 vector;
-entries go out in sequential writes, slots when the file is full or the store closes. A crash therefore loses slots,
-and the start after it deletes such a file anyway (its end time lies beyond the checkpoint's). Compiled by mypyc.
+entries go out in sequential writes, slots when the file is full or the store closes. A crash therefore loses slots;
+`salvage` makes them again from the entries, each of which holds its hash and its predecessor. Compiled by mypyc.
 """
 
 from __future__ import annotations
@@ -109,13 +109,14 @@ class IndexFile:
         write_i32_be(w, i32(entry_seconds(self.begin_timestamp, store_timestamp)))
         write_i32_be(w, i32(previous))
         self._table[slot] = i32(count)
-        if count <= 1:
-            self.begin_physical_offset = physical_offset
-            self.begin_timestamp = store_timestamp
         self.index_count = count + 1
         self.end_physical_offset = physical_offset
         self.end_timestamp = store_timestamp
         self.dirty = True
+        if count <= 1:
+            self.begin_physical_offset = physical_offset
+            self.begin_timestamp = store_timestamp
+            self._write(self._header(), 0)  # the times of all entries count from here: `salvage` needs it
         if len(w) >= ENTRIES_LIMIT:
             self.write_entries()
         return True
@@ -124,6 +125,9 @@ class IndexFile:
         """Make the file, sparse and of its full length, with the header as it stands."""
         self.handles.get(self.path, int(self._size))
         self._write(self._header(), 0)
+        self._empty_slots()
+
+    def _empty_slots(self) -> None:
         zeros = vec[i32](array("i", bytes(4 * min(self.slots, _CHUNK_SLOTS))))
         self._table = vec[i32](capacity=self.slots)
         left = self.slots
@@ -205,6 +209,92 @@ class IndexFile:
                 self._write(data, slot_at(at))
             at += _CHUNK_SLOTS
         view.release()
+
+    def salvage(self, before: i64) -> bool:
+        """Make slots and header again from the entries of records below `before`; False when there are none.
+
+        Stops at the first entry that does not fit: offsets fall, or its predecessor is not the newest of its slot.
+        All entries behind are wiped, or they would be taken for real by a later salvage.
+        """
+        self.write_entries()
+        known = self.index_count
+        count = self._count_entries(before)
+        if self.begin_timestamp <= 0 or count <= 1:
+            return False
+        self.index_count = self._waiting_from = count
+        if count != known:
+            _, offset, seconds, _ = self._entry(count - 1)
+            self.end_physical_offset = offset
+            self.end_timestamp = self.begin_timestamp + seconds * 1000 + 999
+        self._wipe_rest()
+        return True
+
+    def drop_last(self) -> bool:
+        """Drop the entries of the newest record, of which a crash may have taken some; False when none is left.
+
+        Right after `salvage`. The record is put again when recovery reads it; those before it are not.
+        """
+        count = self.index_count
+        last = self._entry(count - 1)[1]
+        while count > 1:
+            hashed, offset, seconds, previous = self._entry(count - 1)
+            if offset != last:
+                # One more than that record's offset: what is indexed whole is not to be indexed again.
+                self.end_physical_offset = offset + 1
+                self.end_timestamp = self.begin_timestamp + seconds * 1000 + 999
+                break
+            self._table[i64(hashed) % self.slots] = i32(previous)
+            if previous == 0:
+                self.slot_count -= 1
+            count -= 1
+        self.index_count = self._waiting_from = count
+        self._wipe_rest()
+        return count > 1
+
+    def _wipe_rest(self) -> None:
+        self.dirty = True
+        if self.is_full():
+            return
+        handle = self.handles.get(self.path)
+        # Crash between the two: a file of the wrong length, which the next start deletes.
+        self.files.truncate(handle, int(self._entries_at + self.index_count * ENTRY_SIZE))
+        self.files.truncate(handle, int(self._size))
+        self.handles.wrote(self.path)
+
+    def _count_entries(self, before: i64) -> i64:
+        """Number behind the last entry that fits; fills the slots, and counts those in use."""
+        self._empty_slots()
+        self.slot_count = 0
+        number: i64 = 1
+        last: i64 = -1
+        while number < self.entries:
+            data = self._read_entries(number, min(self.entries, number + _WINDOW // ENTRY_SIZE))
+            if len(data) < ENTRY_SIZE:
+                break
+            at: i64 = 0
+            while at + ENTRY_SIZE <= len(data):
+                hashed: i64 = i64(read_i32_be(data, at))
+                offset: i64 = read_i64_be(data, at + 4)
+                if hashed < 0 or offset < last or offset >= before or read_i32_be(data, at + 12) < 0:
+                    return number
+                slot: i64 = hashed % self.slots
+                previous = self._table[slot]
+                if read_i32_be(data, at + 16) != previous:
+                    return number
+                if previous == 0:
+                    self.slot_count += 1
+                self._table[slot] = i32(number)
+                last = offset
+                number += 1
+                at += ENTRY_SIZE
+        return number
+
+    def _entry(self, number: i64) -> tuple[int, int, int, int]:
+        """Hash, physical offset, seconds and predecessor of an entry in the file."""
+        data = self._read_entries(number, number + 1)
+        if len(data) < ENTRY_SIZE:
+            return 0, -1, 0, 0
+        return read_i32_be(data, 0), read_i64_be(data, 4), read_i32_be(data, 12), read_i32_be(data, 16)
 
     # -- reading --
 

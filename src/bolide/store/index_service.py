@@ -56,37 +56,69 @@ class IndexService:
     # -- start and end --
 
     def load(self, abnormal: bool, index_msg_timestamp: int) -> list[str]:
-        """Find the files; after a crash those that end later than the checkpoint says are deleted, as in Java.
+        """Find the files. Returns the paths of those that were deleted.
 
-        Files of another length than the shape says, or without a header, are deleted too: dispatch makes new ones.
-        Returns the paths of the deleted files.
+        Files of another length than the shape says, or without a header, are deleted: dispatch makes new ones. After
+        a crash, Java deletes every file that ends later than the checkpoint says, and with it the entries of records
+        that recovery will not read again. Here such a file is made good from its entries, and only what cannot be is
+        deleted; `last_update_physical_offset` then tells from where records have to be put again.
         """
         self.index_msg_timestamp = index_msg_timestamp
         self._files = []
-        self._last = None
         removed: list[str] = []
-        expected = index_file_size(self._slots, self._entries)
         for name in self.files.list_dir(self.folder):
             if len(name) != NAME_DIGITS or not name.isdigit():
                 continue
-            path = self.folder + "/" + name
-            if self.files.size(path) == expected:
-                try:
-                    header = read_header(self.files, path, self.handles)
-                except LayoutError:
-                    header = IndexHeader(0, 1 << 62, 0, 0, 0, 1)
-                if not abnormal or header.end_timestamp <= index_msg_timestamp:
-                    self._files.append(IndexFile(self.files, path, self._slots, self._entries, self.handles, header))
-                    continue
-            # Crash here: the next start is abnormal again and deletes the rest.
-            self.handles.drop(path)
-            self.files.remove(path)
-            removed.append(path)
-        if removed:
-            self.handles.renamed(self.folder)
-        if self._files:
-            self._last = self._files[-1]
+            file = self._open(self.folder + "/" + name)
+            if file is not None:
+                self._files.append(file)
+            else:
+                self._delete(self.folder + "/" + name)
+                removed.append(self.folder + "/" + name)
+        if abnormal:
+            removed += self._make_good()
+        self._last = self._files[-1] if self._files else None
         return removed
+
+    def _make_good(self) -> list[str]:
+        """After a crash: keep what is certain, or can be proven from the entries; the paths of the files deleted."""
+        removed: list[str] = []
+        good = 0
+        for file in self._files:
+            if not self._is_certain(file):
+                if not file.salvage(1 << 62):
+                    break
+                if not file.is_full():
+                    good += 1
+                    break
+                file.finish(True)
+                self._full.append(file)
+            good += 1
+        # Files behind one that lost entries would hide the records that are to be put again.
+        while len(self._files) > good:
+            removed.append(self._remove(len(self._files) - 1))
+        while self._files and not self._is_certain(self._files[-1]):
+            last = self._files[-1]
+            if last in self._full:
+                self._full.remove(last)
+                last.salvage(1 << 62)
+            if last.drop_last():
+                break
+            # Its one record began in the file before, which therefore drops it, too.
+            removed.append(self._remove(len(self._files) - 1))
+        return removed
+
+    def _is_certain(self, file: IndexFile) -> bool:
+        return file.is_full() and file.end_timestamp <= self.index_msg_timestamp
+
+    def _open(self, path: str) -> IndexFile | None:
+        if self.files.size(path) != index_file_size(self._slots, self._entries):
+            return None
+        try:
+            header = read_header(self.files, path, self.handles)
+        except LayoutError:
+            return None
+        return IndexFile(self.files, path, self._slots, self._entries, self.handles, header)
 
     def close(self) -> None:
         """Write everything, slots too; the store syncs and closes the handles, which it shares."""
@@ -182,9 +214,12 @@ class IndexService:
         self._full = []
 
     def truncate(self, physical_offset: int) -> None:
-        """The log ends here: files with entries at or beyond are deleted, or they would hide the records to come."""
-        while self._last is not None and self._last.end_physical_offset >= physical_offset > 0:
-            if self._last.index_count <= 1 and self._last.begin_physical_offset < physical_offset:
+        """The log ends here: entries of records at or beyond are dropped, or they would hide the records to come."""
+        while self._last is not None and self._last.end_physical_offset >= physical_offset:
+            last = self._last
+            if last in self._full:
+                self._full.remove(last)
+            if last.index_count > 1 and last.salvage(physical_offset):
                 return
             self._remove(len(self._files) - 1)
 
@@ -204,11 +239,15 @@ class IndexService:
         file = self._files.pop(index)
         if file in self._full:
             self._full.remove(file)
-        self.handles.drop(file.path)
-        self.files.remove(file.path)
-        self.handles.renamed(self.folder)
+        self._delete(file.path)
         self._last = self._files[-1] if self._files else None
         return file.path
+
+    def _delete(self, path: str) -> None:
+        # Crash before or after: an index file more or less, of which the next start says again whether it is good.
+        self.handles.drop(path)
+        self.files.remove(path)
+        self.handles.renamed(self.folder)
 
     # -- reading --
 
