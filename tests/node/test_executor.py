@@ -44,6 +44,7 @@ class NotingHost:
         self.registered: set[str] = set()
         self.store_errors: list[BaseException] = []
         self.faults: list[str] = []
+        self.refusals: list[int] = []
 
     def write(self, channel: Channel) -> None:
         frames, channel.frames = channel.frames, []
@@ -75,6 +76,9 @@ class NotingHost:
 
     def failed(self, what: str, error: BaseException) -> None:
         self.faults.append(f"{what}: {error}")
+
+    def refused(self, channel: Channel, request: Command, response: Command) -> None:
+        self.refusals.append(response.code)
 
 
 class FaultyFiles(RealFiles):

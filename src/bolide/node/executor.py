@@ -20,6 +20,7 @@ from bolide.broker.stats import BrokerStats
 from bolide.errors import BolideError, PeerError
 from bolide.node.asking import Asked, Asking
 from bolide.node.parked import NO_DEADLINE, ParkedReplies, ParkedReply, with_code
+from bolide.node.refusals import ORDINARY
 from bolide.node.services import Services
 from bolide.node.surroundings import Host
 from bolide.remoting.codes import (
@@ -120,6 +121,11 @@ class Executor:
             self._queue(channel, reply.frame)
 
     def _send(self, channel: Channel, request: Command, response: Command) -> None:
+        if response.code not in ORDINARY:
+            self._host.refused(channel, request, response)
+        self._answer(channel, request, response)
+
+    def _answer(self, channel: Channel, request: Command, response: Command) -> None:
         if request.is_oneway:
             return
         try:
@@ -217,9 +223,12 @@ class Executor:
     def _handler_failed(self, channel: Channel, command: Command, error: Exception) -> None:
         self._stats.handler_errors += 1
         code = response_code(error)
-        self._send(channel, command, make_response(command, code, f"{type(error).__name__}: {error}"))
+        response = make_response(command, code, f"{type(error).__name__}: {error}")
         if code == SYSTEM_ERROR and not isinstance(error, PeerError):
             self._host.failed(f"request {command.code} of {channel.remote}", error)
+            self._answer(channel, command, response)
+        else:
+            self._send(channel, command, response)
         if isinstance(error, BolideError) and error.closes_connection:
             self._host.close(channel)
 

@@ -11,9 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, final
 
 from bolide.broker.channel import Channel
+from bolide.node.clock import now_ms
 from bolide.node.flusher import FlushThread
 from bolide.node.persist import ConfigFiles
+from bolide.node.refusals import Refusals
 from bolide.node.turns import Turns
+from bolide.remoting.command import Command
 from bolide.store.files import Files
 
 POOL_THREADS: Final = 4
@@ -25,6 +28,7 @@ class NodeHost:
 
     def __init__(self, name: str, loop: Any, files: Files) -> None:
         self.log: Any = logging.getLogger(name)
+        self._refusals = Refusals(self.log)
         self.turns: Turns | None = None
         self.flusher: FlushThread | None = None
         self.configs: ConfigFiles | None = None
@@ -82,6 +86,10 @@ class NodeHost:
     def failed(self, what: str, error: BaseException) -> None:
         """One line and the traceback of a fault of ours."""
         self.log.error("%s failed: %s: %s", what, type(error).__name__, error, exc_info=error)
+
+    def refused(self, channel: Channel, request: Command, response: Command) -> None:
+        """One line."""
+        self._refusals.note(channel.remote, request, response, now_ms())
 
     def _load(self, extents: list[Any], then: Callable[[int], None]) -> None:
         for extent in extents:

@@ -21,6 +21,7 @@ from bolide.node.clock import now_ms
 from bolide.node.config import load_options
 from bolide.node.daemon import run_daemon, start_logging
 from bolide.node.exit_codes import BAD_CONFIG
+from bolide.node.refusals import ORDINARY, Refusals
 from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_response
 from bolide.remoting.errors import FrameError
@@ -61,6 +62,7 @@ class NamesrvNode:
         self._tasks: list[asyncio.Task[None]] = []
         self._writes: dict[str, bytes] = {}
         self._writing: asyncio.Task[None] | None = None
+        self._refusals = Refusals(log)
 
     @property
     def address(self) -> str:
@@ -116,6 +118,8 @@ class NamesrvNode:
         for command in commands:
             answer = self._answer(peer, command, now)
             if answer is not None:
+                if answer.code not in ORDINARY and answer.code != codes.TOPIC_NOT_EXIST:
+                    self._refusals.note(peer.remote, command, answer, now)
                 frames.append(encode_or_refuse(command, answer))
         peer.connection.write(frames)
         self._carry_out()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from bolide.broker.channel import Channel
+from bolide.remoting.command import Command
 from bolide.store.jobs import Job
 
 
@@ -41,3 +42,6 @@ class Host(Protocol):
 
     def failed(self, what: str, error: BaseException) -> None:
         """Write one line (and the traceback of a fault of ours) to the log."""
+
+    def refused(self, channel: Channel, request: Command, response: Command) -> None:
+        """Write one line about a request that is answered with an error of the peer's."""
