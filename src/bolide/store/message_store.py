@@ -13,8 +13,6 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from bolide.dispatch.row import Dispatch, in_queue
-from bolide.layout.errors import RecordError
-from bolide.layout.record import Record, decode_record
 from bolide.layout.shape import StoreShape
 from bolide.store.arrival import Arrival
 from bolide.store.checkpoint_file import load_checkpoint
@@ -23,11 +21,12 @@ from bolide.store.consume_queues import ConsumeQueues
 from bolide.store.errors import ServiceNotAvailable
 from bolide.store.files import DiskFull, FileFailed, Files
 from bolide.store.index_service import IndexService
+from bolide.store.inventory import take_inventory, write_inventory
 from bolide.store.jobs import Job
 from bolide.store.lock import lock_store, mark_closed, mark_running, was_killed
+from bolide.store.lookups import Lookups
 from bolide.store.options import StoreOptions
 from bolide.store.put import Appended, Put
-from bolide.store.read import QueueReader, ReadResult
 from bolide.store.recovery import Recovery, RecoveryReport
 from bolide.store.reput import Reput
 from bolide.store.running_flags import DISK_FULL, LOGIC_QUEUE_ERROR, NOT_WRITABLE, RunningFlags
@@ -44,7 +43,7 @@ _ROLLBACK: Final = 0xC
 
 
 @final
-class MessageStore:
+class MessageStore(Lookups):
     """One store folder. `root` is its path; `calc_bitmap` gives filter bitmaps where the shape asks for them."""
 
     def __init__(
@@ -61,16 +60,18 @@ class MessageStore:
         self.root = root
         self.shape = shape
         self.options = options
-        self.flags = RunningFlags()
         self.handles = HandleCache(files, options.max_open_files)
         # A cache of its own: what is unsynced in the log is counted in offsets, not by file.
         self.log_handles = HandleCache(files, 64)
-        self.log = CommitLog(files, root + "/commitlog", shape, options, self.log_handles)
-        self.queues = ConsumeQueues(files, root, shape, self.handles, calc_bitmap)
-        self.index = IndexService(files, root, shape, self.handles)
+        super().__init__(
+            CommitLog(files, root + "/commitlog", shape, options, self.log_handles),
+            ConsumeQueues(files, root, shape, self.handles, calc_bitmap),
+            IndexService(files, root, shape, self.handles),
+            options,
+        )
+        self.flags = RunningFlags()
         self.reput = Reput(self.log, self.queues, self.index, shape, self.flags)
         self.upkeep = Upkeep(files, root, options, self.flags, self.log, self.queues, self.index, self.reput)
-        self.reader = QueueReader(self.log, options)
         self.replicated_offset: i64 = -1
         """The least physical offset acknowledged by the replicas a send waits for; -1 = nobody is waited for."""
         self.failure = ""
@@ -109,7 +110,7 @@ class MessageStore:
         self.queues.recover(not report.abnormal)
         mark_running(self.files, self.root)
         recovery = Recovery(self.log.segments, self.queues, self.index, self.shape, self.options, report)
-        end = recovery.run(checkpoint, now)
+        end = recovery.run(checkpoint, take_inventory(self.files, self.root), now)
         # What recovery kept may be in the page cache only; before it is served it must not be losable any more.
         self.log.segments.datasync_to(end, report.scanned_from)
         self.log.start_at(end, report.last_store_timestamp, now)
@@ -148,6 +149,7 @@ class MessageStore:
             backlog = left
         self.upkeep.close(backlog == 0, now)
         if self.flags.writable() and backlog == 0:
+            write_inventory(self.files, self.root, self.queues, self.index)
             mark_closed(self.files, self.root)
 
     def stop_writing(self, reason: str) -> None:
@@ -221,16 +223,12 @@ class MessageStore:
             if by_id is None:
                 by_id = self._next[topic] = {}
             known = by_id.get(queue_id, -1)
-            queue_offset = known if known >= 0 else self._queue_end(topic, queue_id)
+            queue_offset = known if known >= 0 else self.max_queue_offset(topic, queue_id)
             by_id[queue_id] = queue_offset + 1
         d = self.log.append(put, queue_offset, now)
         self._turn.append(d)
         self.reput.offer(d)
         return Appended(d.physical_offset, d.size, queue_offset, d.store_timestamp)
-
-    def _queue_end(self, topic: str, queue_id: int) -> i64:
-        queue = self.queues.get(topic, queue_id)
-        return queue.max_offset if queue is not None else 0
 
     def write_pending(self) -> None:
         """End of a turn: hand everything appended to the kernel, in one write.
@@ -337,6 +335,17 @@ class MessageStore:
         """Work for a pool since the last call: run each job's `run` on any thread, then `job_done` on the loop."""
         return self.upkeep.jobs()
 
+    def delete_expired(self, now: int) -> None:
+        """Delete expired log files in the next rounds, whatever the hour."""
+        self.upkeep.retention.delete_now(now)
+
+    def disk_ratio(self) -> float:
+        """Used part (0.0 to 1.0) of the disk; -1 when it cannot be asked."""
+        try:
+            return self.files.disk_use(self.root)
+        except FileFailed:
+            return -1.0
+
     def job_done(self, job: Job, error: str = "") -> None:
         """A job has run; `error` is the text of what it raised."""
         self.upkeep.job_done(job, error)
@@ -347,79 +356,9 @@ class MessageStore:
         """The offset the next appended message will get."""
         by_id = self._next.get(topic)
         known = by_id.get(queue_id, -1) if by_id is not None else -1
-        return known if known >= 0 else self._queue_end(topic, queue_id)
-
-    def max_queue_offset(self, topic: str, queue_id: int) -> i64:
-        """Offset behind the newest readable message; 0 for a queue nobody knows."""
-        return self._queue_end(topic, queue_id)
-
-    def min_queue_offset(self, topic: str, queue_id: int) -> i64:
-        """Offset of the oldest message that is still in the log; 0 for a queue nobody knows."""
-        queue = self.queues.get(topic, queue_id)
-        return queue.min_offset if queue is not None else 0
-
-    def queue_ids(self, topic: str) -> list[int]:
-        """The queues of a topic that hold or held messages."""
-        return self.queues.queue_ids(topic)
-
-    def topics_in_queues(self) -> list[str]:
-        """The topics that have a queue."""
-        return self.queues.topics()
+        return known if known >= 0 else self.max_queue_offset(topic, queue_id)
 
     def delete_topic(self, topic: str) -> None:
         """Delete the queues of a topic; its next message starts at queue offset 0 again."""
         self._next.pop(topic, None)
         self.queues.delete_topic(topic)
-
-    def min_physical_offset(self) -> i64:
-        """Where the log begins."""
-        return self.log.segments.min_offset
-
-    # -- reading --
-
-    def read(
-        self,
-        topic: str,
-        queue_id: int,
-        offset: i64,
-        max_count: i64,
-        max_bytes: i64,
-        tag_codes: set[int] | None,
-        predicate: Callable[[bytes], bool] | None,
-        now: i64,
-    ) -> ReadResult:
-        """Whole records of a queue from a queue offset on; see `QueueReader.read`. Never waits for the disk."""
-        queue = self.queues.get(topic, queue_id)
-        return self.reader.read(queue, offset, max_count, max_bytes, tag_codes, predicate)
-
-    def units(self, topic: str, queue_id: int, offset: i64, max_count: i64) -> list[tuple[int, int, int]]:
-        """(physical offset, size, tags code or ext address) of units from an offset on. May wait for the disk."""
-        queue = self.queues.get(topic, queue_id)
-        found: list[tuple[int, int, int]] = []
-        if queue is None:
-            return found
-        stop: i64 = min(offset + max_count, queue.max_offset)
-        at: i64 = max(offset, queue.min_offset)
-        while at < stop:
-            unit = queue.unit(at)
-            if unit is None:
-                break
-            found.append(unit)
-            at += 1
-        return found
-
-    def record_bytes(self, physical_offset: i64, size: i64 = 0) -> bytes | None:
-        """The stored bytes of the record at an offset, None when there is none. May wait for the disk."""
-        record = self.record_at(physical_offset, size)
-        return self.log.record_bytes(physical_offset, record.total_size) if record is not None else None
-
-    def record_at(self, physical_offset: i64, size: i64 = 0) -> Record | None:
-        """The record at an offset, None when there is none. May wait for the disk."""
-        data = self.log.record_bytes(physical_offset, size)
-        if not data:
-            return None
-        try:
-            record = decode_record(data, 0)
-        except RecordError:
-            return None
-        return record if record.physical_offset == physical_offset else None

@@ -19,6 +19,7 @@ from bolide.layout.record import BLANK, GOOD, MAGIC_V1, MAGIC_V2, OFFSET_PHYSICA
 from bolide.layout.shape import StoreShape
 from bolide.store.consume_queues import ConsumeQueues
 from bolide.store.index_service import IndexService
+from bolide.store.inventory import SMALL_LOG, something_is_missing
 from bolide.store.options import StoreOptions
 from bolide.store.segments import SegmentList
 
@@ -85,8 +86,8 @@ class Recovery:
         self.report = report
         self._index_after: i64 = -1
 
-    def run(self, checkpoint: Checkpoint, now: int) -> int:
-        """Recover and return the end of the log. Raises `FileFailed`."""
+    def run(self, checkpoint: Checkpoint, inventory: dict[str, object] | None, now: int) -> int:
+        """Recover and return the end of the log; `inventory` is what a clean stop noted. Raises `FileFailed`."""
         report = self.report
         starts = self.log.segment_starts()
         if not starts:
@@ -94,8 +95,11 @@ class Recovery:
             self.queues.destroy_all()
             self.index.destroy()
             return 0
+        whole = self._must_read_all(inventory)
         known_end = self.queues.max_physical_offset()
-        first = self._first_segment(starts, checkpoint, known_end)
+        first = 0 if whole else self._first_segment(starts, checkpoint, known_end)
+        # A queue knows what it has, so dispatching all again costs time and changes nothing that is right.
+        again = report.abnormal or whole or (inventory is None and first == 0)
         report.scanned_from = starts[first]
         if report.abnormal:
             # Beyond the last thorough flush a power cut may have torn or swallowed any unit: they are all made again.
@@ -104,7 +108,7 @@ class Recovery:
         if not report.abnormal and self.index.index_files():
             # All entries of the newest record are there. After a crash some may be missing, so it is put again.
             self._index_after = self.index.last_update_physical_offset
-        end = self._read(starts, first, -1 if report.abnormal else known_end, now)
+        end = self._read(starts, first, -1 if again else known_end, now)
         report.log_end = end
         # Newest file first; a crash in between leaves files that the next start finds beyond the end again.
         report.deleted_files += self.log.truncate_to(end + 1)
@@ -117,10 +121,19 @@ class Recovery:
 
     # -- where to begin --
 
+    def _must_read_all(self, inventory: dict[str, object] | None) -> bool:
+        """True when derived files are missing, so that only the whole log can make them again."""
+        index_lost = self.index.enabled and not self.index.index_files()
+        if self.report.abnormal:
+            return self.queues.max_physical_offset() < 0
+        if inventory is not None and something_is_missing(inventory, self.queues, self.index):
+            return True
+        if self.queues.max_physical_offset() < 0 or index_lost:
+            return True
+        return inventory is None and self.log.end_of_files - self.log.min_offset <= SMALL_LOG
+
     def _first_segment(self, starts: list[int], checkpoint: Checkpoint, known_end: int) -> int:
         """Index of the file to begin with."""
-        if known_end < 0 or (self.index.enabled and not self.index.index_files()):
-            return 0
         index = len(starts) - 1
         # Java looks no further back than this after a crash either, and then trusts units that nobody made certain.
         reached = 0 if self.report.abnormal else max(0, index - int(self.files_back) + 1)

@@ -1,0 +1,63 @@
+"""The file `derived.json`: which queue and index files a clean stop left, so that the next start misses what is gone.
+
+Ours; Java leaves the file alone and does not notice a lost queue folder. It holds for one start only: reading it takes
+it away. What another broker removed since is made again, which costs time and harms nothing.
+"""
+
+from __future__ import annotations
+
+import json
+
+from bolide.store.consume_queues import ConsumeQueues
+from bolide.store.files import Files
+from bolide.store.index_service import IndexService
+
+NAME = "derived.json"
+SMALL_LOG = 16 * 1024 * 1024
+"""Without an inventory (a store that Java closed) a log up to this size is read whole after a clean stop."""
+
+
+def write_inventory(files: Files, root: str, queues: ConsumeQueues, index: IndexService) -> None:
+    """Note what is there; a crash before leaves `abort`, and then nobody asks."""
+    table: dict[str, dict[str, list[int]]] = {}
+    for queue in queues.all_queues():
+        first = int(queue.segments.min_offset)
+        table.setdefault(queue.topic, {})[str(queue.queue_id)] = [first, int(queue.max_offset)]
+    names = [file.path.rpartition("/")[2] for file in index.index_files()]
+    text = json.dumps({"queues": table, "index": names})
+    files.write_file(f"{root}/{NAME}", text.encode())
+
+
+def take_inventory(files: Files, root: str) -> dict[str, object] | None:
+    """Read the file and take it away; None when there is none or it cannot be read."""
+    path = f"{root}/{NAME}"
+    data = files.read_file(path)
+    files.remove(path)
+    files.remove(path + ".bak")
+    if data is None:
+        return None
+    try:
+        found = json.loads(data)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def something_is_missing(found: dict[str, object], queues: ConsumeQueues, index: IndexService) -> bool:
+    """Compare; queues that lost files are emptied, and so is the index, for a file in the middle cannot be filled."""
+    missing = False
+    names = {file.path.rpartition("/")[2] for file in index.index_files()}
+    noted = found.get("index")
+    if index.enabled and isinstance(noted, list) and not names.issuperset(noted):
+        index.destroy()
+        missing = True
+    table = found.get("queues")
+    for topic, by_id in table.items() if isinstance(table, dict) else ():
+        for queue_id, (first, end) in by_id.items():
+            queue = queues.get(topic, int(queue_id))
+            if queue is None:
+                missing = missing or end > 0
+            elif queue.max_offset < end or queue.segments.min_offset > first:
+                queue.destroy()
+                missing = True
+    return missing
