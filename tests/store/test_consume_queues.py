@@ -1,0 +1,113 @@
+"""The table of queues: what goes where, starting from a folder, topics that go away."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from pathlib import Path
+
+from bolide.dispatch.row import Dispatch
+from bolide.store.consume_queues import ConsumeQueues
+from bolide.store.files import RealFiles
+from bolide.store.segments import HandleCache
+from tests.store.parts import SHAPE, Parts, put_of
+
+
+def record(topic: str, queue_id: int, queue_offset: int, physical_offset: int, sys_flag: int = 0) -> Dispatch:
+    return Dispatch(topic, queue_id, queue_offset, physical_offset, 100, 5, 1000, sys_flag, "", "", "", 0, b"p")
+
+
+def open_queues(root: Path, limit: int = 4) -> ConsumeQueues:
+    files = RealFiles()
+    return ConsumeQueues(files, str(root), SHAPE, HandleCache(files, limit))
+
+
+def test_hundreds_of_queues_with_four_handles(tmp_path: Path) -> None:
+    queues = open_queues(tmp_path)
+    for number in range(900):
+        assert queues.put(record(f"T{number % 30}", number % 10, number // 30, number * 100))
+    queues.flush()
+    assert len(queues.topics()) == 30
+    again = open_queues(tmp_path)
+    again.load()
+    assert again.recover() == 90_000
+    assert {len(again.queue_ids(f"T{number}")) for number in range(30)} == {1}
+    assert sum(int(queue.max_offset) for queue in again.all_queues()) == 900
+
+
+def test_flush_writes_only_what_waits(tmp_path: Path) -> None:
+    queues = open_queues(tmp_path)
+    queues.put(record("T", 0, 0, 0))
+    queues.flush()
+    path = tmp_path / "consumequeue/T/0" / f"{0:020d}"
+    before = path.stat().st_mtime_ns
+    queues.flush(True)
+    assert path.stat().st_mtime_ns == before
+    queues.put(record("T", 0, 1, 100))
+    queues.flush()
+    assert path.read_bytes()[20:40] == struct.pack(">qiq", 100, 100, 5)
+
+
+def test_records_of_no_queue(tmp_path: Path) -> None:
+    queues = open_queues(tmp_path)
+    assert not queues.put(record("T", 0, 0, 0, sys_flag=4))
+    assert not queues.put(record("T", 0, 0, 0, sys_flag=12))
+    assert queues.get("T", 0) is None
+    assert queues.queue_ids("T") == []
+    assert queues.max_physical_offset() == -1
+
+
+def test_names_that_are_no_queues_are_left_alone(tmp_path: Path) -> None:
+    for name in ("x", "007", "-1", "1"):
+        (tmp_path / "consumequeue/T" / name).mkdir(parents=True)
+    (tmp_path / "consumequeue/file").write_bytes(b"")
+    queues = open_queues(tmp_path)
+    queues.load()
+    assert queues.queue_ids("T") == [1]
+
+
+def test_truncate_reaches_all_queues_beyond(tmp_path: Path) -> None:
+    queues = open_queues(tmp_path)
+    for number in range(40):
+        queues.put(record("T", number % 4, number // 4, number * 100))
+    queues.truncate(2000)
+    assert [int(queue.max_offset) for queue in queues.all_queues()] == [5, 5, 5, 5]
+    assert queues.max_physical_offset() == 2000
+
+
+def test_a_deleted_topic_leaves_nothing_and_may_come_back(tmp_path: Path) -> None:
+    parts = Parts(tmp_path, shape=replace(SHAPE, enable_consume_queue_ext=True))
+    for number in range(12):
+        parts.append(put_of("T", number % 2, b"body", tags="a"))
+    parts.dispatch()
+    parts.queues.flush()
+    parts.append(put_of("T", 0, b"waiting", tags="a"))
+    parts.dispatch()
+    parts.queues.delete_topic("T")
+    assert list((tmp_path / "consumequeue").iterdir()) == []
+    assert list((tmp_path / "consumequeue_ext").iterdir()) == []
+    parts.queues.flush()
+    parts.next.clear()
+    parts.append(put_of("T", 0, b"new", tags="a"))
+    assert parts.dispatch() == [("T", 0, 1)]
+
+
+def test_bitmaps_are_asked_for_when_switched_on(tmp_path: Path) -> None:
+    files = RealFiles()
+    shape = replace(SHAPE, enable_consume_queue_ext=True, enable_calc_filter_bit_map=True)
+    asked: list[Dispatch] = []
+
+    def calc(d: Dispatch) -> bytes:
+        asked.append(d)
+        return b"\x01\x02"
+
+    queues = ConsumeQueues(files, str(tmp_path), shape, HandleCache(files, 4), calc)
+    queues.put(record("T", 0, 0, 0))
+    queue = queues.get("T", 0)
+    assert queue is not None
+    assert queue.ext is not None
+    unit = queue.unit(0)
+    assert unit is not None
+    found = queue.ext.unit(unit[2])
+    assert found is not None
+    assert (found.bitmap, found.tags_code, len(asked)) == (b"\x01\x02", 5, 1)
