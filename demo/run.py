@@ -70,7 +70,7 @@ class Demo:
 
 def create_topic(namesrv: str, topic: str) -> None:
     """Create a topic before anybody uses it, so that consumers can hold its queues."""
-    from bolide.admin import Admin
+    from bolide.admin.client import Admin
 
     async def create() -> None:
         async with Admin(namesrv) as admin:

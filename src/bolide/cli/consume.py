@@ -87,27 +87,29 @@ async def _consume(
     return seen
 
 
+def message_fields(message: Any) -> dict[str, Any]:
+    """A message as a JSON object; bytes of a body that are no UTF-8 are shown as escapes."""
+    return {
+        "topic": message.topic,
+        "broker": message.broker_name,
+        "queue_id": message.queue_id,
+        "queue_offset": message.queue_offset,
+        "message_id": message.message_id,
+        "offset_message_id": message.offset_message_id,
+        "tags": message.tags,
+        "keys": message.keys,
+        "properties": message.properties,
+        "born_timestamp": message.born_timestamp,
+        "store_timestamp": message.store_timestamp,
+        "reconsume_times": message.reconsume_times,
+        "body": message.body.decode("utf-8", "backslashreplace"),
+    }
+
+
 def print_message(message: Any, as_json: bool) -> None:
     """One message on standard output: its JSON, or its body as a line."""
-    text = message.body.decode("utf-8", "backslashreplace")
     if as_json:
-        output.print_json_line(
-            {
-                "topic": message.topic,
-                "broker": message.broker_name,
-                "queue_id": message.queue_id,
-                "queue_offset": message.queue_offset,
-                "message_id": message.message_id,
-                "tags": message.tags,
-                "keys": message.keys,
-                "properties": message.properties,
-                "born_timestamp": message.born_timestamp,
-                "store_timestamp": message.store_timestamp,
-                "reconsume_times": message.reconsume_times,
-                "body": text,
-            }
-        )
-    elif sys.stdout.isatty():
-        print(output.printable(text), flush=True)
-    else:
-        print(text, flush=True)
+        output.print_json_line(message_fields(message))
+        return
+    text = message.body.decode("utf-8", "backslashreplace")
+    print(output.printable(text) if sys.stdout.isatty() else text, flush=True)

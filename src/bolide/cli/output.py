@@ -53,14 +53,20 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], 
 
     drawn = Table(title=title, title_justify="left", header_style="bold")
     for index, column in enumerate(columns):
-        number = bool(rows) and all(isinstance(row[index], (int, float)) for row in rows)
+        number = bool(rows) and all(type(row[index]) in (int, float) for row in rows)
         drawn.add_column(column, justify="right" if number else "left", overflow="fold")
     for row in rows:
-        drawn.add_row(*(printable(f"{cell:,}" if isinstance(cell, int) else cell) for cell in row))
+        drawn.add_row(*(_cell(cell) for cell in row))
     console = Console()
     console.print(drawn)
     if not rows:
         console.print("(none)", style="dim")
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else printable(value)
 
 
 def pairs(title: str, values: dict[str, Any], as_json: bool) -> None:

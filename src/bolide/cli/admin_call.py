@@ -1,0 +1,32 @@
+"""One administrative call from the command line: connect, ask, close, with errors as sentences."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from bolide.admin.client import Admin
+
+T = TypeVar("T")
+
+
+def call(namesrv: str, ask: Callable[[Admin], Awaitable[T]]) -> T:
+    """What `ask` returns, given an `Admin` of these name servers."""
+    from bolide.admin.client import Admin
+
+    async def run() -> T:
+        async with Admin(namesrv) as admin:
+            return await ask(admin)
+
+    return asyncio.run(run())
+
+
+def time_text(milliseconds: int) -> str:
+    """A time for people, "" for none."""
+    from datetime import datetime
+
+    if milliseconds <= 0:
+        return ""
+    return datetime.fromtimestamp(milliseconds / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,56 @@
+"""`bolide cluster`: the brokers of a cluster, and what one of them says of itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from bolide.cli import output
+from bolide.cli.admin_call import call
+from bolide.cli.options import Namesrv
+from bolide.cli.output import JsonFlag, boundary
+
+app = typer.Typer()
+
+
+@app.command("list")
+def list_brokers(namesrv: str = Namesrv, as_json: bool = JsonFlag) -> None:
+    """List brokers, with their rates over the last ten seconds."""
+    with boundary():
+        brokers = call(namesrv, lambda admin: admin.brokers())
+        rows = [
+            (
+                each.cluster,
+                each.broker_name,
+                each.broker_id,
+                each.address,
+                each.version,
+                each.runtime.get("putTps", "").split(" ")[0],
+                each.runtime.get("getTransferredTps", "").split(" ")[0],
+                each.error or "serves",
+            )
+            for each in brokers
+        ]
+        columns = ("Cluster", "Broker", "Id", "Address", "Version", "Put/s", "Got/s", "State")
+        output.table("Brokers", columns, rows, as_json)
+
+
+@app.command()
+def info(
+    broker: str = typer.Argument(..., help="Broker name."), namesrv: str = Namesrv, as_json: bool = JsonFlag
+) -> None:
+    """Show every figure a broker gives of itself."""
+    with boundary():
+        runtime: dict[str, Any] = dict(sorted(call(namesrv, lambda admin: admin.broker_runtime(broker)).items()))
+        output.pairs(f"Broker {broker}", runtime, as_json)
+
+
+@app.command()
+def config(
+    broker: str = typer.Argument(..., help="Broker name."), namesrv: str = Namesrv, as_json: bool = JsonFlag
+) -> None:
+    """Show the settings a running broker has in force."""
+    with boundary():
+        settings: dict[str, Any] = dict(sorted(call(namesrv, lambda admin: admin.broker_config(broker)).items()))
+        output.pairs(f"Settings of {broker}", settings, as_json)

@@ -1,0 +1,114 @@
+"""`bolide group`: consumer groups: their settings, their progress, who is connected."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from bolide.cli import output
+from bolide.cli.admin_call import call, time_text
+from bolide.cli.options import Namesrv
+from bolide.cli.output import JsonFlag, boundary
+
+app = typer.Typer()
+
+Name = typer.Argument(..., help="Consumer group.")
+
+
+@app.command("list")
+def list_groups(namesrv: str = Namesrv, as_json: bool = JsonFlag) -> None:
+    """List consumer groups and their settings."""
+    with boundary():
+        groups = call(namesrv, lambda admin: admin.groups())
+        rows = [
+            (
+                name,
+                config.consume_enable,
+                config.retry_max_times,
+                config.retry_queue_nums,
+                config.consume_message_orderly,
+            )
+            for name, config in sorted(groups.items())
+        ]
+        output.table("Groups", ("Group", "May consume", "Retries", "Retry queues", "Orderly"), rows, as_json)
+
+
+@app.command()
+def show(
+    group: str = Name,
+    namesrv: str = Namesrv,
+    topic: str | None = typer.Option(None, help="Only this topic."),
+    as_json: bool = JsonFlag,
+) -> None:
+    """Show how far a group has come in each queue, and who is connected."""
+    with boundary():
+
+        async def ask(admin: Any) -> tuple[Any, Any]:
+            return await admin.consumer_progress(group, topic), await admin.consumer_connections(group)
+
+        progress, connected = call(namesrv, ask)
+        clients = [] if connected is None else connected.connection_set
+        rows = [
+            (
+                each.queue.topic,
+                each.queue.broker_name,
+                each.queue.queue_id,
+                each.broker_offset,
+                each.consumer_offset,
+                each.lag,
+                time_text(each.last_timestamp),
+            )
+            for each in progress.queues
+        ]
+        columns = ("Topic", "Broker", "Queue", "Max offset", "Consumed", "Lag", "Last consumed was stored")
+        if as_json:
+            keys = [column.lower().replace(" ", "_") for column in columns]
+            output.print_json(
+                {
+                    "group": group,
+                    "lag": progress.lag,
+                    "queues": [dict(zip(keys, row, strict=True)) for row in rows],
+                    "clients": [{"client_id": each.client_id, "address": each.client_addr} for each in clients],
+                }
+            )
+            return
+        output.table(f"Group {group}: {progress.lag:,} behind", columns, rows, False)
+        output.table(
+            "Connected", ("Client", "Address", "Language", "Version"),
+            [(each.client_id, each.client_addr, each.language, each.version) for each in clients], False,
+        )  # fmt: skip
+
+
+@app.command()
+def create(
+    group: str = Name,
+    namesrv: str = Namesrv,
+    retries: int = typer.Option(16, min=-1, help="Attempts before a message goes to the dead letter queue."),
+    orderly: bool = typer.Option(False, "--orderly", help="The group consumes in order."),
+    disable: bool = typer.Option(False, "--disable", help="The group may not consume."),
+) -> None:
+    """Create a group, or change it."""
+    with boundary():
+        names = call(
+            namesrv,
+            lambda admin: admin.create_group(
+                group, retry_max_times=retries, orderly=orderly, consume_enable=not disable
+            ),
+        )
+        output.note(f"group {group} is set on {', '.join(names)}")
+
+
+@app.command()
+def delete(
+    group: str = Name,
+    namesrv: str = Namesrv,
+    offsets: bool = typer.Option(False, "--offsets", help="Forget its offsets as well."),
+    yes: bool = typer.Option(False, "--yes", "-y", help="Do not ask."),
+) -> None:
+    """Delete a group's settings."""
+    if not yes:
+        typer.confirm(f"Delete group {group}?", abort=True)
+    with boundary():
+        names = call(namesrv, lambda admin: admin.delete_group(group, remove_offset=offsets))
+        output.note(f"group {group} is gone from {', '.join(names)}")

@@ -1,0 +1,89 @@
+"""`bolide message`: find and show single messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from bolide.cli import output
+from bolide.cli.admin_call import call, time_text
+from bolide.cli.consume import message_fields
+from bolide.cli.options import Namesrv
+from bolide.cli.output import JsonFlag, boundary
+
+app = typer.Typer()
+
+
+@app.command()
+def get(
+    message_id: str = typer.Argument(..., help="The producer's or the broker's message id."),
+    topic: str | None = typer.Option(None, "--topic", "-t", help="Its topic; needed for a producer's id."),
+    namesrv: str = Namesrv,
+    as_json: bool = JsonFlag,
+) -> None:
+    """Show one message by its id."""
+    with boundary():
+        found = call(namesrv, lambda admin: admin.message(message_id, topic))
+        if found is None:
+            output.fail(f"no message {message_id} is stored{'' if topic is None else ' in topic ' + topic}")
+        show(found, as_json)
+
+
+@app.command()
+def at(
+    topic: str = typer.Argument(..., help="Topic."),
+    broker: str = typer.Argument(..., help="Broker name."),
+    queue_id: int = typer.Argument(..., min=0, help="Queue."),
+    offset: int = typer.Argument(..., min=0, help="Offset in the queue."),
+    namesrv: str = Namesrv,
+    as_json: bool = JsonFlag,
+) -> None:
+    """Show the message at a place in a queue."""
+    with boundary():
+        from bolide.client import MessageQueue
+
+        found = call(namesrv, lambda admin: admin.message_at(MessageQueue(topic, broker, queue_id), offset))
+        if found is None:
+            output.fail(f"no message is stored at offset {offset} of {topic}@{broker}:{queue_id}")
+        show(found, as_json)
+
+
+@app.command()
+def find(
+    topic: str = typer.Argument(..., help="Topic."),
+    key: str = typer.Argument(..., help="Key."),
+    count: int = typer.Option(32, "--count", "-c", min=1, max=64, help="Messages at most."),
+    namesrv: str = Namesrv,
+    as_json: bool = JsonFlag,
+) -> None:
+    """Find messages by a key."""
+    with boundary():
+        found = call(namesrv, lambda admin: admin.messages_by_key(topic, key, max_messages=count))
+        if as_json:
+            output.print_json([message_fields(message) for message in found])
+            return
+        rows = [
+            (
+                message.message_id,
+                f"{message.broker_name}:{message.queue_id}",
+                message.queue_offset,
+                message.tags,
+                time_text(message.store_timestamp),
+                len(message.body),
+            )
+            for message in found
+        ]
+        output.table(
+            f"{topic} with key {key}", ("Message id", "Queue", "Offset", "Tags", "Stored", "Bytes"), rows, False
+        )
+
+
+def show(message: Any, as_json: bool) -> None:
+    """All of one message."""
+    fields = message_fields(message)
+    if not as_json:
+        fields["born_timestamp"] = time_text(message.born_timestamp)
+        fields["store_timestamp"] = time_text(message.store_timestamp)
+        fields["born_host"], fields["store_host"] = message.born_host, message.store_host
+    output.pairs(f"Message {message.message_id}", fields, as_json)

@@ -1,0 +1,66 @@
+"""`bolide offset`: show and move the offsets of a consumer group."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import typer
+
+from bolide.cli import output
+from bolide.cli.admin_call import call
+from bolide.cli.options import Namesrv
+from bolide.cli.output import JsonFlag, boundary
+from bolide.errors import ConfigError
+
+app = typer.Typer()
+
+
+@app.command()
+def show(
+    group: str = typer.Argument(..., help="Consumer group."),
+    topic: str = typer.Argument(..., help="Topic."),
+    namesrv: str = Namesrv,
+    as_json: bool = JsonFlag,
+) -> None:
+    """Show the committed offset of each queue."""
+    with boundary():
+        progress = call(namesrv, lambda admin: admin.consumer_progress(group, topic))
+        rows = [
+            (each.queue.broker_name, each.queue.queue_id, each.consumer_offset, each.broker_offset, each.lag)
+            for each in progress.queues
+        ]
+        output.table(
+            f"Offsets of {group} in {topic}", ("Broker", "Queue", "Consumed", "Max offset", "Lag"), rows, as_json
+        )
+
+
+@app.command()
+def reset(
+    group: str = typer.Argument(..., help="Consumer group."),
+    topic: str = typer.Argument(..., help="Topic."),
+    to: str = typer.Argument(..., help="earliest, latest, or a time: 2026-01-31T12:00:00 or ms since 1970."),
+    namesrv: str = Namesrv,
+    as_json: bool = JsonFlag,
+) -> None:
+    """Let a group go on from another place: its members are told, or find it at their next start."""
+    with boundary():
+        timestamp = time_of(to)
+        moved = call(namesrv, lambda admin: admin.reset_offset(group, topic, timestamp))
+        rows = [(queue.broker_name, queue.queue_id, offset) for queue, offset in moved.items()]
+        output.table(f"{group} goes on in {topic}", ("Broker", "Queue", "Offset"), rows, as_json)
+
+
+def time_of(text: str) -> int:
+    """Milliseconds since 1970; 0 for earliest, -1 for latest. Raises ConfigError."""
+    if text == "earliest":
+        return 0
+    if text == "latest":
+        return -1
+    if text.isdecimal():
+        return int(text)
+    try:
+        return int(datetime.fromisoformat(text).timestamp() * 1000)
+    except ValueError:
+        raise ConfigError(
+            f"{text!r} is no time: write earliest, latest, 2026-01-31T12:00:00 or ms since 1970"
+        ) from None
