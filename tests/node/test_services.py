@@ -60,6 +60,7 @@ def test_ticks_come_in_the_order_of_their_times() -> None:
     assert services.next_due() == 20
     assert services.tick(30, ignore) == 2
     assert (early.ticked, late.ticked) == ([10, 30], [30])
+    assert services.tick(REVIEW_MS, ignore) == 0
     assert services.next_due() is None
 
 
@@ -75,6 +76,7 @@ def test_a_service_that_is_woken_is_asked_again() -> None:
     services.wake(clock, 1)
     assert services.next_due() == 5
     assert services.tick(5, ignore) == 1
+    assert services.tick(REVIEW_MS, ignore) == 0
     assert services.next_due() is None
 
 
@@ -85,6 +87,8 @@ def test_a_tick_that_raises_is_reported_and_tried_later() -> None:
     services.start(0)
     services.tick(10, lambda service, error: failures.append(error))
     assert sound.ticked == [10] and len(failures) == 1
+    assert services.next_due() == REVIEW_MS
+    services.tick(REVIEW_MS, ignore)
     assert services.next_due() == 1010
 
 
@@ -97,4 +101,6 @@ def test_after_a_turn_everybody_is_asked_again_but_not_at_once() -> None:
     services.touched = True
     assert services.next_due() == 1000 + REVIEW_MS
     assert services.tick(1000 + REVIEW_MS, ignore) == 1
-    assert idle.ticked == [1000 + REVIEW_MS] and services.next_due() is None
+    assert idle.ticked == [1000 + REVIEW_MS]
+    assert services.tick(1000 + 2 * REVIEW_MS, ignore) == 0
+    assert services.next_due() is None

@@ -81,6 +81,7 @@ class Executor:
             self._answered(channel, command, now)
             return
         self._stats.requests += 1
+        self._services.touched = True
         code = command.code
         handler = self._handlers.get(code)
         if handler is None or code in not_served:
@@ -244,7 +245,6 @@ class Executor:
             self._store_turn(store, now)
         if self._effects.pending:
             self._carry_out(now)
-        self._services.touched = True
         dirty = self._dirty
         if dirty:
             self._dirty = []
@@ -268,6 +268,7 @@ class Executor:
                 self._host.start_flush(int(target))
         arrivals = store.dispatch(DISPATCH_BUDGET, now)
         if arrivals:
+            self._services.touched = True
             hold = self._hold
             if hold is not None and hold.count:
                 for held in hold.arrived(arrivals):
@@ -326,6 +327,7 @@ class Executor:
     def _carry_out(self, now: int) -> None:
         effects = self._effects
         effects.pending = False
+        self._services.touched = True
         sends, effects.sends = effects.sends, []
         for channel, command in sends:
             if channel.alive:

@@ -15,6 +15,7 @@ from bolide.broker.outcome import Handler
 
 TICK_BUDGET: Final = 1000
 """Records a tick may handle before the loop gets its turn back."""
+FAILED_PAUSE_MS: Final = 1000
 REVIEW_MS: Final = 50
 """After turns in which something happened every service is asked again when it is due, at most this often: what one
 service does may give another something to do (a pull commits an offset, which is to be written)."""
@@ -29,6 +30,8 @@ class Timed:
         self.due: Callable[[int], int | None] = service.due
         self.tick: Callable[[int, int], None] = service.tick
         self.at: int | None = None
+        self.not_before: int = 0
+        """A tick that failed is not tried again before this."""
 
 
 @final
@@ -62,7 +65,7 @@ class Services:
         self._heap: list[tuple[int, int]] = []
         self._reviewed: int = 0
         self.touched: bool = False
-        """Set by the executor at the end of a turn: what is due may have moved."""
+        """Set when something happened: what is due may have moved."""
 
     def start(self, now: int) -> None:
         """Ask every service when it wants its tick."""
@@ -108,14 +111,19 @@ class Services:
                 again.append(index)
             except Exception as error:  # one service's fault must not stop the others' clocks
                 failed(timed.service, error)
-                self._push(index, now + 1000)
+                timed.not_before = now + FAILED_PAUSE_MS
+                self._push(index, timed.not_before)
             ran += 1
         for index in again:
             self._ask(index, now)
+        if ran:
+            self.touched = True  # what one did may make another due: the store flushes what a delivery appended
         return ran
 
     def _ask(self, index: int, now: int) -> None:
         at = self._timed[index].due(now)
+        if at is not None and at < self._timed[index].not_before:
+            at = self._timed[index].not_before
         if at is not None and at != self._timed[index].at:
             self._push(index, at)
         elif at is None:
