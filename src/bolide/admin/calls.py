@@ -1,0 +1,154 @@
+"""What every administrative call stands on: one client without groups, the cluster's brokers, typed answers.
+
+Each noun's file is a class over this one; `bolide.admin.client.Admin` is all of them together.
+"""
+
+from __future__ import annotations
+
+import ssl as ssl_module
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from bolide.client.errors import ClientStateError, NoQueue
+from bolide.client.hooks import RpcHook
+from bolide.client.instance import ClientInstance
+from bolide.client.options import DEFAULT_NAMESRV, ClientOptions
+from bolide.client.queue import MessageQueue
+from bolide.client.routes import MASTER
+from bolide.remoting import codes
+from bolide.remoting.bodies import base
+from bolide.remoting.bodies.base import decode_body
+from bolide.remoting.bodies.route import ClusterInfo
+from bolide.remoting.command import Command
+
+T = TypeVar("T")
+
+
+class AdminCalls:
+    """The connection of an admin object. ``async with Admin("host:port") as admin: ...``"""
+
+    def __init__(
+        self,
+        namesrv: str = DEFAULT_NAMESRV,
+        *,
+        timeout: float = 5.0,
+        access_key: str = "",
+        secret_key: str = "",
+        hooks: tuple[RpcHook, ...] = (),
+        ssl: ssl_module.SSLContext | None = None,
+    ) -> None:
+        """`namesrv` is ``host:port;host:port``; `timeout` seconds bound one request. Raises `ConfigError`."""
+        self.timeout = timeout
+        self._options = ClientOptions.of(
+            namesrv,
+            access_key=access_key,
+            secret_key=secret_key,
+            hooks=hooks,
+            ssl=ssl,
+        )
+        self._instance: ClientInstance | None = None
+
+    async def start(self) -> Self:
+        """Ready for calls; connections are made when needed. A second call does nothing."""
+        if self._instance is None:
+            self._instance = ClientInstance.acquire(self._options)
+        return self
+
+    async def close(self) -> None:
+        """Close the connections. A second call does nothing."""
+        instance, self._instance = self._instance, None
+        if instance is not None:
+            await instance.release()
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @property
+    def instance(self) -> ClientInstance:
+        """The client underneath. Raises `ClientStateError` before `start` and after `close`."""
+        if self._instance is None:
+            raise ClientStateError("the admin object is not started: use `async with` or await start()")
+        self._instance.check_process()
+        return self._instance
+
+    # -- for the nouns
+
+    async def ask(
+        self,
+        address: str,
+        code: int,
+        ext: dict[str, str] | None = None,
+        body: bytes = b"",
+        accept: tuple[int, ...] = (codes.SUCCESS,),
+    ) -> Command:
+        """Ask a broker. Raises `ResponseError`, `RequestTimeout` or `ConnectionLost`."""
+        return await self.instance.call(address, code, ext, body, timeout=self.timeout, accept=accept)
+
+    async def ask_namesrv(
+        self, code: int, ext: dict[str, str] | None = None, accept: tuple[int, ...] = (codes.SUCCESS,)
+    ) -> Command:
+        """Ask a name server, the next one when it cannot be reached."""
+        return await self.instance.ask_namesrv(code, ext, accept=accept, timeout=self.timeout)
+
+    async def tell_every_namesrv(self, code: int, ext: dict[str, str]) -> None:
+        """The same request to all name servers: they do not talk to each other."""
+        for address in self._options.namesrv:
+            await self.ask(address, code, ext)
+
+    async def cluster_info(self) -> ClusterInfo:
+        """All clusters, brokers and their addresses."""
+        return decode_body((await self.ask_namesrv(codes.GET_BROKER_CLUSTER_INFO)).body, ClusterInfo)
+
+    async def masters(self, cluster: str | None = None, broker: str | None = None) -> dict[str, str]:
+        """Addresses of masters by broker name: of one cluster, of one broker (a name or an address), or all.
+
+        Raises `NoQueue` when none fits.
+        """
+        info = await self.cluster_info()
+        found = {}
+        for name, data in info.broker_addr_table.items():
+            address = data.broker_addrs.get(MASTER)
+            if address is None or (cluster is not None and name not in info.cluster_addr_table.get(cluster, ())):
+                continue
+            if broker is None or broker in (name, address):
+                found[name] = address
+        if not found:
+            wanted = f"broker {broker}" if broker else f"cluster {cluster}" if cluster else "any broker"
+            known = ", ".join(sorted(info.broker_addr_table)) or "none"
+            raise NoQueue(f"no master of {wanted} is registered, brokers known are: {known}")
+        return found
+
+    async def topic_masters(self, topic: str) -> dict[str, str]:
+        """Addresses of the masters that serve a topic, by broker name. Raises `TopicNotFound`."""
+        route = await self.instance.fetch_route(topic)
+        return {name: known[MASTER] for name, known in route.brokers.items() if MASTER in known}
+
+    async def master_of(self, queue: MessageQueue) -> str:
+        """The address of a queue's broker. Raises `NoQueue` or `TopicNotFound`."""
+        masters = await self.topic_masters(queue.topic)
+        if queue.broker_name not in masters:
+            raise NoQueue(f"{queue} has no master now, topic {queue.topic} is on {', '.join(masters) or 'no broker'}")
+        return masters[queue.broker_name]
+
+    async def decoded(self, kind: type[T], address: str, code: int, ext: dict[str, str] | None = None) -> T:
+        """Ask a broker and decode the answer's body."""
+        return decode_body((await self.ask(address, code, ext)).body, kind)
+
+
+def queue_from(queue: base.MessageQueue) -> MessageQueue:
+    """A queue of a decoded body."""
+    return MessageQueue(queue.topic, queue.broker_name, queue.queue_id)
+
+
+def ext_of(**fields: Any) -> dict[str, str]:
+    """Header fields by their names on the wire; None is left out, booleans are lower case."""
+    return {
+        name: ("true" if value else "false") if isinstance(value, bool) else str(value)
+        for name, value in fields.items()
+        if value is not None
+    }

@@ -1,0 +1,172 @@
+"""Consumer groups: create, list, delete, who is connected, how far they are (mqadmin's updateSubGroup,
+consumerProgress, consumerConnection, consumerStatus)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bolide.admin.calls import AdminCalls, ext_of, queue_from
+from bolide.client.errors import ResponseError, TopicNotFound
+from bolide.client.message import check_topic
+from bolide.client.queue import MessageQueue
+from bolide.client.received import RETRY_PREFIX
+from bolide.remoting import codes
+from bolide.remoting.bodies.base import decode_body, encode_body
+from bolide.remoting.bodies.clients import Connection, ConsumerConnection, ProducerConnection
+from bolide.remoting.bodies.groups import SubscriptionGroupConfig, SubscriptionGroupWrapper
+from bolide.remoting.bodies.running import ConsumerRunningInfo
+from bolide.remoting.bodies.stats import ConsumeStats
+
+
+@dataclass(frozen=True, slots=True)
+class QueueProgress:
+    """One queue of a group: messages from `consumer_offset` to `broker_offset` are not consumed yet."""
+
+    queue: MessageQueue
+    broker_offset: int
+    consumer_offset: int
+    last_timestamp: int
+
+    @property
+    def lag(self) -> int:
+        """Messages left."""
+        return self.broker_offset - self.consumer_offset
+
+
+@dataclass(frozen=True, slots=True)
+class GroupProgress:
+    """How far a group is. `tps` is messages a second now, over all brokers."""
+
+    group: str
+    queues: list[QueueProgress]
+    tps: float
+
+    @property
+    def lag(self) -> int:
+        """Messages left over all queues."""
+        return sum(queue.lag for queue in self.queues)
+
+
+class Groups(AdminCalls):
+    """Calls on consumer groups."""
+
+    async def create_group(
+        self,
+        group: str,
+        *,
+        retry_max_times: int = 16,
+        retry_queues: int = 1,
+        consume_enable: bool = True,
+        broadcast_enable: bool = True,
+        orderly: bool = False,
+        cluster: str | None = None,
+        broker: str | None = None,
+    ) -> list[str]:
+        """Create a group, or change it, on the masters of a cluster, on one broker, or on all; returns their names."""
+        check_topic(group)
+        config = SubscriptionGroupConfig(
+            group_name=group,
+            retry_max_times=retry_max_times,
+            retry_queue_nums=retry_queues,
+            consume_enable=consume_enable,
+            consume_broadcast_enable=broadcast_enable,
+            consume_message_orderly=orderly,
+        )
+        masters = await self.masters(cluster, broker)
+        for address in masters.values():
+            await self.ask(address, codes.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, None, encode_body(config))
+        return sorted(masters)
+
+    async def delete_group(self, group: str, *, remove_offset: bool = False, cluster: str | None = None) -> list[str]:
+        """Delete a group on all masters (of a cluster), its offsets too if asked for; returns the broker names."""
+        masters = await self.masters(cluster)
+        ext = ext_of(groupName=group, cleanOffset=remove_offset, removeOffset=remove_offset)
+        for address in masters.values():
+            await self.ask(address, codes.DELETE_SUBSCRIPTIONGROUP, ext)
+        return sorted(masters)
+
+    async def groups(self, *, cluster: str | None = None) -> dict[str, SubscriptionGroupConfig]:
+        """All groups with their settings (of the first broker that has them), those of the system left out."""
+        found: dict[str, SubscriptionGroupConfig] = {}
+        for address in (await self.masters(cluster)).values():
+            wrapper = await self.decoded(SubscriptionGroupWrapper, address, codes.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
+            for name, config in wrapper.subscription_group_table.items():
+                if not name.startswith("CID_RMQ_SYS_"):
+                    found.setdefault(name, config)
+        return dict(sorted(found.items()))
+
+    async def _group_masters(self, group: str) -> dict[str, str]:
+        """Brokers that know a group: those of its retry topic, or all when it has none."""
+        try:
+            return await self.topic_masters(RETRY_PREFIX + group)
+        except TopicNotFound:
+            return await self.masters()
+
+    async def consumer_progress(self, group: str, topic: str | None = None) -> GroupProgress:
+        """How far a group is in every queue (of one topic). Raises `ResponseError` when no broker knows the group."""
+        queues: list[QueueProgress] = []
+        tps = 0.0
+        refusal: ResponseError | None = None
+        answered = False
+        for address in (await self._group_masters(group)).values():
+            try:
+                stats = await self.decoded(
+                    ConsumeStats, address, codes.GET_CONSUME_STATS, ext_of(consumerGroup=group, topic=topic)
+                )
+            except ResponseError as error:
+                refusal = error
+                continue
+            answered = True
+            tps += stats.consume_tps
+            queues += [
+                QueueProgress(queue_from(queue), place.broker_offset, place.consumer_offset, place.last_timestamp)
+                for queue, place in stats.offset_table.items()
+            ]
+        if not answered and refusal is not None:
+            raise refusal
+        return GroupProgress(group, sorted(queues, key=lambda item: item.queue), tps)
+
+    async def consumer_connections(self, group: str) -> ConsumerConnection | None:
+        """The members of a group with what they subscribe to; None when nobody is connected."""
+        merged: ConsumerConnection | None = None
+        seen: dict[str, Connection] = {}
+        for address in (await self._group_masters(group)).values():
+            answer = await self.ask(
+                address,
+                codes.GET_CONSUMER_CONNECTION_LIST,
+                ext_of(consumerGroup=group),
+                accept=(codes.SUCCESS, codes.CONSUMER_NOT_ONLINE),
+            )
+            if answer.code == codes.SUCCESS:
+                merged = merged or decode_body(answer.body, ConsumerConnection)
+                for connection in decode_body(answer.body, ConsumerConnection).connection_set:
+                    seen.setdefault(connection.client_id, connection)
+        if merged is not None:
+            merged.connection_set = [seen[client_id] for client_id in sorted(seen)]
+        return merged
+
+    async def producer_connections(self, group: str, topic: str) -> list[Connection]:
+        """The producers of a group that are connected to brokers of a topic. Raises `TopicNotFound`."""
+        found: dict[str, Connection] = {}
+        for address in (await self.topic_masters(topic)).values():
+            answer = await self.ask(
+                address,
+                codes.GET_PRODUCER_CONNECTION_LIST,
+                ext_of(producerGroup=group),
+                accept=(codes.SUCCESS, codes.SYSTEM_ERROR),
+            )
+            if answer.code == codes.SUCCESS:
+                for connection in decode_body(answer.body, ProducerConnection).connection_set:
+                    found.setdefault(connection.client_id, connection)
+        return [found[client_id] for client_id in sorted(found)]
+
+    async def consumer_running_info(self, group: str, client_id: str) -> ConsumerRunningInfo:
+        """The state of one member, as it tells itself. Raises `ResponseError` when it is not connected."""
+        refusal: ResponseError | None = None
+        ext = ext_of(consumerGroup=group, clientId=client_id, jstackEnable=False)
+        for address in (await self._group_masters(group)).values():
+            try:
+                return await self.decoded(ConsumerRunningInfo, address, codes.GET_CONSUMER_RUNNING_INFO, ext)
+            except ResponseError as error:
+                refusal = error
+        raise refusal or ResponseError(f"no broker knows group {group}", codes.SUBSCRIPTION_GROUP_NOT_EXIST)

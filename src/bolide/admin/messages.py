@@ -1,0 +1,111 @@
+"""Finding messages: by either id, by key, by place in a queue (mqadmin's queryMsgById, queryMsgByUniqueKey,
+queryMsgByKey, queryMsgByOffset)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bolide.admin.calls import AdminCalls, ext_of
+from bolide.client.errors import ResponseError
+from bolide.client.instance import now_ms
+from bolide.client.pull import PullRequest, PullStatus, pull
+from bolide.client.queue import MessageQueue
+from bolide.client.received import ReceivedMessage, received_messages
+from bolide.client.subscription import subscription
+from bolide.layout.errors import MessageIdError
+from bolide.layout.message_id import decode_offset_message_id
+from bolide.remoting import codes
+
+TOOLS_GROUP: Final = "TOOLS_CONSUMER"
+MAX_TIME: Final = 2**63 - 1
+
+
+class Messages(AdminCalls):
+    """Calls on single messages."""
+
+    async def message(self, message_id: str, topic: str | None = None) -> ReceivedMessage | None:
+        """The message with an id, the producer's or the broker's; None when there is none.
+
+        Both ids look alike. A producer's id is found by the topic's index and needs the topic.
+        """
+        if topic is not None:
+            found = await self.message_by_unique_id(topic, message_id)
+            if found is not None:
+                return found
+        try:
+            host, port, offset = decode_offset_message_id(message_id)
+        except MessageIdError:
+            return None
+        info = await self.cluster_info()
+        for name, data in info.broker_addr_table.items():
+            # An id of a producer decodes to an address as well: only those of brokers are worth a connection.
+            if f"{host}:{port}" in data.broker_addrs.values():
+                return await self._view(f"{host}:{port}", name, offset)
+        return None
+
+    async def message_by_offset_id(self, offset_message_id: str) -> ReceivedMessage | None:
+        """The message with a broker's id, asked of the address in it; None when it is gone. Raises `MessageIdError`."""
+        host, port, offset = decode_offset_message_id(offset_message_id)
+        return await self._view(f"{host}:{port}", "", offset)
+
+    async def _view(self, address: str, broker_name: str, offset: int) -> ReceivedMessage | None:
+        answer = await self.ask(
+            address, codes.VIEW_MESSAGE_BY_ID, ext_of(offset=offset), accept=(codes.SUCCESS, codes.SYSTEM_ERROR)
+        )
+        if answer.code != codes.SUCCESS:
+            return None
+        return next(iter(received_messages(answer.body, broker_name)), None)
+
+    async def message_by_unique_id(self, topic: str, message_id: str) -> ReceivedMessage | None:
+        """The newest message with a producer's id; None when there is none. Raises `TopicNotFound`."""
+        found = await self._query(topic, message_id, 32, 0, MAX_TIME, "U")
+        found = [message for message in found if message.message_id == message_id]
+        return max(found, key=lambda message: message.store_timestamp, default=None)
+
+    async def messages_by_key(
+        self, topic: str, key: str, *, max_messages: int = 64, begin: int = 0, end: int = MAX_TIME
+    ) -> list[ReceivedMessage]:
+        """Messages with a business key, stored between `begin` and `end` (ms since 1970), oldest first."""
+        found = await self._query(topic, key, max_messages, begin, end, "K")
+        return sorted(
+            (message for message in found if key in message.keys),  # the index compares hashes
+            key=lambda message: (message.store_timestamp, message.queue_offset),
+        )
+
+    async def _query(
+        self, topic: str, key: str, max_messages: int, begin: int, end: int, kind: str
+    ) -> list[ReceivedMessage]:
+        found: list[ReceivedMessage] = []
+        ext = ext_of(
+            topic=topic,
+            key=key,
+            maxNum=max_messages,
+            beginTimestamp=begin,
+            endTimestamp=end,
+            indexType=kind,
+            _UNIQUE_KEY_QUERY=kind == "U",
+        )
+        for name, address in (await self.topic_masters(topic)).items():
+            answer = await self.ask(address, codes.QUERY_MESSAGE, ext, accept=(codes.SUCCESS, codes.QUERY_NOT_FOUND))
+            if answer.code == codes.SUCCESS:
+                found += received_messages(answer.body, name)
+        return found
+
+    async def message_at(self, queue: MessageQueue, offset: int) -> ReceivedMessage | None:
+        """The message at a place in a queue; None when there is none. Raises `TopicNotFound`."""
+        return next(iter(await self.messages_at(queue, offset, 1)), None)
+
+    async def messages_at(self, queue: MessageQueue, offset: int, max_messages: int = 32) -> list[ReceivedMessage]:
+        """Up to `max_messages` messages of a queue from `offset` on, whatever any group has consumed."""
+        await self.instance.route(queue.topic)
+        wanted = subscription(queue.topic, "*", now_ms())
+        request = PullRequest(TOOLS_GROUP, queue, offset, wanted, max_messages, suspend=0, send_subscription=True)
+        try:
+            result = await pull(self.instance, request)
+        except ResponseError as error:
+            if error.code == codes.TOPIC_NOT_EXIST:
+                self.instance.routes.pop(queue.topic, None)
+            raise
+        if result.status is not PullStatus.FOUND:
+            return []
+        return [message for message in result.messages if message.queue_offset >= offset]

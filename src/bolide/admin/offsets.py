@@ -1,0 +1,108 @@
+"""Offsets of groups: look, set, reset by time (mqadmin's resetOffsetByTime, skipAccumulatedMessage)."""
+
+from __future__ import annotations
+
+from bolide.admin.calls import AdminCalls, ext_of, queue_from
+from bolide.client.errors import ResponseError
+from bolide.client.queue import MessageQueue
+from bolide.remoting import codes
+from bolide.remoting.bodies.base import decode_body
+from bolide.remoting.bodies.offsets import ResetOffsetBody
+
+LATEST = -1
+"""As a time for `reset_offset`: skip everything that is there."""
+
+
+class Offsets(AdminCalls):
+    """Calls on offsets of groups and queues."""
+
+    async def group_offset(self, group: str, queue: MessageQueue) -> int:
+        """A group's stored offset of a queue, -1 when there is none."""
+        answer = await self.ask(
+            await self.master_of(queue),
+            codes.QUERY_CONSUMER_OFFSET,
+            ext_of(
+                consumerGroup=group,
+                topic=queue.topic,
+                queueId=queue.queue_id,
+                bname=queue.broker_name,
+                setZeroIfNotFound=False,
+            ),
+            accept=(codes.SUCCESS, codes.QUERY_NOT_FOUND),
+        )
+        return int(answer.ext()["offset"]) if answer.code == codes.SUCCESS else -1
+
+    async def set_group_offset(self, group: str, queue: MessageQueue, offset: int) -> None:
+        """Store a group's offset of a queue. Members that run now overwrite it: stop them, or use `reset_offset`."""
+        await self.ask(
+            await self.master_of(queue),
+            codes.UPDATE_CONSUMER_OFFSET,
+            ext_of(
+                consumerGroup=group,
+                topic=queue.topic,
+                queueId=queue.queue_id,
+                commitOffset=offset,
+                bname=queue.broker_name,
+            ),
+        )
+
+    async def min_offset(self, queue: MessageQueue) -> int:
+        """The offset of the oldest message kept."""
+        return await self._end(queue, codes.GET_MIN_OFFSET)
+
+    async def max_offset(self, queue: MessageQueue) -> int:
+        """The offset the next message will get."""
+        return await self._end(queue, codes.GET_MAX_OFFSET)
+
+    async def _end(self, queue: MessageQueue, code: int) -> int:
+        ext = ext_of(topic=queue.topic, queueId=queue.queue_id, bname=queue.broker_name)
+        return int((await self.ask(await self.master_of(queue), code, ext)).ext()["offset"])
+
+    async def offset_at(self, queue: MessageQueue, timestamp: int) -> int:
+        """The offset of the first message stored at `timestamp` (ms since 1970) or later."""
+        ext = ext_of(topic=queue.topic, queueId=queue.queue_id, timestamp=timestamp, bname=queue.broker_name)
+        answer = await self.ask(await self.master_of(queue), codes.SEARCH_OFFSET_BY_TIMESTAMP, ext)
+        return int(answer.ext()["offset"])
+
+    async def earliest_time(self, queue: MessageQueue) -> int:
+        """When the oldest message kept was stored, ms since 1970; -1 when there is none."""
+        ext = ext_of(topic=queue.topic, queueId=queue.queue_id, bname=queue.broker_name)
+        answer = await self.ask(await self.master_of(queue), codes.GET_EARLIEST_MSG_STORETIME, ext)
+        return int(answer.ext()["timestamp"])
+
+    async def reset_offset(
+        self, group: str, topic: str, timestamp: int, *, force: bool = True
+    ) -> dict[MessageQueue, int]:
+        """Set a group to the messages stored at `timestamp` (ms since 1970; -1 for the end) or later, in every queue.
+
+        `force` also moves forward past messages not consumed. Members that run are told by their broker; for a group
+        that is not online the offsets are stored directly. Returns the new offsets. Raises `TopicNotFound`.
+        """
+        offsets: dict[MessageQueue, int] = {}
+        for name, address in (await self.topic_masters(topic)).items():
+            ext = ext_of(group=group, topic=topic, timestamp=timestamp, isForce=force, queueId=-1)
+            try:
+                answer = await self.ask(address, codes.INVOKE_BROKER_TO_RESET_OFFSET, ext)
+                table = decode_body(answer.body, ResetOffsetBody).offset_table
+                offsets.update({queue_from(queue): offset for queue, offset in table.items()})
+            except ResponseError as error:
+                if error.code != codes.CONSUMER_NOT_ONLINE:
+                    raise
+                offsets.update(await self._reset_directly(group, topic, name, timestamp, force))
+        return dict(sorted(offsets.items()))
+
+    async def _reset_directly(
+        self, group: str, topic: str, broker_name: str, timestamp: int, force: bool
+    ) -> dict[MessageQueue, int]:
+        offsets = {}
+        for queue in (await self.instance.route(topic)).read_queues():
+            if queue.broker_name != broker_name:
+                continue
+            offset = await (self.max_offset(queue) if timestamp < 0 else self.offset_at(queue, timestamp))
+            current = await self.group_offset(group, queue)
+            if force or current < 0 or offset < current:
+                await self.set_group_offset(group, queue, offset)
+                offsets[queue] = offset
+            else:
+                offsets[queue] = current
+        return offsets

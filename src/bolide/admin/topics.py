@@ -1,0 +1,182 @@
+"""Topics: create, change, delete, list, route, figures (mqadmin's updateTopic, deleteTopic, topicList, topicStatus)."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final
+
+from bolide.admin.calls import AdminCalls, ext_of, queue_from
+from bolide.client.errors import TopicNotFound
+from bolide.client.message import check_topic
+from bolide.client.queue import MessageQueue
+from bolide.client.routes import TEMPLATE_TOPIC, Route
+from bolide.errors import RequestTimeout
+from bolide.remoting import codes
+from bolide.remoting.bodies.base import decode_body
+from bolide.remoting.bodies.groups import GroupList
+from bolide.remoting.bodies.stats import KVTable
+from bolide.remoting.bodies.topics import TopicConfig, TopicConfigSerializeWrapper, TopicList, TopicStatsTable
+
+ORDER_NAMESPACE: Final = "ORDER_TOPIC_CONFIG"
+REGISTRATION_WAIT: Final = 5.0
+SYSTEM_TOPICS: Final = frozenset(
+    ["TBW102", "BenchmarkTest", "OFFSET_MOVED_EVENT", "SELF_TEST_TOPIC", "SCHEDULE_TOPIC_XXXX"]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStats:
+    """Ends of one queue: `min_offset` to `max_offset` (exclusive); `last_update` ms since 1970, 0 when empty."""
+
+    queue: MessageQueue
+    min_offset: int
+    max_offset: int
+    last_update: int
+
+
+class Topics(AdminCalls):
+    """Calls on topics."""
+
+    async def create_topic(
+        self,
+        topic: str,
+        *,
+        queues: int | None = None,
+        read_queues: int = 8,
+        write_queues: int = 8,
+        perm: int = 6,
+        order: bool = False,
+        filter_type: str = "SINGLE_TAG",
+        attributes: str = "",
+        cluster: str | None = None,
+        broker: str | None = None,
+        wait: bool = True,
+    ) -> list[str]:
+        """Create a topic, or change it, on every master of a cluster, on one broker, or (neither given) on all masters.
+
+        `queues` sets read and write queues alike; `perm` is 6 for read and write, 4 read, 2 write. Returns the broker
+        names, with `wait` once the name server routes to all of them. Raises `MessageRefused`, `ResponseError`.
+        """
+        check_topic(topic)
+        masters = await self.masters(cluster, broker)
+        ext = ext_of(
+            topic=topic,
+            defaultTopic=TEMPLATE_TOPIC,
+            readQueueNums=queues or read_queues,
+            writeQueueNums=queues or write_queues,
+            perm=perm,
+            topicFilterType=filter_type,
+            topicSysFlag=0,
+            order=order,
+            attributes=attributes or None,
+            force=False,
+        )
+        for address in masters.values():
+            await self.ask(address, codes.UPDATE_AND_CREATE_TOPIC, ext)
+        if order:
+            conf = ";".join(f"{name}:{queues or write_queues}" for name in sorted(masters))
+            await self.tell_every_namesrv(codes.PUT_KV_CONFIG, ext_of(namespace=ORDER_NAMESPACE, key=topic, value=conf))
+        if wait:
+            await self._wait_for_route(topic, set(masters))
+        return sorted(masters)
+
+    async def _wait_for_route(self, topic: str, brokers: set[str]) -> None:
+        """Brokers register a new topic at once, but not before they answer."""
+        try:
+            async with asyncio.timeout(REGISTRATION_WAIT):
+                while True:
+                    try:
+                        route = await self.instance.fetch_route(topic)
+                        if brokers <= {info.broker_name for info in route.queues}:
+                            return
+                    except TopicNotFound:
+                        pass
+                    await asyncio.sleep(0.02)
+        except TimeoutError:
+            raise RequestTimeout(
+                f"topic {topic} is created, but after {REGISTRATION_WAIT} s no name server routes to all of"
+                f" {', '.join(sorted(brokers))}"
+            ) from None
+
+    async def delete_topic(self, topic: str, *, cluster: str | None = None) -> list[str]:
+        """Delete a topic on all masters (of a cluster) and in the name servers; returns the broker names."""
+        masters = await self.masters(cluster)
+        for address in masters.values():
+            await self.ask(address, codes.DELETE_TOPIC_IN_BROKER, ext_of(topic=topic))
+        await self.tell_every_namesrv(codes.DELETE_TOPIC_IN_NAMESRV, ext_of(topic=topic, clusterName=cluster))
+        self.instance.routes.pop(topic, None)
+        return sorted(masters)
+
+    async def topics(self, *, system: bool = False, cluster: str | None = None) -> list[str]:
+        """Names of all topics, those the system uses itself only with `system`; of one cluster if given."""
+        if cluster is not None:
+            answer = await self.ask_namesrv(codes.GET_TOPICS_BY_CLUSTER, ext_of(cluster=cluster))
+        else:
+            answer = await self.ask_namesrv(codes.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
+        names = set(decode_body(answer.body, TopicList).topic_list)
+        if not system:
+            answer = await self.ask_namesrv(codes.GET_SYSTEM_TOPIC_LIST_FROM_NS)
+            hidden = set(decode_body(answer.body, TopicList).topic_list) | SYSTEM_TOPICS
+            names = {
+                name
+                for name in names
+                if name not in hidden
+                and not name.startswith(("RMQ_SYS_", "rmq_sys_"))
+                and not name.endswith("_REPLY_TOPIC")
+            }
+        return sorted(names)
+
+    async def topic_route(self, topic: str) -> Route:
+        """Brokers and queues of a topic, as the name server knows them. Raises `TopicNotFound`."""
+        return await self.instance.fetch_route(topic)
+
+    async def topic_configs(self, topic: str) -> dict[str, TopicConfig]:
+        """A topic's settings by broker name; brokers that do not have it are left out."""
+        found = {}
+        for name, address in (await self.masters()).items():
+            wrapper = await self.decoded(TopicConfigSerializeWrapper, address, codes.GET_ALL_TOPIC_CONFIG)
+            if topic in wrapper.topic_config_table:
+                found[name] = wrapper.topic_config_table[topic]
+        return found
+
+    async def topic_stats(self, topic: str) -> list[QueueStats]:
+        """The ends of every queue of a topic. Raises `TopicNotFound`."""
+        stats = []
+        for address in (await self.topic_masters(topic)).values():
+            table = await self.decoded(TopicStatsTable, address, codes.GET_TOPIC_STATS_INFO, ext_of(topic=topic))
+            stats += [
+                QueueStats(queue_from(queue), ends.min_offset, ends.max_offset, ends.last_update_timestamp)
+                for queue, ends in table.offset_table.items()
+            ]
+        return sorted(stats, key=lambda item: item.queue)
+
+    async def topic_groups(self, topic: str) -> list[str]:
+        """The groups that have consumed a topic or do now. Raises `TopicNotFound`."""
+        groups: set[str] = set()
+        for address in (await self.topic_masters(topic)).values():
+            found = await self.decoded(GroupList, address, codes.QUERY_TOPIC_CONSUME_BY_WHO, ext_of(topic=topic))
+            groups.update(found.group_list)
+        return sorted(groups)
+
+    async def get_kv(self, namespace: str, key: str) -> str | None:
+        """A value of the name server's key-value table, None when there is none."""
+        answer = await self.ask_namesrv(
+            codes.GET_KV_CONFIG, ext_of(namespace=namespace, key=key), (codes.SUCCESS, codes.QUERY_NOT_FOUND)
+        )
+        return answer.ext().get("value") if answer.code == codes.SUCCESS else None
+
+    async def put_kv(self, namespace: str, key: str, value: str) -> None:
+        """Set a value in every name server's table."""
+        await self.tell_every_namesrv(codes.PUT_KV_CONFIG, ext_of(namespace=namespace, key=key, value=value))
+
+    async def delete_kv(self, namespace: str, key: str) -> None:
+        """Remove a value from every name server's table."""
+        await self.tell_every_namesrv(codes.DELETE_KV_CONFIG, ext_of(namespace=namespace, key=key))
+
+    async def list_kv(self, namespace: str) -> dict[str, str]:
+        """All values of a namespace; empty when it is unknown."""
+        answer = await self.ask_namesrv(
+            codes.GET_KVLIST_BY_NAMESPACE, ext_of(namespace=namespace), (codes.SUCCESS, codes.QUERY_NOT_FOUND)
+        )
+        return decode_body(answer.body, KVTable).table if answer.code == codes.SUCCESS else {}

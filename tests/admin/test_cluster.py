@@ -1,0 +1,55 @@
+"""Calls on brokers and name servers, against a broker of our own."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bolide.admin import Admin
+from bolide.client import ClientStateError, NoQueue, Producer
+from bolide.testing.broker import Broker
+from tests.admin.cluster_of_one import TOPIC, with_admin
+
+
+def test_brokers_with_their_figures(bolide_broker: Broker) -> None:
+    async def work(admin: Admin, producer: Producer) -> None:
+        (row,) = await admin.brokers()
+        assert (row.cluster, row.broker_id, row.address, row.error) == (
+            "DefaultCluster",
+            0,
+            bolide_broker.broker_addr,
+            "",
+        )
+        assert row.version == "V5_5_0"
+        assert (await admin.broker_runtime(row.broker_name))["brokerVersion"] == "513"
+        assert (await admin.broker_config(row.address))["brokerName"] == row.broker_name
+        assert await admin.master_addresses() == await admin.master_addresses("DefaultCluster") == [row.address]
+        assert list(await admin.namesrv_config()) == [bolide_broker.namesrv_addr]
+        with pytest.raises(NoQueue):
+            await admin.broker_runtime("nobody")
+
+    with_admin(bolide_broker, work)
+
+
+def test_write_permission_goes_and_comes_back(bolide_broker: Broker) -> None:
+    async def work(admin: Admin, producer: Producer) -> None:
+        (row,) = await admin.brokers(runtime=False)
+        assert sum((await admin.wipe_write_permission(row.broker_name)).values()) > 0
+        assert (await admin.topic_route(TOPIC)).write_queues() == []
+        await admin.add_write_permission(row.broker_name)
+        assert len((await admin.topic_route(TOPIC)).write_queues()) == 2
+
+    with_admin(bolide_broker, work)
+
+
+def test_not_started_says_so(bolide_broker: Broker) -> None:
+    async def main() -> None:
+        admin = Admin(bolide_broker.namesrv_addr)
+        with pytest.raises(ClientStateError, match="not started"):
+            await admin.topics()
+        async with admin:
+            assert await admin.start() is admin
+        await admin.close()
+
+    asyncio.run(main())

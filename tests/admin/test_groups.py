@@ -1,0 +1,59 @@
+"""Calls on groups, against a broker of our own."""
+
+from __future__ import annotations
+
+import pytest
+
+from bolide.admin import Admin
+from bolide.client import Message, Producer, PushConsumer, ResponseError
+from bolide.testing.broker import Broker
+from tests.admin.cluster_of_one import TOPIC, with_admin
+from tests.client.waiting import until
+
+
+def test_create_list_delete(bolide_broker: Broker) -> None:
+    async def work(admin: Admin, producer: Producer) -> None:
+        await admin.create_group("G", retry_max_times=3)
+        groups = await admin.groups()
+        assert groups["G"].retry_max_times == 3
+        await admin.delete_group("G", remove_offset=True)
+        assert "G" not in await admin.groups()
+
+    with_admin(bolide_broker, work)
+
+
+def test_progress_and_connections_of_a_running_group(bolide_broker: Broker) -> None:
+    async def work(admin: Admin, producer: Producer) -> None:
+        for _ in range(4):
+            await producer.send(Message(TOPIC, b"x"))
+        seen: list[bytes] = []
+        consumer = PushConsumer("G", bolide_broker.namesrv_addr, start_from="first")
+        consumer.subscribe(TOPIC, "*", lambda message: seen.append(message.body))
+        assert await admin.consumer_connections("G") is None
+        async with consumer:
+            await until(lambda: len(seen) == 4, "four messages")
+            await until(lambda: sum(map(consumer.committed, consumer.assignment())) == 4, "their offsets")
+            await consumer.commit()
+            progress = await admin.consumer_progress("G", TOPIC)
+            assert (progress.lag, sum(item.consumer_offset for item in progress.queues)) == (0, 4)
+            connections = await admin.consumer_connections("G")
+            assert connections is not None
+            assert [item.client_id for item in connections.connection_set] == [consumer.client_id]
+            assert TOPIC in connections.subscription_table
+            info = await admin.consumer_running_info("G", consumer.client_id)
+            assert {queue.topic for queue in info.mq_table} == {TOPIC, "%RETRY%G"}
+            assert await admin.topic_groups(TOPIC) == ["G"]
+            assert len(await admin.producer_connections("P", TOPIC)) == 1
+        for _ in range(3):
+            await producer.send(Message(TOPIC, b"x"))
+        assert (await admin.consumer_progress("G", TOPIC)).lag == 3
+
+    with_admin(bolide_broker, work)
+
+
+def test_a_client_that_is_not_there(bolide_broker: Broker) -> None:
+    async def work(admin: Admin, producer: Producer) -> None:
+        with pytest.raises(ResponseError):
+            await admin.consumer_running_info("G", "nobody")
+
+    with_admin(bolide_broker, work)

@@ -1,0 +1,50 @@
+"""Finding messages, against a broker of our own."""
+
+from __future__ import annotations
+
+import pytest
+
+from bolide.admin import Admin
+from bolide.client import Message, MessageQueue, Producer
+from bolide.layout.errors import MessageIdError
+from bolide.testing.broker import Broker
+from tests.admin.cluster_of_one import TOPIC, with_admin
+
+
+def test_by_either_id_by_key_and_by_place(bolide_broker: Broker) -> None:
+    async def work(admin: Admin, producer: Producer) -> None:
+        results = [await producer.send(Message(TOPIC, b"%d" % n, keys=["all", f"k{n}"])) for n in range(6)]
+        for number, result in enumerate(results):
+            by_unique = await admin.message_by_unique_id(TOPIC, result.message_id)
+            by_offset = await admin.message_by_offset_id(result.offset_message_id)
+            by_place = await admin.message_at(result.queue, result.queue_offset)
+            either = [
+                await admin.message(result.message_id, TOPIC),
+                await admin.message(result.offset_message_id),
+                await admin.message(result.offset_message_id, TOPIC),
+            ]
+            for found in (by_unique, by_offset, by_place, *either):
+                assert found is not None
+                assert (found.body, found.message_id) == (b"%d" % number, result.message_id)
+        assert [message.body for message in await admin.messages_by_key(TOPIC, "k3")] == [b"3"]
+        assert len(await admin.messages_by_key(TOPIC, "all")) == 6
+        assert len(await admin.messages_by_key(TOPIC, "all", max_messages=2)) == 2
+
+    with_admin(bolide_broker, work)
+
+
+def test_what_is_not_there(bolide_broker: Broker) -> None:
+    async def work(admin: Admin, producer: Producer) -> None:
+        result = await producer.send(Message(TOPIC, b"x"))
+        assert await admin.message("0" * 32, TOPIC) is None
+        assert await admin.message(result.message_id) is None
+        assert await admin.message("what is this") is None
+        assert await admin.messages_by_key(TOPIC, "nothing") == []
+        assert await admin.message_at(result.queue, 99) is None
+        assert (
+            await admin.messages_at(MessageQueue(TOPIC, result.queue.broker_name, 1 - result.queue.queue_id), 0) == []
+        )
+        with pytest.raises(MessageIdError):
+            await admin.message_by_offset_id("x")
+
+    with_admin(bolide_broker, work)

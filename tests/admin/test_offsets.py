@@ -1,0 +1,59 @@
+"""Calls on offsets, against a broker of our own."""
+
+from __future__ import annotations
+
+from bolide.admin import Admin
+from bolide.admin.offsets import LATEST
+from bolide.client import Message, MessageQueue, Producer, PushConsumer
+from bolide.testing.broker import Broker
+from tests.admin.cluster_of_one import TOPIC, with_admin
+from tests.client.waiting import until
+
+
+def test_ends_times_and_stored_offsets(bolide_broker: Broker) -> None:
+    async def work(admin: Admin, producer: Producer) -> None:
+        queue = (await producer.queues(TOPIC))[0]
+        for _ in range(5):
+            await producer.send(Message(TOPIC, b"x"), queue=queue)
+        assert (await admin.min_offset(queue), await admin.max_offset(queue)) == (0, 5)
+        earliest = await admin.earliest_time(queue)
+        assert earliest > 0
+        assert await admin.offset_at(queue, earliest) == 0
+        await admin.create_group("G")
+        await admin.set_group_offset("G", queue, 3)
+        assert await admin.group_offset("G", queue) == 3
+        other = MessageQueue(TOPIC, queue.broker_name, 1)
+        assert await admin.max_offset(other) == 0
+
+    with_admin(bolide_broker, work)
+
+
+def test_a_group_that_is_not_online_is_reset_in_the_store(bolide_broker: Broker) -> None:
+    async def work(admin: Admin, producer: Producer) -> None:
+        queues = await producer.queues(TOPIC)
+        for _ in range(6):
+            await producer.send(Message(TOPIC, b"x"))
+        await admin.create_group("G")
+        assert await admin.reset_offset("G", TOPIC, LATEST) == dict.fromkeys(queues, 3)
+        assert [await admin.group_offset("G", queue) for queue in queues] == [3, 3]
+        earliest = min([await admin.earliest_time(queue) for queue in queues])
+        assert await admin.reset_offset("G", TOPIC, earliest) == dict.fromkeys(queues, 0)
+
+    with_admin(bolide_broker, work)
+
+
+def test_a_group_that_runs_reads_again_from_a_time(bolide_broker: Broker) -> None:
+    async def work(admin: Admin, producer: Producer) -> None:
+        seen: list[bytes] = []
+        first = await producer.send(Message(TOPIC, b"0"))
+        for number in range(1, 6):
+            await producer.send(Message(TOPIC, b"%d" % number))
+        consumer = PushConsumer("G", bolide_broker.namesrv_addr, start_from="first")
+        consumer.subscribe(TOPIC, "*", lambda message: seen.append(message.body))
+        async with consumer:
+            await until(lambda: len(seen) == 6, "six messages")
+            start = await admin.earliest_time(first.queue)
+            assert set((await admin.reset_offset("G", TOPIC, start)).values()) == {0}
+            await until(lambda: len(seen) == 12, "all six again")
+
+    with_admin(bolide_broker, work)

@@ -1,0 +1,65 @@
+"""Calls on topics, against a broker of our own."""
+
+from __future__ import annotations
+
+import pytest
+
+from bolide.admin import Admin
+from bolide.admin.topics import ORDER_NAMESPACE
+from bolide.client import Message, MessageRefused, NoQueue, Producer, TopicNotFound
+from bolide.testing.broker import Broker
+from tests.admin.cluster_of_one import TOPIC, with_admin
+
+
+def test_create_change_list_route_delete(bolide_broker: Broker) -> None:
+    async def work(admin: Admin, producer: Producer) -> None:
+        assert await admin.topics() == [TOPIC]
+        assert TOPIC in await admin.topics(cluster="DefaultCluster")
+        assert "TBW102" in await admin.topics(system=True)
+        assert len((await admin.topic_route(TOPIC)).write_queues()) == 2
+        await admin.create_topic(TOPIC, read_queues=4, write_queues=3, perm=4)
+        (config,) = (await admin.topic_configs(TOPIC)).values()
+        assert (config.read_queue_nums, config.write_queue_nums, config.perm) == (4, 3, 4)
+        await admin.delete_topic(TOPIC)
+        with pytest.raises(TopicNotFound):
+            await admin.topic_route(TOPIC)
+        assert await admin.topics() == []
+
+    with_admin(bolide_broker, work)
+
+
+def test_stats_count_what_was_sent(bolide_broker: Broker) -> None:
+    async def work(admin: Admin, producer: Producer) -> None:
+        for _ in range(6):
+            await producer.send(Message(TOPIC, b"x"))
+        stats = await admin.topic_stats(TOPIC)
+        assert [(item.queue.queue_id, item.min_offset, item.max_offset) for item in stats] == [(0, 0, 3), (1, 0, 3)]
+        assert all(item.last_update > 0 for item in stats)
+        assert await admin.topic_groups(TOPIC) == []
+
+    with_admin(bolide_broker, work)
+
+
+def test_an_order_topic_has_its_queues_in_the_name_server(bolide_broker: Broker) -> None:
+    async def work(admin: Admin, producer: Producer) -> None:
+        await admin.create_topic("Ordered", queues=3, order=True)
+        conf = await admin.get_kv(ORDER_NAMESPACE, "Ordered")
+        assert conf is not None
+        assert conf.endswith(":3")
+        assert await admin.list_kv(ORDER_NAMESPACE) == {"Ordered": conf}
+        await admin.delete_kv(ORDER_NAMESPACE, "Ordered")
+        assert await admin.get_kv(ORDER_NAMESPACE, "Ordered") is None
+
+    with_admin(bolide_broker, work)
+
+
+def test_what_cannot_be_created(bolide_broker: Broker) -> None:
+    async def work(admin: Admin, producer: Producer) -> None:
+        with pytest.raises(MessageRefused, match="illegal"):
+            await admin.create_topic("a b")
+        with pytest.raises(NoQueue, match="brokers known are"):
+            await admin.create_topic("U", broker="nobody")
+        with pytest.raises(NoQueue, match="cluster nowhere"):
+            await admin.create_topic("U", cluster="nowhere")
+
+    with_admin(bolide_broker, work)
