@@ -11,6 +11,7 @@ from typing import Final
 COMPILED: Final[dict[str, str]] = {
     "bolide.broker.channel": "attributes read for every command",
     "bolide.broker.effects": "one call for every command that has an effect",
+    "bolide.broker.groups": "looked up for every pull",
     "bolide.broker.hold": "one entry a held pull, one look-up a message that arrives",
     "bolide.broker.names": "checks the topic of every send",
     "bolide.broker.outcome": "one object made for every command",
@@ -22,6 +23,7 @@ COMPILED: Final[dict[str, str]] = {
     "bolide.broker.send_batch": "one turn of its loop a message of a batch",
     "bolide.broker.send_rewrite": "rewrites the properties of every message",
     "bolide.broker.stats": "counters raised by every message",
+    "bolide.broker.topics": "looked up for every send and pull",
     "bolide.broker.uniq_key": "reads the id out of every message",
     "bolide.dispatch.row": "one object made for every message stored",
     "bolide.dispatch.sql92": "evaluated for every message of a filtered pull",
@@ -35,7 +37,11 @@ COMPILED: Final[dict[str, str]] = {
     "bolide.layout.properties": "parsed and formatted for every message",
     "bolide.layout.queue_unit": "one unit a message, and one a message pulled",
     "bolide.layout.record": "the stored record: encoded on send, decoded by clients and recovery",
+    "bolide.node.asking": "numbers what is sent to clients, beside the executor",
     "bolide.node.executor": "carries out the outcome of every command",
+    "bolide.node.front": "hands the commands of every read to the executor",
+    "bolide.node.parked": "keeps the answer of every message until the log is confirmed",
+    "bolide.node.services": "asked after every turn when the next tick is due",
     "bolide.node.turns": "one call every turn of the loop",
     "bolide.remoting.batch": "one turn of its loop a message of a batch",
     "bolide.remoting.command": "the envelope of every frame",
@@ -56,4 +62,5 @@ COMPILED: Final[dict[str, str]] = {
     "bolide.store.reput": "dispatches every message",
     "bolide.store.running_flags": "asked before every append and dispatch",
     "bolide.store.segments": "offset arithmetic of every write and read",
+    "bolide.transport.server": "every read and every write of a connection",
 }
