@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl as ssl_module
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Final, Self
 
@@ -175,7 +175,10 @@ class Producer:
     def submit(
         self, message: Message, *, queue: QueueChoice | None = None, timeout: float | None = None
     ) -> asyncio.Future[SendResult]:
-        """Send without waiting: the future holds the result. Raises `TooFast` when `max_in_flight` are out already."""
+        """Send without waiting: the future holds the result.
+
+        Raises `TooFast` when `max_in_flight` are out already (in the blocking client that is in the future, too).
+        """
         return self._accept(message, queue, timeout, False).future
 
     async def send_many(
@@ -206,17 +209,6 @@ class Producer:
     async def queues(self, topic: str) -> list[MessageQueue]:
         """The queues of a topic that can be sent to. Raises `TopicNotFound`."""
         return list((await self.load_route(topic)).queues)
-
-    async def results(self, messages: AsyncIterator[Message]) -> AsyncIterator[SendResult]:
-        """Send what comes, in flight as much as allowed, and yield the results in the order of the messages."""
-        waiting: list[asyncio.Future[SendResult]] = []
-        async for message in messages:
-            while len(waiting) >= self.max_in_flight or (waiting and waiting[0].done()):
-                yield await waiting.pop(0)
-            await self._wait_for_slot()
-            waiting.append(self.submit(message))
-        for future in waiting:
-            yield await future
 
     async def _wait_for_slot(self) -> None:
         while len(self._in_flight) >= self.max_in_flight:

@@ -1,0 +1,153 @@
+"""The blocking façade: the native client's behaviour without async, a loop thread behind it, and fork."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bolide.client import ClientStateError, Message, MessageQueue, SendStatus, TooFast, TopicNotFound
+from bolide.client.blocking import Producer, PullConsumer, PushConsumer
+from bolide.remoting import codes
+from tests.client.scripted_broker import ScriptedBroker
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def wait_for(condition: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        time.sleep(0.005)
+
+
+def test_the_checked_in_facade_is_what_the_native_classes_give() -> None:
+    tool = ROOT / "tools/generate_blocking.py"
+    found = subprocess.run([sys.executable, str(tool), "--check"], capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout, found.stderr) == (0, "", "")
+
+
+def test_sending_in_every_way() -> None:
+    with ScriptedBroker() as broker, Producer("P", broker.address) as producer:
+        assert producer.group == "P"
+        assert producer.send(Message("T", b"1")).status is SendStatus.SEND_OK
+        assert producer.submit(Message("T", b"2")).result(5).status is SendStatus.SEND_OK
+        results = producer.send_many(Message("T", b"%d" % number) for number in range(100))
+        assert not any(isinstance(result, BaseException) for result in results)
+        assert producer.send_batch([Message("T", b"a"), Message("T", b"b")]).queue.topic == "T"
+        producer.send_oneway(Message("T", b"3"))
+        assert producer.queues("T") == [MessageQueue("T", "broker-a", 0), MessageQueue("T", "broker-a", 1)]
+        broker.topics.discard("TBW102")
+        with pytest.raises(TopicNotFound):
+            producer.send(Message("Unknown", b"x"))
+        assert producer.start() is producer
+
+
+def test_too_fast_is_in_the_future() -> None:
+    with ScriptedBroker() as broker, Producer("P", broker.address, max_in_flight=1, timeout=0.5) as producer:
+        producer.send(Message("T", b"x"))
+        broker.script[codes.SEND_MESSAGE_V2] = lambda command: None
+        futures = [producer.submit(Message("T", b"x")) for _ in range(2)]
+        assert isinstance(futures[1].exception(5), TooFast)
+        futures[0].exception(5)
+
+
+def test_consuming_while_the_caller_does_something_else() -> None:
+    seen: list[bytes] = []
+    with ScriptedBroker() as broker:
+        consumer = PushConsumer("G", broker.address, start_from="first", suspend=0.5)
+        consumer.subscribe("T", "*", lambda messages: seen.extend(message.body for message in messages), batch=8)
+        with consumer:
+            assert len(consumer.assignment()) == 2
+            broker.on_loop(lambda: [broker.store("T", number % 2, b"%d" % number, "") for number in range(50)])
+            wait_for(lambda: len(seen) == 50, "50 messages")
+        assert broker.offsets["G", "T", 0] == 25
+        with pytest.raises(ClientStateError, match="closed"):
+            consumer.start()
+
+
+def test_pulling_with_a_plain_for() -> None:
+    seen = []
+    with ScriptedBroker() as broker:
+        broker.on_loop(lambda: [broker.store("T", number % 2, b"%d" % number, "") for number in range(10)])
+        with PullConsumer("G", broker.address, start_from="first", suspend=0.5) as consumer:
+            consumer.subscribe("T")
+            for message in consumer:
+                seen.append(message.body)
+                if len(seen) == 10:
+                    break
+            queue = consumer.assignment()[0]
+            consumer.seek_to_begin(queue)
+            assert consumer.poll()[0].queue_offset == 0
+            assert consumer.end_offset(queue) == 5
+    assert sorted(seen, key=int) == [b"%d" % number for number in range(10)]
+
+
+def test_a_call_from_the_loop_itself_is_refused_and_not_a_deadlock() -> None:
+    failures: list[BaseException] = []
+    with ScriptedBroker() as broker, Producer("P", broker.address) as producer:
+
+        async def listener(message: object) -> None:
+            try:
+                producer.send(Message("T", b"x"))
+            except ClientStateError as error:
+                failures.append(error)
+
+        consumer = PushConsumer("G", broker.address, start_from="first", suspend=0.5)
+        consumer.subscribe("T", "*", listener)
+        with consumer:
+            broker.on_loop(lambda: broker.store("T", 0, b"x", ""))
+            wait_for(lambda: failures, "the refusal")
+    assert "native client" in str(failures[0])
+
+
+FORK = """
+import os, sys, warnings
+warnings.simplefilter("ignore")  # forking beside threads is what this is about
+from bolide.client import ClientForked, Message
+from bolide.client.blocking import Producer
+producer = Producer("P", sys.argv[1]).start()
+producer.send(Message("T", b"parent"))
+child = os.fork()
+if child == 0:
+    try:
+        producer.send(Message("T", b"x"))
+    except ClientForked as error:
+        with Producer("P", sys.argv[1]) as own:
+            own.send(Message("T", b"child"))
+        os._exit(7 if str(os.getppid()) in str(error) else 8)
+    os._exit(9)
+code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+producer.send(Message("T", b"parent again"))
+producer.close()
+sys.exit(code)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_child_gets_one_clear_error_and_may_start_its_own() -> None:
+    with ScriptedBroker() as broker:
+        environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        found = subprocess.run(
+            [sys.executable, "-c", FORK, broker.address],
+            env=environ,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert (found.returncode, found.stderr) == (7, "")
+        bodies = [command.body for command in broker.requests(codes.SEND_MESSAGE_V2)]
+        assert sorted(bodies) == [b"child", b"parent", b"parent again"]
+
+
+def test_one_thread_serves_all() -> None:
+    with ScriptedBroker() as broker, Producer("P", broker.address), Producer("Q", broker.address):
+        names = [thread.name for thread in threading.enumerate()]
+        assert names.count("bolide-client") == 1
