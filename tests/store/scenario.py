@@ -82,6 +82,11 @@ class Machine:
         self.waiting += sent
         return sent
 
+    def append_or_nothing(self) -> None:
+        """Append one message if the store takes it."""
+        if self.store.writable():
+            self.append()
+
     def append_batch(self, count: int) -> None:
         """Append messages that must stay together."""
         puts = [message(self.number + index) for index in range(count)]

@@ -163,6 +163,10 @@ class SimulatedFiles:
         """Let the next call of this name (`datasync`, `write_at`, `reserve`, ...) fail once."""
         self._failures.setdefault(call, []).append(error or FileFailed(f"cannot {call}: simulated I/O error"))
 
+    def faults_over(self) -> None:
+        """Forget the faults that were ordered and have not come yet."""
+        self._failures.clear()
+
     def used(self) -> int:
         """Bytes in use, a file counted by its length."""
         return _used(self._root)
