@@ -107,6 +107,15 @@ def test_a_full_index_file_hands_its_end_to_the_next() -> None:
     assert read_entry(second, entry_position(10, 2)).seconds == 5
 
 
+def test_the_first_time_in_a_later_index_file_counts_from_the_end_of_the_file_before() -> None:
+    keyed = [
+        {"properties": b"KEYS\x01a b c", "queue_offset": i, "store_timestamp": 10_000 + 5_000 * i} for i in range(2)
+    ]
+    result = rebuild([(0, log(*keyed))], SHAPE)
+    second = result.index_files[1].encode()
+    assert [read_entry(second, entry_position(10, n)).seconds for n in (1, 2, 3)] == [5, 0, 0]
+
+
 def test_a_new_index_file_begins_at_a_record_without_keys() -> None:
     keyed = [{"properties": b"KEYS\x01a b c"}, {"properties": b"", "queue_offset": 1}]
     result = rebuild([(0, log(*keyed))], SHAPE)

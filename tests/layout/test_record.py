@@ -26,6 +26,7 @@ from bolide.layout.record import (
     describe,
     encode_blank,
     encode_record,
+    find_record,
     record_size,
 )
 from tests.layout.strategies import encoded, record_fields
@@ -161,3 +162,13 @@ def test_what_cannot_be_stored_is_refused_before_a_byte_is_written() -> None:
         with pytest.raises(RecordError, match=r"bytes"):
             encode_record(w, *{**FIELDS, **change}.values())
         assert len(w) == 0
+
+
+def test_a_record_is_found_only_where_it_says_it_is() -> None:
+    raw = encoded(FIELDS)
+    assert find_record(b"\xda" * 7 + raw, 0, -3) == 7
+    assert find_record(b"\xda" * 7 + raw, 8, -3) == -1
+    assert find_record(b"\xda" * 7 + raw, 0, -2) == -1
+    assert find_record(b"\xda" * 7 + raw[:-1], 0, -3) == -1
+    long_topic = encoded({**FIELDS, "topic": b"t" * 200, "physical_offset": 4 + len(raw)})
+    assert find_record(raw + long_topic, 1, 4) == len(raw)

@@ -14,6 +14,7 @@ from bolide.layout.errors import LayoutError
 from bolide.layout.record import (
     BAD_SIZED,
     BLANK,
+    BLANK_MAGIC,
     GOOD,
     MAGIC_V1,
     MAGIC_V2,
@@ -92,21 +93,21 @@ def read_whole(files: Files, path: str, size: int, offset: int = 0) -> bytes:
 
 
 def walk_segment(
-    files: Files, file: SegmentFile, shape: StoreShape, check_crc: bool
+    files: Files, file: SegmentFile, shape: StoreShape, check_crc: bool, chunk: int = CHUNK
 ) -> Iterator[Records | Problem | End]:
-    """The records of one CommitLog file in order, what is wrong between them, and its end."""
+    """The records of one CommitLog file in order, what is wrong between, and the end; reads `chunk` bytes at a time."""
     handle = files.open(file.path)
     try:
-        yield from _walk(files, handle, file, shape, check_crc)
+        yield from _walk(files, handle, file, shape, check_crc, chunk)
     finally:
         files.close(handle)
 
 
 def _walk(
-    files: Files, handle: int, file: SegmentFile, shape: StoreShape, check_crc: bool
+    files: Files, handle: int, file: SegmentFile, shape: StoreShape, check_crc: bool, chunk: int
 ) -> Iterator[Records | Problem | End]:
     at = 0
-    want = CHUNK
+    want = chunk
     while at < file.size:
         data = files.read_at(handle, min(want, file.size - at), at)
         scanned = scan_records(data, 0, len(data), shape, check_crc, _RECORDS)
@@ -114,7 +115,7 @@ def _walk(
             yield Records(file.start + at, scanned.dispatches)
         at += int(scanned.end)
         more = at + len(data) - int(scanned.end) < file.size
-        want = CHUNK
+        want = chunk
         if scanned.status == GOOD:
             continue
         if scanned.status == BLANK:
@@ -126,9 +127,13 @@ def _walk(
         rest = data[scanned.end :]
         needed = int.from_bytes(rest[:4], "big", signed=True)
         magic = int.from_bytes(rest[4:8], "big", signed=True)
-        if len(rest) < needed <= file.size - at and magic in (MAGIC_V1, MAGIC_V2):
-            want = needed
-            continue
+        if len(rest) < needed <= file.size - at:
+            if magic == BLANK_MAGIC:
+                yield End(file.start + at, blank=True)
+                return
+            if magic in (MAGIC_V1, MAGIC_V2):
+                want = needed
+                continue
         if scanned.status == BAD_SIZED:
             yield Problem(file.start + at, needed, f"a record of {needed} bytes whose parts do not add up to that")
             at += needed
