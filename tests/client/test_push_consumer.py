@@ -1,27 +1,22 @@
-"""Push consumers: delivery, retries, offsets, what brokers ask for, and leaving without loss."""
+"""Push consumers: delivery, offsets, sharing, and leaving without loss."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import threading
-from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bolide.client import ConsumeResult, Message, MessageQueue, Producer, PushConsumer, ReceivedMessage, RetryLater, sql
+from bolide.client import Message, MessageQueue, Producer, ReceivedMessage, sql
 from bolide.client.errors import ClientStateError
 from bolide.client.json_body import json_body, queue_map
 from bolide.remoting import codes
-from bolide.remoting.command import Command, make_response
+from tests.client.consuming import consumer
 from tests.client.scripted_broker import ScriptedBroker
 from tests.client.waiting import until
-
-
-def consumer(broker: ScriptedBroker, group: str = "G", **more: Any) -> PushConsumer:
-    return PushConsumer(group, broker.address, start_from="first", suspend=0.5, **more)
 
 
 @pytest.mark.parametrize("shape", ["async", "plain", "async batch", "plain batch"])
@@ -112,139 +107,6 @@ def test_tags_are_compared_as_text_on_this_side_too() -> None:
         assert data["%RETRY%G"]["subString"] == "*"
 
     with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
-
-
-@pytest.mark.parametrize("how", ["exception", "false", "retry", "later", "dead"])
-def test_a_failed_message_is_sent_back_and_its_offset_moves_on(how: str) -> None:
-    def listener(message: ReceivedMessage) -> Any:
-        if message.body != b"bad":
-            return None
-        match how:
-            case "exception":
-                raise ValueError("scripted")
-            case "false":
-                return False
-            case "retry":
-                return ConsumeResult.RETRY
-            case "later":
-                raise RetryLater(5)
-        raise RetryLater(-1)
-
-    async def main(broker: ScriptedBroker) -> None:
-        push = consumer(broker, max_reconsume_times=7)
-        push.subscribe("T", "*", listener)
-        async with push:
-            broker.on_loop(lambda: [broker.store("T", 0, body, "") for body in (b"good", b"bad", b"good")])
-            await until(lambda: broker.requests(codes.CONSUMER_SEND_MSG_BACK), "the message sent back")
-            await until(lambda: push.committed(MessageQueue("T", "broker-a", 0)) == 3, "the offset")
-        (request,) = broker.requests(codes.CONSUMER_SEND_MSG_BACK)
-        ext = request.ext()
-        assert ext["delayLevel"] == {"later": "5", "dead": "-1"}.get(how, "0")
-        assert (ext["group"], ext["originTopic"], ext["maxReconsumeTimes"]) == ("G", "T", "7")
-        assert int(ext["offset"]) > 0
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
-
-
-def test_a_count_says_how_many_at_the_front_of_a_batch_were_consumed() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        push = consumer(broker)
-        push.subscribe("T", "*", lambda messages: 2, batch=8)
-        broker.on_loop(lambda: [broker.store("T", 0, b"%d" % number, "") for number in range(5)])
-        async with push:
-            await until(lambda: len(broker.requests(codes.CONSUMER_SEND_MSG_BACK)) == 3, "three sent back")
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
-
-
-def test_what_the_broker_does_not_take_back_is_sent_anew_to_the_retry_topic() -> None:
-    def refuse(command: Command) -> Command:
-        return make_response(command, codes.SYSTEM_ERROR, "scripted")
-
-    async def main(broker: ScriptedBroker) -> None:
-        tries: list[tuple[str, int]] = []
-
-        def listener(message: ReceivedMessage) -> bool:
-            tries.append((message.topic, message.reconsume_times))
-            return message.reconsume_times > 0
-
-        push = consumer(broker)
-        push.subscribe("T", "*", listener)
-        async with push:
-            broker.on_loop(lambda: broker.store("T", 0, b"x", "UNIQ_KEY\x01U\x02"))
-            await until(lambda: broker.requests(codes.SEND_MESSAGE_V2), "the copy")
-        ext = broker.requests(codes.SEND_MESSAGE_V2)[0].ext()
-        assert (ext["b"], ext["j"], ext["l"]) == ("%RETRY%G", "1", "16")
-        assert "RETRY_TOPIC\x01T\x02" in ext["i"]
-        assert "DELAY\x013\x02" in ext["i"]
-        assert tries[0] == ("T", 0)
-
-    with ScriptedBroker() as broker:
-        broker.script[codes.CONSUMER_SEND_MSG_BACK] = refuse
-        asyncio.run(main(broker))
-
-
-def test_orderly_tries_again_in_place_and_nothing_overtakes() -> None:
-    seen: dict[int, list[bytes]] = defaultdict(list)
-    failed: set[bytes] = set()
-
-    async def listener(message: ReceivedMessage) -> None:
-        if int(message.body) % 5 == 0 and message.body not in failed:
-            failed.add(message.body)
-            raise ValueError("scripted")
-        seen[message.queue_id].append(message.body)
-
-    async def main(broker: ScriptedBroker) -> None:
-        push = consumer(broker, orderly=True, orderly_pause=0.01)
-        push.subscribe("T", "*", listener)
-        broker.on_loop(lambda: [broker.store("T", number % 2, b"%d" % number, "") for number in range(60)])
-        async with push:
-            await until(lambda: sum(map(len, seen.values())) == 60, "60 messages")
-        for bodies in seen.values():
-            assert bodies == sorted(bodies, key=int)
-        assert broker.requests(codes.LOCK_BATCH_MQ)
-        assert broker.requests(codes.UNLOCK_BATCH_MQ)
-        assert not broker.requests(codes.CONSUMER_SEND_MSG_BACK)
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
-
-
-def test_orderly_out_of_tries_goes_to_the_retry_topic() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        push = consumer(broker, orderly=True, orderly_pause=0.01, max_reconsume_times=2)
-        tries: list[int] = []
-
-        def listener(message: ReceivedMessage) -> bool:
-            tries.append(message.reconsume_times)
-            return message.body != b"bad"
-
-        push.subscribe("T", "*", listener)
-        broker.on_loop(lambda: [broker.store("T", 0, body, "") for body in (b"bad", b"good")])
-        async with push:
-            await until(lambda: push.committed(MessageQueue("T", "broker-a", 0)) == 2, "both messages")
-        assert tries[:3] == [0, 1, 2]
-        ext = broker.requests(codes.SEND_MESSAGE_V2)[0].ext()
-        assert ext["b"] == "%RETRY%G"
-        assert int(ext["j"]) > int(ext["l"])  # which the broker takes for a dead letter
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
-
-
-def test_a_queue_locked_by_someone_else_is_left_alone() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        push = consumer(broker, orderly=True)
-        push.subscribe("T", "*", lambda message: None)
-        async with push:
-            assert push.assignment() == []
-            assert not broker.requests(codes.PULL_MESSAGE)
-
-    with ScriptedBroker() as broker:
-        broker.script[codes.LOCK_BATCH_MQ] = lambda command: make_response(command, 0, body=b'{"lockOKMQSet":[]}')
         asyncio.run(main(broker))
 
 
@@ -345,50 +207,6 @@ def test_broadcasting_reads_all_and_keeps_offsets_in_javas_file(tmp_path: Path) 
         table = queue_map(json_body(file.read_bytes())["offsetTable"])
         assert table == {MessageQueue("T", "broker-a", 0): 5, MessageQueue("T", "broker-a", 1): 5}
         assert len(asyncio.run(main(broker))) == 10  # and goes on where it was
-
-
-def test_brokers_may_ask_for_state_and_offsets() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        push = consumer(broker)
-        push.subscribe("T", "*", lambda message: None)
-        async with push:
-            broker.on_loop(lambda: broker.store("T", 0, b"x", ""))
-            await until(lambda: push.committed(MessageQueue("T", "broker-a", 0)) == 1, "the message")
-            broker.ask_all(codes.GET_CONSUMER_RUNNING_INFO, {"consumerGroup": "G", "clientId": push.client_id})
-            await until(lambda: len(broker.answers) == 1, "the running info")
-            info = json_body(broker.answers[0].body)
-            assert info["properties"]["PROP_CONSUME_TYPE"] == "CONSUME_PASSIVELY"
-            assert queue_map(info["mqTable"])[MessageQueue("T", "broker-a", 0)]["commitOffset"] == 1
-            broker.ask_all(codes.GET_CONSUMER_STATUS_FROM_CLIENT, {"topic": "T", "group": "G"})
-            await until(lambda: len(broker.answers) == 2, "the status")
-            status = queue_map(json_body(broker.answers[1].body)["messageQueueTable"])
-            assert status[MessageQueue("T", "broker-a", 0)] == 1
-            broker.ask_all(codes.GET_CONSUMER_RUNNING_INFO, {"consumerGroup": "nobody"})
-            await until(lambda: len(broker.answers) == 3, "the refusal")
-            assert broker.answers[2].code == codes.SYSTEM_ERROR
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
-
-
-def test_a_broker_resets_offsets_and_has_a_message_consumed_directly() -> None:
-    async def main(broker: ScriptedBroker) -> None:
-        seen: list[bytes] = []
-        push = consumer(broker)
-        push.subscribe("T", "*", lambda message: seen.append(message.body))
-        async with push:
-            broker.on_loop(lambda: [broker.store("T", 0, body, "") for body in (b"1", b"2", b"3")])
-            await until(lambda: len(seen) == 3, "three messages")
-            body = b'{"offsetTable":{{"brokerName":"broker-a","queueId":0,"topic":"T"}:1}}'
-            broker.ask_all(codes.RESET_CONSUMER_CLIENT_OFFSET, {"group": "G", "topic": "T"}, body)
-            await until(lambda: seen == [b"1", b"2", b"3", b"2", b"3"], "the last two again")
-            record = broker.stored["T", 0][0]
-            broker.ask_all(codes.CONSUME_MESSAGE_DIRECTLY, {"consumerGroup": "G", "brokerName": "broker-a"}, record)
-            await until(lambda: len(seen) == 6, "the message given directly")
-            await until(lambda: any(b"CR_SUCCESS" in answer.body for answer in broker.answers), "its outcome")
-
-    with ScriptedBroker() as broker:
-        asyncio.run(main(broker))
 
 
 def test_sql_travels_as_such() -> None:

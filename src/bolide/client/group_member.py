@@ -49,6 +49,13 @@ def start_names(start_from: StartFrom) -> str:
     raise ClientStateError(f'start_from={start_from!r} is unknown, give "last", "first", or a time')
 
 
+def model_name(model: str) -> str:
+    """``CLUSTERING`` or ``BROADCASTING`` for what a user wrote in any case. Raises `ClientStateError`."""
+    if model.upper() not in (CLUSTERING, BROADCASTING):
+        raise ClientStateError(f'model={model!r} is unknown, give "clustering" or "broadcasting"')
+    return model.upper()
+
+
 def timestamp_ms(moment: int | datetime) -> int:
     """Milliseconds since 1970; a datetime without a zone is local time."""
     return moment if isinstance(moment, int) else int(moment.astimezone(UTC).timestamp() * 1000)

@@ -16,7 +16,7 @@ from typing import Any, Final, Self
 
 from bolide.client import broker_requests
 from bolide.client.errors import ClientStateError
-from bolide.client.group_member import BROADCASTING, CLUSTERING, GroupMember, StartFrom, timestamp_ms
+from bolide.client.group_member import BROADCASTING, GroupMember, StartFrom, model_name, timestamp_ms
 from bolide.client.hooks import RpcHook
 from bolide.client.instance import now_ms
 from bolide.client.message import check_topic
@@ -66,8 +66,7 @@ class PullConsumer:
     ) -> None:
         """Nothing is connected before `start`. Raises `ClientStateError` or `ConfigError` for what cannot be meant."""
         check_topic(group)
-        if model.upper() not in (CLUSTERING, BROADCASTING):
-            raise ClientStateError(f'model={model!r} is unknown, give "clustering" or "broadcasting"')
+        model = model_name(model)
         self.group = group
         self.auto_commit = auto_commit
         self.suspend = suspend
@@ -87,7 +86,7 @@ class PullConsumer:
             namesrv,
             client_id=client_id,
             instance_name=instance_name,
-            fixed_name=model.upper() == BROADCASTING,
+            fixed_name=model == BROADCASTING,
             access_key=access_key,
             secret_key=secret_key,
             hooks=hooks,
@@ -96,7 +95,7 @@ class PullConsumer:
         self._member = GroupMember(
             group,
             options,
-            model.upper(),
+            model,
             "CONSUME_ACTIVELY",
             start_from,
             find_strategy(strategy),

@@ -18,7 +18,7 @@ from typing import Any, Final, Self
 from bolide.client import broker_requests
 from bolide.client.concurrent import ConcurrentConsumption
 from bolide.client.errors import ClientStateError, ResponseError
-from bolide.client.group_member import BROADCASTING, CLUSTERING, GroupMember, StartFrom
+from bolide.client.group_member import BROADCASTING, CLUSTERING, GroupMember, StartFrom, model_name
 from bolide.client.hooks import RpcHook
 from bolide.client.instance import ClientInstance, now_ms
 from bolide.client.listener import BatchListener, Call, Listener
@@ -55,6 +55,9 @@ class PushConsumer:
     other; `concurrency` bounds the listener calls at once. `max_reconsume_times` -1 means 16, for orderly no limit.
     """
 
+    _closed = False
+    _started_ms = 0
+
     def __init__(
         self,
         group: str,
@@ -83,8 +86,7 @@ class PushConsumer:
     ) -> None:
         """Nothing is connected before `start`. Raises `ClientStateError` or `ConfigError` for what cannot be meant."""
         check_topic(group)
-        if model.upper() not in (CLUSTERING, BROADCASTING):
-            raise ClientStateError(f'model={model!r} is unknown, give "clustering" or "broadcasting"')
+        model = model_name(model)
         self.group = group
         self.orderly = orderly
         self.concurrency = concurrency
@@ -100,13 +102,11 @@ class PushConsumer:
         self._resumed = asyncio.Event()
         self._resumed.set()
         self._lock = asyncio.Lock()
-        self._closed = False
-        self._started_ms = 0
         options = ClientOptions.of(
             namesrv,
             client_id=client_id,
             instance_name=instance_name,
-            fixed_name=model.upper() == BROADCASTING,
+            fixed_name=model == BROADCASTING,
             access_key=access_key,
             secret_key=secret_key,
             hooks=hooks,
@@ -115,7 +115,7 @@ class PushConsumer:
         self._member = GroupMember(
             group,
             options,
-            model.upper(),
+            model,
             "CONSUME_PASSIVELY",
             start_from,
             find_strategy(strategy),
