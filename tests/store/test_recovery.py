@@ -1,0 +1,231 @@
+"""Where recovery begins, where it ends the log, and what it leaves behind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bolide.layout.checkpoint import Checkpoint, decode_checkpoint
+from bolide.store.checkpoint_file import load_checkpoint, write_checkpoint
+from bolide.store.errors import StoreDamaged
+from bolide.store.message_store import MessageStore
+from bolide.store.options import StoreOptions
+from bolide.testing.files import SimulatedFiles
+from tests.store.scenario import ROOT, SHAPE, START, Machine, message, missing, units_agree
+
+LOG = f"{ROOT}/commitlog"
+
+
+def overwrite(files: SimulatedFiles, offset: int, data: bytes) -> None:
+    """Damage the log at a physical offset."""
+    start = offset - offset % SHAPE.commit_log_segment_size
+    handle = files.open(f"{LOG}/{start:020}")
+    files.write_at(handle, [data], offset - start)
+    files.close(handle)
+
+
+def log_tail(machine: Machine) -> bytes:
+    """What the newest log file holds behind the end of the log."""
+    end = int(machine.store.end_offset)
+    return machine.store.log.segments.read(end, 4096 - end % 4096)
+
+
+class TestTornTail:
+    @pytest.mark.parametrize("torn", [b"\x00\x00\x01\x00\xda\xa3\x20\xa7" + b"torn" * 20, b"garbage", b"\xff" * 300])
+    def test_garbage_behind_the_last_record_is_wiped(self, torn: bytes) -> None:
+        machine = Machine()
+        machine.turn(10)
+        end = int(machine.store.end_offset)
+        overwrite(machine.files, end, torn)
+        machine.crash()
+        assert (machine.report.log_end, machine.report.truncated_bytes) == (end, len(torn))
+        assert not any(log_tail(machine))
+        assert not missing(machine.store, machine.acknowledged)
+
+    def test_half_a_record_is_cut_off_and_the_next_one_takes_its_place(self) -> None:
+        machine = Machine()
+        machine.turn(5)
+        end = machine.store.end_offset
+        machine.append(1)
+        machine.write()
+        overwrite(machine.files, int(machine.store.end_offset) - 30, bytes(30))
+        machine.crash()
+        assert machine.store.end_offset == end
+        machine.turn(1)
+        assert machine.acknowledged[-1].at.physical_offset == end
+        machine.crash()
+        assert not missing(machine.store, machine.acknowledged)
+
+    def test_an_old_record_behind_the_end_does_not_come_back(self) -> None:
+        # Three records of one size; the middle one is torn. Were the third one left, the next append of that size
+        # would end exactly where it begins.
+        machine = Machine()
+        for number in (0, 3, 6):
+            machine.store.append(message(number, size=50), machine.now)
+        machine.write()
+        size = int(machine.store.end_offset) // 3
+        overwrite(machine.files, size + 90, b"?")
+        machine.crash()
+        assert machine.store.end_offset == size
+        machine.store.append(message(9, size=50), machine.now)
+        machine.write()
+        machine.crash()
+        assert machine.store.end_offset == 2 * size
+        assert machine.store.max_queue_offset("T", 0) == 2
+
+    def test_a_body_whose_crc_is_wrong_ends_the_log_unless_told_not_to_look(self) -> None:
+        for look in (True, False):
+            machine = Machine(options=StoreOptions(check_crc_on_recover=look))
+            machine.turn(10)
+            at = machine.acknowledged[5].at
+            overwrite(machine.files, at.physical_offset + 90, b"?")
+            machine.crash()
+            assert (machine.store.end_offset == at.physical_offset) == look
+
+    def test_files_beyond_the_end_are_deleted(self) -> None:
+        machine = Machine()
+        machine.turn(100)
+        files = machine.files.list_dir(LOG)
+        overwrite(machine.files, machine.acknowledged[40].at.physical_offset + 4, b"?")
+        machine.crash()
+        assert machine.store.end_offset == machine.acknowledged[39].at.end_offset
+        assert machine.files.list_dir(LOG) == files[:2]
+        assert not units_agree(machine.store)
+        del machine.acknowledged[40:]
+        machine.number = 40
+        machine.turn(100)
+        machine.crash()
+        assert not missing(machine.store, machine.acknowledged)
+
+    def test_a_blank_with_no_file_behind_it(self) -> None:
+        machine = Machine()
+        machine.turn(28)
+        end = machine.store.end_offset
+        machine.store.append(message(28, size=3000), machine.now)
+        machine.write()
+        machine.files.process_crash()
+        machine.files.remove(f"{LOG}/{4096:020}")
+        machine.crash()
+        assert machine.store.end_offset == end, "the blank does not count"
+        machine.turn(20)
+        machine.crash()
+        assert not missing(machine.store, machine.acknowledged)
+
+
+class TestWhereItBegins:
+    def test_after_a_clean_stop_only_the_newest_file_is_read(self) -> None:
+        machine = Machine()
+        machine.turn(300)
+        machine.restart()
+        assert machine.report.scanned_from == machine.store.end_offset // 4096 * 4096
+        assert machine.report.dispatched == 0
+
+    def test_after_a_crash_it_is_the_file_of_the_last_thorough_flush(self) -> None:
+        machine = Machine()
+        machine.turn(150)
+        machine.tick(61_000)
+        flushed = load_checkpoint(machine.files, ROOT).logics_physical_offset
+        assert flushed == machine.acknowledged[-1].at.physical_offset
+        machine.turn(150)
+        machine.crash()
+        # The index, of which files newer than the checkpoint are deleted, may need more.
+        assert machine.report.scanned_from <= flushed
+        assert machine.report.dispatched == machine.report.records
+        assert not missing(machine.store, machine.acknowledged)
+
+    def test_a_queue_whose_units_a_power_cut_tore_is_made_again(self) -> None:
+        machine = Machine()
+        machine.turn(60)
+        machine.tick(61_000)
+        machine.turn(240)
+        machine.tick(1000)
+        folder = f"{ROOT}/consumequeue/T/1"
+        for name in machine.files.list_dir(folder)[3:7]:
+            handle = machine.files.open(f"{folder}/{name}")
+            machine.files.write_at(handle, [bytes(57)], 60)
+            machine.files.close(handle)
+        machine.crash()
+        assert not missing(machine.store, machine.acknowledged)
+        assert not units_agree(machine.store)
+
+    def test_a_checkpoint_of_4x_is_judged_by_its_times(self) -> None:
+        machine = Machine()
+        machine.turn(100)
+        machine.now += 100_000
+        machine.turn(100)
+        machine.store.close(machine.now)
+        times = replace(Checkpoint(), physic_msg_timestamp=START + 50_000, logics_msg_timestamp=START + 100_000)
+        write_checkpoint(machine.files, ROOT, times)
+        machine.files.close(machine.files.open(f"{ROOT}/abort", True))
+        shape = replace(SHAPE, index_enabled=False, store_version="4.9")
+        store = MessageStore(machine.files, ROOT, shape)
+        report = store.load(machine.now)
+        first_late = machine.acknowledged[100].at.physical_offset
+        assert report.abnormal
+        assert report.scanned_from == (first_late - 1) // 4096 * 4096
+
+    def test_no_log_means_no_queues(self) -> None:
+        machine = Machine()
+        machine.turn(50)
+        machine.store.close(machine.now)
+        for name in machine.files.list_dir(LOG):
+            machine.files.remove(f"{LOG}/{name}")
+        store = MessageStore(machine.files, ROOT, SHAPE)
+        store.load(machine.now)
+        assert (store.end_offset, store.topics_in_queues()) == (0, [])
+        assert store.index.query("T", "K1", 32, 0, START * 2) == []
+
+    def test_a_log_of_another_file_size_is_refused(self) -> None:
+        machine = Machine()
+        machine.turn(1)
+        machine.store.close(machine.now)
+        store = MessageStore(machine.files, ROOT, replace(SHAPE, commit_log_segment_size=8192))
+        with pytest.raises(StoreDamaged, match="4096 bytes but the configured file size is 8192"):
+            store.load(machine.now)
+        MessageStore(machine.files, ROOT, SHAPE).load(machine.now)  # the lock was given back
+
+    def test_a_torn_checkpoint_costs_time_only(self) -> None:
+        machine = Machine()
+        machine.turn(100)
+        machine.tick(61_000)
+        handle = machine.files.open(f"{ROOT}/checkpoint")
+        machine.files.truncate(handle, 20)
+        machine.crash()
+        assert machine.report.scanned_from == 0
+        assert not missing(machine.store, machine.acknowledged)
+
+
+class TestCheckpoint:
+    def test_it_never_names_what_was_not_synced(self) -> None:
+        machine = Machine()
+        machine.turn(50)
+        machine.tick(61_000)
+        before = load_checkpoint(machine.files, ROOT)
+        machine.turn(50)
+        machine.now += 61_000
+        machine.store.tick(machine.now)
+        (job,) = [job for job in machine.store.jobs() if job.name.startswith("sync")]
+        machine.files.fail_next("datasync")
+        with pytest.raises(Exception, match="simulated"):
+            job.run()
+        machine.store.job_done(job, "simulated")
+        machine.tick(61_000)
+        machine.tick(61_000)
+        after = load_checkpoint(machine.files, ROOT)
+        assert after.logics_physical_offset == before.logics_physical_offset
+        assert after.physic_msg_timestamp >= before.physic_msg_timestamp
+
+    def test_a_clean_stop_writes_javas_fields(self) -> None:
+        machine = Machine()
+        machine.now += 5
+        machine.turn(3)
+        machine.store.close(machine.now)
+        data = machine.files.read_file(f"{ROOT}/checkpoint")
+        assert data is not None
+        assert len(data) == 4096
+        checkpoint = decode_checkpoint(data)
+        last = machine.acknowledged[-1].at
+        assert checkpoint.physic_msg_timestamp == checkpoint.logics_msg_timestamp == last.store_timestamp
+        assert checkpoint.logics_physical_offset == last.physical_offset
+        assert machine.files.size(f"{ROOT}/abort") == -1
