@@ -1,0 +1,139 @@
+"""The message store as a whole: life and death, the failed sync, what waits for what."""
+
+from __future__ import annotations
+
+import pytest
+
+from bolide.errors import ConfigError
+from bolide.store.errors import ServiceNotAvailable
+from bolide.store.files import FileFailed, FileLocked, RealFiles
+from bolide.store.message_store import MessageStore
+from bolide.store.options import StoreOptions, warnings_for
+from tests.store.scenario import ALL, ROOT, SHAPE, START, Machine, message, missing
+
+
+class TestLife:
+    def test_a_closed_store_takes_nothing_and_closing_twice_is_fine(self) -> None:
+        machine = Machine()
+        machine.turn(3)
+        machine.store.close(machine.now)
+        machine.store.close(machine.now)
+        assert not machine.store.writable() and not machine.store.readable()
+        with pytest.raises(ServiceNotAvailable, match="closed"):
+            machine.append()
+
+    def test_two_stores_on_one_folder_are_refused(self, tmp_path: object) -> None:
+        machine = Machine()
+        with pytest.raises(FileLocked):
+            MessageStore(machine.files, ROOT, SHAPE).load(START)
+        machine.turn(1)
+        store = MessageStore(RealFiles(), f"{tmp_path}/deep/store", SHAPE)
+        store.load(START)
+        with pytest.raises(FileLocked):
+            MessageStore(RealFiles(), f"{tmp_path}/deep/store", SHAPE).load(START)
+        store.append(message(1), START)
+        store.close(START)
+        store = MessageStore(RealFiles(), f"{tmp_path}/deep/store", SHAPE)
+        assert not store.load(START).abnormal
+        assert store.max_queue_offset("T", 1) == 1, "closing wrote, synced and dispatched what was pending"
+        store.close(START)
+
+    def test_the_abort_file_holds_the_process_id(self) -> None:
+        machine = Machine()
+        assert machine.files.read_file(f"{ROOT}/abort") == b"4711"
+        assert machine.files.read_file(f"{ROOT}/lock") == b"lock"
+
+    def test_a_deleted_topic_starts_again_at_zero(self) -> None:
+        machine = Machine()
+        machine.turn(9)
+        machine.store.delete_topic("T")
+        assert machine.store.queue_ids("T") == []
+        machine.acknowledged.clear()
+        assert [sent.at.queue_offset for sent in machine.append(3)] == [0, 0, 0]
+        machine.write()
+        machine.flush()
+        machine.restart()
+        assert not missing(machine.store, machine.acknowledged)
+
+
+class TestWatermark:
+    def test_nothing_is_readable_before_it_is_on_disk(self) -> None:
+        machine = Machine()
+        machine.append(1)
+        machine.write()
+        assert machine.store.dispatch(ALL, START) == []
+        target = machine.store.flush_target(START)
+        machine.store.sync_commit_log(target)
+        assert machine.store.dispatch(ALL, START) == [], "only `flushed`, on the loop, moves the watermark"
+        machine.store.flushed(target)
+        (arrival,) = machine.store.dispatch(ALL, START)
+        assert (arrival.topic, arrival.queue_id, arrival.max_offset) == ("T", 0, 1)
+
+    def test_what_is_written_while_a_sync_runs_waits_for_the_next(self) -> None:
+        machine = Machine()
+        machine.append(1)
+        machine.write()
+        target = machine.store.flush_target(START)
+        machine.append(1)
+        machine.write()
+        machine.store.sync_commit_log(target)
+        machine.store.flushed(target)
+        machine.dispatch()
+        assert (len(machine.acknowledged), len(machine.waiting)) == (1, 1)
+
+    def test_dispatch_keeps_to_its_budget(self) -> None:
+        machine = Machine()
+        machine.append(10)
+        machine.write()
+        machine.store.flushed(machine.store.written_offset)
+        counts = [len(machine.store.dispatch(4, START)) for _ in range(4)]
+        assert counts == [4, 4, 2, 0]
+
+    def test_a_failed_sync_stops_the_store_for_good(self) -> None:
+        machine = Machine()
+        machine.turn(5)
+        machine.append(5)
+        machine.write()
+        target = machine.store.flush_target(START)
+        machine.files.fail_next("datasync")
+        with pytest.raises(FileFailed) as failure:
+            machine.store.sync_commit_log(target)
+        machine.store.stop_writing(str(failure.value))
+        assert machine.store.flush_target(START) == -1, "never tried again: the kernel may say yes to pages it lost"
+        assert not machine.store.writable() and machine.store.readable()
+        with pytest.raises(ServiceNotAvailable):
+            machine.append()
+        machine.dispatch()
+        assert len(machine.acknowledged) == 5
+        synced = len(machine.files.synced)
+        machine.store.close(machine.now)
+        assert len(machine.files.synced) == synced, "closing syncs nothing either"
+        assert machine.files.size(f"{ROOT}/abort") >= 0
+        machine.power_cut(0)
+        assert not missing(machine.store, machine.acknowledged)
+
+
+class TestOptions:
+    def test_what_has_no_effect_is_named(self) -> None:
+        said = warnings_for({"duplicationEnable": "true", "transientStorePoolEnable": "false", "flushDiskType": "x"})
+        assert said == ["duplicationEnable is ignored: the log is never appended to from elsewhere"]
+
+    def test_the_ratios_have_javas_bounds(self) -> None:
+        options = StoreOptions(disk_space_clean_forcibly_ratio=99, disk_space_warning_level_ratio=10)
+        assert (options.clean_forcibly_ratio, options.warning_ratio) == (0.85, 0.35)
+
+    @pytest.mark.parametrize("wrong", [{"delete_when": "25"}, {"delete_when": "x"}, {"flush_disk_type": "MAYBE"}])
+    def test_nonsense_is_refused(self, wrong: dict[str, str]) -> None:
+        with pytest.raises(ConfigError):
+            StoreOptions(**wrong)  # type: ignore[arg-type]  # wrong on purpose
+
+    def test_it_is_copied_from_the_options_of_a_broker(self) -> None:
+        class Broker:
+            flush_disk_type = "ASYNC_FLUSH"
+            delete_when = "03;15"
+            something_else = 1
+
+        options = StoreOptions.from_options(Broker())
+        assert not options.sync_flush
+        assert options.delete_hours() == {3, 15}
+        assert options.file_reserved_time == 72

@@ -1,0 +1,199 @@
+"""Retention by time and by disk use, the flag for a full disk, and files that are being read."""
+
+from __future__ import annotations
+
+import pytest
+
+from bolide.store.errors import ServiceNotAvailable
+from bolide.store.options import StoreOptions
+from bolide.store.read import MESSAGE_WAS_REMOVING, OFFSET_TOO_SMALL
+from bolide.store.running_flags import DISK_FULL, INDEX_ERROR, LOGIC_QUEUE_ERROR, NOT_READABLE, RunningFlags
+from tests.store.scenario import ALL, ROOT, START, Machine, missing
+
+HOUR = 3_600_000
+DAY = 24 * HOUR
+FOUR_O_CLOCK = START // DAY * DAY + DAY + 4 * HOUR
+
+
+def machine_with_files(count: int = 12, **options: object) -> Machine:
+    """A store with that many log files, all changed at START."""
+    machine = Machine(options=StoreOptions(**options))  # type: ignore[arg-type]  # keywords of the dataclass
+    while len(machine.store.log.segments.segment_starts()) < count:
+        machine.turn(5)
+    machine.tick(1000)
+    return machine
+
+
+def go_to(machine: Machine, time: int) -> None:
+    """Let the clock jump, and the cleaner have its round."""
+    machine.tick(time - machine.now)
+
+
+def log_files(machine: Machine) -> int:
+    return len(machine.files.list_dir(f"{ROOT}/commitlog"))
+
+
+def test_expired_files_go_at_the_hour_ten_at_a_time() -> None:
+    machine = machine_with_files(16)
+    count = log_files(machine)
+    go_to(machine, FOUR_O_CLOCK + DAY)
+    assert log_files(machine) == count, "two days are not three"
+    go_to(machine, FOUR_O_CLOCK + 3 * DAY - HOUR)
+    assert log_files(machine) == count, "not the hour"
+    go_to(machine, FOUR_O_CLOCK + 3 * DAY)
+    assert log_files(machine) == count - 10
+    machine.tick(10_000)
+    assert log_files(machine) == 1, "the last file stays"
+
+
+def test_queues_and_index_follow_the_log() -> None:
+    machine = machine_with_files(12)
+    queue_files = len(machine.files.list_dir(f"{ROOT}/consumequeue/T/0"))
+    index_files = len(machine.files.list_dir(f"{ROOT}/index"))
+    go_to(machine, FOUR_O_CLOCK + 3 * DAY)
+    low = machine.store.min_physical_offset()
+    assert low > 0
+    assert len(machine.files.list_dir(f"{ROOT}/consumequeue/T/0")) < queue_files
+    assert len(machine.files.list_dir(f"{ROOT}/index")) < index_files
+    first = machine.store.min_queue_offset("T", 0)
+    assert machine.store.units("T", 0, first, 1)[0][0] >= low
+    assert machine.store.read("T", 0, 0, 1, ALL, None, None, 0).status == OFFSET_TOO_SMALL
+    kept = [sent for sent in machine.acknowledged if sent.at.physical_offset >= low]
+    machine.acknowledged = kept
+    for again in (machine.restart, machine.crash):
+        again()
+        assert not missing(machine.store, kept)
+        assert machine.store.min_queue_offset("T", 0) == first
+
+
+def test_reading_at_units_whose_log_is_gone_says_so() -> None:
+    machine = machine_with_files(12)
+    machine.store.log.segments.delete_before(3 * 4096)
+    result = machine.store.read("T", 0, 0, 1, ALL, None, None, 0)
+    assert result.status in (MESSAGE_WAS_REMOVING, 0)
+
+
+@pytest.mark.parametrize(
+    ("use", "expired", "left"),
+    [
+        (0.70, True, 12),  # nothing to do outside the hour
+        (0.76, True, 2),  # over 75: expired files go at any hour
+        (0.76, False, 12),
+        (0.86, False, 2),  # over 85: the oldest go even if not expired
+    ],
+)
+def test_a_filling_disk_makes_files_go_earlier(use: float, expired: bool, left: int) -> None:
+    machine = machine_with_files(12)
+    machine.files.use = use
+    go_to(machine, FOUR_O_CLOCK + (3 * DAY if expired else 0) + 6 * HOUR)
+    assert log_files(machine) == left
+
+
+def test_forcing_can_be_switched_off() -> None:
+    machine = machine_with_files(12, clean_file_forcibly_enable=False)
+    machine.files.use = 0.89
+    go_to(machine, FOUR_O_CLOCK + 6 * HOUR)
+    assert log_files(machine) == 12
+
+
+def test_a_full_disk_refuses_sends_until_use_is_back_at_the_lower_ratio() -> None:
+    machine = machine_with_files(2)
+    for use, writable in ((0.91, False), (0.88, False), (0.85, True), (0.88, True), (0.95, False)):
+        machine.files.use = use
+        machine.tick(70_000)
+        assert machine.store.writable() == writable, use
+    with pytest.raises(ServiceNotAvailable, match="the disk is full") as refusal:
+        machine.append()
+    assert refusal.value.code == 14
+    assert machine.store.readable(), "a pull is still served"
+    machine.store.close(machine.now)
+    assert machine.files.size(f"{ROOT}/abort") >= 0, "as in Java"
+
+
+def test_the_operator_can_ask_for_it() -> None:
+    machine = machine_with_files(12)
+    go_to(machine, FOUR_O_CLOCK + 3 * DAY + 6 * HOUR)
+    assert log_files(machine) == 12
+    machine.store.delete_expired(machine.now)
+    machine.tick(1)
+    assert log_files(machine) == 2
+
+
+def test_a_file_being_read_survives_until_released_or_two_minutes_long() -> None:
+    machine = machine_with_files(12)
+    segments = machine.store.log.segments
+    start = segments.pin(0)
+    go_to(machine, FOUR_O_CLOCK + 3 * DAY)
+    machine.tick(10_000)
+    assert segments.min_offset == 0
+    assert len(segments.read(0, 100)) == 100
+    segments.release(start)
+    machine.tick(10_000)
+    assert segments.min_offset > 0
+
+    machine = machine_with_files(12)
+    segments = machine.store.log.segments
+    segments.pin(0)
+    go_to(machine, FOUR_O_CLOCK + 3 * DAY)
+    for _ in range(11):
+        machine.tick(10_000)
+    assert segments.min_offset == 0
+    machine.tick(10_000)
+    assert segments.min_offset > 0, "destroyMapedFileIntervalForcibly"
+
+
+def test_a_power_cut_while_files_are_deleted_leaves_a_log_that_opens() -> None:
+    machine = machine_with_files(12)
+    machine.now = FOUR_O_CLOCK + 3 * DAY
+    machine.store.tick(machine.now)
+    (job,) = [job for job in machine.store.jobs() if job.name.startswith("delete")]
+    disks = []
+    machine.files.before_change = lambda call: disks.append(machine.files.clone())
+    job.run()
+    machine.files.before_change = None
+    assert len(disks) == 20
+    low = machine.store.min_physical_offset()
+    for number, disk in enumerate(disks):
+        other = Machine.__new__(Machine)
+        disk.power_cut(number % 5)
+        other.files, other.options, other.shape, other.now = disk, machine.options, machine.shape, machine.now
+        other._load()
+        assert other.store.min_physical_offset() <= low, "what is not deleted yet is found again, and expires again"
+        assert not missing(other.store, [sent for sent in machine.acknowledged if sent.at.physical_offset >= low])
+
+
+class TestFlags:
+    def test_what_each_bit_forbids(self) -> None:
+        flags = RunningFlags()
+        assert flags.writable() and flags.readable() and flags.dispatch_allowed() and flags.describe() == ""
+        flags.set(NOT_READABLE)
+        assert flags.writable() and not flags.readable()
+        flags.clear(NOT_READABLE)
+        for bit in (DISK_FULL, LOGIC_QUEUE_ERROR, INDEX_ERROR):
+            flags.set(bit)
+            assert not flags.writable() and flags.readable()
+            assert flags.dispatch_allowed() == (bit == DISK_FULL)
+            assert flags.describe()
+            flags.clear(bit)
+        assert flags.bits == 0
+
+    def test_queues_that_cannot_be_written_stop_sends_after_thirty_tries(self) -> None:
+        machine = Machine()
+        machine.turn(3)
+        for attempt in range(30):
+            assert machine.store.writable(), attempt
+            machine.append_or_nothing()
+            machine.write()
+            machine.flush()
+            machine.files.fail_next("write_at")
+            machine.tick(1000)
+            machine.files.faults_over()
+        assert machine.store.flags.bits == LOGIC_QUEUE_ERROR
+        assert "simulated" in machine.store.upkeep.take_problem()
+        assert machine.store.readable()
+        machine.store.close(machine.now)
+        assert machine.files.size(f"{ROOT}/abort") >= 0
+        machine.crash()
+        assert machine.report.abnormal
+        assert not missing(machine.store, machine.acknowledged)
+        assert machine.store.writable(), "a restart clears it"
