@@ -35,6 +35,8 @@ CRASH_TOPIC = "flights_crash"
 CRASH_MESSAGES = 40_000
 CRASH_AFTER = 12_000
 FILTER = "UA || DL"
+PLAIN_EVERY = 5.0
+"""Seconds between lines of progress where there is no terminal to draw in."""
 SENT, SHARED, FILTERED, ORDERLY, PARQUET = "acknowledged", "clustering", "UA || DL", "orderly", "Spark rows"
 
 console = Console()
@@ -155,11 +157,11 @@ def follow(
 ) -> None:
     """Show progress and sample counts until everything has come."""
     begin = time.monotonic()
-    sampled = 0.0
+    sampled = said = 0.0
     with Live(console=console, refresh_per_second=4, transient=True) as live:
 
         def tick() -> None:
-            nonlocal sampled
+            nonlocal sampled, said
             now = time.monotonic() - begin
             current = counts()
             if now - sampled >= 0.5:
@@ -168,6 +170,10 @@ def follow(
             rate = producer.get("acknowledged") / max(producer.get("seconds"), 0.001)
             phase = "Spark restarted from its checkpoint" if stream.get("restarted") else "Flights"
             live.update(progress(current, totals, rate, phase))
+            if not console.is_terminal and now - said >= PLAIN_EVERY:
+                said = now
+                shown = ", ".join(f"{name} {count:,}" for name, count in current.items())
+                print(f"{now:4.0f} s  {phase}: {shown}; {rate:,.0f}/s", flush=True)
 
         def complete() -> bool:
             current = counts()
