@@ -63,3 +63,16 @@ class Effects:
         """Re-run the pulls held on this queue now, whatever arrived (a pending reset, a deleted topic)."""
         self.releases.append((topic, queue_id))
         self.pending = True
+
+    def take(self) -> Effects:
+        """Everything noted so far, as an object of its own; this one is empty again."""
+        taken = Effects()
+        taken.sends, self.sends = self.sends, []
+        taken.closes, self.closes = self.closes, []
+        taken.persists, self.persists = self.persists, set()
+        taken.registrations, self.registrations = self.registrations, set()
+        taken.loads, self.loads = self.loads, []
+        taken.wakes, self.wakes = self.wakes, []
+        taken.releases, self.releases = self.releases, []
+        self.pending = False
+        return taken

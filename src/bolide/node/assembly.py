@@ -26,6 +26,7 @@ from bolide.broker.send import SendService
 from bolide.broker.stats import BrokerStats
 from bolide.broker.topic_admin import TopicAdminService
 from bolide.broker.topics import TopicTable
+from bolide.broker.transactions import TransactionService
 from bolide.broker.uniq_key import UniqKeys
 from bolide.layout.delay import parse_delay_levels
 from bolide.node.services import Services
@@ -61,7 +62,8 @@ class BrokerParts:
             groups,
             offsets,
             delay,
-            SendService(options, door, topics, groups, locks, uniq_keys, stats),
+            SendService(options, door, topics, groups, locks, uniq_keys, stats, transactions=True),
+            TransactionService(options, store, door, topics, offsets, clients, effects, now),
             PullService(options, store, topics, groups, offsets, clients, stats),
             OffsetService(options, store, offsets, topics, groups, clients),
             HeartbeatService(options, effects, clients, topics, groups),

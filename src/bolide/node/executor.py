@@ -325,34 +325,26 @@ class Executor:
     # ---- effects, time, connections
 
     def _carry_out(self, now: int) -> None:
-        effects = self._effects
-        effects.pending = False
+        noted = self._effects.take()
         self._services.touched = True
-        sends, effects.sends = effects.sends, []
-        for channel, command in sends:
+        for channel, command in noted.sends:
             if channel.alive:
                 command.opaque = self._asking.next_opaque()
                 self._queue(channel, encode(command))
-        releases, effects.releases = effects.releases, []
         hold = self._hold
         if hold is not None:
-            for topic, queue_id in releases:
+            for topic, queue_id in noted.releases:
                 for held in hold.release(topic, queue_id):
                     self._again(held, now)
-        closes, effects.closes = effects.closes, []
-        for channel in closes:
+        for channel in noted.closes:
             self._host.close(channel)
-        if effects.persists:
-            names, effects.persists = effects.persists, set()
-            self._host.persist(names)
-        if effects.registrations:
-            topics, effects.registrations = effects.registrations, set()
-            self._host.register(topics)
-        loads, effects.loads = effects.loads, []
-        for extents, then in loads:
+        if noted.persists:
+            self._host.persist(noted.persists)
+        if noted.registrations:
+            self._host.register(noted.registrations)
+        for extents, then in noted.loads:
             self._host.load(extents, then)
-        wakes, effects.wakes = effects.wakes, []
-        for service in wakes:
+        for service in noted.wakes:
             self._services.wake(service, now)
 
     def next_due(self) -> int:
