@@ -23,18 +23,13 @@ from bolide.node.parked import NO_DEADLINE, ParkedReplies, ParkedReply, with_cod
 from bolide.node.refusals import ORDINARY
 from bolide.node.services import Services
 from bolide.node.surroundings import Host
-from bolide.remoting.codes import (
-    FLUSH_DISK_TIMEOUT,
-    REQUEST_CODE_NOT_SUPPORTED,
-    SERVICE_NOT_AVAILABLE,
-    SYSTEM_ERROR,
-)
+from bolide.remoting.codes import FLUSH_DISK_TIMEOUT, REQUEST_CODE_NOT_SUPPORTED, SERVICE_NOT_AVAILABLE, SYSTEM_ERROR
 from bolide.remoting.command import Command, encode, make_response
 from bolide.remoting.errors import FrameError
 from bolide.store.jobs import Job
 from bolide.store.message_store import MessageStore
 
-DISPATCH_BUDGET: Final = 20_000
+DISPATCH_BUDGET: Final = 4000
 """Records dispatched in one turn; more wait for the next, so that a backlog does not silence the connections."""
 COLD_ROUNDS: Final = 8
 """Times a request is run again because its bytes left memory meanwhile; then it is answered with an error."""
@@ -42,7 +37,7 @@ COLD_ROUNDS: Final = 8
 
 @final
 class Executor:
-    """See the module. `store` and `hold` are None in a name server."""
+    """See the module. `store` and `hold` are None in a daemon that has none."""
 
     def __init__(
         self,
