@@ -182,6 +182,9 @@ class IndexService:
         if last is not None:
             last.finish(True)
             self._full.append(last)
+            # Names become certain in order: a power cut that kept a later file and lost an earlier one would leave a
+            # hole which nobody fills, since dispatch begins again behind the last entry.
+            self.files.sync_dir(self.folder)
             header = IndexHeader(
                 last.end_timestamp, last.end_timestamp, last.end_physical_offset, last.end_physical_offset, 0, 1
             )

@@ -1,0 +1,75 @@
+"""Our own stores are whole: after a clean stop, while one runs, and after a power cut and the start that follows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bolide.layout.shape import StoreShape
+from bolide.store.inspect import inspect_store, shape_of
+from bolide.store.verify import verify_store
+from tests.store.scenario import ROOT, SHAPE, Machine
+
+EXT = replace(SHAPE, enable_consume_queue_ext=True, consume_queue_ext_segment_size=256)
+OLD = replace(SHAPE, store_version="4.9")
+SHAPES = pytest.mark.parametrize("shape", [SHAPE, EXT, OLD], ids=["5.5", "ext", "4.9"])
+
+
+@SHAPES
+def test_a_store_of_ours_is_whole(shape: StoreShape) -> None:
+    machine = Machine(shape=shape)
+    for count in (1, 7, 40, 3, 90):
+        machine.turn(count)
+        machine.tick()
+    machine.append_batch(12)
+    machine.write()
+    machine.flush()
+    machine.store.close(machine.now)
+    verdict = verify_store(machine.files, ROOT, shape)
+    assert verdict.findings == []
+    assert verdict.notes == []
+    assert verdict.records == verdict.units == 153
+    assert verdict.ext_units == (153 if shape.enable_consume_queue_ext else 0)
+    assert verdict.index_entries == 153 * (2 if shape.tags_in_index else 1)
+
+
+def test_inspect_agrees_with_the_store() -> None:
+    machine = Machine()
+    machine.turn(70)
+    end = int(machine.store.end_offset)
+    machine.store.close(machine.now)
+    summary = inspect_store(machine.files, ROOT, SHAPE)
+    assert (summary.log.records, summary.log.end_offset, summary.abort) == (70, end, False)
+    assert [(queue.topic, queue.queue_id, queue.max_offset) for queue in summary.queues] == [
+        ("T", 0, 24),
+        ("T", 1, 23),
+        ("T", 2, 23),
+    ]
+    conf = {
+        "mappedFileSizeCommitLog": "4096",
+        "mappedFileSizeConsumeQueue": "200",
+        "maxHashSlotNum": "16",
+        "maxIndexNum": "64",
+    }
+    assert shape_of(machine.files, ROOT, conf) == SHAPE
+
+
+@SHAPES
+@pytest.mark.parametrize("seed", range(12))
+def test_a_power_cut_leaves_nothing_that_the_next_start_does_not_mend(shape: StoreShape, seed: int) -> None:
+    machine = Machine(shape=shape)
+    for turn in range(12):
+        machine.turn(3 + turn)
+        if turn % 4 == 3:
+            machine.tick()
+    machine.append(5)
+    machine.write()
+    machine.files.power_cut(seed)
+    after = Machine(files=machine.files, shape=shape, now=machine.now)
+    after.flush()
+    after.turn(4)
+    after.store.close(after.now)
+    verdict = verify_store(after.files, ROOT, shape)
+    assert verdict.findings == []
+    assert verdict.records >= len(machine.acknowledged)
