@@ -52,6 +52,7 @@ COMPILED: Final[dict[str, str]] = {
     "bolide.store.consume_queue": "one append a message, one read a pull",
     "bolide.store.consume_queue_ext": "one unit a message where the filter bitmap is on",
     "bolide.store.consume_queues": "finds the queue of every message",
+    "bolide.store.handles": "finds the handle of every write and read",
     "bolide.store.index_file": "slots and entries of every message",
     "bolide.store.index_service": "picks the file for every entry",
     "bolide.store.lookups": "the reading half, and base class, of message_store",

@@ -1,14 +1,6 @@
-"""The only door of the store to the operating system: one Protocol, and the real files behind it.
+"""The only door of the store to the operating system: `RealFiles`, the `Files` of a real machine.
 
-Everything the store does to a disk goes through `Files`, so that tests can put `bolide.testing.files.SimulatedFiles`
-in its place and cut the power between any two calls. What each call promises about a crash:
-
-* of the *process*: whatever a call wrote is kept, the kernel still holds it;
-* of the *power*: only bytes followed by `datasync` of their handle, names followed by `sync_dir` of their folder, and
-  what `write_file` wrote are certain; anything else may be there whole, in part, or not at all, in any order.
-
-A handle is an int, an offset and a size are bytes, times are milliseconds since the epoch. All calls are safe from
-several threads as long as no two use one handle for writing the same bytes.
+pwritev and preadv (with RWF_NOWAIT on Linux), fdatasync, lockf, posix_fallocate. The contract is `file_contract`.
 """
 
 from __future__ import annotations
@@ -18,128 +10,16 @@ import fcntl
 import os
 import stat
 import time
-from typing import Final, Protocol
+from typing import Final
 
-from bolide.errors import LocalError, PeerError
+from bolide.store.file_contract import DiskFull, FileFailed, FileLocked, Files
+
+__all__ = ["DiskFull", "FileFailed", "FileLocked", "Files", "RealFiles"]
 
 _MAX_BUFFERS: Final = 512  # below every system's IOV_MAX (1024 on Linux and macOS)
 _RWF_NOWAIT: Final[int] = getattr(os, "RWF_NOWAIT", 0)
 _F_FULLFSYNC: Final[int] = getattr(fcntl, "F_FULLFSYNC", 0)
 LOCK_BYTES: Final = b"lock"  # what Java's broker writes into its lock file
-
-
-class FileFailed(LocalError):
-    """The operating system refused a file operation; the text names the operation, the path and the reason."""
-
-
-class DiskFull(FileFailed):
-    """No room left on the device (or the quota is used up); nothing can be written until space is freed."""
-
-    retriable = True
-
-
-class FileLocked(PeerError):
-    """Another process, or another store of this process, holds the lock file."""
-
-
-class Files(Protocol):
-    """What the store needs of a file system. Every method raises `FileFailed` (`DiskFull` when there is no room)."""
-
-    def open(self, path: str, create: bool = False, size: int = 0) -> int:
-        """A handle for reading and writing; `create` makes a missing file of `size` zero bytes (sparse)."""
-        ...
-
-    def close(self, handle: int) -> None:
-        """Give the handle back; never loses what was written."""
-        ...
-
-    def write_at(self, handle: int, buffers: list[bytes], offset: int) -> None:
-        """Write all buffers one after the other from `offset` on; returns when the kernel has taken every byte."""
-        ...
-
-    def read_at(self, handle: int, size: int, offset: int) -> bytes:
-        """Up to `size` bytes from `offset`; fewer only at the end of the file. May wait for the disk."""
-        ...
-
-    def read_warm(self, handle: int, size: int, offset: int) -> bytes | None:
-        """As `read_at` when the bytes are in memory, None when the disk would have to be waited for."""
-        ...
-
-    def next_data(self, handle: int, offset: int) -> int:
-        """The first offset from this one on that may hold something else than zeros; -1 when there is none."""
-        ...
-
-    def warm(self, path: str, offset: int, size: int) -> None:
-        """Read a range so that `read_warm` finds it; for pool threads. A file that is gone is no error."""
-        ...
-
-    def datasync(self, handle: int) -> None:
-        """Return once every byte written to this file, and its size, will survive a power cut."""
-        ...
-
-    def sync_dir(self, path: str) -> None:
-        """Return once the names made, renamed or removed in this folder will survive a power cut."""
-        ...
-
-    def reserve(self, handle: int, size: int) -> None:
-        """Give the first `size` bytes real blocks, so that writing there cannot meet a full disk."""
-        ...
-
-    def truncate(self, handle: int, size: int) -> None:
-        """Set the length; growth reads as zeros."""
-        ...
-
-    def rename(self, source: str, target: str) -> None:
-        """Put `source` in the place of `target` in one step."""
-        ...
-
-    def remove(self, path: str) -> None:
-        """Delete a file or an empty folder; one that is missing is no error. Open handles keep reading."""
-        ...
-
-    def make_dir(self, path: str) -> None:
-        """Make a folder and those above it; one that exists is no error."""
-        ...
-
-    def list_dir(self, path: str) -> list[str]:
-        """The names in a folder, sorted; [] when it is missing or no folder."""
-        ...
-
-    def size(self, path: str) -> int:
-        """Length of a file in bytes; -1 when it is missing or a folder."""
-        ...
-
-    def modified_ms(self, path: str) -> int:
-        """When the file was last written; -1 when it is missing."""
-        ...
-
-    def read_file(self, path: str) -> bytes | None:
-        """The whole file, or None when it is missing."""
-        ...
-
-    def write_file(self, path: str, data: bytes) -> None:
-        """Replace a small file whole and durably; the one before stays as `path` + `.bak`."""
-        ...
-
-    def lock(self, path: str) -> int:
-        """Take the lock Java's broker takes: exclusive, first byte of `path`. Raises `FileLocked` when it is held."""
-        ...
-
-    def unlock(self, handle: int) -> None:
-        """Give the lock back."""
-        ...
-
-    def disk_use(self, path: str) -> float:
-        """Used part (0.0 to 1.0) of the partition that holds `path`, of what a user may use."""
-        ...
-
-    def process_id(self) -> int:
-        """Number of this process, for the file `abort`."""
-        ...
-
-    def local_time(self, time_ms: int) -> str:
-        """A time as the 17 digits yyyyMMddHHmmssSSS of the machine's time zone: index files are named so."""
-        ...
 
 
 class RealFiles:

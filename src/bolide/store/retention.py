@@ -51,9 +51,10 @@ class Retention:
         self.next_round = now + FIRST_ROUND_MS
         self.look_at_disk()
 
-    def delete_now(self) -> None:
+    def delete_now(self, now: int) -> None:
         """What `mqadmin deleteExpiredCommitLog` asks for: delete expired files in the next rounds whatever the hour."""
         self._manual_rounds = MANUAL_ROUNDS
+        self.next_round = now
 
     def round(self, now: int) -> list[str]:
         """One round: set or clear the flag for a full disk, and take the files that may go out of the list.

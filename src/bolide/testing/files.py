@@ -20,94 +20,16 @@ import posixpath
 import random
 import time
 from collections.abc import Callable
-from typing import Final
 
 from bolide.store.files import DiskFull, FileFailed, FileLocked
 from bolide.testing.check_files import check_files
+from bolide.testing.disk import SECTOR, Folder, Inode, clone_of, cut, used_by
 
 __all__ = ["SECTOR", "SimulatedFiles", "Stopped", "check_files"]
-
-SECTOR: Final = 512
 
 
 class Stopped(Exception):
     """The simulated machine stopped here: see `SimulatedFiles.stop_after`."""
-
-
-class _Inode:
-    """One file: durable bytes, and the state a running machine sees."""
-
-    def __init__(self) -> None:
-        self.durable = bytearray()
-        self.now = bytearray()
-        self.dirty: set[int] = set()
-        self.modified_ms = 0
-
-    def clone(self) -> _Inode:
-        other = _Inode()
-        other.durable = bytearray(self.durable)
-        other.now = bytearray(self.now)
-        other.dirty = set(self.dirty)
-        other.modified_ms = self.modified_ms
-        return other
-
-    def write(self, data: bytes, offset: int) -> None:
-        if offset > len(self.now):
-            self.now.extend(bytes(offset - len(self.now)))
-        self.now[offset : offset + len(data)] = data
-        self.dirty.update(range(offset // SECTOR, (offset + len(data) + SECTOR - 1) // SECTOR))
-
-    def resize(self, size: int) -> None:
-        if size < len(self.now):
-            del self.now[size:]
-        else:
-            self.now.extend(bytes(size - len(self.now)))
-
-    def sync(self) -> None:
-        if len(self.durable) != len(self.now):
-            self.durable = bytearray(self.now)
-        else:
-            for sector in self.dirty:
-                part = slice(sector * SECTOR, (sector + 1) * SECTOR)
-                self.durable[part] = self.now[part]
-        self.dirty.clear()
-
-    def cut(self, survives: Callable[[], bool]) -> None:
-        """What the disk holds after the power came back."""
-        after = self.durable
-        if len(self.now) != len(after) and survives():
-            del after[len(self.now) :]
-            after.extend(bytes(len(self.now) - len(after)))
-        for sector in sorted(self.dirty):
-            at = sector * SECTOR
-            if at < len(after) and survives():
-                part = self.now[at : min(at + SECTOR, len(after))]
-                after[at : at + len(part)] = part
-        self.now = bytearray(after)
-        self.dirty = set()
-
-
-class _Folder:
-    """One folder: durable names, and those a running machine sees. A name holds a file or a folder."""
-
-    def __init__(self) -> None:
-        self.durable: dict[str, _Inode | _Folder] = {}
-        self.now: dict[str, _Inode | _Folder] = {}
-
-    def sync(self) -> None:
-        self.durable = dict(self.now)
-
-    def cut(self, survives: Callable[[], bool]) -> None:
-        names = dict(self.durable)
-        for name in sorted({*self.durable, *self.now}):
-            if self.durable.get(name) is not self.now.get(name) and survives():
-                found = self.now.get(name)
-                if found is None:
-                    del names[name]
-                else:
-                    names[name] = found
-        self.now = names
-        self.durable = dict(names)
 
 
 class SimulatedFiles:
@@ -127,8 +49,8 @@ class SimulatedFiles:
         """Told the name of each call that can change the disk, just before it does."""
         self.synced: list[str] = []
         """The path of every datasync, in order."""
-        self._root = _Folder()
-        self._handles: dict[int, tuple[str, _Inode]] = {}
+        self._root = Folder()
+        self._handles: dict[int, tuple[str, Inode]] = {}
         self._locks: dict[int, str] = {}
         self._next_handle = 3
         self._failures: dict[str, list[FileFailed]] = {}
@@ -139,9 +61,9 @@ class SimulatedFiles:
         """The same disk once more, with nothing open and nothing locked."""
         other = SimulatedFiles(self.capacity)
         other.now_ms = self.now_ms
-        seen: dict[int, _Inode | _Folder] = {}
-        root = _clone(self._root, seen)
-        assert isinstance(root, _Folder)
+        seen: dict[int, Inode | Folder] = {}
+        root = clone_of(self._root, seen)
+        assert isinstance(root, Folder)
         other._root = root
         return other
 
@@ -150,7 +72,7 @@ class SimulatedFiles:
         chance = random.Random(seed)
         part = chance.random()
         survives: Callable[[], bool] = {0: lambda: False, 1: lambda: True}.get(seed, lambda: chance.random() < part)
-        _cut(self._root, survives)
+        cut(self._root, survives)
         self.process_crash()
 
     def process_crash(self) -> None:
@@ -169,7 +91,7 @@ class SimulatedFiles:
 
     def used(self) -> int:
         """Bytes in use, a file counted by its length."""
-        return _used(self._root)
+        return used_by(self._root)
 
     def _changes(self, call: str) -> None:
         if self.stop_after is not None and self.calls >= self.stop_after:
@@ -193,7 +115,7 @@ class SimulatedFiles:
     def open(self, path: str, create: bool = False, size: int = 0) -> int:
         folder, name = self._place(path)
         found = folder.now.get(name) if folder is not None else None
-        if isinstance(found, _Folder):
+        if isinstance(found, Folder):
             raise FileFailed(f"cannot open {path}: it is a folder")
         if found is None or (create and size > 0 and not found.now):
             if not create or folder is None:
@@ -201,7 +123,7 @@ class SimulatedFiles:
             self._changes("open")
             self._room(size)
             if found is None:
-                found = folder.now[name] = _Inode()
+                found = folder.now[name] = Inode()
                 found.modified_ms = self.now_ms
             found.resize(size)
         self._next_handle += 1
@@ -276,7 +198,7 @@ class SimulatedFiles:
         if folder is None or name not in folder.now:
             return
         found = folder.now[name]
-        if isinstance(found, _Folder) and found.now:
+        if isinstance(found, Folder) and found.now:
             raise FileFailed(f"cannot delete {path}: the folder is not empty")
         self._changes("remove")
         del folder.now[name]
@@ -287,8 +209,8 @@ class SimulatedFiles:
             found = folder.now.get(name)
             if found is None:
                 self._changes("make_dir")
-                found = folder.now[name] = _Folder()
-            if isinstance(found, _Inode):
+                found = folder.now[name] = Folder()
+            if isinstance(found, Inode):
                 raise FileFailed(f"cannot make the folder {path}: a file is in the way")
             folder = found
 
@@ -298,15 +220,15 @@ class SimulatedFiles:
 
     def size(self, path: str) -> int:
         found = self._find(path)
-        return len(found.now) if isinstance(found, _Inode) else -1
+        return len(found.now) if isinstance(found, Inode) else -1
 
     def modified_ms(self, path: str) -> int:
         found = self._find(path)
-        return found.modified_ms if isinstance(found, _Inode) else -1
+        return found.modified_ms if isinstance(found, Inode) else -1
 
     def read_file(self, path: str) -> bytes | None:
         found = self._find(path)
-        return bytes(found.now) if isinstance(found, _Inode) else None
+        return bytes(found.now) if isinstance(found, Inode) else None
 
     def write_file(self, path: str, data: bytes) -> None:
         folder, name = self._place(path)
@@ -314,7 +236,7 @@ class SimulatedFiles:
             raise FileFailed(f"cannot write {path}: no such folder")
         self._changes("write_file")
         self._room(len(data))
-        fresh = _Inode()
+        fresh = Inode()
         fresh.modified_ms = self.now_ms
         fresh.write(data, 0)
         fresh.sync()
@@ -353,53 +275,25 @@ class SimulatedFiles:
 
     # -- inside --
 
-    def _inode(self, handle: int) -> _Inode:
+    def _inode(self, handle: int) -> Inode:
         found = self._handles.get(handle)
         if found is None:
             raise FileFailed(f"cannot use handle {handle}: it is closed")
         return found[1]
 
-    def _place(self, path: str) -> tuple[_Folder | None, str]:
+    def _place(self, path: str) -> tuple[Folder | None, str]:
         return self._folder(posixpath.dirname(path)), posixpath.basename(path)
 
-    def _folder(self, path: str) -> _Folder | None:
+    def _folder(self, path: str) -> Folder | None:
         found = self._find(path)
-        return found if isinstance(found, _Folder) else None
+        return found if isinstance(found, Folder) else None
 
-    def _find(self, path: str) -> _Inode | _Folder | None:
-        found: _Inode | _Folder | None = self._root
+    def _find(self, path: str) -> Inode | Folder | None:
+        found: Inode | Folder | None = self._root
         for name in _parts(path):
-            found = found.now.get(name) if isinstance(found, _Folder) else None
+            found = found.now.get(name) if isinstance(found, Folder) else None
         return found
 
 
 def _parts(path: str) -> list[str]:
     return [part for part in path.split("/") if part]
-
-
-def _clone(thing: _Inode | _Folder, seen: dict[int, _Inode | _Folder]) -> _Inode | _Folder:
-    known = seen.get(id(thing))
-    if known is not None:
-        return known
-    if isinstance(thing, _Inode):
-        copy = seen[id(thing)] = thing.clone()
-        return copy
-    folder = _Folder()
-    seen[id(thing)] = folder
-    folder.durable = {name: _clone(child, seen) for name, child in thing.durable.items()}
-    folder.now = {name: _clone(child, seen) for name, child in thing.now.items()}
-    return folder
-
-
-def _cut(folder: _Folder, survives: Callable[[], bool]) -> None:
-    folder.cut(survives)
-    for name in sorted(folder.now):
-        child = folder.now[name]
-        if isinstance(child, _Folder):
-            _cut(child, survives)
-        else:
-            child.cut(survives)
-
-
-def _used(folder: _Folder) -> int:
-    return sum(len(child.now) if isinstance(child, _Inode) else _used(child) for child in folder.now.values())

@@ -1,0 +1,138 @@
+"""What can be asked of a store: pulls, single records, queue offsets, times, keys. Nothing here changes anything.
+
+The reading half of `MessageStore`. Compiled by mypyc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mypy_extensions import i64
+
+from bolide.layout.errors import RecordError
+from bolide.layout.record import Record, decode_record
+from bolide.store import query, search
+from bolide.store.commit_log import CommitLog
+from bolide.store.consume_queues import ConsumeQueues
+from bolide.store.index_service import IndexService
+from bolide.store.options import StoreOptions
+from bolide.store.query import QueryResult
+from bolide.store.read import QueueReader, ReadResult
+
+
+class Lookups:
+    """Reads one store. Queue offsets count messages, physical offsets are bytes of the log, times are ms."""
+
+    def __init__(self, log: CommitLog, queues: ConsumeQueues, index: IndexService, options: StoreOptions) -> None:
+        self.log = log
+        self.queues = queues
+        self.index = index
+        self.reader = QueueReader(log, options)
+        self._index_readable: bool = options.index_file_read_enable
+        self._in_memory: i64 = options.memory_bytes * options.access_message_in_memory_max_ratio // 100
+
+    # -- queues --
+
+    def max_queue_offset(self, topic: str, queue_id: int) -> i64:
+        """Offset behind the newest readable message; 0 for a queue nobody knows."""
+        queue = self.queues.get(topic, queue_id)
+        return queue.max_offset if queue is not None else 0
+
+    def min_queue_offset(self, topic: str, queue_id: int) -> i64:
+        """Offset of the oldest message that is still in the log; 0 for a queue nobody knows."""
+        queue = self.queues.get(topic, queue_id)
+        return queue.min_offset if queue is not None else 0
+
+    def queue_ids(self, topic: str) -> list[int]:
+        """The queues of a topic that hold or held messages."""
+        return self.queues.queue_ids(topic)
+
+    def topics_in_queues(self) -> list[str]:
+        """The topics that have a queue."""
+        return self.queues.topics()
+
+    def read(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: i64,
+        max_count: i64,
+        max_bytes: i64,
+        tag_codes: set[int] | None,
+        predicate: Callable[[bytes], bool] | None,
+        now: i64,
+    ) -> ReadResult:
+        """Whole records of a queue from a queue offset on; see `QueueReader.read`. Never waits for the disk."""
+        queue = self.queues.get(topic, queue_id)
+        return self.reader.read(queue, offset, max_count, max_bytes, tag_codes, predicate)
+
+    def units(self, topic: str, queue_id: int, offset: i64, max_count: i64) -> list[tuple[int, int, int]]:
+        """(physical offset, size, tags code or ext address) of units from an offset on. May wait for the disk."""
+        queue = self.queues.get(topic, queue_id)
+        found: list[tuple[int, int, int]] = []
+        if queue is None:
+            return found
+        stop: i64 = min(offset + max_count, queue.max_offset)
+        at: i64 = max(offset, queue.min_offset)
+        while at < stop:
+            unit = queue.unit(at)
+            if unit is None:
+                break
+            found.append(unit)
+            at += 1
+        return found
+
+    def in_memory(self, topic: str, queue_id: int, offset: i64) -> bool:
+        """True when the message at a queue offset is near enough to the end of the log to be in memory still."""
+        queue = self.queues.get(topic, queue_id)
+        unit = queue.unit(offset) if queue is not None else None
+        if unit is None or unit[0] < self.log.segments.min_offset:
+            return False
+        return self._in_memory <= 0 or self.log.written_offset - unit[0] <= self._in_memory
+
+    # -- the log --
+
+    def min_physical_offset(self) -> i64:
+        """Where the log begins."""
+        return self.log.segments.min_offset
+
+    def record_bytes(self, physical_offset: i64, size: i64 = 0) -> bytes | None:
+        """The stored bytes of the record at an offset, None when there is none. May wait for the disk."""
+        record = self.record_at(physical_offset, size)
+        return self.log.record_bytes(physical_offset, record.total_size) if record is not None else None
+
+    def record_at(self, physical_offset: i64, size: i64 = 0) -> Record | None:
+        """The record at an offset, None when there is none. May wait for the disk."""
+        data = self.log.record_bytes(physical_offset, size)
+        if not data:
+            return None
+        try:
+            record = decode_record(data, 0)
+        except RecordError:
+            return None
+        return record if record.physical_offset == physical_offset else None
+
+    # -- times and keys --
+
+    def store_time_at(self, topic: str, queue_id: int, queue_offset: int) -> int:
+        """Store time of the message at a queue offset; -1 when there is none. May wait for the disk."""
+        return search.store_time_at(self.log, self.queues.get(topic, queue_id), queue_offset)
+
+    def earliest_store_time(self, topic: str = "", queue_id: int = -1) -> int:
+        """Store time of the oldest message of a queue, of the whole log without a topic; -1 when there is none."""
+        if not topic:
+            return search.record_store_time(self.log, int(self.log.segments.min_offset), 1)
+        return search.earliest_store_time(self.log, self.queues.get(topic, queue_id))
+
+    def offset_by_time(self, topic: str, queue_id: int, timestamp: int, boundary: str = "lower") -> int:
+        """The queue offset that belongs to a time; `boundary` is "lower" or "upper", see `search.offset_by_time`."""
+        queue = self.queues.get(topic, queue_id)
+        return search.offset_by_time(self.log, queue, timestamp, boundary.lower() == "upper")
+
+    def query_messages(
+        self, topic: str, key: str, max_count: int, begin: int, end: int, index_type: str = ""
+    ) -> QueryResult:
+        """Records that may have this key, stored within [begin, end]. May wait for the disk."""
+        if not self._index_readable:
+            return QueryResult(0, 0)
+        return query.query_messages(self.log, self.index, topic, key, max_count, begin, end, index_type)
