@@ -165,7 +165,8 @@ class BrokerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     in_sync_replicas: PositiveCount = 1
     total_replicas: PositiveCount = 1
     slave_timeout: PositiveMs = 3000
-    ha_listen_port: Port = 10912
+    ha_listen_port: Port = 0
+    """0 = listenPort + 1, which is what RocketMQ's start-up makes of its default."""
     ha_send_heartbeat_interval: PositiveMs = 5000
     ha_housekeeping_interval: PositiveMs = 20_000
     ha_transfer_batch_size: PositiveCount = 32 * 1024

@@ -7,6 +7,7 @@ order: settings checked, store recovered, tables loaded, listener bound, registe
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 import os
 from collections.abc import Mapping
@@ -127,7 +128,9 @@ class BrokerNode:
         parts.services.start(now)
         turns.start()
         if options.namesrv_addr:
-            place = Place(self.address, host_port(options.broker_ip2 or self.ip, options.ha_listen_port))
+            place = Place(
+                self.address, host_port(options.broker_ip2 or self.ip, options.ha_listen_port or self.port + 1)
+            )
             self._registration = Registration(options, place, parts.topics)
             host.on_register = self._registration.changed
 
@@ -237,7 +240,15 @@ def store_options(options: BrokerOptions) -> StoreOptions:
             f"storePathCommitLog = {options.store_path_commit_log} is not supported: the log is in commitlog/ under "
             f"storePathRootDir; leave it out"
         )
-    return StoreOptions.from_options(options)
+    return dataclasses.replace(StoreOptions.from_options(options), memory_bytes=machine_memory())
+
+
+def machine_memory() -> int:
+    """Bytes of memory of this machine, 0 where it cannot be asked: what counts as "in memory" hangs on it."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return 0
 
 
 def run_broker(flags: Mapping[str, object] | None = None, conf: str | None = None, follow_stdin: bool = False) -> int:

@@ -77,7 +77,6 @@ def plan(
             "brokerName": name,
             "bindAddress": host,
             "listenPort": port,
-            "haListenPort": port + 1,
             "namesrvAddr": f"{loopback(host)}:{namesrv_port}",
             "storePathRootDir": str(folder),
         }
