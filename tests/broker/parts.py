@@ -26,7 +26,7 @@ from bolide.layout.shape import StoreShape
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
 from bolide.remoting.connection import Connection
-from bolide.store.files import RealFiles
+from bolide.store.files import Files, RealFiles
 from bolide.store.message_store import MessageStore
 from bolide.store.options import StoreOptions
 
@@ -38,10 +38,10 @@ STORE = encode_host("127.0.0.1", 10911)
 class Parts:
     """Everything SEND and PULL need; `close` releases the store."""
 
-    def __init__(self, folder: Path, **settings: Any) -> None:
+    def __init__(self, folder: Path, files: Files | None = None, **settings: Any) -> None:
         self.options = options = BrokerOptions(flush_disk_type="ASYNC_FLUSH", **settings)
         shape = StoreShape(commit_log_segment_size=1 << 20, index_slots=1000, index_entries=4000)
-        self.store = MessageStore(RealFiles(), str(folder), shape, StoreOptions(flush_disk_type="ASYNC_FLUSH"))
+        self.store = MessageStore(files or RealFiles(), str(folder), shape, StoreOptions(flush_disk_type="ASYNC_FLUSH"))
         self.store.load(NOW)
         self.effects = Effects()
         self.topics = TopicTable(options, self.effects, NOW)

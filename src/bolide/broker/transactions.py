@@ -1,9 +1,10 @@
 """Transactions: END_TRANSACTION (37), asking producers that did not end theirs (39), and giving up on the rest.
 
 Behaviour facts 4 (EndTransactionProcessor, TransactionalMessageServiceImpl). One difference, in favour of the user: a
-repeated END_TRANSACTION for a decided half message has no second effect; Java would store the message twice. The final
-record and the op record that decides it are appended in one turn, so a crash keeps both or neither in practice, and
-never the decision without the message, since the message comes first in the log.
+repeated END_TRANSACTION for a decided half message has no second effect, also after it was stored anew for a check;
+Java would store the message twice. The final record and the op record that decides it are appended in one turn, so a
+crash keeps both or neither in practice, and never the decision without the message, since the message comes first in
+the log.
 """
 
 from __future__ import annotations
@@ -20,11 +21,10 @@ from bolide.broker.half_messages import Half, HalfMessages
 from bolide.broker.names import HALF_TOPIC, OP_HALF_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
 from bolide.broker.options import BrokerOptions
 from bolide.broker.outcome import NOTHING, Handler, Outcome, Parked, reply
-from bolide.broker.put import PutDoor
+from bolide.broker.put import PutDoor, scan_properties
 from bolide.broker.topics import PERM_READ, PERM_WRITE, TopicTable
 from bolide.errors import BolideError
 from bolide.layout import property_names as names
-from bolide.layout.message_id import offset_message_id
 from bolide.layout.properties import format_properties, parse_properties_bytes
 from bolide.layout.record import Record, encode_record
 from bolide.layout.sysflag import TRANSACTION_COMMIT, TRANSACTION_MASK
@@ -38,7 +38,6 @@ from bolide.store.put import Appended
 COMMIT: Final = 8
 ROLLBACK: Final = 12
 OP_TAG: Final = "d"
-OP_BODY_MOST: Final = 4096
 OPS_AT_ONCE: Final = 200
 """Half offsets named by one op record: 200 numbers of up to 19 digits stay below 4096 characters."""
 LOOK_INTERVAL_MS: Final = 1_000
@@ -68,7 +67,8 @@ class TransactionService:
         self._halves = HalfMessages(store, offsets)
         self._next_check = start + options.transaction_check_interval
         self._next_look = start + LOOK_INTERVAL_MS
-        self._opaque = 0
+        self._sweep: list[int] = []
+        """Half offsets this round of checks has not looked at yet, the oldest last."""
 
     def handlers(self) -> dict[int, Handler]:
         return {codes.END_TRANSACTION: self.on_end}
@@ -89,21 +89,30 @@ class TransactionService:
         refusal = self._refusal(header, record, properties, now)
         if refusal is not None:
             return reply(make_response(command, *refusal))
-        if self._halves.is_decided(record.queue_offset):
+        half = self._undecided(record)
+        if half is None:
             return reply(make_response(command, codes.SUCCESS, "the transaction was decided before"))
         end = 0
         if header.commit_or_rollback == COMMIT:
             end = self._commit(record, properties, now).end_offset
-        end = max(end, self._decide([record.queue_offset], now))
+        end = max(end, self._decide([half], now))
         return Parked(reply(make_response(command, codes.SUCCESS)), end)
+
+    def _undecided(self, record: Record) -> Half | None:
+        """The half message that ends when this record of it does; None when it has ended."""
+        halves = self._halves
+        halves.catch_up()
+        newest = halves.newest(record.queue_offset)
+        if halves.is_decided(newest):
+            return None
+        return halves.pending.get(newest) or Half(newest, record.physical_offset, record.total_size)
 
     def _refusal(
         self, header: EndTransactionRequestHeader, record: Record, properties: dict[str, str], now: int
     ) -> tuple[int, str] | None:
-        immunity = properties.get(IMMUNITY, "")
-        if not header.from_transaction_check and immunity.isdecimal():
-            age = now - record.born_timestamp
-            if age > max(int(immunity) * 1000, self._options.transaction_time_out):
+        custom = properties.get(IMMUNITY)
+        if custom and not header.from_transaction_check:
+            if now - record.born_timestamp > immunity_ms(custom, self._options.transaction_time_out):
                 return codes.ILLEGAL_OPERATION, "the immunity time of the transaction is over: answer its check instead"
         group = properties.get(names.PGROUP)
         if group is None or group != header.producer_group:
@@ -131,15 +140,15 @@ class TransactionService:
             now,
         )
 
-    def _decide(self, queue_offsets: list[int], now: int) -> int:
+    def _decide(self, halves: list[Half], now: int) -> int:
         """Write op records that name these half messages; the physical end of the last one."""
         end = 0
-        for first in range(0, len(queue_offsets), OPS_AT_ONCE):
-            part = queue_offsets[first : first + OPS_AT_ONCE]
+        for first in range(0, len(halves), OPS_AT_ONCE):
+            part = halves[first : first + OPS_AT_ONCE]
             appended = self._door.put_properties(
                 OP_HALF_TOPIC,
                 0,
-                b"".join(b"%d," % offset for offset in part),
+                b"".join(b"%d," % half.queue_offset for half in part),
                 {names.TAGS: OP_TAG, names.WAIT: "true"},
                 0,
                 0,
@@ -150,38 +159,44 @@ class TransactionService:
                 now,
             )
             end = appended.end_offset
-        for offset in queue_offsets:
-            self._halves.decide(offset)
+            for half in part:
+                self._halves.decide(half, end)
         return end
 
     # -- we ask
 
     def due(self, now: int) -> int | None:
-        return min(self._next_look, self._next_check)
+        """A slave only answers; its master asks."""
+        return None if self._options.is_slave else min(self._next_look, self._next_check)
 
     def tick(self, now: int, budget: int) -> None:
         """Read what is new; every `transactionCheckInterval` look at what is undecided."""
         complete = self._halves.scan(budget)
-        self._next_look = now + LOOK_INTERVAL_MS if complete else now
         if now >= self._next_check and complete:
             self._next_check = now + self._options.transaction_check_interval
-            self._check_all(now, budget)
+            self._sweep = list(reversed(self._halves.pending))
+        if self._sweep:
+            self._check_some(now, budget)
+        self._next_look = now + LOOK_INTERVAL_MS if complete and not self._sweep else now
         self._halves.progress(now)
 
-    def _check_all(self, now: int, budget: int) -> None:
-        finished: list[int] = []
-        for half in list(self._halves.pending.values())[:budget]:
-            record = self._store.record_at(half.physical_offset, half.size)
-            if record is None:
-                finished.append(half.queue_offset)
-                continue
-            try:
-                if self._check(half, record, now):
-                    finished.append(half.queue_offset)
-            except BolideError:
-                break  # the store takes nothing now: everything undecided is looked at again next time
-        if finished:
+    def _check_some(self, now: int, budget: int) -> None:
+        finished: list[Half] = []
+        sweep = self._sweep
+        left = budget
+        try:
+            while sweep and left > 0:
+                left -= 1
+                half = self._halves.pending.get(sweep.pop())
+                if half is None:
+                    continue
+                record = self._store.record_at(half.physical_offset, half.size)
+                if record is None or self._check(half, record, now):
+                    finished.append(half)
             self._decide(finished, now)
+        except BolideError:
+            # The store takes nothing now: the next round looks again at everything that is undecided.
+            sweep.clear()
 
     def _check(self, half: Half, record: Record, now: int) -> bool:
         """Ask about one half message, or give it up; True when this record of it is done with."""
@@ -192,26 +207,40 @@ class TransactionService:
         if asked >= self._options.transaction_check_max or age > self._options.file_reserved_time * 3_600_000:
             self._give_up(record, properties, now)
             return True
-        immunity = properties.get(IMMUNITY, "")
-        limit = int(immunity) * 1000 if immunity.isdecimal() else self._options.transaction_time_out
-        if 0 <= age <= limit:
-            return False
         properties[names.TRANSACTION_CHECK_TIMES] = str(asked + 1)
+        custom = properties.get(IMMUNITY)
+        limit = self._options.transaction_time_out
+        if custom is not None:
+            if age <= immunity_ms(custom, limit):
+                return self._prepared_is_decided(properties)
+        elif 0 <= age <= limit:
+            return False
         # Stored anew with its counter, as Java does: the old record is done with, the new one is asked about.
         renewed = self._copy(record, HALF_TOPIC, 0, properties, now)
+        self._halves.renew(half.queue_offset, renewed.queue_offset)
         self._ask(record, properties, renewed)
         return True
+
+    def _prepared_is_decided(self, properties: dict[str, str]) -> bool:
+        """Java stores an immune half message anew in each round, and its op record names the first one."""
+        first = properties.get(names.TRAN_PREPARED_QUEUE_OFFSET, "")
+        return first.isdecimal() and int(first) in self._halves.named
 
     def _give_up(self, record: Record, properties: dict[str, str], now: int) -> None:
         self._topics.find_or_create(TRANS_CHECK_MAX_TIME_TOPIC, 1, PERM_READ | PERM_WRITE, 0, False, now)
         self._copy(record, TRANS_CHECK_MAX_TIME_TOPIC, 0, properties, now)
 
     def _copy(self, record: Record, topic: str, queue_id: int, properties: dict[str, str], now: int) -> Appended:
-        return self._door.put_properties(
+        text = format_properties(properties)
+        found = scan_properties(text)
+        found.delay_level = 0  # a delay acts once the transaction commits, not on its half message
+        return self._door.put_text(
             topic,
+            topic.encode(),
             queue_id,
             record.body,
-            properties,
+            text,
+            found,
             record.flag,
             record.sys_flag,
             record.born_timestamp,
@@ -232,7 +261,7 @@ class TransactionService:
             topic=HALF_TOPIC,
             msg_id=unique,
             transaction_id=unique,
-            offset_msg_id=offset_message_id(self._door.store_host, renewed.physical_offset),
+            offset_msg_id=self._door.message_id(renewed.physical_offset),
         )
         w = BytesWriter()
         encode_record(
@@ -252,6 +281,13 @@ class TransactionService:
             properties.get(names.REAL_TOPIC, "").encode(),
             format_properties(properties).encode(),
         )
-        self._opaque += 1
-        question = make_request(codes.CHECK_TRANSACTION_STATE, self._opaque, header.to_ext(), w.getvalue(), oneway=True)
+        question = make_request(codes.CHECK_TRANSACTION_STATE, 0, header.to_ext(), w.getvalue(), oneway=True)
         self._effects.send(producer.channel, question)
+
+
+def immunity_ms(custom: str, shortest: int) -> int:
+    """How long a half message is left alone, from its property in seconds; what is no number counts as `shortest`."""
+    try:
+        return max(int(custom) * 1000, shortest)
+    except ValueError:
+        return shortest

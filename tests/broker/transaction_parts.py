@@ -1,0 +1,108 @@
+"""A broker with transactions on, one producer connected to it, and a clock that gives the service its ticks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from bolide.broker.channel import Channel
+from bolide.broker.clients import Client
+from bolide.broker.half_messages import GROUP
+from bolide.broker.names import HALF_TOPIC, OP_HALF_TOPIC
+from bolide.broker.outcome import Nothing
+from bolide.broker.send import SendService
+from bolide.broker.transactions import TransactionService
+from bolide.broker.uniq_key import UniqKeys
+from bolide.layout.message_id import decode_offset_message_id
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_request
+from bolide.store.files import Files
+from tests.broker.parts import NOW, PEER, Parts, reply_of, send_request, text
+
+IMMUNE_MS = 6_000
+INTERVAL_MS = 30_000
+
+
+class Transactions(Parts):
+    """The parts with transactions on, one producer connected, and a clock."""
+
+    def __init__(self, folder: Path, files: Files | None = None, **settings: Any) -> None:
+        super().__init__(folder, files, **settings)
+        self.now = NOW
+        keys = UniqKeys(b"\x7f\x00\x00\x01", 1, 2)
+        self.send_service = SendService(
+            self.options, self.door, self.topics, self.groups, self.locks, keys, self.stats, transactions=True
+        )
+        self.producer = Channel(7, PEER, "10.1.2.3:7777", 10911)
+        self.clients.register_producer("pg", Client(self.producer, "client", 0, 513, NOW))
+        self.start_service()
+
+    def start_service(self) -> None:
+        """What a start of the broker does: nothing is known but what is stored."""
+        self.service = TransactionService(
+            self.options, self.store, self.door, self.topics, self.offsets, self.clients, self.effects, self.now
+        )
+
+    def half(self, queue_id: int = 2, **properties: str) -> Command:
+        """Send a half message of topic T; its answer."""
+        sent = text(**{"UNIQ_KEY": "U", "TRAN_MSG": "true", "PGROUP": "pg", "TAGS": "a", **properties})
+        answer = self.answer(send_request(properties=sent, e=str(queue_id), f="4", g=str(self.now)), self.now)
+        assert answer.code == 0
+        return answer
+
+    def end(self, half: Command, how: int, **fields: str) -> Command | None:
+        """END_TRANSACTION as the client makes it of the answer to its send."""
+        outcome = self.service.on_end(self.channel, end_request(half, how, **fields), self.now)
+        answer = None if isinstance(outcome, Nothing) else reply_of(outcome)
+        self.settle()
+        return answer
+
+    def code(self, half: Command, how: int, **fields: str) -> int:
+        answer = self.end(half, how, **fields)
+        assert answer is not None
+        return answer.code
+
+    def later(self, milliseconds: int) -> None:
+        """Let time pass, and the service have every tick it asks for."""
+        stop = self.now + milliseconds
+        while (due := self.service.due(self.now)) is not None and due <= stop:
+            self.now = max(self.now, due)
+            self.service.tick(self.now, 1000)
+            self.store.write_pending()
+            self.store.dispatch(1000, self.now)
+        self.now = stop
+
+    def asked(self) -> list[Command]:
+        """The questions sent to the producer since the last call."""
+        sends, self.effects.sends = self.effects.sends, []
+        assert all(channel is self.producer for channel, _ in sends)
+        return [command for _, command in sends]
+
+    def progress(self) -> tuple[int, int]:
+        return (self.offsets.query(GROUP, HALF_TOPIC, 0), self.offsets.query(GROUP, OP_HALF_TOPIC, 0))
+
+    def ops(self) -> list[bytes]:
+        return [record.body for record in self.records(OP_HALF_TOPIC)]
+
+
+def end_request(half: Command, how: int, **fields: str) -> Command:
+    ext = half.ext()
+    header = {
+        "producerGroup": "pg",
+        "tranStateTableOffset": ext["queueOffset"],
+        "commitLogOffset": str(decode_offset_message_id(ext["msgId"])[2]),
+        "commitOrRollback": str(how),
+        "fromTransactionCheck": "false",
+        "msgId": "U",
+    }
+    return make_request(codes.END_TRANSACTION, 3, {**header, **fields})
+
+
+def from_check(question: Command) -> dict[str, str]:
+    """The fields a client's answer to a check takes from it."""
+    ext = question.ext()
+    return {
+        "tranStateTableOffset": ext["tranStateTableOffset"],
+        "commitLogOffset": ext["commitLogOffset"],
+        "fromTransactionCheck": "true",
+    }
