@@ -2,6 +2,6 @@
 
 from setuptools import setup
 
-from bolide_build import extensions
+from bolide_build import BuildExtensions, extensions
 
-setup(ext_modules=extensions())
+setup(ext_modules=extensions(), cmdclass={"build_ext": BuildExtensions})
