@@ -30,6 +30,7 @@ from bolide.broker.transactions import TransactionService
 from bolide.broker.uniq_key import UniqKeys
 from bolide.layout.delay import parse_delay_levels
 from bolide.node.services import Services
+from bolide.node.store_watch import StoreWatch
 from bolide.store.message_store import MessageStore
 
 
@@ -44,6 +45,7 @@ class BrokerParts:
         uniq_keys: UniqKeys,
         settings: Callable[[], dict[str, str]],
         update: Callable[[dict[str, str]], str | None],
+        log: Any,
         now: int,
     ) -> None:
         levels = parse_delay_levels(options.message_delay_level)
@@ -57,6 +59,7 @@ class BrokerParts:
         self.delay = delay = DelayService(levels, store, door, effects, now)
         made: list[Any] = [
             store,
+            StoreWatch(store, log, now),
             stats,
             topics,
             groups,

@@ -103,7 +103,7 @@ class BrokerNode:
         options = self.options
         effects = Effects()
         keys = UniqKeys(encode_host(self.ip, 0)[:-4], os.getpid(), int.from_bytes(os.urandom(4), "big"))
-        self.parts = parts = BrokerParts(options, store, effects, keys, self.settings, self._update, now)
+        self.parts = parts = BrokerParts(options, store, effects, keys, self.settings, self._update, host.log, now)
         config = ConfigFiles(self._files, self.root + "/config", parts.services.persisted, loop.call_soon_threadsafe)
         config.load()
         host.configs = config

@@ -1,0 +1,40 @@
+"""Tells the log what the store notices: records passed over, upkeep that failed, and why sends are refused."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from bolide.store.message_store import MessageStore
+
+LOOK_MS: Final = 1000
+
+
+class StoreWatch:
+    """A service without requests: it looks once a second. `log` is a logger."""
+
+    def __init__(self, store: MessageStore, log: Any, now: int) -> None:
+        self._store = store
+        self._log = log
+        self._next = now + LOOK_MS
+        self._said = ""
+
+    def due(self, now: int) -> int | None:
+        """Once a second."""
+        return self._next
+
+    def tick(self, now: int, budget: int) -> None:
+        """One line for each thing that is new."""
+        self._next = now + LOOK_MS
+        store = self._store
+        for skip in store.reput.take_skips():
+            self._log.error("%s", skip)
+        problem = store.upkeep.take_problem()
+        if problem:
+            self._log.error("the store: %s", problem)
+        flags = store.flags.describe()
+        if flags != self._said:
+            if flags:
+                self._log.error("the store takes no messages: %s", flags)
+            else:
+                self._log.warning("the store takes messages again")
+            self._said = flags

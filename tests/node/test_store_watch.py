@@ -1,0 +1,31 @@
+"""What the store notices reaches the log once."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from bolide.layout.shape import StoreShape
+from bolide.node.store_watch import LOOK_MS, StoreWatch
+from bolide.store.files import RealFiles
+from bolide.store.message_store import MessageStore
+from bolide.store.running_flags import DISK_FULL
+
+
+def test_a_full_disk_is_told_once_and_its_end_too(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store = MessageStore(RealFiles(), str(tmp_path), StoreShape(index_slots=10, index_entries=20))
+    store.load(1000)
+    watch = StoreWatch(store, logging.getLogger("bolide.watch"), 1000)
+    assert watch.due(1000) == 1000 + LOOK_MS
+    store.flags.set(DISK_FULL)
+    watch.tick(2000, 1)
+    watch.tick(3000, 1)
+    store.flags.clear(DISK_FULL)
+    watch.tick(4000, 1)
+    assert [record.message for record in caplog.records] == [
+        "the store takes no messages: the disk is full",
+        "the store takes messages again",
+    ]
+    store.close(5000)
