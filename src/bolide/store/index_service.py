@@ -70,7 +70,8 @@ class IndexService:
             if len(name) != NAME_DIGITS or not name.isdigit():
                 continue
             file = self._open(self.folder + "/" + name)
-            if file is not None:
+            # After a crash no file is kept behind one that lost its entries: it would hide the records to be put again.
+            if file is not None and not (abnormal and removed):
                 self._files.append(file)
             else:
                 self._delete(self.folder + "/" + name)
