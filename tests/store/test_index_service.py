@@ -260,6 +260,24 @@ def test_after_a_kill_the_index_is_made_good_from_its_entries(tmp_path: Path, fl
     assert mine == [path.read_bytes() for path in sorted((tmp_path / "fresh" / "index").iterdir())]
 
 
+@pytest.mark.parametrize(("field", "value"), [(0, 12345), (16, 1), (16, 77), (4, 5), (12, -1)])
+def test_an_entry_that_does_not_fit_ends_what_is_kept(tmp_path: Path, field: int, value: int) -> None:
+    index = open_index(tmp_path)
+    for number in range(15):
+        index.put(record(number, f"k{number}"), NOW)
+    index.flush()
+    (path,) = (tmp_path / "index").iterdir()
+    index.handles.close()
+    data = bytearray(path.read_bytes())
+    at = 40 + 4 * SHAPE.index_slots + 20 * 10 + field
+    data[at : at + (8 if field == 4 else 4)] = struct.pack(">q" if field == 4 else ">i", value)
+    path.write_bytes(data)
+    again = open_index(tmp_path)
+    again.load(True, 0)
+    kept = [number for number in range(15) if again.query("T", f"k{number}", 9, 0, EVER)]
+    assert kept in (list(range(8)), list(range(9))), "and the last record before it goes, too"
+
+
 def test_a_torn_page_ends_what_is_kept(tmp_path: Path) -> None:
     index = open_index(tmp_path, replace(SHAPE, index_entries=500))
     fill(index, 100)

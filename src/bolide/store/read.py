@@ -54,6 +54,10 @@ _NEXT_UNITS: Final = 256
 _WARM_UNITS: Final = 1024
 _MAX_EXTENTS: Final = 256
 _NO_SKIP: Final = -1
+_GAP: Final = 2048
+"""Records of other queues this long, in bytes, are read along: cheaper than another call to the kernel."""
+_SPAN: Final = 256 * 1024
+_WINDOW: Final = 64 * 1024
 _BORN_V6: Final = 0x10
 _STORE_V6: Final = 0x20
 
@@ -204,6 +208,8 @@ class _Scan:
         self._run_size: i64 = 0
         self._starts: list[int] = []
         self._sizes: list[int] = []
+        self._window: bytes = b""
+        self._window_at: i64 = 0
 
     def take(self, physical_offset: i64, size: i64, tags_code: i64) -> None:
         """Look at one unit: leave it, or add its record."""
@@ -255,7 +261,7 @@ class _Scan:
         return int(code) in wanted
 
     def _record_matches(self, physical_offset: i64, size: i64, predicate: Callable[[bytes], bool]) -> bool:
-        data = self.log.segments.read_warm(physical_offset, size)
+        data = self._record_bytes(physical_offset, size)
         if data is None:
             # Go on through the units, to name everything this read will want at once.
             self._add_cold(self.log.segments.extent(physical_offset, size))
@@ -264,6 +270,29 @@ class _Scan:
             return False
         self.result.buffers.append(data)
         return True
+
+    def _record_bytes(self, physical_offset: i64, size: i64) -> bytes | None:
+        """One record, None when it is cold. Where records lie close together, ever more of the log is read at once."""
+        at = physical_offset - self._window_at
+        end: i64 = len(self._window)
+        if at >= 0 and at + size <= end:
+            return self._window[at : at + size]
+        segments = self.log.segments
+        want = size
+        if end > 0 and at >= 0 and at - end <= _GAP:
+            segment = self.log.segment_size
+            room: i64 = min(segment - physical_offset % segment, self.log_end - physical_offset)
+            want = min(max(size, min(2 * end, _WINDOW)), room)
+        data = segments.read_warm(physical_offset, want)
+        if data is None and want > size:
+            data = segments.read_warm(physical_offset, size)
+        if data is None or len(data) <= size:
+            self._window = data if data is not None else b""
+            self._window_at = physical_offset
+            return data
+        self._window = data
+        self._window_at = physical_offset
+        return data[:size]
 
     def _add_cold(self, extent: Extent) -> None:
         cold = self.result.cold
@@ -283,19 +312,43 @@ class _Scan:
     def collect(self) -> None:
         """Read the runs into the result's buffers; those not in memory become its `cold`."""
         self._end_run()
+        segment = self.log.segment_size
+        count = len(self._starts)
+        first = 0
+        while first < count:
+            begin: i64 = self._starts[first]
+            end: i64 = begin + self._sizes[first]
+            after = first + 1
+            while after < count:
+                at: i64 = self._starts[after]
+                stop: i64 = at + self._sizes[after]
+                if at < end or at - end > _GAP or stop - begin > _SPAN or at // segment != begin // segment:
+                    break
+                end = stop
+                after += 1
+            self._read_span(first, after, begin, end)
+            first = after
+
+    def _read_span(self, first: int, after: int, begin: i64, end: i64) -> None:
+        """Read the runs from `first` to before `after`, which lie close together, by one call."""
         segments = self.log.segments
-        for index, start in enumerate(self._starts):
-            size = self._sizes[index]
-            data = segments.read_warm(start, size)
-            if data is None:
-                self._add_cold(segments.extent(start, size))
-            elif len(data) < size:
-                raise StoreDamaged(
-                    f"{segments.path_at(start)} is shorter than the log says: {len(data)} of {size} bytes at offset "
-                    f"{start} of the log; stop the broker and restore the file"
-                )
-            else:
-                self.result.buffers.append(data)
+        data = segments.read_warm(begin, end - begin)
+        if data is None:
+            self._add_cold(segments.extent(begin, end - begin))
+            return
+        if len(data) < end - begin:
+            raise StoreDamaged(
+                f"{segments.path_at(begin)} is shorter than the log says: {len(data)} of {end - begin} bytes at offset "
+                f"{begin} of the log; stop the broker and restore the file"
+            )
+        buffers = self.result.buffers
+        if after == first + 1:
+            buffers.append(data)
+            return
+        while first < after:
+            at: i64 = self._starts[first] - begin
+            buffers.append(data[at : at + self._sizes[first]])
+            first += 1
 
 
 def _ext_unit(ext: ConsumeQueueExt, address: i64) -> ExtUnit | None:
