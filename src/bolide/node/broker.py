@@ -10,7 +10,7 @@ import asyncio
 import dataclasses
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -49,6 +49,7 @@ FAST_PORT_LACKS: Final = frozenset(
 """Codes the fast port (listenPort - 2) does not serve, so that sends are never behind pulls."""
 FIRST_REGISTRATION_S: Final = 3.0
 IDLE_SWEEP_S: Final = 10.0
+DRAIN_S: Final = 2.0
 
 
 class BrokerNode:
@@ -156,9 +157,12 @@ class BrokerNode:
         for server in self._servers:
             server.close()
         self._executor.end_of_turn(now_ms())
+        await within(DRAIN_S, lambda: self._executor.parked_count == 0)  # what was taken is still answered
         for channel in list(self.connections.channels.values()):
             channel.link.close()
-        await self._drained()
+        if not await within(DRAIN_S, lambda: not self.connections.channels):
+            for channel in list(self.connections.channels.values()):
+                channel.link.abort()  # a peer that does not take its last bytes
         self._turns.stop()
         host = self._host
         assert host.flusher is not None
@@ -168,16 +172,6 @@ class BrokerNode:
         self.store.close(now_ms())
         assert host.configs is not None
         host.configs.write_all_now()
-
-    async def _drained(self) -> None:
-        """Let the loop close the sockets; a peer that does not take its last bytes is cut off."""
-        try:
-            async with asyncio.timeout(1.0):
-                while self.connections.channels:
-                    await asyncio.sleep(0.01)
-        except TimeoutError:
-            for channel in list(self.connections.channels.values()):
-                channel.link.abort()
 
     def another_turn(self) -> None:
         """Carry out effects noted from outside a request (tests, embedding programs)."""
@@ -217,6 +211,16 @@ class BrokerNode:
             for channel in self.connections.idle(now_ms()):
                 self._host.log.info("closing the connection of %s: silent for too long", channel.remote)
                 channel.link.close()
+
+
+async def within(seconds: float, condition: Callable[[], bool]) -> bool:
+    """Wait until something holds; False when it does not within the time."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    while not condition():
+        if asyncio.get_running_loop().time() > deadline:
+            return False
+        await asyncio.sleep(0.005)
+    return True
 
 
 def shape_of(options: BrokerOptions) -> StoreShape:

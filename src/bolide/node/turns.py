@@ -48,6 +48,8 @@ class Turns:
 
     def _end_of_turn(self) -> None:
         self._scheduled = False
+        if self._stopped:
+            return  # threads are being joined; what is left is written by the stop itself
         self.executor.end_of_turn(self.now())
         self._arm()
 
