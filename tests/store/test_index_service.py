@@ -6,6 +6,7 @@ import json
 import struct
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -46,12 +47,12 @@ def content(path: Path) -> tuple[list[int], list[int], list[tuple[int, ...]]]:
 @pytest.mark.parametrize(
     "case", VECTORS["index_files"], ids=lambda case: f"{case['version']}-{case['header']['indexCount']}"
 )
-def test_javas_files(tmp_path: Path, case: dict[str, object]) -> None:
-    version = "4.9" if str(case["version"]).startswith("4.9") else "5.5"
-    rows = case["entries"]["rows"]  # type: ignore[index]  # shape of the vectors file
+def test_javas_files(tmp_path: Path, case: dict[str, Any]) -> None:
+    version: Any = "4.9" if case["version"].startswith("4.9") else "5.5"
+    rows = case["entries"]["rows"]
     times = VECTORS["search_by_time"][0 if len(rows) > 4 else 1]["store_times"]
     size = 125 if version == "5.5" else 124
-    shape = replace(SHAPE, index_slots=1000, index_entries=5000, store_version=version)  # type: ignore[arg-type]  # a literal
+    shape = replace(SHAPE, index_slots=1000, index_entries=5000, store_version=version)
     index = open_index(tmp_path, shape)
     for number, time in enumerate(times):
         index.put(
