@@ -85,3 +85,25 @@ def test_what_the_broker_does_not_take_back_is_sent_anew_to_the_retry_topic() ->
     with ScriptedBroker() as broker:
         broker.script[codes.CONSUMER_SEND_MSG_BACK] = refuse
         asyncio.run(main(broker))
+
+
+def test_a_message_a_listener_has_for_too_long_is_sent_back_and_the_queue_goes_on() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        release = asyncio.Event()
+
+        async def listener(message: ReceivedMessage) -> None:
+            if message.body == b"slow":
+                await release.wait()
+
+        push = consumer(broker, consume_timeout=0.2)
+        push.subscribe("T", "*", listener)
+        async with push:
+            broker.on_loop(lambda: [broker.store("T", 0, body, "") for body in (b"slow", b"quick")])
+            await until(lambda: broker.requests(codes.CONSUMER_SEND_MSG_BACK), "the slow message sent back")
+            await until(lambda: push.committed(MessageQueue("T", "broker-a", 0)) == 2, "the offset behind it")
+            release.set()
+        assert broker.requests(codes.CONSUMER_SEND_MSG_BACK)[0].ext()["delayLevel"] == "3"
+        assert len(broker.requests(codes.CONSUMER_SEND_MSG_BACK)) == 1
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))

@@ -20,6 +20,12 @@ from bolide.client.queue import MessageQueue
 from bolide.client.received import ReceivedMessage
 from bolide.client.send_result import SendResult, SendStatus
 from bolide.client.subscription import Sql, sql
+from bolide.client.transaction_producer import (
+    TransactionListener,
+    TransactionProducer,
+    TransactionResult,
+    TransactionState,
+)
 
 __all__ = [
     "AclHook",
@@ -43,5 +49,9 @@ __all__ = [
     "Sql",
     "TooFast",
     "TopicNotFound",
+    "TransactionListener",
+    "TransactionProducer",
+    "TransactionResult",
+    "TransactionState",
     "sql",
 ]

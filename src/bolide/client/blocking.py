@@ -154,7 +154,8 @@ class PushConsumer:
 
     `model` is ``"clustering"`` (the members share the queues) or ``"broadcasting"`` (each reads all); `start_from` says
     where a new group starts: ``"last"``, ``"first"``, or a time; `orderly` gives each queue's messages one after the
-    other; `concurrency` bounds the listener calls at once. `max_reconsume_times` -1 means 16, for orderly no limit.
+    other; `concurrency` bounds the listener calls at once. `max_reconsume_times` -1 means 16, for orderly no limit;
+    a message a listener has for more than `consume_timeout` seconds is sent back to be tried again (not orderly).
     """
 
     def __init__(
@@ -168,6 +169,7 @@ class PushConsumer:
         strategy: str | Strategy = "AVG",
         concurrency: int = 20,
         max_reconsume_times: int = -1,
+        consume_timeout: float = 900.0,
         pull_batch: int = 32,
         max_cached: int = MAX_CACHED_COUNT,
         max_cached_bytes: int = MAX_CACHED_BYTES,
@@ -194,6 +196,7 @@ class PushConsumer:
             strategy=strategy,
             concurrency=concurrency,
             max_reconsume_times=max_reconsume_times,
+            consume_timeout=consume_timeout,
             pull_batch=pull_batch,
             max_cached=max_cached,
             max_cached_bytes=max_cached_bytes,

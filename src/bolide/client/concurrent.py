@@ -21,6 +21,8 @@ from bolide.client.send_back import send_back
 
 log = logging.getLogger("bolide.client")
 
+LATE_LEVEL: Final = 3
+"""Delay level (10 s) of a message sent back because its listener took too long."""
 LOCAL_RETRY: Final = 5.0
 """Seconds until a message is tried again here when no broker would take it back."""
 
@@ -35,6 +37,7 @@ class ConcurrentConsumption:
         concurrency: int,
         max_reconsume_times: int,
         threads: ThreadPoolExecutor,
+        consume_timeout: float,
     ) -> None:
         self._member = member
         self._call_of = call_of
@@ -47,6 +50,10 @@ class ConcurrentConsumption:
         self._starting = False
         self._closing = False
         self._timers: set[asyncio.TimerHandle] = set()
+        self._timeout = consume_timeout
+        self._running: dict[int, tuple[float, ProcessQueue, list[ReceivedMessage]]] = {}
+        self._started = 0
+        self._watcher: asyncio.TimerHandle | None = None
 
     def put(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
         """Messages that were just pulled."""
@@ -102,20 +109,43 @@ class ConcurrentConsumption:
 
     async def _consume(self, process_queue: ProcessQueue, call: Call, messages: list[ReceivedMessage]) -> None:
         process_queue.begin()
+        self._started = key = self._started + 1
+        self._running[key] = (asyncio.get_running_loop().time(), process_queue, messages)
+        if self._watcher is None:
+            self._watch()
         try:
             failed = await call.run(messages, self._threads)
+            if key not in self._running:
+                return  # it took too long: the messages were sent back meanwhile
             done = messages
             if failed and self._member.model != BROADCASTING:
                 kept = await self._send_back(process_queue, failed)
                 done = [message for message in messages if message not in kept]
-            offset = process_queue.done(done)
-            if not process_queue.dropped and offset >= 0:
-                self._member.store.update(process_queue.queue, offset)
-            elif process_queue.dropped and offset >= 0 and process_queue.queue in self._member.owned:
-                # Being given back: what finishes before the offset is stored counts, and its successor starts later.
-                self._member.store.update(process_queue.queue, offset)
+            self._done(process_queue, done)
         finally:
+            self._running.pop(key, None)
             process_queue.end()
+
+    def _done(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
+        offset = process_queue.done(messages)
+        # A queue being given back still counts while it is ours: its successor then starts later.
+        if offset >= 0 and (not process_queue.dropped or process_queue.queue in self._member.owned):
+            self._member.store.update(process_queue.queue, offset)
+
+    def _watch(self) -> None:
+        """Send back what a listener has had for too long, so that one stuck call does not hold a queue for ever."""
+        loop = asyncio.get_running_loop()
+        self._watcher = loop.call_later(self._timeout / 10, self._watch)
+        for key, (since, process_queue, messages) in list(self._running.items()):
+            if loop.time() - since >= self._timeout and self._member.model != BROADCASTING:
+                del self._running[key]
+                log.warning("a listener has %r for more than %s s, it is sent back", messages[0], self._timeout)
+                self._member.instance.spawn(self._send_back_late(process_queue, messages), "send back")
+
+    async def _send_back_late(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
+        for message in messages:
+            if await send_back(self._member, message, LATE_LEVEL, self._max_times):
+                self._done(process_queue, [message])
 
     async def _send_back(self, process_queue: ProcessQueue, failed: Failed) -> list[ReceivedMessage]:
         """Messages nobody took back stay here and are tried again in a while."""
@@ -137,6 +167,8 @@ class ConcurrentConsumption:
     async def close(self) -> None:
         """Let the listeners that run finish; what none has seen yet is left to the next owner."""
         self._closing = True
+        if self._watcher is not None:
+            self._watcher.cancel()
         for timer in self._timers:
             timer.cancel()
         if self._workers:

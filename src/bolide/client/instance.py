@@ -60,8 +60,8 @@ class ConsumerMember(Protocol):
 class TransactionMember(Protocol):
     """A producer that can be asked about a transaction."""
 
-    def check_transaction(self, address: str, command: Command) -> None:
-        """A broker asks how a transaction ended."""
+    def check_transaction(self, address: str, command: Command) -> bool:
+        """A broker asks how a transaction ended; False when it is not one of this producer's group."""
 
 
 class ClientInstance:

@@ -75,12 +75,15 @@ class ProcessQueue:
             self._note_room()
 
     def done(self, messages: Sequence[ReceivedMessage]) -> int:
-        """These are consumed, or sent back: forget them. Returns the offset to commit."""
+        """These are consumed, or sent back: forget them, once. Returns the offset to commit."""
         finished = self._done
-        for message in messages:
-            finished.add(message.record.queue_offset)
-            self.cached_bytes -= len(message.record.body)
         order = self._order
+        for message in messages:
+            offset = message.record.queue_offset
+            if offset in finished or not order or offset < order[0]:
+                continue  # a listener came to an end after its message had been sent back for being late
+            finished.add(offset)
+            self.cached_bytes -= len(message.record.body)
         while order and order[0] in finished:
             finished.discard(order.popleft())
         if not order:

@@ -215,17 +215,27 @@ class Producer:
             self._slot_free.clear()
             await self._slot_free.wait()
 
-    def _accept(self, message: Message, queue: QueueChoice | None, timeout: float | None, oneway: bool) -> Sending:
+    def _accept(
+        self,
+        message: Message,
+        queue: QueueChoice | None,
+        timeout: float | None,
+        oneway: bool,
+        marks: str = "",
+        sys_flag: int = 0,
+    ) -> Sending:
+        """Send a message; `marks` are properties of the protocol that no user may set, as text."""
         self._check_room()
         check_topic(message.topic)
         check_body(message, self.max_body)
         message_id = self._ids.next_id()
         properties = properties_text(message, message_id)
+        if marks:
+            properties += marks
         body = message.body
-        sys_flag = 0
         if len(body) >= self.compress_above:
             body = compress(body, self._compression)
-            sys_flag = COMPRESSED_FLAG | self._compression << TYPE_SHIFT
+            sys_flag |= COMPRESSED_FLAG | self._compression << TYPE_SHIFT
         deadline = self.loop.time() + (self.timeout if timeout is None else timeout)
         return self._go(Sending(self, message, message_id, properties, body, sys_flag, deadline, queue, oneway=oneway))
 

@@ -52,11 +52,14 @@ class PushConsumer:
 
     `model` is ``"clustering"`` (the members share the queues) or ``"broadcasting"`` (each reads all); `start_from` says
     where a new group starts: ``"last"``, ``"first"``, or a time; `orderly` gives each queue's messages one after the
-    other; `concurrency` bounds the listener calls at once. `max_reconsume_times` -1 means 16, for orderly no limit.
+    other; `concurrency` bounds the listener calls at once. `max_reconsume_times` -1 means 16, for orderly no limit;
+    a message a listener has for more than `consume_timeout` seconds is sent back to be tried again (not orderly).
     """
 
     _closed = False
     _started_ms = 0
+    _threads: ThreadPoolExecutor | None = None
+    _consumption: ConcurrentConsumption | OrderlyConsumption | None = None
 
     def __init__(
         self,
@@ -69,6 +72,7 @@ class PushConsumer:
         strategy: str | Strategy = "AVG",
         concurrency: int = 20,
         max_reconsume_times: int = -1,
+        consume_timeout: float = 900.0,
         pull_batch: int = 32,
         max_cached: int = MAX_CACHED_COUNT,
         max_cached_bytes: int = MAX_CACHED_BYTES,
@@ -94,6 +98,7 @@ class PushConsumer:
         self._pull_batch = pull_batch
         self._limits = (max_cached, max_cached_bytes, max_span)
         self._max_times = max_reconsume_times
+        self._consume_timeout = consume_timeout
         self._orderly_pause = orderly_pause
         self._send_subscription = send_subscription
         self._offset_folder = offset_folder
@@ -125,8 +130,6 @@ class PushConsumer:
             orderly,
         )
         self._locks = QueueLocks(self._member)
-        self._threads: ThreadPoolExecutor | None = None
-        self._consumption: ConcurrentConsumption | OrderlyConsumption | None = None
 
     # -- life
 
@@ -187,7 +190,9 @@ class PushConsumer:
                 self._orderly_pause,
             )
         limit = DEFAULT_MAX_RECONSUME_TIMES if self._max_times < 0 else self._max_times
-        return ConcurrentConsumption(self._member, self._call_of, self.concurrency, limit, threads)
+        return ConcurrentConsumption(
+            self._member, self._call_of, self.concurrency, limit, threads, self._consume_timeout
+        )
 
     async def close(self) -> None:
         """Let the listeners that run finish, store all offsets, and leave the group. A second call does nothing."""

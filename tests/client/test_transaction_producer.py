@@ -1,0 +1,182 @@
+"""Transactions from the producer's side: what it sends, when the local transaction runs, what a check is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from bolide.client import (
+    Message,
+    MessageRefused,
+    PushConsumer,
+    ReceivedMessage,
+    SendStatus,
+    TransactionProducer,
+    TransactionState,
+)
+from bolide.layout.message_id import decode_offset_message_id
+from bolide.layout.properties import parse_properties
+from bolide.remoting import codes
+from bolide.remoting.command import make_response
+from bolide.testing.broker import Broker
+from tests.client.scripted_broker import ScriptedBroker
+from tests.client.waiting import until
+
+COMMIT, ROLLBACK, UNKNOWN = TransactionState.COMMIT, TransactionState.ROLLBACK, TransactionState.UNKNOWN
+
+
+class Decides:
+    """Answers as the argument says, and later as `then` says."""
+
+    def __init__(self, then: TransactionState = UNKNOWN) -> None:
+        self.then = then
+        self.executed: list[tuple[bytes, Any]] = []
+        self.checked: list[ReceivedMessage] = []
+
+    async def execute(self, message: Message, argument: Any) -> TransactionState | None:
+        self.executed.append((message.body, argument))
+        if isinstance(argument, Exception):
+            raise argument
+        return argument  # type: ignore[no-any-return] # the tests hand states through, and things that are none
+
+    async def check(self, message: ReceivedMessage) -> TransactionState:
+        self.checked.append(message)
+        return self.then
+
+
+class Plain:
+    """A listener of plain functions."""
+
+    def __init__(self) -> None:
+        self.threads: set[str] = set()
+
+    def execute(self, message: Message, argument: Any) -> TransactionState:
+        self.threads.add(threading.current_thread().name)
+        return COMMIT
+
+    def check(self, message: ReceivedMessage) -> TransactionState:
+        return UNKNOWN
+
+
+OUTCOMES = [
+    (COMMIT, 8, None),
+    (ROLLBACK, 12, None),
+    (UNKNOWN, 0, None),
+    (None, 0, None),
+    ("yes", 0, TypeError),
+    (ValueError("no money"), 0, ValueError),
+]
+
+
+@pytest.mark.parametrize(("outcome", "number", "error"), OUTCOMES)
+def test_the_broker_is_told_how_it_ended(outcome: Any, number: int, error: type[Exception] | None) -> None:
+    listener = Decides()
+
+    async def main(broker: ScriptedBroker) -> None:
+        async with TransactionProducer("P", broker.address, listener) as producer:
+            result = await producer.send_in_transaction(Message("T", b"body", keys="k"), outcome)
+            await until(lambda: broker.requests(codes.END_TRANSACTION), "the end of the transaction")
+        (send,) = broker.requests(codes.SEND_MESSAGE_V2)
+        properties = parse_properties(send.ext()["i"])
+        assert (properties["TRAN_MSG"], properties["PGROUP"], properties["KEYS"]) == ("true", "P", "k")
+        assert send.ext()["f"] == "4"
+        assert listener.executed == [(b"body", outcome)]
+        assert int(result.state) == number
+        assert result.error is None if error is None else isinstance(result.error, error)
+        (end,) = broker.requests(codes.END_TRANSACTION)
+        assert end.is_oneway
+        assert end.ext() == {
+            "producerGroup": "P",
+            "tranStateTableOffset": str(result.sent.queue_offset),
+            "commitLogOffset": str(decode_offset_message_id(result.sent.offset_message_id)[2]),
+            "commitOrRollback": str(number),
+            "fromTransactionCheck": "false",
+            "msgId": result.sent.message_id,
+            "transactionId": result.sent.transaction_id or result.sent.message_id,
+            "topic": "T",
+            "bname": "broker-a",
+        }
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
+@pytest.mark.parametrize("code", [codes.FLUSH_DISK_TIMEOUT, codes.SLAVE_NOT_AVAILABLE, codes.FLUSH_SLAVE_TIMEOUT])
+def test_what_is_not_safely_stored_is_rolled_back_unrun(code: int) -> None:
+    listener = Decides()
+
+    async def main(broker: ScriptedBroker) -> None:
+        fields = {"msgId": "7F00000100002A9F0000000000000010", "queueId": "0", "queueOffset": "3"}
+        broker.script[codes.SEND_MESSAGE_V2] = lambda command: make_response(command, code, ext=fields)
+        async with TransactionProducer("P", broker.address, listener) as producer:
+            result = await producer.send_in_transaction(Message("T", b"body"), COMMIT)
+            await until(lambda: broker.requests(codes.END_TRANSACTION), "the end of the transaction")
+        assert (result.state, result.sent.status) == (ROLLBACK, SendStatus(code))
+        assert listener.executed == []
+        assert broker.requests(codes.END_TRANSACTION)[0].ext()["commitOrRollback"] == "12"
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
+def test_a_plain_listener_runs_in_a_thread_and_a_delay_is_refused() -> None:
+    listener = Plain()
+
+    async def main(broker: ScriptedBroker) -> None:
+        async with TransactionProducer("P", broker.address, listener) as producer:
+            with pytest.raises(MessageRefused, match="delay"):
+                await producer.send_in_transaction(Message("T", b"body", delay_level=1))
+            assert (await producer.send_in_transaction(Message("T", b"body"))).state is COMMIT
+        assert listener.threads and threading.current_thread().name not in listener.threads
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
+def test_a_listener_is_needed() -> None:
+    with pytest.raises(MessageRefused, match="listener"):
+        TransactionProducer("P", "127.0.0.1:1")
+
+
+def test_a_check_of_another_group_is_not_answered() -> None:
+    listener = Decides()
+
+    async def main(broker: ScriptedBroker) -> None:
+        async with TransactionProducer("P", broker.address, listener) as producer:
+            await producer.send_in_transaction(Message("T", b"body"), UNKNOWN)
+            broker.ask_all(codes.CHECK_TRANSACTION_STATE, {"tranStateTableOffset": "0"}, b"no message")
+            await producer.send_in_transaction(Message("T", b"body"), UNKNOWN)
+        assert listener.checked == []
+        assert len(broker.requests(codes.END_TRANSACTION)) == 2
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
+def test_against_a_broker_that_asks() -> None:
+    """Commit, rollback, and two that stay unknown until the broker asks: what consumers see of it."""
+    listener = Decides(then=COMMIT)
+    got: list[ReceivedMessage] = []
+
+    async def take(message: ReceivedMessage) -> None:
+        got.append(message)
+
+    async def main(namesrv: str) -> None:
+        async with TransactionProducer("P", namesrv, listener) as producer:
+            for body, state in ((b"a", COMMIT), (b"b", ROLLBACK), (b"c", UNKNOWN), (b"d", None)):
+                result = await producer.send_in_transaction(Message("T", body, tags="t"), state)
+                assert result.sent.status is SendStatus.SEND_OK
+            consumer = PushConsumer("C", namesrv, start_from="first")
+            consumer.subscribe("T", "t", take)
+            async with consumer:
+                await until(lambda: len(got) == 3, "three messages")
+        assert sorted(message.body for message in got) == [b"a", b"c", b"d"]
+        assert {message.body for message in listener.checked} == {b"c", b"d"}
+        assert all(message.topic == "T" and message.tags == "t" for message in listener.checked)
+        assert all(message.transaction_id == message.message_id for message in got)
+
+    with Broker(transaction_check_interval=200, transaction_time_out=100) as broker:
+        asyncio.run(main(broker.namesrv_addr))
