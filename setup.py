@@ -2,6 +2,6 @@
 
 from setuptools import setup
 
-from bolide_build import BuildExtensions, extensions
+from bolide_build import extensions
 
-setup(ext_modules=extensions(), cmdclass={"build_ext": BuildExtensions})
+setup(ext_modules=extensions())

@@ -14,14 +14,12 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from setuptools import Extension, build_meta
 from setuptools.build_meta import build_sdist, get_requires_for_build_sdist
-from setuptools.command.build_ext import build_ext
 
 from compiled import COMPILED
 
@@ -65,22 +63,6 @@ def reason_not_to_compile() -> str | None:
     if os.name != "nt" and not shutil.which(compiler) and not shutil.which("cc"):
         return f"no C compiler: {compiler} is not on the PATH"
     return None
-
-
-class BuildExtensions(build_ext):  # type: ignore[misc]  # setuptools is not looked at by mypy
-    """setuptools compiles the files of one extension one after the other; this takes a core for each."""
-
-    def build_extensions(self) -> None:
-        """Compile and link what `extensions` made."""
-        compile_files = self.compiler.compile
-
-        def compile_in_parallel(sources: list[str], *args: Any, **kwargs: Any) -> list[str]:
-            with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-                made = pool.map(lambda source: compile_files([source], *args, **kwargs), sources)
-                return [name for names in made for name in names]
-
-        self.compiler.compile = compile_in_parallel
-        super().build_extensions()
 
 
 def extensions() -> list[Extension]:
@@ -165,7 +147,8 @@ def _building(compiled: bool) -> Iterator[None]:
     top.mkdir(exist_ok=True)
     folder = Path(os.path.relpath(tempfile.mkdtemp(prefix="bolide-", dir=top)))
     config = folder / "distutils.cfg"
-    config.write_text(f"[build]\nbuild_base = {folder}/base\n[egg_info]\negg_base = {folder}\n")
+    cores = os.cpu_count() or 1
+    config.write_text(f"[build]\nbuild_base = {folder}/base\nparallel = {cores}\n[egg_info]\negg_base = {folder}\n")
     before = os.environ.get("DIST_EXTRA_CONFIG")
     os.environ["DIST_EXTRA_CONFIG"] = str(config)
     _scratch = folder if compiled else None
