@@ -44,5 +44,10 @@ def test_order_consumer(bolide_broker: Broker, capsys: pytest.CaptureFixture[str
     assert "[b'placed', b'paid', b'shipped']" in capsys.readouterr().out
 
 
+def test_transaction(bolide_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    run("transaction", bolide_broker)
+    assert capsys.readouterr().out == "payment-1 ROLLBACK\npayment-2 COMMIT\npayment-2 b'20 coins'\n"
+
+
 def test_fixture_program(bolide_broker: Broker) -> None:
     program("test_with_a_broker").test_an_order_is_stored(bolide_broker)

@@ -20,8 +20,11 @@ import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.LocalTransactionState;
 import org.apache.rocketmq.client.producer.SendCallback;
 import org.apache.rocketmq.client.producer.SendResult;
+import org.apache.rocketmq.client.producer.TransactionListener;
+import org.apache.rocketmq.client.producer.TransactionMQProducer;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
@@ -39,6 +42,7 @@ public class InteropClient {
     private final DefaultMQProducer producer;
     private final Map<String, DefaultMQPushConsumer> consumers = new HashMap<>();
     private final Map<String, List<Object>> received = new HashMap<>();
+    private final Map<String, TransactionMQProducer> transactions = new HashMap<>();
 
     InteropClient(String namesrv) throws Exception {
         this.namesrv = namesrv;
@@ -80,6 +84,7 @@ public class InteropClient {
             case "consume": return consume(a);
             case "await": return await(a);
             case "stop": return stop(a);
+            case "transact": return transact(a);
             case "query_key": return described(producer.queryMessage(a.get("topic"), a.get("key"), 64, 0,
                 Long.MAX_VALUE).getMessageList());
             case "query_id": return described(producer.viewMessage(a.get("topic"), a.get("id")));
@@ -146,6 +151,46 @@ public class InteropClient {
         }
         if (!done.await(TIMEOUT_MS, TimeUnit.MILLISECONDS)) {
             throw new IllegalStateException(done.getCount() + " async sends without an answer");
+        }
+    }
+
+    // ---- transactions: topic, group, and words execute and check, one letter a message: c commit, r rollback, u unknown
+
+    private Object transact(Map<String, String> a) throws Exception {
+        String group = a.get("group");
+        List<Object> checks = received.computeIfAbsent(group, g -> new ArrayList<>());
+        TransactionMQProducer p = new TransactionMQProducer(group);
+        p.setNamesrvAddr(namesrv);
+        p.setInstanceName(group);
+        p.setSendMsgTimeout(TIMEOUT_MS);
+        p.setTransactionListener(new TransactionListener() {
+            @Override
+            public LocalTransactionState executeLocalTransaction(Message m, Object number) {
+                return state(a.get("execute"), (Integer) number);
+            }
+
+            @Override
+            public LocalTransactionState checkLocalTransaction(MessageExt m) {
+                take(checks, Collections.singletonList(m));
+                return state(a.get("check"), Integer.parseInt(m.getUserProperty("number")));
+            }
+        });
+        p.start();
+        transactions.put(group, p);
+        List<Object> results = new ArrayList<>();
+        for (int i = 0; i < a.get("execute").length(); i++) {
+            Message m = new Message(a.get("topic"), "TagA", "tx-" + i, ("tx-" + i).getBytes(StandardCharsets.UTF_8));
+            m.putUserProperty("number", String.valueOf(i));
+            results.add(described(p.sendMessageInTransaction(m, i)));
+        }
+        return results;
+    }
+
+    private static LocalTransactionState state(String word, int number) {
+        switch (word.charAt(number)) {
+            case 'c': return LocalTransactionState.COMMIT_MESSAGE;
+            case 'r': return LocalTransactionState.ROLLBACK_MESSAGE;
+            default: return LocalTransactionState.UNKNOW;
         }
     }
 

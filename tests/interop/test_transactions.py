@@ -1,0 +1,138 @@
+"""Transactions with check-back: Java producers against our broker, our producer against Java brokers."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from bolide.client import Message, PushConsumer, ReceivedMessage, TransactionProducer, TransactionState
+from tests.client.waiting import until
+from tests.interop import processes
+from tests.interop.java_artefacts import BROKER_VERSION, CLIENT_VERSIONS, OLD_BROKER_VERSION
+from tests.interop.java_processes import JavaBroker, JavaClient, JavaNameServer, is_registered
+from tests.interop.our_processes import OurBroker, OurNameServer
+
+pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
+
+QUICK = {"transactionCheckInterval": "1000", "transactionTimeOut": "1000", "flushDiskType": "ASYNC_FLUSH"}
+EXECUTE, CHECK = "crucuu", "..r.cu"
+"""What becomes of each message when it is sent, and what its producer says later of those it left open."""
+SEEN = ["tx-0", "tx-3", "tx-4"]
+LEFT_OPEN = {"tx-2", "tx-4", "tx-5"}
+
+
+@pytest.fixture(scope="module")
+def namesrv(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurNameServer]:
+    server = OurNameServer(tmp_path_factory.mktemp("namesrv"))
+    yield server
+    assert server.stop() == 0, server.output()
+
+
+@pytest.fixture(scope="module")
+def broker(namesrv: OurNameServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
+    """A broker of ours that asks soon, and gives up soon."""
+    settings = {**QUICK, "transactionCheckMax": "3"}
+    server = OurBroker(tmp_path_factory.mktemp("broker"), namesrv.address, settings)
+    processes.until(lambda: is_registered(namesrv.address), 10, "the broker registers")
+    yield server
+    assert server.stop() == 0, server.output()
+
+
+@pytest.mark.parametrize("version", CLIENT_VERSIONS)
+@pytest.mark.parametrize("binary", [False, True])
+def test_a_java_producer(
+    namesrv: OurNameServer, broker: OurBroker, tmp_path_factory: pytest.TempPathFactory, version: str, binary: bool
+) -> None:
+    name = f"{version.replace('.', '')}{'b' if binary else 'j'}"
+    client = JavaClient(tmp_path_factory.mktemp(name), namesrv.address, version, binary_header=binary)
+    topic = f"tx_{name}"
+    try:
+        results = client.call("transact", topic=topic, group=f"txp_{name}", execute=EXECUTE, check=CHECK)
+        assert [result["status"] for result in results] == ["SEND_OK"] * 6
+        client.call("consume", group=f"txc_{name}", topic=topic)
+        client.call("consume", group=f"txl_{name}", topic="TRANS_CHECK_MAX_TIME_TOPIC")
+        got = client.call("await", group=f"txc_{name}", count=3)
+        lost = await_lost(client, f"txl_{name}", results[5]["msgId"])
+        checks = client.call("await", group=f"txp_{name}", count=5)
+    finally:
+        client.close()
+    assert sorted(message["keys"] for message in got) == SEEN
+    assert {message["keys"] for message in checks} == LEFT_OPEN
+    sent = {f"tx-{number}": result for number, result in enumerate(results)}
+    for message in got:
+        assert (message["queueId"], message["msgId"]) == (
+            sent[message["keys"]]["queueId"],
+            sent[message["keys"]]["msgId"],
+        )
+        assert message["properties"]["PGROUP"] == f"txp_{name}"
+        assert message["body"] == message["keys"]
+    for message in checks:
+        assert (message["topic"], message["body"]) == (topic, message["keys"])
+        assert message["queueId"] == sent[message["keys"]]["queueId"]
+    times = [m["properties"]["TRANSACTION_CHECK_TIMES"] for m in checks if m["keys"] == "tx-5"]
+    assert times == ["1", "2", "3"]
+    assert lost["keys"] == "tx-5"
+
+
+def await_lost(client: JavaClient, group: str, message_id: str) -> dict[str, Any]:
+    """The message of this id among those that were given up."""
+    found: list[dict[str, Any]] = []
+
+    def there() -> bool:
+        got = client.call("await", group=group, count=10_000, seconds=1)
+        found[:] = [message for message in got if message["msgId"] == message_id]
+        return bool(found)
+
+    processes.until(there, 30, f"{message_id} is given up")
+    return found[0]
+
+
+class Listener:
+    """Does with each message what the words above say."""
+
+    def __init__(self) -> None:
+        self.checked: list[str] = []
+
+    async def execute(self, message: Message, argument: int) -> TransactionState:
+        return state(EXECUTE, argument)
+
+    async def check(self, message: ReceivedMessage) -> TransactionState:
+        self.checked.append(message.keys[0])
+        return state(CHECK, int(message.properties["number"]))
+
+
+def state(word: str, number: int) -> TransactionState:
+    return {"c": TransactionState.COMMIT, "r": TransactionState.ROLLBACK}.get(word[number], TransactionState.UNKNOWN)
+
+
+@pytest.mark.parametrize("version", [BROKER_VERSION, OLD_BROKER_VERSION])
+def test_our_producer_and_a_java_broker(tmp_path_factory: pytest.TempPathFactory, version: str) -> None:
+    namesrv = JavaNameServer(tmp_path_factory.mktemp("namesrv"), version)
+    broker = JavaBroker(tmp_path_factory.mktemp("broker"), namesrv.address, QUICK, version=version)
+    listener = Listener()
+    got: list[ReceivedMessage] = []
+
+    async def take(message: ReceivedMessage) -> None:
+        got.append(message)
+
+    async def main() -> None:
+        async with TransactionProducer("txp", namesrv.address, listener, timeout=10) as producer:
+            for number in range(len(EXECUTE)):
+                message = Message("tx", b"tx", keys=f"tx-{number}", properties={"number": str(number)})
+                result = await producer.send_in_transaction(message, number)
+                assert result.state is state(EXECUTE, number)
+            consumer = PushConsumer("txc", namesrv.address, start_from="first")
+            consumer.subscribe("tx", "*", take)
+            async with consumer:
+                await until(lambda: len(got) >= 3 and "tx-5" in listener.checked, "three messages", 60)
+
+    try:
+        asyncio.run(main())
+    finally:
+        broker.stop()
+        namesrv.stop()
+    assert sorted(message.keys[0] for message in got) == SEEN
+    assert (
+        set(listener.checked) >= LEFT_OPEN
+    )  # 5.5 writes its op records up to 3 s late, and asks about decided ones too
