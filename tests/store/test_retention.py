@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bolide.store.errors import ServiceNotAvailable
+from bolide.store.files import FileFailed
 from bolide.store.options import StoreOptions
 from bolide.store.read import MESSAGE_WAS_REMOVING, OFFSET_TOO_SMALL
 from bolide.store.running_flags import DISK_FULL, INDEX_ERROR, LOGIC_QUEUE_ERROR, NOT_READABLE, RunningFlags
@@ -197,3 +198,19 @@ class TestFlags:
         assert machine.report.abnormal
         assert not missing(machine.store, machine.acknowledged)
         assert machine.store.writable(), "a restart clears it"
+
+    def test_an_index_that_cannot_be_made_stops_sends_after_three_tries(self) -> None:
+        machine = Machine()
+        machine.append(1)
+        machine.write()
+        for _ in range(4):  # the first try hands over the unit that was put before the index failed
+            assert machine.store.writable()
+            machine.files.fail_next("open", FileFailed(f"cannot open {machine.store.index.folder}/x: simulated"))
+            machine.flush()
+            machine.now += 1000
+        assert machine.store.flags.bits == INDEX_ERROR
+        machine.flush()
+        assert machine.store.dispatched_offset == machine.store.confirm_offset, "dispatch goes on, the unit is lost"
+        machine.crash()
+        assert not missing(machine.store, machine.acknowledged)
+        assert machine.store.max_queue_offset("T", 0) == 1

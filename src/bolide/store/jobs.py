@@ -11,7 +11,7 @@ from typing import Protocol
 
 from bolide.layout.checkpoint import Checkpoint
 from bolide.store.checkpoint_file import write_checkpoint
-from bolide.store.files import Files
+from bolide.store.files import FileFailed, Files
 from bolide.store.segments import make_segment
 
 
@@ -75,9 +75,12 @@ class SyncDerived:
     def run(self) -> None:
         """Sync all, and only then write the checkpoint, which promises just that."""
         for path in self._paths:
-            if self._files.size(path) < 0:
-                continue  # its topic was deleted meanwhile
-            handle = self._files.open(path)
+            try:
+                handle = self._files.open(path)
+            except FileFailed:
+                if self._files.size(path) < 0:
+                    continue  # its topic was deleted, or its time was up, meanwhile
+                raise
             try:
                 self._files.datasync(handle)
             finally:

@@ -29,14 +29,15 @@ from bolide.store.options import StoreOptions
 from bolide.store.put import Appended, Put
 from bolide.store.recovery import Recovery, RecoveryReport
 from bolide.store.reput import Reput
-from bolide.store.running_flags import DISK_FULL, LOGIC_QUEUE_ERROR, NOT_WRITABLE, RunningFlags
+from bolide.store.running_flags import DISK_FULL, INDEX_ERROR, LOGIC_QUEUE_ERROR, NOT_WRITABLE, RunningFlags
 from bolide.store.segments import HandleCache
 from bolide.store.upkeep import Upkeep
 
 __all__ = ["Appended", "Arrival", "MessageStore", "Put", "RecoveryReport"]
 
 RETRY_MS: Final = 1000
-MAX_TRIES: Final = 30
+QUEUE_TRIES: Final = 30
+INDEX_TRIES: Final = 3
 _TRANSACTION_MASK: Final = 0xC
 _PREPARED: Final = 0x4
 _ROLLBACK: Final = 0xC
@@ -69,6 +70,7 @@ class MessageStore(Lookups):
             IndexService(files, root, shape, self.handles),
             options,
         )
+        self.index.enabled = shape.index_enabled and options.index_file_write_enable
         self.flags = RunningFlags()
         self.reput = Reput(self.log, self.queues, self.index, shape, self.flags)
         self.upkeep = Upkeep(files, root, options, self.flags, self.log, self.queues, self.index, self.reput)
@@ -309,11 +311,14 @@ class MessageStore(Lookups):
             self._failed_dispatches = 0
             return arrivals
         except FileFailed as error:
-            # The record stays first in line. After 30 tries, a second apart, Java gives its queues up, and so do we.
+            # The record stays first in line. After Java's number of tries, a second apart, the file is given up.
             self._dispatch_after = now + RETRY_MS
             self._failed_dispatches += 1
             self.upkeep.problem = str(error)
-            if self._failed_dispatches >= MAX_TRIES:
+            if self.index.folder in str(error):
+                if self._failed_dispatches >= INDEX_TRIES:
+                    self.flags.set(INDEX_ERROR)
+            elif self._failed_dispatches >= QUEUE_TRIES:
                 self.flags.set(LOGIC_QUEUE_ERROR)
             return []
 

@@ -17,6 +17,7 @@ IGNORED: Final[dict[str, str]] = {
     "commitIntervalCommitLog": "there is no commit thread",
     "commitCommitLogLeastPages": "there is no commit thread",
     "commitCommitLogThoroughInterval": "there is no commit thread",
+    "flushConsumeQueueLeastPages": "queues are written every interval and synced together at the thorough one",
     "duplicationEnable": "the log is never appended to from elsewhere",
     "osPageCacheBusyTimeOutMills": "no lock is held while appending",
     "mapedFileSizeConsumeQueueExt": "the key is mappedFileSizeConsumeQueueExt",
@@ -38,7 +39,6 @@ class StoreOptions:
     flush_commit_log_least_pages: int = 4
     flush_commit_log_thorough_interval: int = 10_000
     flush_interval_consume_queue: int = 1000
-    flush_consume_queue_least_pages: int = 2
     flush_consume_queue_thorough_interval: int = 60_000
 
     max_message_size: int = 4 * 1024 * 1024

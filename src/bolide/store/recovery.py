@@ -48,8 +48,6 @@ class RecoveryReport:
         """Bytes behind the last good record that were no zeros: a torn tail, now wiped."""
         self.deleted_files: list[str] = []
         """Files beyond the end, and derived files that did not fit."""
-        self.skipped: list[tuple[int, int]] = []
-        """(physical offset, bytes) ranges that dispatch passed over while the store started."""
         self.last_store_timestamp: int = 0
 
     def sentence(self) -> str:

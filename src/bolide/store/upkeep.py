@@ -192,6 +192,12 @@ class Upkeep:
     # -- cleaning --
 
     def _clean(self, now: int) -> None:
+        try:
+            self._clean_round(now)
+        except FileFailed as error:
+            self.problem = str(error)  # the next round tries again
+
+    def _clean_round(self, now: int) -> None:
         before = self._log.segments.min_offset
         paths = self.retention.round(now)
         if paths:
