@@ -255,3 +255,24 @@ def test_pause_stops_pulling_until_resume() -> None:
 
     with ScriptedBroker() as broker:
         asyncio.run(main(broker))
+
+
+def test_a_topic_may_be_subscribed_and_given_up_while_running() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        seen: list[bytes] = []
+        broker.topics.add("U")
+        async with consumer(broker) as push:
+            assert push.assignment() == []
+            push.subscribe("T", "*", lambda message: seen.append(message.body))
+            push.subscribe("U", "*", lambda message: seen.append(message.body))
+            await until(lambda: len(push.assignment()) == 4, "the queues of both")
+            broker.on_loop(lambda: broker.store("T", 0, b"x", ""))
+            await until(lambda: seen == [b"x"], "the message")
+            await push.unsubscribe("T")
+            assert {queue.topic for queue in push.assignment()} == {"U"}
+            assert broker.offsets["G", "T", 0] == 1
+        last = json.loads(broker.requests(codes.HEART_BEAT)[-1].body)["consumerDataSet"][0]
+        assert {item["topic"] for item in last["subscriptionDataSet"]} == {"U", "%RETRY%G"}
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))

@@ -144,6 +144,8 @@ class GroupMember:
     def subscribe(self, topic: str, expression: str | Sql) -> None:
         """Want a topic; takes effect with the next round, which is asked for at once when running."""
         self.subscriptions[topic] = subscription(topic, expression, now_ms())
+        if self.model == CLUSTERING and self._with_retry:
+            self.subscriptions.setdefault(self.retry_topic, subscription(self.retry_topic, "*", now_ms()))
         if self._instance is not None:
             self._instance.spawn(self._tell(), f"subscribe {self.group}")
 
@@ -176,8 +178,6 @@ class GroupMember:
         self._pid = os.getpid()
         self.store = store(instance)
         try:
-            if self.model == CLUSTERING and self._with_retry and self.subscriptions:
-                self.subscriptions.setdefault(self.retry_topic, subscription(self.retry_topic, "*", now_ms()))
             await instance.refresh_routes()
             await instance.heartbeats.send()
             complete = await self.rebalance()
