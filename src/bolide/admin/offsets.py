@@ -86,7 +86,9 @@ class Offsets(AdminCalls):
                 table = decode_body(answer.body, ResetOffsetBody).offset_table
                 offsets.update({queue_from(queue): offset for queue, offset in table.items()})
             except ResponseError as error:
-                if error.code != codes.CONSUMER_NOT_ONLINE:
+                # 4.9 has no code of its own for a group that never stored an offset.
+                new_group = error.code == codes.SYSTEM_ERROR and "not exist" in error.remark
+                if error.code != codes.CONSUMER_NOT_ONLINE and not new_group:
                     raise
                 offsets.update(await self._reset_directly(group, topic, name, timestamp, force))
         return dict(sorted(offsets.items()))
