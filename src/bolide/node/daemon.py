@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import signal
 import sys
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from bolide.errors import BolideError, ConfigError
 from bolide.node.exit_codes import BAD_CONFIG, FAILED, STOPPED, STORE_FAILED
 
 log = logging.getLogger("bolide.node")
+COLLECT_AFTER: Final = 50_000
+"""Objects made and not yet freed after which the collector looks at the young ones."""
 
 
 class Node(Protocol):
@@ -76,6 +79,7 @@ async def _serve(make: Callable[[], Node], name: str, follow_stdin: bool) -> int
     except (BolideError, OSError) as error:
         log.error("%s cannot start: %s", name, error)
         return FAILED
+    settle_memory()
     print(f"ready {name} {node.address}", flush=True)  # noqa: T201 # the one line of this process's standard output
     waits = [asyncio.create_task(asked.wait()), asyncio.create_task(node.stopped.wait())]
     await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -86,6 +90,17 @@ async def _serve(make: Callable[[], Node], name: str, follow_stdin: bool) -> int
     if reader is not None:
         reader.close()
     return STOPPED if node.failure is None else STORE_FAILED
+
+
+def settle_memory() -> None:
+    """Let the collector look for cycles seldom, and never among what lives as long as the process.
+
+    A busy turn makes thousands of objects and frees them by count; at the default of 700 the collector walked all of
+    them several times a turn and found nothing (4 % of the time of a send).
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(COLLECT_AFTER, 20, 20)
 
 
 async def _follow_stdin(asked: asyncio.Event) -> Any:
