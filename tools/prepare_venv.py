@@ -81,14 +81,23 @@ def build_wheel(pip: tuple[str | Path, ...], folder: Path) -> Path:
     return wheel
 
 
+def holds(stamp: Path, requirements_hash: str, extras: str) -> bool:
+    """Whether the environment has the requirements of these extras already; `all` brings the demo's."""
+    if not stamp.exists():
+        return False
+    of_hash, _, of_extras = stamp.read_text().partition(" ")
+    there = {*of_extras.split(","), *(("demo",) if "all" in of_extras.split(",") else ())}
+    return of_hash == requirements_hash and set(extras.split(",")) <= there
+
+
 def install(python: Path, venv: Path, extras: str) -> None:
     """Build the wheel and install it with the extras, each only when its inputs changed."""
     choice = os.environ.get("BOLIDE_BUILD") or "auto"
     wheel_stamp, requirements_stamp = venv / "bolide-wheel.stamp", venv / "bolide-requirements.stamp"
     wheel_hash = inputs_hash(WHEEL_INPUTS, choice)
-    requirements_hash = inputs_hash(REQUIREMENT_INPUTS, extras)
+    requirements_hash = inputs_hash(REQUIREMENT_INPUTS)
     wheel_old = not wheel_stamp.exists() or wheel_stamp.read_text() != wheel_hash
-    requirements_old = not requirements_stamp.exists() or requirements_stamp.read_text() != requirements_hash
+    requirements_old = not holds(requirements_stamp, requirements_hash, extras)
     if not wheel_old and not requirements_old:
         return
     pip = (python, "-m", "pip", "--disable-pip-version-check")
@@ -102,7 +111,7 @@ def install(python: Path, venv: Path, extras: str) -> None:
         wheel_stamp.unlink(missing_ok=True)
         run(*pip, "install", "--quiet", "--force-reinstall", "--no-deps", wheel)
     wheel_stamp.write_text(wheel_hash)
-    requirements_stamp.write_text(requirements_hash)
+    requirements_stamp.write_text(f"{requirements_hash} {extras}")
 
 
 def main() -> None:
