@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -66,7 +67,7 @@ def make_venv(venv: Path) -> Path:
     return python
 
 
-def build_wheel(pip: tuple[str | Path, ...], folder: Path) -> Path:
+def build_wheel(pip: tuple[str | Path, ...], folder: Path) -> None:
     """Build the wheel; prints the line that says whether it is compiled, and why not."""
     start = time.monotonic()
     command = [*map(str, pip), "wheel", "--verbose", "--no-deps", "--wheel-dir", str(folder), "."]
@@ -76,9 +77,7 @@ def build_wheel(pip: tuple[str | Path, ...], folder: Path) -> Path:
     for line in done.stdout.splitlines():
         if line.strip().startswith("bolide: ") or ": error: " in line:
             print(line.strip(), flush=True)
-    wheel = next(folder.glob("*.whl"))
-    say(f"{wheel.name} took {time.monotonic() - start:.0f} s")
-    return wheel
+    say(f"the wheel took {time.monotonic() - start:.0f} s")
 
 
 def holds(stamp: Path, requirements_hash: str, extras: str) -> bool:
@@ -96,22 +95,26 @@ def install(python: Path, venv: Path, extras: str) -> None:
     wheel_stamp, requirements_stamp = venv / "bolide-wheel.stamp", venv / "bolide-requirements.stamp"
     wheel_hash = inputs_hash(WHEEL_INPUTS, choice)
     requirements_hash = inputs_hash(REQUIREMENT_INPUTS)
+    wheels = venv / "bolide-wheel"
     wheel_old = not wheel_stamp.exists() or wheel_stamp.read_text() != wheel_hash
     requirements_old = not holds(requirements_stamp, requirements_hash, extras)
     if not wheel_old and not requirements_old:
         return
     pip = (python, "-m", "pip", "--disable-pip-version-check")
-    with tempfile.TemporaryDirectory(prefix="bolide-wheel-") as folder:
+    if wheel_old:
         say("building the wheel (the hot modules are compiled where a C compiler is found)")
-        wheel = build_wheel(pip, Path(folder))
-        if requirements_old:
-            say(f"installing what {extras} need, as pinned in requirements.lock")
-            requirements_stamp.unlink(missing_ok=True)
-            run(*pip, "install", "--quiet", "--constraint", "requirements.lock", f"{wheel}[{extras}]")
         wheel_stamp.unlink(missing_ok=True)
+        shutil.rmtree(wheels, ignore_errors=True)
+        build_wheel(pip, wheels)
+    wheel = next(wheels.glob("*.whl"))
+    if requirements_old:
+        say(f"installing what {extras} need, as pinned in requirements.lock")
+        requirements_stamp.unlink(missing_ok=True)
+        run(*pip, "install", "--quiet", "--constraint", "requirements.lock", f"{wheel}[{extras}]")
+        requirements_stamp.write_text(f"{requirements_hash} {extras}")
+    if wheel_old:
         run(*pip, "install", "--quiet", "--force-reinstall", "--no-deps", wheel)
-    wheel_stamp.write_text(wheel_hash)
-    requirements_stamp.write_text(f"{requirements_hash} {extras}")
+        wheel_stamp.write_text(wheel_hash)
 
 
 def main() -> None:
