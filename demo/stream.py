@@ -124,26 +124,25 @@ def main() -> None:
     say({"restarted": half})
     query = start(spark, given.namesrv, given.folder)
     # What the stopped query had planned and not committed is read again under the same batch id, and written once.
-    follow_parquet(spark, query, given.folder, given.total, deadline)
+    follow_end_offset(query, half, given.total, deadline)
     query.stop()
     rows = hourly(spark, given.folder)
     say({"done": True, "rows": rows})
     spark.stop()
 
 
-def follow_parquet(spark: SparkSession, query: StreamingQuery, folder: Path, total: int, deadline: float) -> None:
-    """Wait until the committed files hold all rows: after a restart the query's own counts may name a batch twice."""
-    shown = -1
+def follow_end_offset(query: StreamingQuery, before: int, total: int, deadline: float) -> None:
+    """Wait until the committed end offset covers all rows: a restarted query's own counts may name a batch twice."""
+    shown = before
     while True:
         if query.exception() is not None:
             raise SystemExit(f"the query ended: {query.exception()}")
         latest = query.lastProgress
-        reached = 0
+        reached = before
         if latest is not None and latest.sources and latest.sources[0].endOffset:
             end = json.loads(latest.sources[0].endOffset)["queues"]
-            reached = sum(
-                offset for brokers in end.values() for queues in brokers.values() for offset in queues.values()
-            )
+            offsets = [offset for brokers in end.values() for queues in brokers.values() for offset in queues.values()]
+            reached = max(sum(offsets), before)
         if reached != shown:
             say({"rows": reached})
             shown = reached
