@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from bolide.broker.channel import Channel
 from bolide.broker.groups import SubscriptionGroupConfig
 from bolide.broker.outcome import Parked
 from bolide.broker.refused import Refused
 from bolide.broker.topics import TopicConfig
+from bolide.layout.message_id import encode_host
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import MessageQueue
 from tests.broker.parts import NOW, PEER, STORE, Parts, properties_of, reply_of, send_request, text
@@ -232,3 +234,14 @@ def test_the_answer_to_a_binary_request_is_binary(parts: Parts) -> None:
     command.serialize_type = 1
     answer = reply_of(parts.send(command))
     assert answer.serialize_type == 1 and answer.ext()["transactionId"] == "U"
+
+
+def test_host_flags_follow_the_hosts_and_not_the_client(parts: Parts) -> None:
+    parts.answer(send_request(f=str(0x30)))
+    parts.channel = Channel(2, encode_host("2001:db8::1", 77), "[2001:db8::1]:77")
+    parts.answer(send_request())
+    parts.channel = Channel(3, PEER, "10.1.2.3:4567")
+    parts.answer(send_request())
+    first, second, third = parts.records("T")
+    assert (first.sys_flag & 0x30, second.sys_flag & 0x30, third.sys_flag & 0x30) == (0, 0x10, 0)
+    assert second.born_host == encode_host("2001:db8::1", 77) and third.born_host == PEER

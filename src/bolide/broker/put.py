@@ -13,9 +13,16 @@ from typing import Final, final
 from bolide.broker.names import RETRY_PREFIX, SCHEDULE_TOPIC
 from bolide.broker.refused import Refused
 from bolide.layout.hashes import tags_code
+from bolide.layout.message_id import HOST_V4_SIZE
 from bolide.layout.properties import format_properties, parse_properties
 from bolide.layout.property_names import TRANSIENT_PREFIX
-from bolide.layout.sysflag import TRANSACTION_COMMIT, TRANSACTION_MASK, TRANSACTION_NONE
+from bolide.layout.sysflag import (
+    BORN_HOST_V6,
+    STORE_HOST_V6,
+    TRANSACTION_COMMIT,
+    TRANSACTION_MASK,
+    TRANSACTION_NONE,
+)
 from bolide.remoting.codes import MESSAGE_ILLEGAL, SERVICE_NOT_AVAILABLE
 from bolide.store.message_store import Appended, MessageStore
 from bolide.store.put import Put
@@ -149,6 +156,7 @@ class PutDoor:
 
         Raises `Refused` 13 (too long, or DELAY out of shape) or 14 (store not writable); the store's own errors pass.
         """
+        sys_flag = self.host_flags(sys_flag, born_host)
         level = found.delay_level
         if level > 0:
             kind = sys_flag & TRANSACTION_MASK
@@ -225,6 +233,18 @@ class PutDoor:
     def message_id(self, physical_offset: int) -> str:
         """The offset message id of a record stored here (layout.message_id.offset_message_id, host encoded once)."""
         return f"{self._host_hex}{physical_offset:016X}"
+
+    def host_flags(self, sys_flag: int, born_host: bytes) -> int:
+        """The sys flag with the two bits that say how long the hosts are.
+
+        A record is read by these bits, so they follow what is stored and never what a client says.
+        """
+        sys_flag &= ~(BORN_HOST_V6 | STORE_HOST_V6)
+        if len(born_host) > HOST_V4_SIZE:
+            sys_flag |= BORN_HOST_V6
+        if len(self.store_host) > HOST_V4_SIZE:
+            sys_flag |= STORE_HOST_V6
+        return sys_flag
 
     def check(self, topic: str, topic_bytes: bytes, body: bytes, properties: bytes) -> None:
         """Refuse what must not be stored. Raises `Refused` 13 or 14."""

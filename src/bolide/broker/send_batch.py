@@ -54,6 +54,7 @@ class BatchSend:
             return illegal(command, "the batch holds no message: send at least one")
         if topic.topic_filter_type == MULTI_TAG:
             sys_flag |= MULTI_TAGS
+        sys_flag = self._door.host_flags(sys_flag, channel.remote_host)
         puts: list[Put] = []
         for element in elements:
             found = scan_properties(text_of(element.properties))

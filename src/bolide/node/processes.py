@@ -45,6 +45,7 @@ class Child:
             json.dumps(self.flags),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C in a terminal reaches the parent alone, which stops them in order
         )
 
     async def ready(self) -> bool:

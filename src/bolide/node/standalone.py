@@ -166,7 +166,7 @@ class Standalone:
         if child.kind == "broker":
             self._alive -= 1
         if child.kind != "broker" or self._alive == 0:
-            self._status = status if status > 0 else FAILED
+            self._status = max(status, STOPPED)
             self._asked.set()
 
     async def _stop_all(self) -> None:
