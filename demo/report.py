@@ -40,11 +40,11 @@ class Check:
 
 def write_report(
     path: Path, title: str, checks: Sequence[Check], samples: Samples, lags: dict[str, str],
-    table: dict[tuple[str, str], tuple[int, int, int]], facts: dict[str, str],
+    table: dict[tuple[str, str], tuple[int, int, int]], facts: dict[str, str], batched: set[str],
 ) -> None:  # fmt: skip
     """Write the report. `lags` names, by consumer, the count it is behind; `table` is the hourly table."""
     plots = [
-        ("Throughput: messages a second", throughput(samples)),
+        ("Throughput: messages a second", throughput(samples, batched)),
         ("Consumer lag: messages acknowledged and not yet consumed", lag(samples, lags)),
         ("Mean departure delay (minutes) by carrier and hour of the day", delays(table)),
     ]
@@ -84,10 +84,11 @@ def _png(figure: Any) -> str:
     return base64.b64encode(out.getvalue()).decode()
 
 
-def throughput(samples: Samples) -> str:
-    """Rates over about two seconds, from the counts."""
+def throughput(samples: Samples, batched: set[str]) -> str:
+    """Rates over about two seconds, from the counts; what counts in batches (`batched`) has no such rate."""
     figure, axes = _axes(3.6)
-    for colour, (name, counts) in zip(COLOURS, samples.counts.items(), strict=False):
+    steady = {name: counts for name, counts in samples.counts.items() if name not in batched}
+    for colour, (name, counts) in zip(COLOURS, steady.items(), strict=False):
         rates = []
         for index in range(len(counts)):
             first = max(index - 4, 0)
