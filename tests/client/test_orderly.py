@@ -72,3 +72,16 @@ def test_a_queue_locked_by_someone_else_is_left_alone() -> None:
     with ScriptedBroker() as broker:
         broker.script[codes.LOCK_BATCH_MQ] = lambda command: make_response(command, 0, body=b'{"lockOKMQSet":[]}')
         asyncio.run(main(broker))
+
+
+def test_a_lock_taken_for_nothing_is_given_back() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        push = consumer(broker, orderly=True)
+        push.subscribe("T", "*", lambda message: None)
+        async with push:
+            assert push.assignment() == []
+            await until(lambda: len(broker.requests(codes.UNLOCK_BATCH_MQ)) >= 2, "the locks given back")
+
+    with ScriptedBroker() as broker:
+        broker.script[codes.QUERY_CONSUMER_OFFSET] = lambda command: make_response(command, codes.SYSTEM_ERROR, "no")
+        asyncio.run(main(broker))

@@ -194,13 +194,13 @@ class GroupMember:
         instance = self._instance
         if instance is None:
             return
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._tasks.clear()
+        # Not in the middle of a round: a queue just locked and not yet entered would stay locked for a minute.
         async with self._round:
-            queues = list(self.owned)
-            for queue in queues:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            self._tasks.clear()
+            for queue in list(self.owned):
                 await self._give_back(queue)
         self._instance = None
         await instance.remove_consumer(self.group)

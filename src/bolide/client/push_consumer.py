@@ -250,9 +250,14 @@ class PushConsumer:
 
     async def _gained(self, process_queue: ProcessQueue) -> bool:
         process_queue.max_count, process_queue.max_bytes, process_queue.max_span = self._limits
-        if self.orderly and not await self._locks.lock(process_queue):
-            return False
-        process_queue.next_offset = await self._member.start_offset(process_queue.queue)
+        try:
+            if self.orderly and not await self._locks.lock(process_queue):
+                return False
+            process_queue.next_offset = await self._member.start_offset(process_queue.queue)
+        except BaseException:
+            if self.orderly:
+                await self._locks.unlock(process_queue.queue)
+            raise
         task = self._member.instance.spawn(self._pull_loop(process_queue), f"pull {process_queue.queue}")
         self._pulls[process_queue] = task
         task.add_done_callback(lambda done: self._pulls.pop(process_queue, None))
