@@ -229,3 +229,24 @@ class TestCheckpoint:
         assert checkpoint.physic_msg_timestamp == checkpoint.logics_msg_timestamp == last.store_timestamp
         assert checkpoint.logics_physical_offset == last.physical_offset
         assert machine.files.size(f"{ROOT}/abort") == -1
+
+    def test_it_survives_the_power_cut_right_behind_it(self) -> None:
+        machine = Machine()
+        machine.turn(50)
+        machine.tick(61_000)
+        machine.turn(5)
+        machine.power_cut(0)
+        assert (
+            load_checkpoint(machine.files, ROOT).logics_physical_offset == machine.acknowledged[49].at.physical_offset
+        )
+
+
+def test_what_a_start_makes_readable_cannot_be_lost_any_more() -> None:
+    # Written, not synced, never answered; after the crash consumers see it and commit offsets behind it.
+    machine = Machine()
+    machine.append(3)
+    machine.write()
+    machine.crash()
+    assert machine.store.max_queue_offset("T", 2) == 1
+    machine.power_cut(0)
+    assert machine.store.max_queue_offset("T", 2) == 1

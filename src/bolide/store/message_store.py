@@ -103,8 +103,7 @@ class MessageStore(Lookups):
         report.abnormal = was_killed(self.files, self.root)
         self._now = now
         self.files.make_dir(self.root + "/commitlog")
-        # A power cut could otherwise take the folder, with every synced file in it.
-        self.files.sync_dir(self.root)
+        # `mark_running` below makes the folder's name certain, before the first file in it matters.
         self.log.segments.load()
         checkpoint = load_checkpoint(self.files, self.root)
         self.queues.load()
