@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from bolide.cli import output
 from bolide.cli.options import Namesrv
 from bolide.cli.output import JsonFlag, boundary
-from bolide.client.message import Message
+
+if TYPE_CHECKING:
+    from bolide.client.message import Message
 
 
 def attach(app: typer.Typer) -> None:
@@ -37,6 +39,7 @@ def produce(
     as_json: bool = JsonFlag,
 ) -> None:
     """Send messages and show where each was stored."""
+    from bolide.client.message import Message  # the daemons share this command line and need no client
 
     def message(line: str) -> Message:
         if from_json:
@@ -53,6 +56,8 @@ def produce(
 
 def message_from_json(line: str, topic: str, tags: str, keys: str, sharding_key: str, delay_level: int) -> Message:
     """The message an input line describes; what it leaves out comes from the flags."""
+    from bolide.client.message import Message
+
     try:
         given: Any = json.loads(line)
     except ValueError as error:

@@ -1,0 +1,119 @@
+"""The command line as a stranger uses it: a standalone process, and verbs against it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bolide.cli.output import FAILED, UNREACHABLE, USAGE
+
+
+class CommandLine:
+    """A running `bolide standalone`, and other verbs run against it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "bolide", "standalone", "--store", folder / "store", "--namesrv-port", "0",
+             "--broker-port", "0", "--set", "flushDiskType=ASYNC_FLUSH"],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
+        assert self.process.stdout is not None
+        self.ready = self.process.stdout.readline().strip()
+        words = self.ready.split()
+        assert words[:1] == ["ready"]
+        self.namesrv = dict(word.split("=", 1) for word in words[1:])["namesrv"]
+
+    def run(self, *arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
+        """One verb; its exit code and what it printed."""
+        environment = {**os.environ, "NAMESRV_ADDR": self.namesrv, "COLUMNS": "200"}
+        return subprocess.run(
+            [sys.executable, "-m", "bolide", *arguments],
+            input=text, capture_output=True, text=True, env=environment, timeout=60, check=False,
+        )  # fmt: skip
+
+    def stop(self) -> int:
+        """SIGTERM, and the exit status."""
+        self.process.terminate()
+        status = self.process.wait(30)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        return status
+
+
+@pytest.fixture(scope="module")
+def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
+    started = CommandLine(tmp_path_factory.mktemp("cli"))
+    yield started
+    assert started.stop() == 0
+
+
+def test_lines_go_in_and_come_out(line: CommandLine) -> None:
+    assert line.run("topic", "create", "Pipe", "--queues", "1").returncode == 0
+    sent = line.run("produce", "Pipe", "--tags", "x", "--keys", "k1", text="one\ntwo\n\nthree\n")
+    assert sent.returncode == 0
+    assert len(sent.stdout.splitlines()) == 3
+    got = line.run("consume", "Pipe", "--count", "3")
+    assert (got.returncode, got.stdout) == (0, "one\ntwo\nthree\n")
+
+
+def test_json_goes_in_and_comes_out(line: CommandLine) -> None:
+    assert line.run("topic", "create", "Json", "--queues", "1").returncode == 0
+    message = {"body": {"a": 1}, "tags": "t", "keys": ["k", "l"], "properties": {"p": "q"}}
+    assert line.run("produce", "Json", "--from-json", text=json.dumps(message) + "\n").returncode == 0
+    got = line.run("consume", "Json", "--count", "1", "--json")
+    read = json.loads(got.stdout)
+    assert json.loads(read["body"]) == {"a": 1}
+    assert (read["tags"], read["keys"], read["properties"]["p"]) == ("t", ["k", "l"], "q")
+
+
+def test_reading_verbs_print_json(line: CommandLine) -> None:
+    assert line.run("topic", "create", "Look", "--queues", "2").returncode == 0
+    line.run("produce", "Look", "a body", "--keys", "find-me")
+    assert {"topic": "Look"} in json.loads(line.run("topic", "list", "--json").stdout)
+    stats = json.loads(line.run("topic", "show", "Look", "--json").stdout)
+    assert sum(queue["messages"] for queue in stats) == 1
+    found = json.loads(line.run("message", "find", "Look", "find-me", "--json").stdout)
+    assert [message["body"] for message in found] == ["a body"]
+    shown = line.run("message", "get", found[0]["message_id"], "--topic", "Look", "--json")
+    assert json.loads(shown.stdout)["body"] == "a body"
+    assert json.loads(line.run("cluster", "list", "--json").stdout)[0]["broker"] == "broker-a"
+    assert json.loads(line.run("cluster", "info", "broker-a", "--json").stdout)["brokerVersionDesc"] == "V5_5_0"
+    assert json.loads(line.run("config", "show", "--json").stdout)
+    assert json.loads(line.run("version", "--json").stdout)["rocketmq"] == "5.5.0"
+
+
+def test_a_group_is_moved_back(line: CommandLine) -> None:
+    assert line.run("topic", "create", "Again", "--queues", "1").returncode == 0
+    line.run("produce", "Again", "first", "second")
+    assert line.run("consume", "Again", "--group", "again", "--count", "2").returncode == 0
+    offsets = json.loads(line.run("offset", "show", "again", "Again", "--json").stdout)
+    assert [queue["lag"] for queue in offsets] == [0]
+    assert line.run("offset", "reset", "again", "Again", "earliest").returncode == 0
+    got = line.run("consume", "Again", "--group", "again", "--count", "2")
+    assert got.stdout == "first\nsecond\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (("topic", "show", "Nowhere"), FAILED, "Nowhere"),
+        (("topic", "list", "-n", "127.0.0.1:1"), UNREACHABLE, "127.0.0.1:1"),
+        (("topic", "create", "bad name"), FAILED, "bad name"),
+        (("offset", "reset", "g", "T", "yesterday"), USAGE, "yesterday"),
+        (("broker", "--set", "flushDiskType"), USAGE, "key=value"),
+        (("broker", "--listen", "nowhere"), USAGE, "HOST:PORT"),
+        (("config", "show", "teapot"), USAGE, "teapot"),
+        (("store", "inspect", "/nonexistent"), USAGE, "nonexistent"),
+    ],
+)
+def test_an_error_is_one_sentence(line: CommandLine, arguments: tuple[str, ...], code: int, sentence: str) -> None:
+    done = line.run(*arguments)
+    assert done.returncode == code
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
