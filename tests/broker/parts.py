@@ -9,11 +9,13 @@ from bolide.broker.channel import Channel
 from bolide.broker.clients import Clients
 from bolide.broker.consumer_offsets import ConsumerOffsets
 from bolide.broker.effects import Effects
+from bolide.broker.filters import ConsumerFilters
 from bolide.broker.groups import GroupTable
 from bolide.broker.locks import QueueLocks
 from bolide.broker.options import BrokerOptions
 from bolide.broker.outcome import Hold, Outcome, Parked, Reply
 from bolide.broker.pull import PullService
+from bolide.broker.pull_filter import Filters
 from bolide.broker.put import PutDoor
 from bolide.broker.send import SendService
 from bolide.broker.stats import BrokerStats
@@ -40,10 +42,18 @@ class Parts:
 
     def __init__(self, folder: Path, files: Files | None = None, **settings: Any) -> None:
         self.options = options = BrokerOptions(flush_disk_type="ASYNC_FLUSH", **settings)
-        shape = StoreShape(commit_log_segment_size=1 << 20, index_slots=1000, index_entries=4000)
-        self.store = MessageStore(files or RealFiles(), str(folder), shape, StoreOptions(flush_disk_type="ASYNC_FLUSH"))
-        self.store.load(NOW)
+        shape = StoreShape(
+            commit_log_segment_size=1 << 20,
+            index_slots=1000,
+            index_entries=4000,
+            enable_consume_queue_ext=options.enable_consume_queue_ext,
+            enable_calc_filter_bit_map=options.enable_calc_filter_bit_map,
+        )
         self.effects = Effects()
+        self.filters = ConsumerFilters(options, Filters(), self.effects, NOW)
+        settings_of_store = StoreOptions(flush_disk_type="ASYNC_FLUSH")
+        self.store = MessageStore(files or RealFiles(), str(folder), shape, settings_of_store, self.filters.calc_bitmap)
+        self.store.load(NOW)
         self.topics = TopicTable(options, self.effects, NOW)
         self.groups = GroupTable(options, self.effects, NOW)
         self.offsets = ConsumerOffsets(self.effects)
@@ -55,7 +65,7 @@ class Parts:
         keys = UniqKeys(b"\x7f\x00\x00\x01", 1, 2)
         self.send_service = SendService(options, self.door, self.topics, self.groups, self.locks, keys, self.stats)
         self.pull_service = PullService(
-            options, self.store, self.topics, self.groups, self.offsets, self.clients, self.stats
+            options, self.store, self.topics, self.groups, self.offsets, self.clients, self.stats, self.filters
         )
         self.channel = Channel(1, PEER, "10.1.2.3:4567", 10911)
 

@@ -9,12 +9,13 @@ from typing import Final
 from bolide.broker.channel import Channel
 from bolide.broker.clients import Client, Clients, ConsumerGroup
 from bolide.broker.effects import Effects
+from bolide.broker.filters import ConsumerFilters
 from bolide.broker.groups import GroupTable
 from bolide.broker.names import retry_topic
 from bolide.broker.options import BrokerOptions
 from bolide.broker.outcome import Handler, Outcome, reply
+from bolide.broker.pull_filter import ExpressionRefused, is_tag
 from bolide.broker.topics import PERM_READ, PERM_WRITE, TopicTable
-from bolide.dispatch.sql92 import Sql92Error, compile_sql92
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_body, encode_body
 from bolide.remoting.bodies.clients import (
@@ -39,13 +40,20 @@ class HeartbeatService:
     """Keeps `Clients` up to date and tells the members of a group when it changed."""
 
     def __init__(
-        self, options: BrokerOptions, effects: Effects, clients: Clients, topics: TopicTable, groups: GroupTable
+        self,
+        options: BrokerOptions,
+        effects: Effects,
+        clients: Clients,
+        topics: TopicTable,
+        groups: GroupTable,
+        filters: ConsumerFilters,
     ) -> None:
         self._options = options
         self._effects = effects
         self._clients = clients
         self._topics = topics
         self._groups = groups
+        self._filters = filters
         self._fingerprints: dict[str, int] = {}
         self._next_scan = 0
         self._opaque = 0
@@ -91,6 +99,8 @@ class HeartbeatService:
         )
         told = self._clients.register_consumer(data, client, with_subscriptions)
         self._notify(data.group_name, told)
+        if with_subscriptions:
+            self._filters.register(data.group_name, data.subscription_data_set, now)
 
     def on_unregister_client(self, channel: Channel, command: Command, now: int) -> Outcome:
         header = decode_header(command, UnregisterClientRequestHeader)
@@ -100,7 +110,7 @@ class HeartbeatService:
             group = self._clients.consumer_group(header.consumer_group)
             told = self._clients.unregister_consumer(header.consumer_group, channel)
             if group is not None:
-                self._notify_group(group, told)
+                self._left(group, told, now)
         return reply(make_response(command, codes.SUCCESS))
 
     def on_consumer_list(self, channel: Channel, command: Command, now: int) -> Outcome:
@@ -115,14 +125,14 @@ class HeartbeatService:
     def on_check_client_config(self, channel: Channel, command: Command, now: int) -> Outcome:
         body = decode_body(command.body, CheckClientRequestBody)
         subscription = body.subscription_data
-        if subscription.expression_type in (None, "", "TAG"):
+        if subscription.expression_type is None or is_tag(subscription.expression_type):
             return reply(make_response(command, codes.SUCCESS))
         if not self._options.enable_property_filter:
             remark = f"The broker does not support consumer to filter message by {subscription.expression_type}"
             return reply(make_response(command, codes.SYSTEM_ERROR, remark))
         try:
-            compile_sql92(subscription.sub_string)
-        except Sql92Error as error:
+            self._filters.filters.of(subscription.expression_type, subscription.sub_string)
+        except ExpressionRefused as error:
             return reply(make_response(command, codes.SUBSCRIPTION_PARSE_FAILED, str(error)))
         return reply(make_response(command, codes.SUCCESS))
 
@@ -130,7 +140,7 @@ class HeartbeatService:
         """A connection ended, for whatever reason: its clients are gone at once."""
         before = {name: group for name, group in self._clients.consumer_groups.items() if channel.id in group.clients}
         for name, told in self._clients.drop(channel).items():
-            self._notify_group(before[name], told)
+            self._left(before[name], told, now)
 
     def due(self, now: int) -> int | None:
         return self._next_scan
@@ -140,6 +150,11 @@ class HeartbeatService:
         self._next_scan = now + SCAN_INTERVAL_MS
         for channel in self._clients.expired(now):
             self._effects.close(channel)
+
+    def _left(self, group: ConsumerGroup, told: list[Channel], now: int) -> None:
+        if not group.clients:
+            self._filters.unregister(group.name, now)
+        self._notify_group(group, told)
 
     def _notify(self, name: str, told: list[Channel]) -> None:
         group = self._clients.consumer_group(name)

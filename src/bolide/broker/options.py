@@ -72,6 +72,9 @@ class BrokerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     short_polling_time_mills: PositiveMs = 1000
     lite_pull_message_enable: bool = True
     enable_property_filter: bool = False
+    filter_support_retry: bool = False
+    """Filter retry topics by the expressions their messages were first selected by."""
+    filter_data_clean_time_span: PositiveMs = 24 * 3600 * 1000
     slave_read_enable: bool = False
     offset_check_in_slave: bool = False
     max_transfer_bytes_on_message_in_memory: Bytes = 256 * 1024

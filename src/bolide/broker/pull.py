@@ -10,14 +10,16 @@ from typing import Any, Final, Protocol, final
 
 from bolide.broker.channel import Channel
 from bolide.broker.groups import GroupTable, SubscriptionGroupConfig
+from bolide.broker.names import RETRY_PREFIX
 from bolide.broker.options import BrokerOptions
 from bolide.broker.outcome import Cold, Handler, HeldPull, Hold, Outcome, Reply
-from bolide.broker.pull_filter import Filters, PullFilter, Sql92Error, is_tag
+from bolide.broker.pull_filter import EVERYTHING, ExpressionRefused, Filters, PullFilter, is_tag
 from bolide.broker.stats import BrokerStats
 from bolide.broker.topics import TopicTable
 from bolide.remoting.codes import (
     BINARY_TYPE,
     FILTER_DATA_NOT_EXIST,
+    FILTER_DATA_NOT_LATEST,
     INVALID_PARAMETER,
     LITE_PULL_MESSAGE,
     NO_PERMISSION,
@@ -91,6 +93,18 @@ class Subscriptions(Protocol):
         """The connected group (`broadcasting`, `subscriptions` by topic), or None."""
 
 
+class FilterTable(Protocol):
+    """What groups filter by: the consumer filter data."""
+
+    filters: Filters
+
+    def get(self, topic: str, group: str) -> Any:
+        """The data (`filter`, `client_version`) of a group at a topic, or None."""
+
+    def retry_filter(self, group: str, chosen: PullFilter) -> PullFilter:
+        """The filter for a group's retry topic."""
+
+
 @final
 class PullService:
     """Gives stored records to consumers."""
@@ -104,6 +118,7 @@ class PullService:
         offsets: Offsets,
         clients: Subscriptions,
         stats: BrokerStats,
+        consumer_filters: FilterTable,
     ) -> None:
         self._store: MessageStore = store
         self._topics: TopicTable = topics
@@ -111,7 +126,8 @@ class PullService:
         self._offsets: Any = offsets
         self._clients: Any = clients
         self._stats: BrokerStats = stats
-        self._filters: Filters = Filters()
+        self._consumer_filters: Any = consumer_filters
+        self._filters: Filters = self._consumer_filters.filters
         self._broker: str = options.broker_name
         self._readable: bool = options.broker_permission & 4 != 0
         self._slave: bool = options.is_slave
@@ -120,6 +136,7 @@ class PullService:
         self._check_in_slave: bool = options.offset_check_in_slave
         self._lite: bool = options.lite_pull_message_enable
         self._property_filter: bool = options.enable_property_filter
+        self._filter_retries: bool = options.filter_support_retry
         self._long_polling: bool = options.long_polling_enable
         self._short_polling_ms: int = options.short_polling_time_mills
         self._resets: bool = options.use_server_side_reset_offset
@@ -184,8 +201,10 @@ class PullService:
         if header.sys_flag & FLAG_SUBSCRIPTION:
             text: str = header.subscription or "*"
             try:
-                return self._filters.of_tags(text) if is_tag(header.expression_type) else self._filters.of_sql(text)
-            except Sql92Error as error:
+                if is_tag(header.expression_type):
+                    return self._filters.of_tags(text)
+                return self._for_topic(header, self._filters.of(header.expression_type, text))
+            except ExpressionRefused as error:
                 return refuse(command, SUBSCRIPTION_PARSE_FAILED, f"parse the consumer's subscription failed: {error}")
         connected: Any = self._clients.consumer_group(header.consumer_group)
         if connected is None:
@@ -197,13 +216,23 @@ class PullService:
             return refuse(command, SUBSCRIPTION_NOT_EXIST, "the consumer's subscription not exist")
         if header.sub_version > subscription.sub_version:
             return refuse(command, SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")
+        if subscription.class_filter_mode:
+            return EVERYTHING  # a filter server between broker and consumer chooses
         if is_tag(subscription.expression_type):
             return self._filters.of_codes(subscription.sub_string, set(subscription.code_set))
-        try:
-            return self._filters.of_sql(subscription.sub_string)
-        except Sql92Error:
-            # Java builds filter data at the heartbeat; an expression that does not compile leaves none behind.
-            return refuse(command, FILTER_DATA_NOT_EXIST, "the broker's consumer filter data is not exist")
+        data: Any = self._consumer_filters.get(header.topic, header.consumer_group)
+        if data is None:
+            remark = "The broker's consumer filter data is not exist!Your expression may be wrong!"
+            return refuse(command, FILTER_DATA_NOT_EXIST, remark)
+        if data.client_version < header.sub_version:
+            return refuse(command, FILTER_DATA_NOT_LATEST, "the consumer's consumer filter data not latest")
+        return self._for_topic(header, data.filter)
+
+    def _for_topic(self, header: Any, chosen: PullFilter) -> PullFilter:
+        if self._filter_retries and header.topic.startswith(RETRY_PREFIX):
+            by_origin: PullFilter = self._consumer_filters.retry_filter(header.consumer_group, chosen)
+            return by_origin
+        return chosen
 
     def _read(
         self,
@@ -235,6 +264,7 @@ class PullService:
             chosen.tag_codes,
             chosen.predicate,
             now,
+            chosen.units,
         )
         if found.cold:
             return Cold(found.cold, lambda later: self.pull(channel, command, first, later))

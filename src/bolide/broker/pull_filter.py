@@ -1,4 +1,4 @@
-"""Which records a pull wants: tags by their hash in the queue unit, SQL92 on the stored properties.
+"""Which records a pull wants: tags by their hash in the queue unit, expressions on the stored properties.
 
 Where the subscription comes from (the request or the group's heartbeat) and what is wrong with it: RocketMQ's
 PullMessageProcessor and FilterAPI (protocol/behaviour.md 1, protocol/remoting.md 12 "SubscriptionData").
@@ -9,25 +9,32 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, final
 
-from bolide.dispatch.sql92 import EvaluationError, Sql92Error, compile_sql92
-from bolide.layout.hashes import java_hash
+from bolide.broker.expressions import SUB_ALL, TAG, ExpressionRefused, ExpressionTypes
 from bolide.layout.properties import parse_properties_bytes
+from bolide.store.unit_filter import UnitFilter
 
-TAG: Final = "TAG"
-SQL92: Final = "SQL92"
-SUB_ALL: Final = "*"
 _REMEMBERED: Final = 1000
 
 
 @final
 class PullFilter:
-    """`tag_codes` None = any tag; `predicate` None = no expression. Both pass = the record is delivered."""
+    """`tag_codes` None = any tag; `predicate` None = no expression. Both pass = the record is delivered.
 
-    def __init__(self, tag_codes: set[int] | None, predicate: Callable[[bytes], bool] | None, expression: bool) -> None:
+    `units` looks at filter bitmaps beforehand, where the queue has them.
+    """
+
+    def __init__(
+        self,
+        tag_codes: set[int] | None,
+        predicate: Callable[[bytes], bool] | None,
+        expression: bool,
+        units: UnitFilter | None = None,
+    ) -> None:
         self.tag_codes: set[int] | None = tag_codes
         self.predicate: Callable[[bytes], bool] | None = predicate
         self.expression: bool = expression
         """True when the filter is not a list of tags (needs enablePropertyFilter)."""
+        self.units: UnitFilter | None = units
 
 
 EVERYTHING: Final = PullFilter(None, None, False)
@@ -37,17 +44,18 @@ EVERYTHING: Final = PullFilter(None, None, False)
 class Filters:
     """Builds filters and remembers them: a group asks with the same few texts all day."""
 
-    def __init__(self) -> None:
+    def __init__(self, types: ExpressionTypes | None = None) -> None:
+        self._types: Any = types if types is not None else ExpressionTypes()
         self._tags: dict[str, PullFilter] = {}
-        self._sql: dict[str, PullFilter] = {}
+        self._others: dict[tuple[str, str], PullFilter] = {}
 
     def of_tags(self, text: str) -> PullFilter:
         """Filter for a tag expression: `*`, or tags separated by `||`."""
         known = self._tags.get(text)
         if known is not None:
             return known
-        codes = {int(java_hash(tag.strip())) for tag in text.split("||") if tag.strip()}
-        made = EVERYTHING if not codes or text.strip() == SUB_ALL else PullFilter(codes, None, False)
+        codes: set[int] | None = self._types.compile(TAG, text).tag_codes
+        made = EVERYTHING if codes is None else PullFilter(codes, None, False)
         if len(self._tags) >= _REMEMBERED:
             self._tags.clear()
         self._tags[text] = made
@@ -59,16 +67,17 @@ class Filters:
             return EVERYTHING
         return PullFilter(codes, None, False)
 
-    def of_sql(self, text: str) -> PullFilter:
-        """Filter for an SQL92 expression. Raises `Sql92Error` (code 23) when it does not compile."""
-        known = self._sql.get(text)
+    def of(self, expression_type: str, text: str) -> PullFilter:
+        """Filter for an expression of a type that is not TAG. Raises `ExpressionRefused` (23) when it is none."""
+        known = self._others.get((expression_type, text))
         if known is not None:
             return known
-        compiled: Any = compile_sql92(text)
-        made = PullFilter(None, sql_predicate(compiled), True)
-        if len(self._sql) >= _REMEMBERED:
-            self._sql.clear()
-        self._sql[text] = made
+        compiled: Any = self._types.compile(expression_type, text)
+        predicate = None if compiled.evaluate is None else predicate_of(compiled.evaluate)
+        made = PullFilter(compiled.tag_codes, predicate, True)
+        if len(self._others) >= _REMEMBERED:
+            self._others.clear()
+        self._others[expression_type, text] = made
         return made
 
 
@@ -77,16 +86,16 @@ def is_tag(expression_type: str | None) -> bool:
     return expression_type is None or expression_type == "" or expression_type == TAG
 
 
-def sql_predicate(compiled: Any) -> Callable[[bytes], bool]:
+def predicate_of(evaluate: Callable[[dict[str, str]], bool | None]) -> Callable[[bytes], bool]:
     """True only where the expression is true: false, null and an error of evaluation all drop the record."""
 
     def passes(properties: bytes) -> bool:
         try:
-            return compiled.evaluate(parse_properties_bytes(properties)) is True
-        except EvaluationError:
+            return evaluate(parse_properties_bytes(properties)) is True
+        except Exception:  # whatever an installed type raises: Java drops the record, too
             return False
 
     return passes
 
 
-__all__ = ["EVERYTHING", "Filters", "PullFilter", "Sql92Error", "is_tag"]
+__all__ = ["EVERYTHING", "ExpressionRefused", "Filters", "PullFilter", "is_tag"]

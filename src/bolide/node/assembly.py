@@ -10,6 +10,7 @@ from bolide.broker.consume_stats import ConsumeStatsService
 from bolide.broker.consumer_offsets import ConsumerOffsets
 from bolide.broker.delay import DelayService
 from bolide.broker.effects import Effects
+from bolide.broker.filters import ConsumerFilters
 from bolide.broker.group_admin import GroupAdminService
 from bolide.broker.groups import GroupTable
 from bolide.broker.heartbeats import HeartbeatService
@@ -46,6 +47,7 @@ class BrokerParts:
         settings: Callable[[], dict[str, str]],
         update: Callable[[dict[str, str]], str | None],
         log: Any,
+        filters: ConsumerFilters,
         now: int,
     ) -> None:
         levels = parse_delay_levels(options.message_delay_level)
@@ -67,9 +69,10 @@ class BrokerParts:
             delay,
             SendService(options, door, topics, groups, locks, uniq_keys, stats, transactions=True),
             TransactionService(options, store, door, topics, offsets, clients, effects, now),
-            PullService(options, store, topics, groups, offsets, clients, stats),
+            PullService(options, store, topics, groups, offsets, clients, stats, filters),
+            filters,
             OffsetService(options, store, offsets, topics, groups, clients),
-            HeartbeatService(options, effects, clients, topics, groups),
+            HeartbeatService(options, effects, clients, topics, groups, filters),
             LockService(locks),
             RetryService(options, store, door, topics, groups),
             QueryService(store),

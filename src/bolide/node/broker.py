@@ -17,8 +17,11 @@ from typing import Any, Final
 import msgspec
 
 from bolide.broker.effects import Effects
+from bolide.broker.expressions import ExpressionTypes
+from bolide.broker.filters import ConsumerFilters
 from bolide.broker.hold import HoldTable
 from bolide.broker.options import BrokerOptions
+from bolide.broker.pull_filter import Filters
 from bolide.broker.uniq_key import UniqKeys
 from bolide.errors import ConfigError
 from bolide.layout.message_id import encode_host
@@ -34,6 +37,7 @@ from bolide.node.flusher import FlushThread
 from bolide.node.front import ALL_SERVED, Connections, Front
 from bolide.node.host import NodeHost
 from bolide.node.persist import ConfigFiles
+from bolide.node.plugins import expression_types
 from bolide.node.registration import Place, Registration
 from bolide.node.turns import Turns
 from bolide.remoting import codes
@@ -85,11 +89,18 @@ class BrokerNode:
         self._host = host = NodeHost(f"bolide.broker.{options.broker_name}", loop, self._files)
         for line in self._warnings():
             host.log.warning("%s", line)
-        self.store = store = MessageStore(self._files, self.root, shape_of(options), store_options(options))
+        effects = Effects()
+        filters = ConsumerFilters(options, Filters(ExpressionTypes(expression_types())), effects, now)
+        self.store = store = MessageStore(
+            self._files, self.root, shape_of(options), store_options(options), filters.calc_bitmap
+        )
+        if options.enable_calc_filter_bit_map:
+            # Recovery dispatches again, and needs to know whose bits to set.
+            ConfigFiles(self._files, self.root + "/config", {filters.persist_name: filters}, loop.call_soon).load()
         report = store.load(now)
         host.log.info("store %s: %s", self.root, report.sentence())
         try:
-            await self._start_services(host, store, now)
+            await self._start_services(host, store, effects, filters, now)
         except BaseException:
             host.pool.shutdown(wait=True)
             store.close(now_ms())
@@ -99,12 +110,15 @@ class BrokerNode:
             self._registration.start()
             await self._registration.first(FIRST_REGISTRATION_S)
 
-    async def _start_services(self, host: NodeHost, store: MessageStore, now: int) -> None:
+    async def _start_services(
+        self, host: NodeHost, store: MessageStore, effects: Effects, filters: ConsumerFilters, now: int
+    ) -> None:
         loop = asyncio.get_running_loop()
         options = self.options
-        effects = Effects()
         keys = UniqKeys(encode_host(self.ip, 0)[:-4], os.getpid(), int.from_bytes(os.urandom(4), "big"))
-        self.parts = parts = BrokerParts(options, store, effects, keys, self.settings, self._update, host.log, now)
+        self.parts = parts = BrokerParts(
+            options, store, effects, keys, self.settings, self._update, host.log, filters, now
+        )
         config = ConfigFiles(self._files, self.root + "/config", parts.services.persisted, loop.call_soon_threadsafe)
         config.load()
         host.configs = config

@@ -18,6 +18,7 @@ from bolide.store.index_service import IndexService
 from bolide.store.options import StoreOptions
 from bolide.store.query import QueryResult
 from bolide.store.read import QueueReader, ReadResult
+from bolide.store.unit_filter import UnitFilter
 
 
 class Lookups:
@@ -61,10 +62,11 @@ class Lookups:
         tag_codes: set[int] | None,
         predicate: Callable[[bytes], bool] | None,
         now: i64,
+        units: UnitFilter | None = None,
     ) -> ReadResult:
         """Whole records of a queue from a queue offset on; see `QueueReader.read`. Never waits for the disk."""
         queue = self.queues.get(topic, queue_id)
-        return self.reader.read(queue, offset, max_count, max_bytes, tag_codes, predicate)
+        return self.reader.read(queue, offset, max_count, max_bytes, tag_codes, predicate, units)
 
     def units(self, topic: str, queue_id: int, offset: i64, max_count: i64) -> list[tuple[int, int, int]]:
         """(physical offset, size, tags code or ext address) of units from an offset on. May wait for the disk."""

@@ -22,6 +22,7 @@ from bolide.store.consume_queue_ext import ConsumeQueueExt
 from bolide.store.errors import StoreDamaged
 from bolide.store.options import StoreOptions
 from bolide.store.segments import Extent
+from bolide.store.unit_filter import UnitFilter
 
 FOUND: Final = 0
 NO_MATCHED_MESSAGE: Final = 1
@@ -111,11 +112,13 @@ class QueueReader:
         max_bytes: i64,
         tag_codes: set[int] | None,
         predicate: Callable[[bytes], bool] | None,
+        units: UnitFilter | None = None,
     ) -> ReadResult:
         """Records of `queue` from a queue offset on.
 
-        `tag_codes` are tag hashes of which a unit's must be one (None: every unit); `predicate` then decides on the
-        record's raw properties. A queue nobody ever put into reads like an empty one, as Java creates it on the spot.
+        `tag_codes` are tag hashes of which a unit's must be one (None: every unit), `units` looks at filter bitmaps;
+        `predicate` then decides on the record's raw properties. A queue nobody ever put into reads like an empty one,
+        as Java creates it on the spot.
         """
         if queue is None:
             return ReadResult(NO_MESSAGE_IN_QUEUE, 0, 0, 0)
@@ -131,6 +134,8 @@ class QueueReader:
             return ReadResult(OFFSET_OVERFLOW_BADLY, high, low, high)
         result = ReadResult(NO_MATCHED_MESSAGE, offset, low, high)
         scan = _Scan(self.log, queue, tag_codes, predicate, result)
+        if units is not None and queue.ext is not None:
+            scan.units = units
         self._scan(scan, offset, max_count, min(max(max_bytes, 100), MAX_PULL_BYTES))
         if not result.cold:
             scan.collect()
@@ -200,6 +205,7 @@ class _Scan:
         self.queue = queue
         self.tag_codes: set[int] | None = tag_codes
         self.predicate: Callable[[bytes], bool] | None = predicate
+        self.units: UnitFilter | None = None
         self.result = result
         self.log_end: i64 = log.written_offset
         self.log_start: i64 = log.segments.min_offset
@@ -217,6 +223,8 @@ class _Scan:
         if physical_offset < self._skip_below:
             return  # its file was missing a moment ago
         if self.tag_codes is not None and not self._tag_matches(tags_code, self.tag_codes):
+            return
+        if self.units is not None and not self._bitmap_passes(tags_code, self.units):
             return
         segment = self.log.segment_size
         if (
@@ -259,6 +267,16 @@ class _Scan:
         if code >= 0x80000000:
             code -= 0x100000000
         return int(code) in wanted
+
+    def _bitmap_passes(self, tags_code: i64, units: UnitFilter) -> bool:
+        ext = self.queue.ext
+        if ext is None or not is_ext_address(tags_code):
+            return True
+        if not ext.is_warm(tags_code):
+            self._add_cold(ext.extent(tags_code))
+            return False
+        unit = _ext_unit(ext, tags_code)
+        return unit is None or units.passes(int(unit.store_timestamp), unit.bitmap)
 
     def _record_matches(self, physical_offset: i64, size: i64, predicate: Callable[[bytes], bool]) -> bool:
         data = self._record_bytes(physical_offset, size)

@@ -1,0 +1,77 @@
+"""Expression types: how a subscription's text becomes a filter. TAG and SQL92 are built in; plug-ins add others.
+
+A type is a function from the text to a `Compiled`; it raises what it likes (best a `BolideError` of one sentence) for a
+text that it refuses. RocketMQ's FilterFactory and FilterAPI (protocol/behaviour.md 1 and 14).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
+
+from bolide.dispatch.sql92 import EvaluationError, Sql92Error, compile_sql92
+from bolide.errors import PeerError
+from bolide.layout.hashes import java_hash
+
+TAG: Final = "TAG"
+SQL92: Final = "SQL92"
+SUB_ALL: Final = "*"
+ENTRY_POINTS: Final = "bolide.expression_types"
+
+Evaluate: TypeAlias = Callable[[dict[str, str]], bool | None]
+
+
+class Compiled:
+    """A filter: `tag_codes` (None = any tag) on the queue unit, then `evaluate` (None = no more) on the properties.
+
+    Only True delivers a record; False, None and an exception drop it.
+    """
+
+    def __init__(self, tag_codes: set[int] | None = None, evaluate: Evaluate | None = None) -> None:
+        self.tag_codes = tag_codes
+        self.evaluate = evaluate
+
+
+Compile: TypeAlias = Callable[[str], Compiled]
+
+
+class ExpressionRefused(PeerError):
+    """A text that its expression type refuses, or a type nobody knows: answered with 23."""
+
+    response_code = Sql92Error.code
+
+
+def compile_tags(text: str) -> Compiled:
+    """`*`, or tags separated by `||`."""
+    codes = {int(java_hash(tag.strip())) for tag in text.split("||") if tag.strip()}
+    return Compiled(None if not codes or text.strip() == SUB_ALL else codes)
+
+
+def compile_sql(text: str) -> Compiled:
+    """SQL92 as Java accepts it. Raises `Sql92Error`."""
+    expression = compile_sql92(text)
+
+    def evaluate(properties: dict[str, str]) -> bool | None:
+        try:
+            return expression.evaluate(properties)
+        except EvaluationError:
+            return None
+
+    return Compiled(None, evaluate)
+
+
+class ExpressionTypes:
+    """The types of one broker by name: the built-in ones and those that are installed."""
+
+    def __init__(self, installed: Mapping[str, Compile] | None = None) -> None:
+        self._types: dict[str, Compile] = {TAG: compile_tags, SQL92: compile_sql, **(installed or {})}
+
+    def compile(self, name: str, text: str) -> Compiled:
+        """The filter for a text. Raises `ExpressionRefused`."""
+        kind = self._types.get(name)
+        if kind is None:
+            raise ExpressionRefused(f"the expression type {name!r} is unknown: use one of {', '.join(self._types)}")
+        try:
+            return kind(text)
+        except Exception as error:  # a plug-in may raise anything: whatever it is, the text was not taken
+            raise ExpressionRefused(f"{error}") from error

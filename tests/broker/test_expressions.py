@@ -1,0 +1,53 @@
+"""Expression types: tags, SQL92 and installed ones through one door."""
+
+from __future__ import annotations
+
+import pytest
+
+from bolide.broker.expressions import Compiled, ExpressionRefused, ExpressionTypes
+from bolide.broker.pull_filter import EVERYTHING, Filters
+from bolide.broker.refused import response_code
+from bolide.layout.hashes import java_hash
+
+
+def passing(prefix: str) -> Compiled:
+    """A type of a plug-in: the property `city` begins with the text."""
+    if not prefix:
+        raise ValueError("nothing begins with nothing")
+    return Compiled(None, lambda properties: properties["city"].startswith(prefix))
+
+
+def test_tags_are_codes() -> None:
+    types = ExpressionTypes()
+    assert types.compile("TAG", "a || b").tag_codes == {java_hash("a"), java_hash("b")}
+    assert types.compile("TAG", " * ").tag_codes is None
+    assert Filters(types).of_tags("*") is EVERYTHING
+
+
+def test_sql_decides_on_properties() -> None:
+    evaluate = ExpressionTypes().compile("SQL92", "a > 5").evaluate
+    assert evaluate is not None
+    assert [evaluate({"a": value}) for value in ("6", "5", "no number")] == [True, False, None]
+    assert evaluate({}) is None
+
+
+def test_what_is_refused_is_answered_23() -> None:
+    types = ExpressionTypes({"BEGINS": passing})
+    for name, text, says in (
+        ("SQL92", "a = 5 AND", "filter"),
+        ("BEGINS", "", "nothing begins"),
+        ("XPATH", "a", "use one of TAG, SQL92, BEGINS"),
+    ):
+        with pytest.raises(ExpressionRefused, match=says) as refused:
+            types.compile(name, text)
+        assert response_code(refused.value) == 23
+
+
+def test_an_installed_type_filters_and_its_faults_drop_the_record() -> None:
+    filters = Filters(ExpressionTypes({"BEGINS": passing}))
+    chosen = filters.of("BEGINS", "Hang")
+    assert chosen.expression and chosen.predicate is not None
+    assert chosen.predicate(b"city\x01Hangzhou\x02")
+    assert not chosen.predicate(b"city\x01Berlin\x02")
+    assert not chosen.predicate(b"")  # the KeyError of the plug-in
+    assert filters.of("BEGINS", "Hang") is chosen
