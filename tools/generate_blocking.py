@@ -14,6 +14,7 @@ import ast
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -110,6 +111,7 @@ class RuleError(Exception):
     """The rules and the source do not fit each other."""
 
 
+@cache
 def source_of(module: str) -> tuple[ast.Module, str]:
     """The tree and text of a module of the package."""
     path = PACKAGE / (module.replace(".", "/") + ".py")
