@@ -61,7 +61,6 @@ class Executor:
         self._flush_timeout_ms: int = flush_timeout_ms
         self._sweep_ms: int = sweep_ms
         self._next_sweep: int = 0
-        self._flushing: bool = False
         self._failed: bool = False
         self._parked: ParkedReplies = ParkedReplies()
         self._dirty: list[Channel] = []
@@ -256,11 +255,9 @@ class Executor:
             self._not_written(store.written_offset, error)
         for entry in self._parked.take_unwaited():
             self._queue(entry.channel, entry.frame)
-        if not self._flushing:
-            target = store.flush_target(now)
-            if target >= 0:
-                self._flushing = True
-                self._host.start_flush(int(target))
+        target = store.flush_target(now)  # -1 also while a sync is under way: the next one takes all that waits
+        if target >= 0:
+            self._host.start_flush(int(target))
         arrivals = store.dispatch(DISPATCH_BUDGET, now)
         if arrivals:
             self._services.touched = True
@@ -297,7 +294,6 @@ class Executor:
 
     def flushed(self, target: int, now: int) -> None:
         """The flush thread is done: the log is on disk up to `target`."""
-        self._flushing = False
         store = self._store
         if store is not None and not self._failed:
             store.flushed(target)
@@ -308,7 +304,6 @@ class Executor:
         if self._failed:
             return
         self._failed = True
-        self._flushing = False
         if self._store is not None:
             self._store.stop_writing(str(error))
         text = f"the log could not be synced: {error}"
