@@ -21,3 +21,7 @@ class ClusterUnavailable(LocalError):
 
 class RowRefused(PeerError):
     """A row cannot become a message; says which row and why."""
+
+
+class CorruptStore(LocalError):
+    """A place of a CommitLog that should hold a record holds none; says where, and how to read the rest."""

@@ -57,7 +57,9 @@ class SourceOptions:
     """Of a write: where rows without a topic column go."""
 
 
-def _number(least: int, most: int) -> Callable[[str, str], int]:
+def whole_number(least: int, most: int) -> Callable[[str, str], int]:
+    """A reader of options that are whole numbers in these bounds; raises OptionError."""
+
     def parse(name: str, text: str) -> int:
         try:
             value = int(text)
@@ -70,7 +72,8 @@ def _number(least: int, most: int) -> Callable[[str, str], int]:
     return parse
 
 
-def _boolean(name: str, text: str) -> bool:
+def true_or_false(name: str, text: str) -> bool:
+    """An option that is a switch; raises OptionError."""
     if text.lower() in _TRUE:
         return True
     if text.lower() in _FALSE:
@@ -78,7 +81,8 @@ def _boolean(name: str, text: str) -> bool:
     raise OptionError(f"option {name} must be true or false, not {text!r}")
 
 
-def _names(name: str, text: str) -> tuple[str, ...]:
+def comma_names(name: str, text: str) -> tuple[str, ...]:
+    """An option that lists names; raises OptionError when there is none."""
     names = tuple(part.strip() for part in text.replace(";", ",").split(",") if part.strip())
     if not names:
         raise OptionError(f"option {name} is empty; give at least one name")
@@ -103,7 +107,7 @@ def read_options(options: Mapping[str, str], streaming: bool = False) -> SourceO
     subscribe = given.get("subscribe") or given.get("topic") or given.get("path")
     if not subscribe:
         raise OptionError('no topic is given: set option subscribe, e.g. .option("subscribe", "flights")')
-    return _build(given, _names("subscribe", subscribe), streaming)
+    return _build(given, comma_names("subscribe", subscribe), streaming)
 
 
 def write_options(options: Mapping[str, str]) -> SourceOptions:
@@ -129,20 +133,20 @@ def _build(given: dict[str, str], topics: tuple[str, ...], streaming: bool) -> S
         raise OptionError('no name server is given: set option namesrv, e.g. .option("namesrv", "127.0.0.1:9876")')
     if ("accesskey" in given) != ("secretkey" in given):
         raise OptionError("options accessKey and secretKey go together: set both or neither")
-    number = _number(1, 1 << 31)
+    number = whole_number(1, 1 << 31)
     return SourceOptions(
-        namesrv=_names("namesrv", namesrv),
+        namesrv=comma_names("namesrv", namesrv),
         topics=topics,
         group=given.get("group", DEFAULT_GROUP),
         starting=_position(given, "starting", "latest" if streaming else "earliest"),
         ending=_position(given, "ending", "latest"),
         max_offsets_per_trigger=_optional(given, "maxOffsetsPerTrigger", number),
         max_records_per_partition=_optional(given, "maxRecordsPerPartition", number),
-        fail_on_data_loss=_boolean("failOnDataLoss", given.get("failondataloss", "true")),
+        fail_on_data_loss=true_or_false("failOnDataLoss", given.get("failondataloss", "true")),
         tags=given.get("tags", "*"),
-        pull_batch_size=_number(1, 65_536)("pullBatchSize", given.get("pullbatchsize", "32")),
-        pulls_in_flight=_number(1, 256)("pullsInFlight", given.get("pullsinflight", "16")),
-        request_timeout_ms=_number(100, 600_000)("requestTimeoutMs", given.get("requesttimeoutms", "10000")),
+        pull_batch_size=whole_number(1, 65_536)("pullBatchSize", given.get("pullbatchsize", "32")),
+        pulls_in_flight=whole_number(1, 256)("pullsInFlight", given.get("pullsinflight", "16")),
+        request_timeout_ms=whole_number(100, 600_000)("requestTimeoutMs", given.get("requesttimeoutms", "10000")),
         access_key=given.get("accesskey", ""),
         secret_key=given.get("secretkey", ""),
         topic=topics[0] if topics else "",
@@ -160,7 +164,7 @@ def _position(given: dict[str, str], which: str, default: str) -> Position:
     if offsets is not None and timestamp is not None:
         raise OptionError(f"{which}Offsets and {which}Timestamp exclude each other: keep one")
     if timestamp is not None:
-        return Position("timestamp", timestamp=_number(0, 1 << 62)(f"{which}Timestamp", timestamp))
+        return Position("timestamp", timestamp=whole_number(0, 1 << 62)(f"{which}Timestamp", timestamp))
     text = (offsets if offsets is not None else default).strip()
     if text in ("earliest", "latest", "group"):
         if which == "ending" and text == "earliest":

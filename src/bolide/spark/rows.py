@@ -50,9 +50,9 @@ def read_range(
 def rows(data: bytes, part: Range, tags: str, schema: pa.Schema) -> pa.RecordBatch:
     """Records back to back as rows. A broker compares tags by their hash only, so the text is compared here."""
     records = RecordColumns(data, chain_starts(data))
-    batch = pa.RecordBatch.from_arrays(
-        [_column(records, part, name).cast(schema.field(name).type) for name in schema.names], schema=schema
-    )
+    broker = part.queue.broker
+    columns = [column_of(records, broker, name).cast(schema.field(name).type) for name in schema.names]
+    batch = pa.RecordBatch.from_arrays(columns, schema=schema)
     offsets = records.numbers("queue_offset")
     wanted = (offsets >= part.begin) & (offsets < part.end)
     if tags != EVERY_TAG:
@@ -62,9 +62,10 @@ def rows(data: bytes, part: Range, tags: str, schema: pa.Schema) -> pa.RecordBat
     return batch if bool(wanted.all()) else batch.filter(pa.array(wanted))
 
 
-def _column(records: RecordColumns, part: Range, name: str) -> Any:
+def column_of(records: RecordColumns, broker: str | None, name: str) -> Any:
+    """One column of the source's schema, in Arrow's own type for it; without a broker's name it is null."""
     if name == "broker":
-        return pa.repeat(part.queue.broker, len(records))
+        return pa.nulls(len(records), pa.string()) if broker is None else pa.repeat(broker, len(records))
     if name == "body":
         return _bodies(records)
     if name == "message_id":

@@ -5,6 +5,7 @@ Every column is nullable: Spark does not check a null in a NOT NULL column in Py
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from bolide.spark.errors import OptionError
@@ -50,22 +51,22 @@ WRITE_COLUMNS: Final = (
 """Columns the sink understands; only `body` must be there, and `topic` unless the option is set."""
 
 
-def check_schema(schema: StructType) -> tuple[str, ...]:
-    """The columns of a schema given by the user: some of ours, with our types. Raises OptionError.
+def check_schema(schema: StructType, columns: Mapping[str, str] = COLUMNS, source: str = "rocketmq") -> tuple[str, ...]:
+    """The columns of a schema given by the user: some of the source's, with its types. Raises OptionError.
 
     A narrower schema is the only way in which Spark lets a Python source leave columns out.
     """
     for field in schema:
-        wanted = COLUMNS.get(field.name)
+        wanted = columns.get(field.name)
         if wanted is None:
-            raise OptionError(f"the rocketmq source has no column {field.name}; it has {', '.join(COLUMNS)}")
+            raise OptionError(f"the {source} source has no column {field.name}; it has {', '.join(columns)}")
         given = field.dataType.simpleString()
         if given != wanted:
-            raise OptionError(f"the column {field.name} of the rocketmq source is {wanted}, not {given}")
+            raise OptionError(f"the column {field.name} of the {source} source is {wanted}, not {given}")
     return tuple(schema.fieldNames())
 
 
-def arrow_schema(columns: tuple[str, ...]) -> pa.Schema:
+def arrow_schema(columns: tuple[str, ...], kind_of: Mapping[str, str] = COLUMNS) -> pa.Schema:
     """The Arrow schema Spark expects for these columns, to the letter; worked out by Spark's own rules.
 
     Types are built by hand: Spark's parser of DDL needs a JVM, which a worker has not.
@@ -78,9 +79,10 @@ def arrow_schema(columns: tuple[str, ...]) -> pa.Schema:
         "int": types.IntegerType(),
         "bigint": types.LongType(),
         "binary": types.BinaryType(),
+        "boolean": types.BooleanType(),
         "timestamp": types.TimestampType(),
         "array<string>": types.ArrayType(types.StringType()),
         "map<string,string>": types.MapType(types.StringType(), types.StringType()),
     }
-    fields = [types.StructField(name, kinds[COLUMNS[name]]) for name in columns]
+    fields = [types.StructField(name, kinds[kind_of[name]]) for name in columns]
     return to_arrow_schema(types.StructType(fields), timezone="UTC")

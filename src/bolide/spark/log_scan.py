@@ -1,0 +1,235 @@
+"""Records in a stretch of one CommitLog file, found in the middle of it, and the bytes between that are none.
+
+A task owns the records that begin in its stretch, and the hole behind each of them up to the next record, wherever that
+is; so every record and every bad byte of a log has exactly one owner, however it is cut. Files are opened for reading
+only: a store may lie on a medium that cannot be written.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from bolide.layout.columns import blank_at, find_starts
+from bolide.layout.record import MIN_RECORD_SIZE
+
+if TYPE_CHECKING:
+    from bolide.layout.property_columns import Ints
+
+CHUNK: Final = 8 * 1024 * 1024
+"""Bytes read at once; what a task holds, unless one record is longer."""
+_LAP: Final = 64 * 1024
+"""Read beyond a stretch at first, so that its last record is usually whole."""
+_HEAD: Final = 36
+"""Bytes by which a record proves itself; a chunk's last ones are read again with the next."""
+_SIX: Final = np.dtype({"names": ["crc", "sys_flag"], "formats": [">u4", ">i4"], "offsets": [8, 36], "itemsize": 40})
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Bytes [begin, end) of one CommitLog file of `size` bytes, whose first byte has physical offset `start`."""
+
+    path: str
+    start: int
+    size: int
+    begin: int
+    end: int
+    last: bool
+    """No later file holds a record: here a torn end is what a crash leaves, and zeros are the end of the log."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """Whole records of a stretch: they begin at `starts` of `data`, whose first byte has physical offset `base`."""
+
+    data: bytes
+    base: int
+    starts: Ints
+
+
+@dataclass(frozen=True)
+class BadRange:
+    """`size` bytes of the log that hold no record, from `physical_offset` on, and why in one sentence.
+
+    `torn` is the unfinished end of the log, which a broker cuts off when it starts; it is no loss.
+    """
+
+    path: str
+    physical_offset: int
+    size: int
+    reason: str
+    torn: bool = False
+
+
+def scan(part: Stretch, check_crc: bool = False, chunk: int = CHUNK) -> Iterator[Found | BadRange]:
+    """The records a stretch owns, in order, a chunk at a time, and the bad ranges behind them."""
+    file = os.open(part.path, os.O_RDONLY)
+    try:
+        for step in _Scan(file, part, chunk).steps():
+            if check_crc and isinstance(step, Found):
+                yield from _checked(step, part.path)
+            else:
+                yield step
+    finally:
+        os.close(file)
+
+
+class _Scan:
+    """Where a scan stands. Positions are bytes of the file; `expected` is where the next record should begin, or -1."""
+
+    def __init__(self, file: int, part: Stretch, chunk: int) -> None:
+        self._file = file
+        self._part = part
+        self._chunk = chunk
+        self._expected = 0 if part.begin == 0 else -1
+        self._done = False
+
+    def steps(self) -> Iterator[Found | BadRange]:
+        part = self._part
+        at = part.begin
+        want = min(self._chunk, part.end - at + _LAP)
+        while at < part.size and not self._done:
+            if self._expected < 0 and at >= part.end:
+                return  # no record begins here: what lies here belongs to an earlier owner
+            asked = min(want, part.size - at)
+            data = _read(self._file, asked, at)
+            found = find_starts(data, part.start + at)
+            yield from self._chunk_of(data, at, found.starts)
+            if self._finished():
+                return
+            # Behind the stretch only the next record is looked for; it is near, unless much is lost.
+            want = self._chunk if at < part.end else min(self._chunk, 2 * want)
+            if found.cut >= 0:
+                claimed = int.from_bytes(data[found.cut : found.cut + 4], "big")
+                cut = at + found.cut
+                if cut == self._expected and cut >= part.end:
+                    return
+                if cut + claimed <= part.size and len(data) == asked:
+                    at, want = cut, max(want, claimed)
+                    continue
+                if cut + claimed > part.size:
+                    at = cut + 1  # it would not fit into the file: look behind it
+                    continue
+            if at + len(data) >= part.size or len(data) <= _HEAD:
+                break
+            at = max(self._expected, at + len(data) - _HEAD)
+        if self._expected >= 0 and not self._done:
+            yield from self._tail()
+
+    def _finished(self) -> bool:
+        return self._done
+
+    def _chunk_of(self, data: bytes, at: int, starts: Ints) -> Iterator[Found | BadRange]:
+        part = self._part
+        ends = starts + _sizes(data, starts)
+        known = self._expected - at if self._expected >= 0 else (int(starts[0]) if len(starts) else 0)
+        before = np.concatenate([[known], ends[:-1]])[: len(starts)]
+        own = int(np.searchsorted(starts, part.end - at))
+        bad: list[BadRange] = []
+        for hole in np.flatnonzero(starts != before).tolist():
+            if before[hole] >= 0 and blank_at(data, int(before[hole])):
+                # What follows the filler are old bytes of the file, however much they look like records.
+                own, self._done = min(own, hole), True
+                break
+            if hole <= own:
+                bad.append(self._bad(at + int(before[hole]), at + int(starts[hole])))
+        if own:
+            yield Found(data, part.start + at, starts[:own])
+        yield from bad
+        if own < len(starts):
+            self._done = True
+        elif own:
+            self._expected = at + int(ends[own - 1])
+        rest = self._expected - at
+        if self._expected >= 0 and rest >= 0 and blank_at(data, rest):
+            self._done = True
+
+    def _bad(self, begin: int, end: int) -> BadRange:
+        reason = f"{end - begin} bytes that are no record, then records go on"
+        return BadRange(self._part.path, self._part.start + begin, end - begin, reason)
+
+    def _tail(self) -> Iterator[BadRange]:
+        """What follows the last record of a file, when it is not the filler."""
+        part, begin = self._part, self._expected
+        size = part.size - begin
+        if size < 8:
+            return
+        if blank_at(_read(self._file, 8, begin), 0):
+            return
+        if _zeros(self._file, begin, part.size):
+            if not part.last:
+                reason = "zeros up to the end of the file, and the log goes on in the next"
+                yield BadRange(part.path, part.start + begin, size, reason)
+            return
+        reason = "the unfinished end of the log" if part.last else "bytes that are no record, up to the end of the file"
+        yield BadRange(part.path, part.start + begin, size, reason, torn=part.last)
+
+
+def _checked(step: Found, path: str) -> Iterator[Found | BadRange]:
+    """The same records without those whose body does not match its CRC."""
+    head = np.frombuffer(step.data, np.uint8)
+    good = np.ones(len(step.starts), np.bool_)
+    bad: list[BadRange] = []
+    view = memoryview(step.data)
+    for number, at in enumerate(step.starts.tolist()):
+        fields = head[at : at + 40].view(_SIX)[0]
+        flag = int(fields["sys_flag"])
+        length_at = at + 84 + (12 if flag & 0x10 else 0) + (12 if flag & 0x20 else 0)
+        length = int.from_bytes(view[length_at : length_at + 4], "big")
+        if length and zlib.crc32(view[length_at + 4 : length_at + 4 + length]) & 0x7FFFFFFF != int(fields["crc"]):
+            good[number] = False
+            size = int.from_bytes(view[at : at + 4], "big")
+            bad.append(BadRange(path, step.base + at, size, "a record whose body does not match its CRC"))
+    yield Found(step.data, step.base, step.starts[good]) if bad else step
+    yield from bad
+
+
+def _sizes(data: bytes, starts: Ints) -> Ints:
+    """Total sizes of the records at these places."""
+    if not len(starts):
+        return np.empty(0, np.int64)
+    windows = np.lib.stride_tricks.sliding_window_view(np.frombuffer(data, np.uint8), 4)
+    sizes: Ints = windows[starts].view(">i4")[:, 0].astype(np.int64)
+    return sizes
+
+
+def _read(file: int, size: int, at: int) -> bytes:
+    """Bytes of the file; fewer only where it ends."""
+    data = os.pread(file, size, at)
+    while 0 < len(data) < size:
+        more = os.pread(file, size - len(data), at + len(data))
+        if not more:
+            break
+        data += more
+    return data
+
+
+def _zeros(file: int, begin: int, end: int) -> bool:
+    """True when nothing but zeros lies between two bytes of the file."""
+    at = begin
+    while at < end:
+        data = _read(file, min(CHUNK, end - at), at)
+        if not data:
+            return True
+        if data.count(0) != len(data):
+            return False
+        at += len(data)
+    return True
+
+
+def first_store_timestamp(path: str, start: int) -> int:
+    """Store time in ms of the record with which a CommitLog file begins; -1 when it begins with none."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        head = _read(file, MIN_RECORD_SIZE + 24, 0)
+    finally:
+        os.close(file)
+    if len(head) < MIN_RECORD_SIZE or int.from_bytes(head[28:36], "big") != start or head[4:7] != b"\xda\xa3\x20":
+        return -1
+    at = 68 if int.from_bytes(head[36:40], "big") & 0x10 else 56
+    return int.from_bytes(head[at : at + 8], "big")

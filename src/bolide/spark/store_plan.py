@@ -1,0 +1,109 @@
+"""From a store folder to tasks: which stretches of which CommitLog files a read needs. Reads names and a few bytes.
+
+Time: records of a log are stored in the order of time, so a file's first record bounds the file before it. Topic: the
+topic's ConsumeQueue units say where its records lie; only what dispatch has passed is left out by them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from bolide.layout.columns import unit_batch
+from bolide.layout.queue_unit import PRE_BLANK_SIZE, UNIT_SIZE
+from bolide.spark.errors import OptionError
+from bolide.spark.log_scan import Stretch, first_store_timestamp
+
+if TYPE_CHECKING:
+    from bolide.layout.property_columns import Ints
+
+LAST_STRETCH: Final = 5 * 1024 * 1024
+"""The least a file's last stretch covers: more than any record, so that its task sees where the filler begins."""
+
+
+def segment_files(folder: Path) -> list[tuple[int, Path, int]]:
+    """Start, path and bytes of each file of a segmented stream, in order; other names are left out."""
+    if not folder.is_dir():
+        return []
+    names = sorted(path for path in folder.iterdir() if len(path.name) == 20 and path.name.isdecimal())
+    return [(int(path.name), path, path.stat().st_size) for path in names]
+
+
+def store_root(path: str) -> Path:
+    """The store folder that a path names: itself, or the one around a `commitlog`. Raises OptionError for neither."""
+    root = Path(path)
+    if root.name == "commitlog" and segment_files(root):
+        root = root.parent
+    if not segment_files(root / "commitlog"):
+        raise OptionError(f"{path} is no store: there is no CommitLog file in {root / 'commitlog'}")
+    return root
+
+
+def plan_stretches(root: Path, split_size: int, begin_ms: int = 0, end_ms: int = 0) -> list[Stretch]:
+    """The whole log in stretches of about `split_size` bytes, without files stored outside [begin_ms, end_ms).
+
+    0 as an end is no end. A broker whose clock was set back stores out of order by as much: widen the range then.
+    """
+    files = segment_files(root / "commitlog")
+    times = [first_store_timestamp(str(path), start) for start, path, _ in files]
+    holding = [number for number, time in enumerate(times) if time >= 0]
+    last = holding[-1] if holding else len(files) - 1
+    found: list[Stretch] = []
+    for number, (start, path, size) in enumerate(files):
+        following = next((time for time in times[number + 1 :] if time >= 0), -1)
+        if 0 <= following < begin_ms or (end_ms and times[number] >= end_ms):
+            continue
+        whole = Stretch(str(path), start, size, 0, size, last=number >= last)
+        tail = LAST_STRETCH if size > 2 * LAST_STRETCH else 0
+        cuts = [at for at in range(0, size, split_size) if at == 0 or at + tail <= size]
+        found += [replace(whole, begin=a, end=b) for a, b in zip(cuts, [*cuts[1:], size], strict=True)]
+    return found
+
+
+def with_topics(root: Path, parts: list[Stretch], topics: tuple[str, ...]) -> list[Stretch]:
+    """The stretches in which records of these topics may begin.
+
+    A topic without queue files, and what no queue of the store has passed yet, is never left out.
+    """
+    folders = [folder for topic in topics for folder in sorted((root / "consumequeue" / topic).glob("[0-9]*"))]
+    if not parts or any(not (root / "consumequeue" / topic).is_dir() for topic in topics):
+        return parts
+    passed = max((_last_unit(folder) for folder in (root / "consumequeue").glob("*/[0-9]*")), default=-1)
+    begins = np.array([part.start + part.begin for part in parts], np.int64)
+    hits = np.zeros(len(parts), np.bool_)
+    for folder in folders:
+        for _, path, _ in segment_files(folder):
+            offsets = unit_offsets(path)
+            within = np.searchsorted(begins, offsets, "right") - 1
+            hits[within[within >= 0]] = True
+    return [part for part, hit in zip(parts, hits.tolist(), strict=True) if hit or part.start + part.end > passed]
+
+
+def unit_offsets(path: Path) -> Ints:
+    """Physical offsets of the units of one ConsumeQueue file; pre-blank and unwritten ones left out."""
+    units = unit_batch(path.read_bytes())
+    sizes = units.column("size").to_numpy()
+    offsets: Ints = units.column("physical_offset").to_numpy()
+    used: Ints = offsets[(sizes > 0) & (sizes != PRE_BLANK_SIZE)]
+    return used
+
+
+def _last_unit(folder: Path) -> int:
+    """Physical offset of a queue's last unit; -1 when it has none."""
+    for _, path, size in reversed(segment_files(folder)):
+        with path.open("rb") as file:
+            low, high = 0, size // UNIT_SIZE
+            while low < high:
+                middle = (low + high) // 2
+                file.seek(middle * UNIT_SIZE)
+                unit = file.read(UNIT_SIZE)
+                low, high = (middle + 1, high) if int.from_bytes(unit[8:12], "big") else (low, middle)
+            if low:
+                file.seek((low - 1) * UNIT_SIZE)
+                unit = file.read(UNIT_SIZE)
+                if int.from_bytes(unit[8:12], "big") != PRE_BLANK_SIZE:
+                    return int.from_bytes(unit[:8], "big")
+    return -1
