@@ -49,5 +49,10 @@ def test_transaction(bolide_broker: Broker, capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().out == "payment-1 ROLLBACK\npayment-2 COMMIT\npayment-2 b'20 coins'\n"
 
 
+def test_request_reply(bolide_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    run("request_reply", bolide_broker)
+    assert capsys.readouterr().out == "b'144'\n"
+
+
 def test_fixture_program(bolide_broker: Broker) -> None:
     program("test_with_a_broker").test_an_order_is_stored(bolide_broker)

@@ -13,9 +13,20 @@ from collections.abc import Callable
 import pytest
 
 from bolide import client
-from bolide.client import ClientStateError, Message, MessageQueue, SendStatus, TooFast, TopicNotFound, blocking
-from bolide.client.blocking import Producer, PullConsumer, PushConsumer
+from bolide.client import (
+    ClientStateError,
+    Message,
+    MessageQueue,
+    ReceivedMessage,
+    SendStatus,
+    TooFast,
+    TopicNotFound,
+    TransactionState,
+    blocking,
+)
+from bolide.client.blocking import Producer, PullConsumer, PushConsumer, TransactionProducer
 from bolide.remoting import codes
+from bolide.testing.broker import Broker
 from tests.client.scripted_broker import ScriptedBroker
 
 
@@ -26,11 +37,11 @@ def wait_for(condition: Callable[[], object], what: str) -> None:
         time.sleep(0.005)
 
 
-INSIDE = {"instance", "loop", "topics", "finished", "topic_queues", "forget_route", "load_route"}
+INSIDE = {"instance", "loop", "topics", "finished", "topic_queues", "forget_route", "load_route", "check_transaction"}
 """What the native classes offer to their own parts only."""
 
 
-@pytest.mark.parametrize("name", ["Producer", "PushConsumer", "PullConsumer"])
+@pytest.mark.parametrize("name", ["Producer", "TransactionProducer", "PushConsumer", "PullConsumer"])
 def test_the_facade_has_the_names_arguments_and_docstrings_of_the_native_class(name: str) -> None:
     native, facade = getattr(client, name), getattr(blocking, name)
     public = {item for item in vars(native) if not item.startswith("_")} - INSIDE
@@ -160,3 +171,23 @@ def test_one_thread_serves_all() -> None:
     with ScriptedBroker() as broker, Producer("P", broker.address), Producer("Q", broker.address):
         names = [thread.name for thread in threading.enumerate()]
         assert names.count("bolide-client") == 1
+
+
+class AllIsWell:
+    """A transaction listener of plain functions."""
+
+    def execute(self, message: Message, argument: object) -> TransactionState:
+        return TransactionState.COMMIT if argument else TransactionState.ROLLBACK
+
+    def check(self, message: ReceivedMessage) -> TransactionState:
+        return TransactionState.UNKNOWN
+
+
+def test_transactions_and_requests_block() -> None:
+    with Broker() as broker:
+        consumer = PushConsumer("C", broker.namesrv_addr, start_from="first", instance_name="other")
+        consumer.subscribe("T", "*", lambda message: consumer.reply_to(message, message.body[::-1]))
+        with consumer, TransactionProducer("P", broker.namesrv_addr, AllIsWell()) as producer:
+            assert producer.request(Message("T", b"abc"), 20).body == b"cba"
+            assert producer.send_in_transaction(Message("U", b"x"), False).state is TransactionState.ROLLBACK
+            assert producer.send_in_transaction(Message("U", b"x"), True).state is TransactionState.COMMIT

@@ -100,6 +100,18 @@ class BrokerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     notify_consumer_ids_changed_enable: bool = True
     use_server_side_reset_offset: bool = True
 
+    # TLS on the same port, by the first byte; Java's tls.server.* are taken as these
+    tls_mode: Literal["disabled", "permissive", "enforcing"] = "permissive"
+    """permissive: TLS for those who begin it, when there is a certificate. enforcing: nothing else."""
+    tls_cert_path: str = ""
+    """PEM certificate chain; "" = none. Java makes up a certificate of its own for tests."""
+    tls_key_path: str = ""
+    """PEM private key of the certificate."""
+    tls_key_password: str = ""
+    tls_trust_cert_path: str = ""
+    """PEM certificates that vouch for clients."""
+    tls_need_client_auth: Literal["none", "optional", "require"] = "none"
+
     # registration
     register_broker_timeout_mills: PositiveMs = 24_000
     register_name_server_period: Annotated[int, Meta(ge=10_000, le=60_000, extra={"unit": "ms"})] = 30_000
@@ -161,6 +173,8 @@ class BrokerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     duplication_enable: bool = False
 
     # send
+    store_reply_message_enable: bool = True
+    """Keep the answers to requests on the cluster's reply topic."""
     start_accept_send_request_time_stamp: Ms = 0
 
     # queues locked by orderly consumers, replication

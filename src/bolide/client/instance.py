@@ -18,6 +18,7 @@ from bolide.client.errors import ClientForked, ClientStateError, TopicNotFound, 
 from bolide.client.heartbeats import Heartbeats
 from bolide.client.hooks import Call
 from bolide.client.options import ClientOptions
+from bolide.client.replies import Replies
 from bolide.client.routes import MASTER, Route, decode_route
 from bolide.errors import BolideError, ConnectionLost, RequestTimeout
 from bolide.remoting import codes
@@ -74,6 +75,7 @@ class ClientInstance:
         self.pool = ConnectionPool(self._on_request, options.ssl, options.call_timeout, self.heartbeats.greet)
         self.producers: dict[str, ProducerMember] = {}
         self.consumers: dict[str, ConsumerMember] = {}
+        self.replies = Replies()
         self.routes: dict[str, Route] = {}
         self.brokers: dict[str, dict[int, str]] = {}
         self.pid = os.getpid()
@@ -310,6 +312,9 @@ class ClientInstance:
             return
         if command.code == codes.CHECK_TRANSACTION_STATE:
             self._on_check_transaction(connection, command)
+            return
+        if command.code == codes.PUSH_REPLY_MESSAGE_TO_CLIENT:
+            self._answer(connection, command, self.replies.arrived(command))
             return
         ext = command.ext()
         group = ext.get("consumerGroup") or ext.get("group") or ""

@@ -9,21 +9,25 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl as ssl_module
+import uuid
 from collections.abc import Iterable
 from types import TracebackType
 from typing import Final, Self
 
 from bolide.client.errors import ClientStateError, MessageRefused, TooFast, TopicNotFound
 from bolide.client.hooks import RpcHook
-from bolide.client.instance import ClientInstance
+from bolide.client.instance import ClientInstance, now_ms
 from bolide.client.message import MAX_BODY, Message, check_body, check_topic, properties_text
 from bolide.client.options import DEFAULT_NAMESRV, ClientOptions
 from bolide.client.publish import QueueChoice, TopicQueues
 from bolide.client.queue import MessageQueue
+from bolide.client.received import ReceivedMessage
+from bolide.client.replies import send_reply
 from bolide.client.routes import TEMPLATE_TOPIC
 from bolide.client.send_result import SendResult
 from bolide.client.sending import Sending
 from bolide.client.unique_id import UniqueIds
+from bolide.errors import RequestTimeout
 from bolide.remoting.batch import BatchMessage, encode_batch
 from bolide.remoting.compression import COMPRESSED_FLAG, NAMES, TYPE_SHIFT, compress
 
@@ -86,6 +90,7 @@ class Producer:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ids = UniqueIds()
         self._topics: dict[str, TopicQueues] = {}
+        self._announced: set[str] = set()
         self._in_flight: set[Sending] = set()
         self._slot_free = asyncio.Event()
         self._lock = asyncio.Lock()
@@ -205,6 +210,44 @@ class Producer:
         """Send and ask for no answer: fast, and nobody learns when it is lost."""
         await self._wait_for_slot()
         await self._accept(message, queue, None, True).future
+
+    async def request(
+        self, message: Message, timeout: float = SEND_TIMEOUT, *, queue: QueueChoice | None = None
+    ) -> ReceivedMessage:
+        """Send a message and return the answer of whoever consumes it (`reply_to`), within `timeout` seconds.
+
+        Raises as `send`, and `RequestTimeout` when no answer came: whether the message was consumed is then unknown.
+        """
+        await self._wait_for_slot()
+        deadline = self.loop.time() + timeout
+        await self._announce(message.topic)
+        instance = self.instance
+        correlation_id = str(uuid.uuid4())
+        answer: asyncio.Future[ReceivedMessage] = self.loop.create_future()
+        instance.replies.waiting[correlation_id] = answer
+        try:
+            marks = (
+                f"CORRELATION_ID\x01{correlation_id}\x02REPLY_TO_CLIENT\x01{instance.client_id}\x02"
+                f"TTL\x01{int(timeout * 1000)}\x02"
+            )
+            await self._accept(message, queue, deadline - self.loop.time(), False, marks).future
+            async with asyncio.timeout_at(deadline):
+                return await answer
+        except TimeoutError:
+            raise RequestTimeout(f"no answer to a request to {message.topic} came within {timeout} s") from None
+        finally:
+            del instance.replies.waiting[correlation_id]
+
+    async def reply_to(self, request: ReceivedMessage, body: bytes, timeout: float | None = None) -> None:
+        """Answer a message that was sent by `request`. Raises `MessageRefused` when it was not, `ResponseError`."""
+        await send_reply(self.instance, self.group, request, body, now_ms(), timeout)
+
+    async def _announce(self, topic: str) -> None:
+        """Before the first request to a topic: its brokers find the asker among the producers they know."""
+        if topic not in self._announced:
+            await self.load_route(topic)
+            await self.instance.heartbeats.send()
+            self._announced.add(topic)
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """The queues of a topic that can be sent to. Raises `TopicNotFound`."""

@@ -31,6 +31,7 @@ from bolide.client.process_queue import MAX_CACHED_BYTES, MAX_CACHED_COUNT, MAX_
 from bolide.client.pull import PullRequest, PullResult, PullStatus, pull
 from bolide.client.queue import MessageQueue
 from bolide.client.received import RETRY_PREFIX, ReceivedMessage, show_origin
+from bolide.client.replies import send_reply
 from bolide.client.send_back import DEFAULT_MAX_RECONSUME_TIMES
 from bolide.client.strategies import Strategy, find_strategy
 from bolide.client.subscription import Sql
@@ -233,6 +234,13 @@ class PushConsumer:
     def committed(self, queue: MessageQueue) -> int:
         """The offset up to which a queue is consumed, -1 when not known here."""
         return self._member.store.get(queue)
+
+    async def reply_to(self, request: ReceivedMessage, body: bytes, timeout: float | None = None) -> None:
+        """Answer a message that was sent by `Producer.request`.
+
+        Raises `MessageRefused` when it was not, `ResponseError` when the one who asked is gone.
+        """
+        await send_reply(self._member.instance, self.group, request, body, now_ms(), timeout)
 
     def pause(self) -> None:
         """Pull no more until `resume`; what was pulled is still consumed."""

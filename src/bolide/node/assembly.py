@@ -22,6 +22,7 @@ from bolide.broker.pull import PullService
 from bolide.broker.put import PutDoor
 from bolide.broker.query import QueryService
 from bolide.broker.relay import RelayService
+from bolide.broker.replies import ReplyService
 from bolide.broker.retries import RetryService
 from bolide.broker.send import SendService
 from bolide.broker.stats import BrokerStats
@@ -81,5 +82,6 @@ class BrokerParts:
             ConsumeStatsService(options, store, topics, groups, offsets, clients, stats),
             InspectService(options, store, stats, delay, effects, settings, update, now),
             RelayService(clients, store),
+            ReplyService(options, door, topics, clients),
         ]
         self.services = Services(made)

@@ -25,6 +25,7 @@ import org.apache.rocketmq.client.producer.SendCallback;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.client.producer.TransactionListener;
 import org.apache.rocketmq.client.producer.TransactionMQProducer;
+import org.apache.rocketmq.client.utils.MessageUtil;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
@@ -85,6 +86,7 @@ public class InteropClient {
             case "await": return await(a);
             case "stop": return stop(a);
             case "transact": return transact(a);
+            case "request": return request(a);
             case "query_key": return described(producer.queryMessage(a.get("topic"), a.get("key"), 64, 0,
                 Long.MAX_VALUE).getMessageList());
             case "query_id": return described(producer.viewMessage(a.get("topic"), a.get("id")));
@@ -151,6 +153,30 @@ public class InteropClient {
         }
         if (!done.await(TIMEOUT_MS, TimeUnit.MILLISECONDS)) {
             throw new IllegalStateException(done.getCount() + " async sends without an answer");
+        }
+    }
+
+    // ---- requests: topic, body, and how long to wait; a consumer started with "answers" answers with the body reversed
+
+    private Object request(Map<String, String> a) throws Exception {
+        Message m = new Message(a.get("topic"), a.get("body").getBytes(StandardCharsets.UTF_8));
+        Message answer = producer.request(m, Long.parseLong(a.getOrDefault("seconds", "20")) * 1000);
+        Map<String, Object> o = new LinkedHashMap<>();
+        o.put("topic", answer.getTopic());
+        o.put("properties", new TreeMap<>(answer.getProperties()));
+        o.put("body", new String(answer.getBody(), StandardCharsets.UTF_8));
+        return o;
+    }
+
+    private ConsumeConcurrentlyStatus answer(List<MessageExt> list) {
+        try {
+            for (MessageExt m : list) {
+                String body = new StringBuilder(new String(m.getBody(), StandardCharsets.UTF_8)).reverse().toString();
+                producer.send(MessageUtil.createReplyMessage(m, body.getBytes(StandardCharsets.UTF_8)), TIMEOUT_MS);
+            }
+            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+        } catch (Exception e) {
+            return ConsumeConcurrentlyStatus.RECONSUME_LATER;
         }
     }
 
@@ -222,6 +248,9 @@ public class InteropClient {
         } else {
             c.registerMessageListener((MessageListenerConcurrently) (list, context) -> {
                 take(into, list);
+                if (a.containsKey("answers")) {
+                    return answer(list);
+                }
                 context.setDelayLevelWhenNextConsume(1);
                 return fails ? ConsumeConcurrentlyStatus.RECONSUME_LATER : ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
             });

@@ -1,0 +1,19 @@
+import asyncio
+
+from bolide.client import Message, Producer, PushConsumer
+
+
+async def main(namesrv: str = "127.0.0.1:9876") -> None:
+    consumer = PushConsumer("calculator", namesrv, start_from="first", instance_name="server")
+
+    async def square(message) -> None:
+        await consumer.reply_to(message, b"%d" % (int(message.body) ** 2))
+
+    consumer.subscribe("Squares", "*", square)
+    async with consumer, Producer("askers", namesrv) as producer:
+        answer = await producer.request(Message("Squares", b"12"), timeout=10)
+        print(answer.body)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,60 @@
+"""Requests and answers between our clients at a broker of ours."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bolide.client import Message, MessageRefused, Producer, PushConsumer, ReceivedMessage, ResponseError
+from bolide.errors import RequestTimeout
+from bolide.testing.broker import Broker
+
+
+def test_a_request_is_answered() -> None:
+    refused: list[Exception] = []
+
+    async def main(namesrv: str) -> None:
+        consumer = PushConsumer("C", namesrv, start_from="first", instance_name="other")
+
+        async def answer(message: ReceivedMessage) -> None:
+            try:
+                await consumer.reply_to(message, message.body.upper())
+            except MessageRefused as error:
+                refused.append(error)
+
+        consumer.subscribe("Questions", "*", answer)
+        async with consumer, Producer("P", namesrv) as producer:
+            answers = await asyncio.gather(
+                *(producer.request(Message("Questions", b"question %d" % number), 20) for number in range(8))
+            )
+            assert [message.body for message in answers] == [b"QUESTION %d" % number for number in range(8)]
+            assert {message.topic for message in answers} == {"DefaultCluster_REPLY_TOPIC"}
+            assert answers[0].get_property("PUSH_REPLY_TIME")
+            await producer.send(Message("Questions", b"no question"))
+            big = await producer.request(Message("Questions", b"x" * 10_000), 20)
+            assert big.body == b"X" * 10_000
+            assert producer.instance.replies.waiting == {}
+
+    with Broker() as broker:
+        asyncio.run(main(broker.namesrv_addr))
+    assert len(refused) == 1 and "request()" in str(refused[0])
+
+
+def test_nobody_answers_in_time() -> None:
+    async def main(namesrv: str) -> None:
+        got: asyncio.Queue[ReceivedMessage] = asyncio.Queue()
+        consumer = PushConsumer("C", namesrv, start_from="first", instance_name="other")
+        consumer.subscribe("Questions", "*", got.put)
+        async with consumer, Producer("P", namesrv) as producer:
+            with pytest.raises(RequestTimeout, match="no answer"):
+                await producer.request(Message("Questions", b"?"), 0.5)
+            late = await asyncio.wait_for(got.get(), 10)
+            await consumer.reply_to(late, b"too late")  # taken and dropped
+            assert producer.instance.replies.waiting == {}
+            await producer.close()
+            with pytest.raises(ResponseError):
+                await consumer.reply_to(late, b"the asker is gone")
+
+    with Broker() as broker:
+        asyncio.run(main(broker.namesrv_addr))

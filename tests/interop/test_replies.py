@@ -1,0 +1,66 @@
+"""Request-reply: Java and our client asking and answering each other, at our broker and at Java's."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bolide.client import Message, Producer, PushConsumer, ReceivedMessage
+from tests.interop.java_artefacts import BROKER_VERSION, CLIENT_VERSIONS
+from tests.interop.java_processes import JavaBroker, JavaClient, JavaNameServer
+from tests.interop.our_processes import OurBroker, OurNameServer
+
+pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
+
+
+def ask_each_other(java: JavaClient, namesrv: str, name: str) -> None:
+    """Java asks Java, we ask Java, Java asks us."""
+    ours, theirs = f"ours_{name}", f"theirs_{name}"
+    java.call("send", topic=ours, mode="sync", count=1)  # the topics exist and their routes are known
+    java.call("send", topic=theirs, mode="sync", count=1)
+    java.call("consume", group=theirs, topic=theirs, answers=1)
+    answer = java.call("request", topic=theirs, body="abc")
+    assert (answer["body"], answer["topic"]) == ("cba", "DefaultCluster_REPLY_TOPIC")
+    assert answer["properties"]["PUSH_REPLY_TIME"]
+    answers: list[dict[str, Any]] = []
+
+    async def main() -> None:
+        async with Producer("asker", namesrv) as producer:
+            message = await producer.request(Message(theirs, b"x" * 5000 + b"y"), 20)
+            assert message.body == b"y" + b"x" * 5000
+        consumer = PushConsumer(ours, namesrv, start_from="first")
+
+        async def shout(message: ReceivedMessage) -> None:
+            if message.get_property("REPLY_TO_CLIENT"):
+                await consumer.reply_to(message, message.body.upper())
+
+        consumer.subscribe(ours, "*", shout)
+        async with consumer:
+            answers.append(await asyncio.to_thread(java.call, "request", topic=ours, body="abc"))
+
+    asyncio.run(main())
+    java.call("stop", group=theirs)
+    assert answers[0]["body"] == "ABC"
+
+
+@pytest.mark.parametrize("version", CLIENT_VERSIONS)
+@pytest.mark.parametrize("binary", [False, True])
+def test_at_our_broker(namesrv: OurNameServer, broker: OurBroker, tmp_path: Path, version: str, binary: bool) -> None:
+    java = JavaClient(tmp_path, namesrv.address, version, binary_header=binary)
+    try:
+        ask_each_other(java, namesrv.address, f"{version.replace('.', '')}{'b' if binary else 'j'}")
+    finally:
+        java.close()
+
+
+def test_at_a_java_broker(tmp_path: Path) -> None:
+    namesrv = JavaNameServer(tmp_path / "namesrv")
+    broker = JavaBroker(tmp_path / "broker", namesrv.address)
+    java = JavaClient(tmp_path / "client", namesrv.address, BROKER_VERSION)
+    try:
+        ask_each_other(java, namesrv.address, "java")
+    finally:
+        java.close()
+        broker.stop()
+        namesrv.stop()
