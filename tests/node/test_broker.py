@@ -12,11 +12,12 @@ import pytest
 
 from bolide.broker.options import BrokerOptions
 from bolide.errors import ConfigError, ConnectionLost
+from bolide.layout.message_id import host_text
 from bolide.layout.properties import parse_properties_bytes
 from bolide.layout.record import decode_records
 from bolide.node.broker import BrokerNode
 from bolide.remoting import codes
-from bolide.remoting.command import Command, make_request
+from bolide.remoting.command import Command, encode, make_request
 from bolide.store.files import FileFailed, RealFiles
 from bolide.transport.client import ClientConnection
 
@@ -231,5 +232,21 @@ def test_an_address_clients_cannot_reach_refuses_the_start(tmp_path: Path) -> No
         with pytest.raises(ConfigError, match="cannot be reached"):
             await node.start()
         await node.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_balancer_names_the_client_that_records_keep(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with broker(tmp_path) as (node, client):
+            reader, writer = await asyncio.open_connection("127.0.0.1", node.port)
+            writer.write(b"PROXY TCP4 203.0.113.7 10.0.0.1 56324 10911\r\n" + encode(send_request()))
+            await reader.readexactly(4)
+            assert "203.0.113.7:56324" in [channel.remote for channel in node.connections.channels.values()]
+            stored = [(await client.request(pull_request(queueId=str(queue)), 5.0)).body for queue in range(4)]
+            records = [record for body in stored for record in decode_records(body)]
+            assert [host_text(record.born_host) for record in records] == ["203.0.113.7:56324"]
+            writer.close()
+            await writer.wait_closed()
 
     asyncio.run(scenario())

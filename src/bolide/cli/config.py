@@ -31,7 +31,7 @@ def show(
     with boundary():
         import msgspec
 
-        from bolide.node.config import load_options
+        from bolide.node.config import load_options, shown
 
         kind = options_of(daemon)
         loaded = load_options(kind, given_settings(settings), None if conf is None else str(conf))
@@ -42,8 +42,7 @@ def show(
             origin = loaded.origins[field.encode_name]
             if not changed or origin != "default":
                 value = getattr(loaded.options, field.name)
-                text = str(value).lower() if isinstance(value, bool) else str(value)
-                rows.append((field.encode_name, text, origin))
+                rows.append((field.encode_name, shown(field.encode_name, value), origin))
         output.table(f"Settings of the {daemon}", ("Key", "Value", "Origin"), rows, as_json)
 
 

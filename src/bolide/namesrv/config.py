@@ -29,7 +29,7 @@ class ConfigService:
 
     def on_get(self, channel_id: int, command: Command, now: int) -> Command:
         """GET_NAMESRV_CONFIG."""
-        return make_response(command, codes.SUCCESS, body=write_properties(self.settings.as_texts()))
+        return make_response(command, codes.SUCCESS, body=write_properties(self.settings.shown_texts()))
 
     def on_update(self, channel_id: int, command: Command, now: int) -> Command:
         """UPDATE_NAMESRV_CONFIG."""

@@ -6,7 +6,7 @@ counterpart, since services run on one thread. Where a default differs from Java
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -53,8 +53,33 @@ class NamesrvOptions(Struct, frozen=True, kw_only=True, rename="camel"):
     max_connections: PositiveCount = 20_000
     server_channel_max_idle_time_seconds: PositiveCount = 120
 
+    # TLS on the same port, by the first byte; Java's tls.server.* are taken as these
+    tls_mode: Literal["disabled", "permissive", "enforcing"] = "permissive"
+    """permissive: TLS for those who begin it, when there is a certificate. enforcing: nothing else."""
+    tls_cert_path: str = ""
+    """PEM certificate chain; "" = none. Java makes up a certificate of its own for tests."""
+    tls_key_path: str = ""
+    """PEM private key of the certificate."""
+    tls_key_password: str = ""
+    tls_trust_cert_path: str = ""
+    """PEM certificates that vouch for clients."""
+    tls_need_client_auth: Literal["none", "optional", "require"] = "none"
 
-FIXED_KEYS: Final = frozenset({"rocketmqHome", "bindAddress", "listenPort"})
+
+FIXED_KEYS: Final = frozenset(
+    {
+        "rocketmqHome",
+        "bindAddress",
+        "listenPort",
+        "tlsMode",
+        "tlsCertPath",
+        "tlsKeyPath",
+        "tlsKeyPassword",
+        "tlsTrustCertPath",
+        "tlsNeedClientAuth",
+    }
+)
+"""Keys that are read at the start only."""
 
 
 class Settings:
@@ -67,6 +92,13 @@ class Settings:
         """Every key with its value, as Java's properties text has them."""
         values: dict[str, object] = msgspec.to_builtins(self.options)
         return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in values.items()}
+
+    def shown_texts(self) -> dict[str, str]:
+        """`as_texts` for peers: of a password only that there is one."""
+        texts = self.as_texts()
+        if texts["tlsKeyPassword"]:
+            texts["tlsKeyPassword"] = "******"
+        return texts
 
     def black_list(self) -> frozenset[str]:
         """The keys that code 318 refuses to change."""

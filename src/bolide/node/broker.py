@@ -29,7 +29,7 @@ from bolide.layout.shape import StoreShape
 from bolide.node.addresses import announced_ip, host_port
 from bolide.node.assembly import BrokerParts
 from bolide.node.clock import now_ms
-from bolide.node.config import load_options
+from bolide.node.config import load_options, shown
 from bolide.node.daemon import run_daemon, start_logging
 from bolide.node.executor import Executor
 from bolide.node.exit_codes import BAD_CONFIG
@@ -44,6 +44,7 @@ from bolide.remoting import codes
 from bolide.store.files import Files, RealFiles
 from bolide.store.message_store import MessageStore
 from bolide.store.options import StoreOptions, warnings_for
+from bolide.transport.entrance import Entrance
 from bolide.transport.server import bound_port, listen
 
 log = logging.getLogger("bolide.node")
@@ -153,12 +154,13 @@ class BrokerNode:
         options = self.options
         limits = (options.max_frame_length, options.client_write_buffer_high, options.client_write_buffer_limit)
         front = Front(self._turns, self.connections, parts.stats, host.log, ALL_SERVED)
-        server = await listen(front, options.bind_address, options.listen_port, *limits)
+        entrance = Entrance.of(options)
+        server = await listen(front, options.bind_address, options.listen_port, *limits, entrance=entrance)
         self._servers.append(server)
         self.port = bound_port(server)
         if options.fast_port_enable:
             fast = Front(self._turns, self.connections, parts.stats, host.log, FAST_PORT_LACKS)
-            self._servers.append(await listen(fast, options.bind_address, self.port - 2, *limits))
+            self._servers.append(await listen(fast, options.bind_address, self.port - 2, *limits, entrance=entrance))
 
     async def stop(self) -> None:
         """Unregister, stop listening, write everything down and close the store; the second call does nothing."""
@@ -247,7 +249,7 @@ def conf_of(options: BrokerOptions) -> dict[str, str]:
     found: dict[str, str] = {}
     for field in msgspec.structs.fields(BrokerOptions):
         value: Any = getattr(options, field.name)
-        found[field.encode_name] = str(value).lower() if isinstance(value, bool) else str(value)
+        found[field.encode_name] = shown(field.encode_name, value)
     return found
 
 

@@ -21,6 +21,18 @@ PREFIX: Final = "BOLIDE_"
 NOT_SETTINGS: Final = frozenset({"BOLIDE_BUILD", "BOLIDE_IMPL"})
 """Variables that begin alike and belong to the build."""
 
+JAVA_PROPERTIES: Final = {
+    "tls.server.mode": "tlsMode",
+    "tls.server.certPath": "tlsCertPath",
+    "tls.server.keyPath": "tlsKeyPath",
+    "tls.server.keyPassword": "tlsKeyPassword",
+    "tls.server.trustCertPath": "tlsTrustCertPath",
+    "tls.server.need.client.auth": "tlsNeedClientAuth",
+}
+"""What Java takes as system properties or from tls.properties (TlsSystemConfig), and we from the daemon's own file."""
+SECRETS: Final = frozenset({"tlsKeyPassword"})
+"""Keys whose value is never shown."""
+
 
 class Loaded(Generic[Options]):
     """Options in force, where each came from, and what was odd about the sources."""
@@ -49,7 +61,8 @@ def load_options(
     texts: dict[str, str] = {}
     origins = dict.fromkeys(fields, "default")
     warnings: list[str] = []
-    for key, value in (read_conf(path) if path else {}).items():
+    for written, value in (read_conf(path) if path else {}).items():
+        key = JAVA_PROPERTIES.get(written, written)
         if key in fields:
             texts[key], origins[key] = value, f"file {path}"
         else:
@@ -92,6 +105,11 @@ def variable_name(key: str) -> str:
     return PREFIX + re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key).upper()
 
 
+def shown(key: str, value: object) -> str:
+    """A setting's value for people, as it would stand in a file; of a secret only that it is set."""
+    return "******" if value and key in SECRETS else flag_text(value)
+
+
 def flag_text(value: object) -> str:
     """A flag's value as it would stand in a file."""
     if isinstance(value, bool):
@@ -110,8 +128,8 @@ def convert(field: msgspec.structs.FieldInfo, text: str, origin: str) -> Any:
             return lowered == "true"
         return msgspec.convert(text, field.type, strict=False)
     except (msgspec.ValidationError, ValueError):
-        shown = text if len(text) <= 60 else text[:60] + "…"
-        message = f"{field.encode_name} = {shown!r} ({origin}) is not allowed: it must be {allowed(field)}"
+        quoted = text if len(text) <= 60 else text[:60] + "…"
+        message = f"{field.encode_name} = {quoted!r} ({origin}) is not allowed: it must be {allowed(field)}"
         raise ConfigError(message) from None
 
 

@@ -83,6 +83,11 @@ class Front:
         self._stats.bad_frames += 1
         self._log.warning("closing the connection of %s: %s", peer.remote, error)
 
+    def proxied(self, peer: Channel, connection: Any) -> None:
+        """The channel belongs to a client behind a load balancer."""
+        peer.remote = f"{connection.remote_ip}:{connection.remote_port}"
+        peer.remote_host = encode_host(connection.remote_ip, connection.remote_port)
+
     def closed(self, peer: Channel) -> None:
         """Forget a channel."""
         self._connections.channels.pop(peer.id, None)

@@ -26,6 +26,7 @@ from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_response
 from bolide.remoting.errors import FrameError
 from bolide.store.files import Files, RealFiles
+from bolide.transport.entrance import Entrance
 from bolide.transport.server import ServerConnection, bound_port, listen
 
 log = logging.getLogger("bolide.namesrv")
@@ -74,8 +75,9 @@ class NamesrvNode:
         options = self.options
         self.ip = announced_ip(options.bind_address, "")
         self._server = NameServer(options, self._stored())
+        limits = (MAX_FRAME, WRITE_HIGH, WRITE_LIMIT)
         self._listener = await listen(
-            self, options.bind_address, options.listen_port, MAX_FRAME, WRITE_HIGH, WRITE_LIMIT
+            self, options.bind_address, options.listen_port, *limits, entrance=Entrance.of(options)
         )
         self.port = bound_port(self._listener)
         self._tasks = [asyncio.create_task(self._keep_time()), asyncio.create_task(self._close_idle())]
@@ -127,6 +129,10 @@ class NamesrvNode:
     def bad_frame(self, peer: Peer, error: Exception) -> None:
         """One line for a peer that breaks the protocol."""
         log.warning("closing the connection of %s: %s", peer.remote, error)
+
+    def proxied(self, peer: Peer, connection: ServerConnection) -> None:
+        """The peer is a load balancer that named its client."""
+        peer.remote = host_port(connection.remote_ip, connection.remote_port)
 
     def closed(self, peer: Peer) -> None:
         """A connection ended, and with it the brokers that registered over it."""

@@ -29,6 +29,9 @@ class Owner(Protocol):
     def bad_frame(self, peer: Any, error: Exception) -> None:
         """The peer broke the protocol; its connection is being closed."""
 
+    def proxied(self, peer: Any, connection: ServerConnection) -> None:
+        """The peer is a load balancer that named its client before any command: the address has changed."""
+
     def closed(self, peer: Any) -> None:
         """The connection is gone, by whichever side."""
 
@@ -111,6 +114,28 @@ class ServerConnection:
         if not self._closing:
             self._transport.resume_reading()
 
+    # ---- what the entrance calls, before any frame
+
+    @property
+    def closing(self) -> bool:
+        """True once nothing is taken any more."""
+        return self._closing
+
+    def stands_for(self, ip: str, port: int) -> None:
+        """The peer told, in a PROXY preamble, for whom it connects."""
+        self.remote_ip = ip
+        self.remote_port = port
+        self._owner.proxied(self._peer, self)
+
+    def carried_by(self, transport: Any) -> None:
+        """Write through another transport from now on: the one that encrypts."""
+        self._transport = transport
+
+    def refuse(self, error: ProtocolError) -> None:
+        """Close the connection for what the peer sent before any frame."""
+        if not self._closing:
+            self._bad(error)
+
     # ---- what the owner calls
 
     def write(self, frames: list[bytes]) -> None:
@@ -143,13 +168,34 @@ class ServerConnection:
         self._transport.close()
 
 
+class Entrance(Protocol):
+    """Who looks at a connection's first bytes; see `transport.entrance`, which knows this module."""
+
+    def doorman(self, connection: ServerConnection) -> Any:
+        """The asyncio protocol that receives them."""
+
+
 async def listen(
-    owner: Owner, host: str, port: int, max_frame: int, write_high: int, write_limit: int
+    owner: Owner,
+    host: str,
+    port: int,
+    max_frame: int,
+    write_high: int,
+    write_limit: int,
+    entrance: Entrance | None = None,
 ) -> asyncio.Server:
-    """Accept connections on `host:port` (0 = any free port). Raises OSError when the address cannot be had."""
+    """Accept connections on `host:port` (0 = any free port). Raises OSError when the address cannot be had.
+
+    Without an `entrance` the first bytes are a frame, always.
+    """
     loop = asyncio.get_running_loop()
+
+    def accepted() -> Any:
+        connection = ServerConnection(owner, max_frame, write_high, write_limit)
+        return connection if entrance is None else entrance.doorman(connection)
+
     server: asyncio.Server = await loop.create_server(
-        lambda: ServerConnection(owner, max_frame, write_high, write_limit),  # type: ignore[arg-type,return-value] # duck-typed protocol: a native class cannot inherit asyncio.Protocol
+        accepted,  # duck-typed protocol: a native class cannot inherit asyncio.Protocol
         host or None,
         port,
         backlog=BACKLOG,

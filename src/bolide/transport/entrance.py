@@ -1,0 +1,138 @@
+"""What the first bytes of a connection are: a PROXY preamble, TLS, or frames; all three on the same port.
+
+The counterpart of RocketMQ's HandshakeHandler and TlsModeHandler. A frame begins with the high byte of its length,
+0 or 1, and TLS with 0x16, so one byte decides. After it the connection stands before the socket alone: frames in the
+clear never pass through here again.
+"""
+
+from __future__ import annotations
+
+import ssl
+from typing import Any, Final, Protocol
+
+from bolide.errors import ConfigError, ProtocolError
+from bolide.transport.proxy_preamble import may_begin, read_preamble
+from bolide.transport.server import ServerConnection
+from bolide.transport.tls import TlsLayer, server_context
+
+HANDSHAKE: Final = 0x16
+"""Content type of a TLS record that begins a handshake."""
+
+
+class TlsOptions(Protocol):
+    """The fields of a daemon's options that are about TLS."""
+
+    @property
+    def tls_mode(self) -> str: ...
+    @property
+    def tls_cert_path(self) -> str: ...
+    @property
+    def tls_key_path(self) -> str: ...
+    @property
+    def tls_key_password(self) -> str: ...
+    @property
+    def tls_trust_cert_path(self) -> str: ...
+    @property
+    def tls_need_client_auth(self) -> str: ...
+
+
+class Entrance:
+    """How one daemon's ports are entered: `mode` "disabled", "permissive" or "enforcing", and the certificate."""
+
+    def __init__(self, mode: str = "permissive", context: ssl.SSLContext | None = None) -> None:
+        self.mode = mode
+        self.context = context
+
+    @classmethod
+    def of(cls, options: TlsOptions) -> Entrance:
+        """The entrance these options ask for. Raises `ConfigError` when they do not fit together."""
+        if options.tls_mode == "disabled":
+            return cls("disabled")
+        if not options.tls_cert_path:
+            if options.tls_mode == "enforcing":
+                raise ConfigError("tlsMode = enforcing needs a certificate: give tlsCertPath and tlsKeyPath")
+            return cls(options.tls_mode)
+        context = server_context(
+            options.tls_cert_path,
+            options.tls_key_path,
+            options.tls_key_password,
+            options.tls_trust_cert_path,
+            options.tls_need_client_auth,
+        )
+        return cls(options.tls_mode, context)
+
+    def doorman(self, connection: ServerConnection) -> Doorman:
+        """Who receives the first bytes of a new connection."""
+        return Doorman(self, connection)
+
+
+class Doorman:
+    """The asyncio protocol of a connection until its first bytes are known; the limits count it from the start."""
+
+    def __init__(self, entrance: Entrance, connection: ServerConnection) -> None:
+        self._entrance = entrance
+        self._connection = connection
+        self._transport: Any = None
+        self._seen = b""
+        self._proxied = False
+
+    def connection_made(self, transport: Any) -> None:
+        """A peer connected."""
+        self._transport = transport
+        self._connection.connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Look at the first bytes; hand over as soon as they tell what they are."""
+        connection = self._connection
+        if connection.closing:
+            return
+        seen = self._seen = self._seen + data
+        if not self._proxied and may_begin(seen):
+            try:
+                preamble = read_preamble(seen)
+            except ProtocolError as error:
+                connection.refuse(error)
+                return
+            if preamble is None:
+                return  # bounded: a preamble is whole or refused within its own limits
+            self._proxied = True
+            if preamble.ip:
+                connection.stands_for(preamble.ip, preamble.port)
+            seen = self._seen = seen[preamble.size :]
+        if seen:
+            self._seen = b""
+            self._let_in(seen)
+
+    def eof_received(self) -> bool:
+        """The peer left before it said anything whole."""
+        return self._connection.eof_received()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The socket is gone."""
+        self._connection.connection_lost(error)
+
+    def pause_writing(self) -> None:
+        """The peer reads too slowly."""
+        self._connection.pause_writing()
+
+    def resume_writing(self) -> None:
+        """The peer has caught up."""
+        self._connection.resume_writing()
+
+    def _let_in(self, data: bytes) -> None:
+        connection, entrance = self._connection, self._entrance
+        if data[0] != HANDSHAKE:
+            if entrance.mode == "enforcing":
+                connection.refuse(ProtocolError("the peer does not speak TLS, which tlsMode = enforcing demands"))
+                return
+            self._transport.set_protocol(connection)
+            connection.data_received(data)
+            return
+        if entrance.context is None:
+            why = "tlsMode is disabled" if entrance.mode == "disabled" else "there is no certificate (tlsCertPath)"
+            connection.refuse(ProtocolError(f"the peer wants TLS, and {why}"))
+            return
+        layer = TlsLayer(self._transport, connection, entrance.context)
+        connection.carried_by(layer)
+        self._transport.set_protocol(layer)
+        layer.data_received(data)

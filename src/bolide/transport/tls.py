@@ -1,0 +1,177 @@
+"""TLS of one accepted connection, between its socket and its `ServerConnection`.
+
+Over memory buffers (`ssl.MemoryBIO`), since the first bytes were read before it was known that they are TLS, and no
+event loop's `start_tls` takes bytes that were read already. The loop's transport below does all of the sending.
+"""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+from typing import Any, Final
+
+from bolide.errors import ConfigError, ProtocolError
+
+PIECE: Final = 256 * 1024
+"""Bytes decrypted at a time."""
+
+
+class TlsLayer:
+    """Protocol to the loop's transport below, transport to the connection above; it has the methods of both."""
+
+    def __init__(self, transport: Any, connection: Any, context: ssl.SSLContext) -> None:
+        self._below = transport
+        self._above = connection
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._open = False
+        self._closed = False
+
+    # ---- what the loop's transport calls
+
+    def connection_made(self, transport: Any) -> None:
+        """Never called: the connection was made before TLS was known."""
+
+    def data_received(self, data: bytes) -> None:
+        """Encrypted bytes of the peer: what is in them goes up, what the handshake answers goes down."""
+        if self._closed:
+            return
+        self._incoming.write(data)
+        try:
+            self._shake_hands()
+            plain, ended = self._decrypted() if self._open else ([], False)
+        except ssl.SSLWantReadError:
+            self._send()
+            return
+        except ssl.SSLError as error:
+            self._send()  # the alert that tells the peer why
+            self._closed = True
+            self._above.refuse(ProtocolError(f"TLS failed: {error.reason or error}"))
+            return
+        self._send()
+        if plain:
+            self._above.data_received(plain[0] if len(plain) == 1 else b"".join(plain))
+        if ended:
+            self._above.eof_received()
+            self.close()
+
+    def eof_received(self) -> bool:
+        """The peer sends no more."""
+        self._above.eof_received()
+        return False
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The socket is gone."""
+        self._closed = True
+        self._above.connection_lost(error)
+
+    def pause_writing(self) -> None:
+        """The peer reads too slowly."""
+        self._above.pause_writing()
+
+    def resume_writing(self) -> None:
+        """The peer has caught up."""
+        self._above.resume_writing()
+
+    # ---- what the connection above calls
+
+    def write(self, data: bytes) -> None:
+        """Encrypt and send. Before the handshake is done nobody was asked anything, so there is nothing to answer."""
+        if self._closed or not self._open:
+            return
+        try:
+            self._tls.write(data)
+        except ssl.SSLError as error:
+            self._closed = True
+            self._above.refuse(ProtocolError(f"TLS failed: {error.reason or error}"))
+            return
+        self._send()
+
+    def close(self) -> None:
+        """Say goodbye, send what is queued, close."""
+        if not self._closed:
+            self._closed = True
+            if self._open:
+                try:
+                    self._tls.unwrap()
+                except ssl.SSLError:
+                    pass  # our goodbye is written; the peer's is not waited for
+            self._send()
+        self._below.close()
+
+    def abort(self) -> None:
+        """Close at once; what is queued is lost."""
+        self._closed = True
+        self._below.abort()
+
+    def pause_reading(self) -> None:
+        """Take no more from the socket."""
+        self._below.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Take from the socket again."""
+        self._below.resume_reading()
+
+    def get_write_buffer_size(self) -> int:
+        """Bytes the peer has not taken yet, encrypted."""
+        return int(self._below.get_write_buffer_size())
+
+    # ---- inside
+
+    def _shake_hands(self) -> None:
+        if not self._open:
+            self._tls.do_handshake()
+            self._open = True
+
+    def _decrypted(self) -> tuple[list[bytes], bool]:
+        """What is readable now, and whether the peer said goodbye."""
+        found: list[bytes] = []
+        while True:
+            try:
+                piece = self._tls.read(PIECE)
+            except ssl.SSLWantReadError:
+                return found, False
+            except ssl.SSLZeroReturnError:
+                return found, True
+            if not piece:
+                return found, True
+            found.append(piece)
+
+    def _send(self) -> None:
+        if self._outgoing.pending:
+            self._below.write(self._outgoing.read())
+
+
+def server_context(
+    cert_path: str, key_path: str, key_password: str, trust_cert_path: str, client_auth: str
+) -> ssl.SSLContext:
+    """The server's side of TLS 1.2 and 1.3 from PEM files. Raises `ConfigError` with the key that is wrong.
+
+    `client_auth`: "none", "optional" or "require" a certificate of the client that `trust_cert_path` vouches for.
+    """
+    for key, path in (("tlsCertPath", cert_path), ("tlsKeyPath", key_path), ("tlsTrustCertPath", trust_cert_path)):
+        if path and not Path(path).expanduser().is_file():
+            raise ConfigError(f"{key} = {path!r} is no file: give the path of a PEM file")
+    if not key_path:
+        raise ConfigError("tlsKeyPath is missing: a certificate (tlsCertPath) is of no use without its private key")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    # A callable, so that an encrypted key without a password fails instead of asking at the terminal.
+    password = lambda: key_password  # noqa: E731 # one expression, used once
+    try:
+        context.load_cert_chain(str(Path(cert_path).expanduser()), str(Path(key_path).expanduser()), password)
+    except (ssl.SSLError, OSError, ValueError) as error:
+        raise ConfigError(
+            f"tlsCertPath = {cert_path!r} and tlsKeyPath = {key_path!r} cannot be used: {error}; they must be a PEM "
+            f"certificate and its private key, with tlsKeyPassword when it is encrypted"
+        ) from None
+    if client_auth != "none":
+        if not trust_cert_path:
+            raise ConfigError(f"tlsNeedClientAuth = {client_auth} needs tlsTrustCertPath: who vouches for clients")
+        try:
+            context.load_verify_locations(str(Path(trust_cert_path).expanduser()))
+        except (ssl.SSLError, OSError) as error:
+            raise ConfigError(f"tlsTrustCertPath = {trust_cert_path!r} cannot be used: {error}") from None
+        context.verify_mode = ssl.CERT_REQUIRED if client_auth == "require" else ssl.CERT_OPTIONAL
+    return context

@@ -1,0 +1,53 @@
+"""Java clients over TLS against our name server and our broker, which takes nothing else."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.interop.java_artefacts import CLIENT_VERSIONS
+from tests.interop.java_processes import JavaClient, is_registered
+from tests.interop.processes import ServerProcess, free_ports
+from tests.transport.certificates import Certificate, have_openssl
+
+pytestmark = [
+    pytest.mark.java,
+    pytest.mark.xdist_group("java"),
+    pytest.mark.skipif(not have_openssl(), reason="certificates are made with openssl"),
+]
+COUNT = 5
+
+
+def daemon(name: str, home: Path, port: int, settings: dict[str, str]) -> ServerProcess:
+    """One of our daemons with these settings."""
+    words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+    command = [sys.executable, "-m", "bolide.cli", name, "--listen", f"127.0.0.1:{port}", *words]
+    process = ServerProcess(command, home / f"{name}.out", {"HOME": str(home)})
+    process.wait_ready("ready")
+    return process
+
+
+@pytest.mark.parametrize("version", CLIENT_VERSIONS)
+def test_a_java_client_sends_and_consumes_over_tls(
+    version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate = Certificate(tmp_path)
+    tls = {"tlsMode": "enforcing", "tlsCertPath": certificate.cert, "tlsKeyPath": certificate.key}
+    names, port = free_ports(), free_ports(1, -2)
+    # The broker registers in the clear, so its name server lets that in too.
+    namesrv = daemon("namesrv", tmp_path, names, {**tls, "tlsMode": "permissive"})
+    store = {"storePathRootDir": str(tmp_path / "store"), "namesrvAddr": f"127.0.0.1:{names}"}
+    broker = daemon("broker", tmp_path, port, {**tls, **store})
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Dtls.enable=true -Dtls.client.authServer=false")
+    client = JavaClient(tmp_path / "java", f"127.0.0.1:{names}", version)
+    try:
+        assert is_registered(f"127.0.0.1:{names}")
+        sent = client.call("send", topic="Tls", mode="sync", count=COUNT)
+        assert [result["status"] for result in sent] == ["SEND_OK"] * COUNT
+        client.call("consume", group="tls", topic="Tls")
+        got = client.call("await", group="tls", count=COUNT)
+        assert sorted(message["keys"] for message in got) == [f"sync-{i}" for i in range(COUNT)]
+    finally:
+        client.close()
+        assert broker.stop() == 0, broker.output()
+        assert namesrv.stop() == 0, namesrv.output()
