@@ -60,7 +60,7 @@ class Parts:
         self.clients = Clients()
         self.locks = QueueLocks()
         self.stats = BrokerStats(NOW)
-        self.door = PutDoor(self.store, options.max_message_size, 18)
+        self.door = PutDoor(self.store, options.max_message_size, 18, self.stats.topic_puts)
         self.door.set_host(STORE)
         keys = UniqKeys(b"\x7f\x00\x00\x01", 1, 2)
         self.send_service = SendService(options, self.door, self.topics, self.groups, self.locks, keys, self.stats)

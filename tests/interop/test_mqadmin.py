@@ -88,3 +88,12 @@ def test_query_message_by_key(mqadmin: MqAdmin, sent: list[dict[str, Any]]) -> N
     printed = mqadmin.run("queryMsgByKey", "-t", TOPIC, "-k", "sync-4")
     (row,) = [line.split() for line in printed.splitlines() if line.startswith(sent[4]["msgId"])]
     assert row[:3] == [sent[4]["msgId"], str(sent[4]["queueId"]), str(sent[4]["queueOffset"])]
+
+
+def test_stats_all(mqadmin: MqAdmin, sent: list[dict[str, Any]]) -> None:
+    printed = mqadmin.run("statsAll", "-t", TOPIC)
+    (line,) = [line for line in printed.splitlines() if line.startswith(TOPIC)]
+    words = line.split()
+    # topic, group, messages behind, in and out a second, in and out within a day
+    assert words[:2] == [TOPIC, GROUP]
+    assert [int(word) for word in words[-2:]] == [COUNT, COUNT]

@@ -14,7 +14,7 @@ from bolide.broker.names import RETRY_PREFIX
 from bolide.broker.options import BrokerOptions
 from bolide.broker.outcome import Cold, Handler, HeldPull, Hold, Outcome, Reply
 from bolide.broker.pull_filter import EVERYTHING, ExpressionRefused, Filters, PullFilter, is_tag
-from bolide.broker.stats import BrokerStats
+from bolide.broker.stats import BrokerStats, count
 from bolide.broker.topics import TopicTable
 from bolide.remoting.codes import (
     BINARY_TYPE,
@@ -281,6 +281,8 @@ class PullService:
         if code == SUCCESS:
             self._stats.pulls_found += 1
             self._stats.got(int(found.message_count), int(found.size))
+            key = f"{topic}@{header.consumer_group}"
+            count(self._stats.group_gets, key, int(found.message_count), int(found.size))
             self._offsets.note_pull(header.consumer_group, topic, queue_id, offset)
         return self._answer(
             command,

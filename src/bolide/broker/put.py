@@ -12,6 +12,7 @@ from typing import Final, final
 
 from bolide.broker.names import RETRY_PREFIX, SCHEDULE_TOPIC
 from bolide.broker.refused import Refused
+from bolide.broker.stats import Tally, count
 from bolide.layout.hashes import tags_code
 from bolide.layout.message_id import HOST_V4_SIZE
 from bolide.layout.properties import format_properties, parse_properties
@@ -128,13 +129,17 @@ def level_number(text: str) -> int:
 class PutDoor:
     """Checks and stores messages. `set_host` comes before the first, once the listener's port is known."""
 
-    def __init__(self, store: MessageStore, max_message_size: int, delay_levels: int) -> None:
+    def __init__(
+        self, store: MessageStore, max_message_size: int, delay_levels: int, puts: dict[str, Tally] | None = None
+    ) -> None:
         self.store: MessageStore = store
         self.store_host: bytes = b""
         self._host_hex: str = ""
         self.max_message_size: int = max_message_size
         self.delay_levels: int = delay_levels
         self._tags_codes: dict[str, int] = {}
+        self.puts: dict[str, Tally] = puts if puts is not None else {}
+        """What was stored, by topic."""
 
     def put_text(
         self,
@@ -191,7 +196,9 @@ class PutDoor:
             found.wait,
             level if level > 0 else 0,
         )
-        return self.store.append(put, now)
+        appended = self.store.append(put, now)
+        count(self.puts, topic, 1, appended.size)
+        return appended
 
     def put_properties(
         self,

@@ -14,9 +14,10 @@ from bolide.broker.names import dlq_topic, retry_topic
 from bolide.broker.options import BrokerOptions
 from bolide.broker.outcome import Handler, Outcome, Parked, reply
 from bolide.broker.put import PutDoor
+from bolide.broker.stats import BrokerStats, count
 from bolide.broker.topics import PERM_READ, PERM_WRITE, TopicTable
 from bolide.layout.message_id import offset_message_id
-from bolide.layout.properties import parse_properties_bytes
+from bolide.layout.properties import parse_properties_bytes, property_value
 from bolide.layout.property_names import DELAY, ORIGIN_MESSAGE_ID, RETRY_TOPIC, WAIT
 from bolide.layout.record import Record
 from bolide.remoting import codes
@@ -37,13 +38,20 @@ class RetryService:
     """Takes messages back."""
 
     def __init__(
-        self, options: BrokerOptions, store: MessageStore, door: PutDoor, topics: TopicTable, groups: GroupTable
+        self,
+        options: BrokerOptions,
+        store: MessageStore,
+        door: PutDoor,
+        topics: TopicTable,
+        groups: GroupTable,
+        stats: BrokerStats,
     ) -> None:
         self._options = options
         self._store = store
         self._door = door
         self._topics = topics
         self._groups = groups
+        self._stats = stats
         self._turn = 0
 
     def handlers(self) -> dict[int, Handler]:
@@ -82,6 +90,8 @@ class RetryService:
         self._turn += 1
         queue_id = 0 if level == 0 else self._turn % config.retry_queue_nums
         end = self._copy(record, topic.topic_name, queue_id, level, now)
+        origin = property_value(record.properties, RETRY_TOPIC) or record.topic
+        count(self._stats.send_backs, f"{origin}@{header.group}", 1, 0)
         return Parked(reply(make_response(command, codes.SUCCESS)), end)
 
     def _copy(self, record: Record, topic: str, queue_id: int, level: int, now: int) -> int:

@@ -11,7 +11,7 @@ from typing import Any, final
 from bolide.broker.channel import Channel
 from bolide.broker.outcome import Outcome, Parked, Reply
 from bolide.broker.put import PutDoor, Scanned, scan_properties
-from bolide.broker.stats import BrokerStats
+from bolide.broker.stats import BrokerStats, count
 from bolide.broker.topics import MULTI_TAG, TopicConfig
 from bolide.layout.message_id import offset_message_id
 from bolide.layout.properties import text_of
@@ -67,6 +67,7 @@ class BatchSend:
         for one in stored:
             size += one.size
         self._stats.put(len(stored), size)
+        count(self._door.puts, topic.topic_name, len(stored), size)
         host = self._door.store_host
         ids = ",".join([offset_message_id(host, one.physical_offset) for one in stored])
         frame = encode_send_response(

@@ -26,6 +26,27 @@ class Sample:
 
 
 @final
+class Tally:
+    """What was counted under one key: messages, their bytes, and the calls that brought or took them."""
+
+    def __init__(self) -> None:
+        self.messages: int = 0
+        self.size: int = 0
+        self.calls: int = 0
+
+
+def count(tallies: dict[str, Tally], key: str, messages: int, size: int) -> None:
+    """Add one call to the tally of a key."""
+    tally = tallies.get(key)
+    if tally is None:
+        tally = Tally()
+        tallies[key] = tally
+    tally.messages += messages
+    tally.size += size
+    tally.calls += 1
+
+
+@final
 class BrokerStats:
     """Plain counters, incremented on the hot path; everything else is worked out when somebody asks."""
 
@@ -47,6 +68,12 @@ class BrokerStats:
         self.put_morning: int = 0
         self.got_yesterday: int = 0
         self.got_morning: int = 0
+        self.topic_puts: dict[str, Tally] = {}
+        """By topic as stored: a delayed message counts for the schedule topic, and once more when it is delivered."""
+        self.group_gets: dict[str, Tally] = {}
+        """By topic@group."""
+        self.send_backs: dict[str, Tally] = {}
+        """By topic@group: what consumers sent back."""
         self._samples: list[Sample] = [Sample(now, 0, 0, 0)]
         self._next: int = now + SAMPLE_MS
         self._day: int = now // DAY_MS

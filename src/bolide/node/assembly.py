@@ -27,6 +27,7 @@ from bolide.broker.retries import RetryService
 from bolide.broker.send import SendService
 from bolide.broker.stats import BrokerStats
 from bolide.broker.topic_admin import TopicAdminService
+from bolide.broker.topic_stats import TopicStatsService
 from bolide.broker.topics import TopicTable
 from bolide.broker.transactions import TransactionService
 from bolide.broker.uniq_key import UniqKeys
@@ -58,12 +59,13 @@ class BrokerParts:
         self.offsets = offsets = ConsumerOffsets(effects)
         self.clients = clients = Clients(options.client_channel_expired_time)
         self.locks = locks = QueueLocks(options.rebalance_lock_max_live_time)
-        self.door = door = PutDoor(store, options.max_message_size, len(levels))
+        self.door = door = PutDoor(store, options.max_message_size, len(levels), stats.topic_puts)
         self.delay = delay = DelayService(levels, store, door, effects, now)
         made: list[Any] = [
             store,
             StoreWatch(store, log, now),
             stats,
+            TopicStatsService(options, stats, now),
             topics,
             groups,
             offsets,
@@ -75,7 +77,7 @@ class BrokerParts:
             OffsetService(options, store, offsets, topics, groups, clients),
             HeartbeatService(options, effects, clients, topics, groups, filters),
             LockService(locks),
-            RetryService(options, store, door, topics, groups),
+            RetryService(options, store, door, topics, groups, stats),
             QueryService(store),
             TopicAdminService(store, topics, offsets),
             GroupAdminService(groups, offsets, clients),
