@@ -54,5 +54,14 @@ def test_request_reply(bolide_broker: Broker, capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out == "b'144'\n"
 
 
+def test_message_trace(bolide_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    run("message_trace", bolide_broker)
+    assert capsys.readouterr().out.splitlines() == [
+        "Pub orders order-1 True",
+        "SubAfter kitchen order-1 True",
+        "SubBefore kitchen order-1 True",
+    ]
+
+
 def test_fixture_program(bolide_broker: Broker) -> None:
     program("test_with_a_broker").test_an_order_is_stored(bolide_broker)

@@ -11,6 +11,7 @@ from bolide.client.errors import (
     TopicNotFound,
 )
 from bolide.client.hooks import AclHook, RpcHook
+from bolide.client.interceptor import ConsumeCall, Interceptor, SendCall
 from bolide.client.listener import ConsumeResult, RetryLater
 from bolide.client.message import Message
 from bolide.client.producer import Producer
@@ -31,7 +32,9 @@ __all__ = [
     "AclHook",
     "ClientForked",
     "ClientStateError",
+    "ConsumeCall",
     "ConsumeResult",
+    "Interceptor",
     "Message",
     "MessageQueue",
     "MessageRefused",
@@ -43,6 +46,7 @@ __all__ = [
     "ResponseError",
     "RetryLater",
     "RpcHook",
+    "SendCall",
     "SendFailed",
     "SendResult",
     "SendStatus",

@@ -21,6 +21,7 @@ from typing import Any, Self
 from bolide.client import producer, pull_consumer, push_consumer, transaction_producer
 from bolide.client.group_member import StartFrom
 from bolide.client.hooks import RpcHook
+from bolide.client.interceptor import Interceptor
 from bolide.client.listener import BatchListener, Listener
 from bolide.client.loop_thread import loop_thread
 from bolide.client.message import MAX_BODY, Message
@@ -40,7 +41,8 @@ class Producer:
     """Sends messages to brokers found through name servers. ``with Producer("group") as producer: ...``
 
     `namesrv` is ``host:port;host:port``; `timeout` seconds bound one message with all its tries; `retries` are the
-    tries on another broker after the first; `max_in_flight` bounds the messages sent and not answered.
+    tries on another broker after the first; `max_in_flight` bounds the messages sent and not answered;
+    `trace` sends a message trace of each (see `bolide.client.trace`).
     """
 
     def __init__(
@@ -55,6 +57,8 @@ class Producer:
         compression: str = "ZLIB",
         max_body: int = MAX_BODY,
         queue_count: int = 4,
+        interceptors: tuple[Interceptor, ...] = (),
+        trace: bool = False,
         instance_name: str = "DEFAULT",
         client_id: str | None = None,
         access_key: str = "",
@@ -74,6 +78,8 @@ class Producer:
             compression=compression,
             max_body=max_body,
             queue_count=queue_count,
+            interceptors=interceptors,
+            trace=trace,
             instance_name=instance_name,
             client_id=client_id,
             access_key=access_key,
@@ -334,6 +340,8 @@ class PushConsumer:
         suspend: float = 15.0,
         orderly_pause: float = 1.0,
         send_subscription: bool = False,
+        interceptors: tuple[Interceptor, ...] = (),
+        trace: bool = False,
         offset_folder: Path | None = None,
         instance_name: str = "DEFAULT",
         client_id: str | None = None,
@@ -361,6 +369,8 @@ class PushConsumer:
             suspend=suspend,
             orderly_pause=orderly_pause,
             send_subscription=send_subscription,
+            interceptors=interceptors,
+            trace=trace,
             offset_folder=offset_folder,
             instance_name=instance_name,
             client_id=client_id,

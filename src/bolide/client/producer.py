@@ -17,7 +17,9 @@ from typing import Final, Self
 from bolide.client.errors import ClientStateError, MessageRefused, TooFast, TopicNotFound
 from bolide.client.hooks import RpcHook
 from bolide.client.instance import ClientInstance, now_ms
+from bolide.client.interceptor import Interceptor, SendCall, begin_send, end_send
 from bolide.client.message import MAX_BODY, Message, check_body, check_topic, properties_text
+from bolide.client.message_batch import pack_batch
 from bolide.client.options import DEFAULT_NAMESRV, ClientOptions
 from bolide.client.publish import QueueChoice, TopicQueues
 from bolide.client.queue import MessageQueue
@@ -26,9 +28,9 @@ from bolide.client.replies import send_reply
 from bolide.client.routes import TEMPLATE_TOPIC
 from bolide.client.send_result import SendResult
 from bolide.client.sending import Sending
+from bolide.client.tracer import TRACE_GROUP, TRACE_TIMEOUT, Tracer
 from bolide.client.unique_id import UniqueIds
 from bolide.errors import RequestTimeout
-from bolide.remoting.batch import BatchMessage, encode_batch
 from bolide.remoting.compression import COMPRESSED_FLAG, NAMES, TYPE_SHIFT, compress
 
 DEFAULT_GROUP: Final = "DEFAULT_PRODUCER"
@@ -40,7 +42,8 @@ class Producer:
     """Sends messages to brokers found through name servers. ``async with Producer("group") as producer: ...``
 
     `namesrv` is ``host:port;host:port``; `timeout` seconds bound one message with all its tries; `retries` are the
-    tries on another broker after the first; `max_in_flight` bounds the messages sent and not answered.
+    tries on another broker after the first; `max_in_flight` bounds the messages sent and not answered;
+    `trace` sends a message trace of each (see `bolide.client.trace`).
     Use a producer on the event loop it was started on.
     """
 
@@ -56,6 +59,8 @@ class Producer:
         compression: str = "ZLIB",
         max_body: int = MAX_BODY,
         queue_count: int = 4,
+        interceptors: tuple[Interceptor, ...] = (),
+        trace: bool = False,
         instance_name: str = "DEFAULT",
         client_id: str | None = None,
         access_key: str = "",
@@ -83,6 +88,9 @@ class Producer:
             hooks=hooks,
             ssl=ssl,
         )
+        if trace:
+            interceptors = (*interceptors, tracer(f"{group}-PRODUCE", self.options))
+        self.interceptors = interceptors
         self._compression = NAMES[compression.upper()]
         self._instance: ClientInstance | None = None
         self._closed = False
@@ -112,6 +120,8 @@ class Producer:
                 self._loop = asyncio.get_running_loop()
                 self._pid = os.getpid()
                 self._instance = instance
+                for interceptor in self.interceptors:
+                    await interceptor.start()
         return self
 
     async def close(self) -> None:
@@ -125,6 +135,9 @@ class Producer:
                 while self._in_flight:
                     await asyncio.wait([sending.future for sending in self._in_flight])
             finally:
+                await asyncio.sleep(0)  # outcomes of just now reach the interceptors first
+                for interceptor in self.interceptors:
+                    await interceptor.close()
                 self._instance = None
                 await asyncio.shield(self._leave(instance))
 
@@ -269,6 +282,10 @@ class Producer:
     ) -> Sending:
         """Send a message; `marks` are properties of the protocol that no user may set, as text."""
         self._check_room()
+        calls = []
+        if self.interceptors:
+            calls = [begin_send(self.group, message, self.interceptors, oneway)]
+            message = calls[0].message
         check_topic(message.topic)
         check_body(message, self.max_body)
         message_id = self._ids.next_id()
@@ -280,34 +297,22 @@ class Producer:
             body = compress(body, self._compression)
             sys_flag |= COMPRESSED_FLAG | self._compression << TYPE_SHIFT
         deadline = self.loop.time() + (self.timeout if timeout is None else timeout)
-        return self._go(Sending(self, message, message_id, properties, body, sys_flag, deadline, queue, oneway=oneway))
+        sending = Sending(self, message, message_id, properties, body, sys_flag, deadline, queue, oneway=oneway)
+        return self._go(sending, calls)
 
     def _accept_batch(self, messages: list[Message], queue: QueueChoice | None, timeout: float | None) -> Sending:
         self._check_room()
-        if not messages:
-            raise MessageRefused("a batch needs at least one message")
+        calls = []
+        if self.interceptors:
+            calls = [begin_send(self.group, message, self.interceptors) for message in messages]
+            messages = [call.message for call in calls]
+        ids, body = pack_batch(messages, self.max_body, self._ids.next_id)
         first = messages[0]
-        ids = []
-        parts = []
-        for message in messages:
-            check_topic(message.topic)
-            check_body(message, self.max_body)
-            if message.topic != first.topic or message.wait_stored != first.wait_stored:
-                raise MessageRefused("all messages of a batch have one topic and one wait_stored, make several batches")
-            if message.delay_level or message.topic.startswith("%RETRY%"):
-                raise MessageRefused(
-                    "a batch takes neither delay levels nor retry topics, send such messages one by one"
-                )
-            message_id = self._ids.next_id()
-            ids.append(message_id)
-            parts.append(BatchMessage(message.flag, message.body, properties_text(message, message_id).encode()))
-        body = encode_batch(parts)
-        if len(body) > self.max_body:
-            raise MessageRefused(f"the batch has {len(body)} bytes, {self.max_body} are allowed, make it smaller")
         envelope = Message(first.topic, body, sharding_key=first.sharding_key)
         properties = f"WAIT\x01{'true' if first.wait_stored else 'false'}\x02"
         deadline = self.loop.time() + (self.timeout if timeout is None else timeout)
-        return self._go(Sending(self, envelope, ",".join(ids), properties, body, 0, deadline, queue, batch=True))
+        sending = Sending(self, envelope, ",".join(ids), properties, body, 0, deadline, queue, batch=True)
+        return self._go(sending, calls)
 
     def _check_room(self) -> None:
         instance = self.instance
@@ -321,7 +326,9 @@ class Producer:
                 " await send(), or raise max_in_flight"
             )
 
-    def _go(self, sending: Sending) -> Sending:
+    def _go(self, sending: Sending, calls: list[SendCall]) -> Sending:
+        if calls:
+            end_send(calls, sending, self.interceptors)
         self._in_flight.add(sending)
         sending.start()
         return sending
@@ -365,3 +372,10 @@ class Producer:
             route = template.from_template(topic, self.queue_count)
         known = self._topics[topic] = TopicQueues(route)
         return known
+
+
+def tracer(name: str, options: ClientOptions) -> Tracer:
+    """A tracer for a client with these options, which sends by a producer of its own."""
+    sender = Producer(f"{TRACE_GROUP}-{name}", timeout=TRACE_TIMEOUT)
+    sender.options = options
+    return Tracer(sender)

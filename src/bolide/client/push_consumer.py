@@ -21,6 +21,7 @@ from bolide.client.errors import ClientStateError, ResponseError
 from bolide.client.group_member import BROADCASTING, CLUSTERING, GroupMember, StartFrom, model_name
 from bolide.client.hooks import RpcHook
 from bolide.client.instance import ClientInstance, now_ms
+from bolide.client.interceptor import Interceptor, around
 from bolide.client.listener import BatchListener, Call, Listener
 from bolide.client.locks import QueueLocks
 from bolide.client.message import check_topic
@@ -28,6 +29,7 @@ from bolide.client.offset_store import BrokerOffsets, FileOffsets, OffsetStore
 from bolide.client.options import DEFAULT_NAMESRV, ClientOptions
 from bolide.client.orderly import OrderlyConsumption
 from bolide.client.process_queue import MAX_CACHED_BYTES, MAX_CACHED_COUNT, MAX_SPAN, ProcessQueue
+from bolide.client.producer import tracer
 from bolide.client.pull import PullRequest, PullResult, PullStatus, pull
 from bolide.client.queue import MessageQueue
 from bolide.client.received import RETRY_PREFIX, ReceivedMessage, show_origin
@@ -81,6 +83,8 @@ class PushConsumer:
         suspend: float = 15.0,
         orderly_pause: float = 1.0,
         send_subscription: bool = False,
+        interceptors: tuple[Interceptor, ...] = (),
+        trace: bool = False,
         offset_folder: Path | None = None,
         instance_name: str = "DEFAULT",
         client_id: str | None = None,
@@ -118,19 +122,25 @@ class PushConsumer:
             hooks=hooks,
             ssl=ssl,
         )
-        self._member = GroupMember(
-            group,
+        if trace:
+            interceptors = (*interceptors, tracer(f"{group}-CONSUME", options))
+        self._interceptors = interceptors
+        self._member = self._make_member(options, model, start_from, find_strategy(strategy))
+        self._locks = QueueLocks(self._member)
+
+    def _make_member(self, options: ClientOptions, model: str, start: StartFrom, strategy: Strategy) -> GroupMember:
+        return GroupMember(
+            self.group,
             options,
             model,
             "CONSUME_PASSIVELY",
-            start_from,
-            find_strategy(strategy),
+            start,
+            strategy,
             self._gained,
             self._lost,
             self._serve,
-            orderly,
+            self.orderly,
         )
-        self._locks = QueueLocks(self._member)
 
     # -- life
 
@@ -144,7 +154,7 @@ class PushConsumer:
         exception means try again; a number says how many at the front of the list were consumed.
         """
         check_topic(topic)
-        self._calls[topic] = Call(listener, batch)
+        self._calls[topic] = Call(around(listener, batch, self.group, self._interceptors), batch)
         self._member.subscribe(topic, expression)
 
     async def unsubscribe(self, topic: str) -> None:
@@ -165,6 +175,8 @@ class PushConsumer:
                 self._threads = ThreadPoolExecutor(self.concurrency, f"bolide-{self.group}")
                 self._consumption = self._make_consumption(self._threads)
                 try:
+                    for interceptor in self._interceptors:
+                        await interceptor.start()
                     await self._member.join(self._make_store)
                 except BaseException:
                     self._threads.shutdown(wait=False)
@@ -209,6 +221,8 @@ class PushConsumer:
             task.cancel()
         if self._consumption is not None:
             await self._consumption.close()
+        for interceptor in self._interceptors:
+            await interceptor.close()
         await self._member.leave()
         threads.shutdown(wait=False)
 

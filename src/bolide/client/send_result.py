@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from bolide.client.queue import MessageQueue
+from bolide.client.trace import DEFAULT_REGION
 from bolide.remoting import codes
 
 
@@ -24,7 +25,8 @@ STATUS_OF = {int(status): status for status in SendStatus}
 @dataclass(slots=True)
 class SendResult:
     """Where a message is. `message_id` is the producer's id (comma-joined for a batch), `offset_message_id` the
-    broker's, `queue_offset` the place in the queue (of the first message of a batch)."""
+    broker's, `queue_offset` the place in the queue (of the first message of a batch); `region_id` and `trace_on` are
+    the broker's settings for message traces."""
 
     status: SendStatus
     message_id: str
@@ -32,6 +34,8 @@ class SendResult:
     queue: MessageQueue
     queue_offset: int
     transaction_id: str = ""
+    region_id: str = DEFAULT_REGION
+    trace_on: bool = True
 
 
 def send_result(code: int, ext: dict[str, str], message_id: str, topic: str, broker_name: str) -> SendResult:
@@ -43,4 +47,6 @@ def send_result(code: int, ext: dict[str, str], message_id: str, topic: str, bro
         MessageQueue(topic, broker_name, int(ext.get("queueId", "0"))),
         int(ext.get("queueOffset", "0")),
         ext.get("transactionId", ""),
+        ext.get("MSG_REGION") or DEFAULT_REGION,
+        ext.get("TRACE_ON") != "false",
     )

@@ -1,0 +1,166 @@
+"""Interceptors: called around each send and each call of a listener (RocketMQ's SendMessageHook, ConsumeMessageHook).
+
+Unlike an `RpcHook` they see messages, not requests: a send is one, however many tries it takes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from bolide.client.instance import ClientInstance, now_ms
+from bolide.client.listener import Call, failed_of
+from bolide.client.message import Message
+from bolide.client.received import ReceivedMessage
+from bolide.client.send_result import SendResult
+
+if TYPE_CHECKING:
+    from asyncio import Future
+
+    from bolide.client.sending import Sending
+
+log = logging.getLogger("bolide.client")
+
+
+@dataclass(slots=True)
+class SendCall:
+    """One send. `began` is ms since 1970; `result` or `error` is there for `after_send`; `state` is the interceptors'
+    own. `broker_address`, `body_length` (bytes as they travelled) and `sys_flag` are those of the last try."""
+
+    group: str
+    message: Message
+    began: int = field(default_factory=now_ms)
+    oneway: bool = False
+    message_id: str = ""
+    broker_address: str = ""
+    body_length: int = 0
+    sys_flag: int = 0
+    result: SendResult | None = None
+    error: BaseException | None = None
+    state: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class ConsumeCall:
+    """One call of a listener. `success` is False when a message of it has to come again, `error` what was raised."""
+
+    group: str
+    messages: Sequence[ReceivedMessage]
+    began: int = field(default_factory=now_ms)
+    success: bool = True
+    error: BaseException | None = None
+    state: dict[str, Any] = field(default_factory=dict)
+
+
+class Interceptor:
+    """Base of interceptors: override what you need. They run in the order given, the `after` ones in the reverse.
+
+    An ``after`` is called when every ``before`` returned. Sends are seen on the event loop; a call of a plain listener
+    in its thread. Nothing here may block for long.
+    """
+
+    async def start(self) -> None:
+        """The producer or consumer starts."""
+
+    async def close(self) -> None:
+        """It is closed; nothing comes any more."""
+
+    def before_send(self, call: SendCall) -> None:
+        """Before a message is checked and sent: may replace `call.message`, or raise to refuse the send."""
+
+    def after_send(self, call: SendCall) -> None:
+        """The send has its outcome. What this raises is logged."""
+
+    def before_consume(self, call: ConsumeCall) -> None:
+        """Before a listener is called; raising fails its messages, as if the listener had."""
+
+    def after_consume(self, call: ConsumeCall) -> None:
+        """The listener is through. What this raises is logged."""
+
+
+def begin_send(group: str, message: Message, interceptors: Sequence[Interceptor], oneway: bool = False) -> SendCall:
+    """Let the interceptors see a message; what is to be sent is the call's `message`. Raises what they raise."""
+    call = SendCall(group, message, oneway=oneway)
+    for interceptor in interceptors:
+        interceptor.before_send(call)
+    return call
+
+
+def end_send(calls: Sequence[SendCall], sending: Sending, interceptors: Sequence[Interceptor]) -> None:
+    """Have the interceptors called with the outcome of `sending`; a batch has a call for each of its messages."""
+    sending.future.add_done_callback(partial(_sent, calls, sending, sending.producer.instance, interceptors))
+
+
+def _sent(
+    calls: Sequence[SendCall],
+    sending: Sending,
+    instance: ClientInstance,
+    interceptors: Sequence[Interceptor],
+    future: Future[SendResult],
+) -> None:
+    if future.cancelled():
+        return
+    error = future.exception()
+    queue = sending.queue
+    ids = sending.message_id.split(",")
+    address = instance.master_address(queue.broker_name) if queue is not None else None
+    for call, message_id in zip(calls, ids, strict=True):
+        call.error = error
+        call.result = None if error else future.result()
+        call.message_id = message_id
+        call.broker_address = address or ""
+        call.body_length = len(call.message.body if sending.batch else sending.body)
+        call.sys_flag = sending.sys_flag
+        for interceptor in reversed(interceptors):
+            try:
+                interceptor.after_send(call)
+            except Exception as failure:
+                log.error("after_send of %r failed", interceptor, exc_info=failure)
+
+
+def around(
+    listener: Callable[[Any], Any], batch: int, group: str, interceptors: Sequence[Interceptor]
+) -> Callable[[Any], Any]:
+    """The listener with the interceptors around it, plain or async as it was."""
+
+    def begin(given: Any) -> ConsumeCall:
+        call = ConsumeCall(group, given if batch else [given])
+        for interceptor in interceptors:
+            interceptor.before_consume(call)
+        return call
+
+    def end(call: ConsumeCall, outcome: Any, error: BaseException | None) -> None:
+        call.error = error
+        call.success = error is None and not failed_of(outcome, list(call.messages))
+        for interceptor in reversed(interceptors):
+            try:
+                interceptor.after_consume(call)
+            except Exception as failure:
+                log.error("after_consume of %r failed", interceptor, exc_info=failure)
+
+    async def around_async(given: Any) -> Any:
+        call = begin(given)
+        try:
+            outcome = await listener(given)
+        except BaseException as error:
+            end(call, None, error)
+            raise
+        end(call, outcome, None)
+        return outcome
+
+    def around_plain(given: Any) -> Any:
+        call = begin(given)
+        try:
+            outcome = listener(given)
+        except BaseException as error:
+            end(call, None, error)
+            raise
+        end(call, outcome, None)
+        return outcome
+
+    if not interceptors:
+        return listener
+    return around_async if Call(listener, batch).is_async else around_plain

@@ -1,0 +1,33 @@
+"""Trace lines of ours, read by Java's TraceDataEncoder and written again by it: the same bytes come back."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from bolide.client.trace import DELAYED, FAILED, TraceBean, TraceContext, decode_trace, encode_trace
+from tests.interop.java_artefacts import CLIENT_VERSIONS, jars, tool
+
+pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
+
+PROGRAM = Path(__file__).parent / "java" / "TraceLines.java"
+FULL = TraceBean("ID1", "T", "A", "k1 k2", "10.0.0.1:10911", "OFF", 12, DELAYED)
+BARE = TraceBean("ID2", "Tö", store_host="h:1")
+STEPS = [
+    TraceContext("Pub", 1700000000000, "P", (FULL,), "Region", 7),
+    TraceContext("Pub", 1700000000000, "P", (BARE,), success=False),
+    TraceContext("SubBefore", 1, "G", (TraceBean("ID1", keys="k", retry_times=2), TraceBean("ID2")), request_id="REQ"),
+    TraceContext("SubAfter", 2, "G", (TraceBean("ID1", keys="k"), TraceBean("ID2")), "", 3, False, "REQ", FAILED),
+]
+
+
+@pytest.mark.parametrize("version", CLIENT_VERSIONS)
+def test_java_reads_and_writes_the_same_lines(tmp_path: Path, version: str) -> None:
+    text = "".join(map(encode_trace, STEPS))
+    given, written = tmp_path / "given", tmp_path / "written"
+    given.write_bytes(text.encode())
+    command = [tool("java"), "-cp", f"{jars(version)}/*", str(PROGRAM), str(given), str(written)]
+    done = subprocess.run(command, capture_output=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    assert written.read_bytes() == given.read_bytes()
+    assert [step.kind for step in decode_trace(text)] == ["Pub"] * 2 + ["SubBefore"] * 2 + ["SubAfter"] * 2
