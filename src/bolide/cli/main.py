@@ -26,6 +26,7 @@ NOUNS: Final = {
     "message": "Find and show messages.",
     "cluster": "Brokers of a cluster.",
     "store": "Look into a store folder, with no broker running.",
+    "pipeline": "Jobs over whole stores, on Spark.",
     "config": "Settings of broker and name server.",
     "bench": "Measure.",
 }

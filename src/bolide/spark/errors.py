@@ -25,3 +25,7 @@ class RowRefused(PeerError):
 
 class CorruptStore(LocalError):
     """A place of a CommitLog that should hold a record holds none; says where, and how to read the rest."""
+
+
+class SparkMissing(LocalError):
+    """PySpark cannot be imported; says how to install it."""

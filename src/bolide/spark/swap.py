@@ -1,0 +1,68 @@
+"""Putting rebuilt folders into a store, so that a crash at any line leaves a store that a broker can start on.
+
+No call renames four things at once. So the store is marked as one that was not stopped (`abort`) and loses its
+checkpoint first: a broker that starts on a half swapped store dispatches its whole log again. The caller holds the
+store's lock, so only a crash of this process can show such a store to anyone.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Final
+
+DERIVED: Final = ("consumequeue", "consumequeue_ext", "index")
+CHECKPOINT: Final = "checkpoint"
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_tree(folder: Path) -> None:
+    """Make all names below a folder durable, deepest first."""
+    for path, _, _ in os.walk(folder, topdown=False):
+        sync_folder(Path(path))
+
+
+def put_in(staged: Path, target: Path) -> None:
+    """Move what is staged into an output folder that has none of it yet; the checkpoint comes last."""
+    sync_tree(staged)
+    for name in (*DERIVED, CHECKPOINT):
+        if (staged / name).exists():
+            os.replace(staged / name, target / name)
+    sync_folder(target)
+
+
+def swap_in(staged: Path, store: Path) -> None:
+    """Replace the derived folders and the checkpoint of a store by the staged ones; what was there is deleted."""
+    sync_tree(staged)
+    old = staged / "old"
+    old.mkdir()
+    abort = store / "abort"
+    marked = not abort.exists()
+    if marked:
+        abort.write_text(str(os.getpid()), encoding="ascii")
+    sync_folder(store)
+    # Crash here: the store looks as after a kill, with everything in place.
+    (store / CHECKPOINT).unlink(missing_ok=True)
+    sync_folder(store)
+    # Crash from here on: without a checkpoint the next start reads the whole log, and makes what a folder lacks.
+    for name in DERIVED:
+        if (store / name).exists():
+            os.replace(store / name, old / name)
+        if (staged / name).exists():
+            os.replace(staged / name, store / name)
+    sync_folder(store)
+    os.replace(staged / CHECKPOINT, store / CHECKPOINT)
+    sync_folder(store)
+    if marked:
+        abort.unlink()
+        sync_folder(store)
+    shutil.rmtree(old)
