@@ -150,6 +150,16 @@ def test_push_orderly(java: Java) -> None:
     assert {m["queueId"] for m in got} == {1}
 
 
+def test_queues_shared_out_by_the_broker(java: Java) -> None:
+    asks = {"brokerside": 1} if java.name.startswith("55") else {}  # before 5.x the clients do it themselves
+    topic = java.topic("shared")
+    java.client.call("send", topic=topic, mode="sync", count=COUNT)
+    java.client.call("consume", group=topic, topic=topic, **asks)
+    got = java.client.call("await", group=topic, count=COUNT)
+    java.client.call("stop", group=topic)
+    assert Counter(m["keys"] for m in got) == Counter(f"sync-{i}" for i in range(COUNT))
+
+
 def test_a_group_goes_on_where_it_stopped(java: Java) -> None:
     topic = java.topic("resume")
     java.client.call("send", topic=topic, mode="sync", count=4)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from bolide.broker.assignments import AssignmentService
 from bolide.broker.clients import Clients
 from bolide.broker.consume_stats import ConsumeStatsService
 from bolide.broker.consumer_offsets import ConsumerOffsets
@@ -61,6 +62,7 @@ class BrokerParts:
         self.locks = locks = QueueLocks(options.rebalance_lock_max_live_time)
         self.door = door = PutDoor(store, options.max_message_size, len(levels), stats.topic_puts)
         self.delay = delay = DelayService(levels, store, door, effects, now)
+        self.assignments = assignments = AssignmentService(options, topics, groups, clients, effects)
         made: list[Any] = [
             store,
             StoreWatch(store, log, now),
@@ -85,5 +87,6 @@ class BrokerParts:
             InspectService(options, store, stats, delay, effects, settings, update, now),
             RelayService(clients, store),
             ReplyService(options, door, topics, clients),
+            assignments,
         ]
         self.services = Services(made)

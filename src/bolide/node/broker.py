@@ -39,8 +39,10 @@ from bolide.node.host import NodeHost
 from bolide.node.persist import ConfigFiles
 from bolide.node.plugins import expression_types
 from bolide.node.registration import Place, Registration
+from bolide.node.route_book import RouteBook
 from bolide.node.turns import Turns
 from bolide.remoting import codes
+from bolide.remoting.bodies.base import MessageQueue
 from bolide.store.files import Files, RealFiles
 from bolide.store.message_store import MessageStore
 from bolide.store.options import StoreOptions, warnings_for
@@ -72,6 +74,7 @@ class BrokerNode:
         self._files: Files = files if files is not None else RealFiles()
         self._servers: list[asyncio.Server] = []
         self._registration: Registration | None = None
+        self._routes: RouteBook | None = None
         self._sweep: asyncio.Task[None] | None = None
         self.port = 0
         self.ip = ""
@@ -149,6 +152,8 @@ class BrokerNode:
             )
             self._registration = Registration(options, place, parts.topics)
             host.on_register = self._registration.changed
+            self._routes = RouteBook(options.namesrv_addr, self._route_told)
+            parts.assignments.ask_route = self._routes.ask
 
     async def _listen(self, parts: BrokerParts, host: NodeHost) -> None:
         options = self.options
@@ -170,6 +175,8 @@ class BrokerNode:
         sweep.cancel()
         if self._registration is not None:
             await self._registration.stop()
+        if self._routes is not None:
+            await self._routes.stop()
         for server in self._servers:
             server.close()
         self._executor.end_of_turn(now_ms())
@@ -208,6 +215,10 @@ class BrokerNode:
 
     def _warnings(self) -> list[str]:
         return warnings_for(self._given)
+
+    def _route_told(self, topic: str, queues: list[MessageQueue] | None) -> None:
+        self.parts.assignments.route_arrived(topic, queues, now_ms())
+        self._turns.schedule()
 
     def _flushed(self, target: int) -> None:
         self._executor.flushed(target, now_ms())

@@ -238,6 +238,9 @@ public class InteropClient {
         } else {
             c.subscribe(a.get("topic"), a.getOrDefault("tags", "*").replace('_', ' '));
         }
+        if (a.containsKey("brokerside")) { // 5.x: the broker shares the queues out
+            c.getClass().getMethod("setClientRebalance", boolean.class).invoke(c, false);
+        }
         boolean fails = a.containsKey("fails");
         List<Object> into = received.computeIfAbsent(group, g -> new ArrayList<>());
         if (a.containsKey("orderly")) {

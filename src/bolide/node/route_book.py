@@ -1,0 +1,74 @@
+"""Routes of topics, asked of a name server when a service of the broker needs one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from bolide.errors import BolideError
+from bolide.remoting import codes
+from bolide.remoting.bodies.base import MessageQueue, decode_body
+from bolide.remoting.bodies.route import TopicRouteData
+from bolide.remoting.command import make_request
+from bolide.transport.client import ClientConnection
+
+log = logging.getLogger("bolide.routes")
+TIMEOUT_S: Final = 2.0
+_READ: Final = 4
+
+
+class RouteBook:
+    """Asks one name server after the other; `told(topic, queues)` gets the readable queues, or None for no answer."""
+
+    def __init__(self, namesrv_addr: str, told: Callable[[str, list[MessageQueue] | None], None]) -> None:
+        self._servers = [part.strip() for part in namesrv_addr.split(";") if part.strip()]
+        self._told = told
+        self._connections: dict[str, ClientConnection] = {}
+        self._asking: dict[str, asyncio.Task[None]] = {}
+
+    def ask(self, topic: str) -> None:
+        """Ask for a topic's route, unless that is under way."""
+        if topic not in self._asking:
+            task = asyncio.get_running_loop().create_task(self._ask(topic))
+            self._asking[topic] = task
+            task.add_done_callback(lambda done: self._asking.pop(topic, None))
+
+    async def stop(self) -> None:
+        """End what is under way and close."""
+        tasks = list(self._asking.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for connection in self._connections.values():
+            connection.close()
+            await connection.wait_closed()
+        self._connections.clear()
+
+    async def _ask(self, topic: str) -> None:
+        queues: list[MessageQueue] | None = None
+        for server in self._servers:
+            try:
+                async with asyncio.timeout(TIMEOUT_S):
+                    queues = await self._queues(server, topic)
+                break
+            except (BolideError, OSError) as error:
+                log.warning("the name server %s gives no route of %s: %s", server, topic, error)
+        self._told(topic, queues)
+
+    async def _queues(self, server: str, topic: str) -> list[MessageQueue] | None:
+        connection = self._connections.get(server)
+        if connection is None or connection.closed:
+            connection = self._connections[server] = await ClientConnection.connect(server)
+        ext = {"topic": topic, "acceptStandardJsonOnly": "true"}
+        response = await connection.request(make_request(codes.GET_ROUTEINFO_BY_TOPIC, 0, ext), TIMEOUT_S)
+        if response.code != codes.SUCCESS:
+            return None
+        route = decode_body(response.body, TopicRouteData)
+        return [
+            MessageQueue(topic, queue.broker_name, queue_id)
+            for queue in route.queue_datas
+            if queue.perm & _READ
+            for queue_id in range(queue.read_queue_nums)
+        ]
