@@ -63,5 +63,13 @@ def test_message_trace(bolide_broker: Broker, capsys: pytest.CaptureFixture[str]
     ]
 
 
+def test_find_name_servers(
+    bolide_broker: Broker, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NAMESRV_ADDR", "put back at the end")
+    run("find_name_servers", bolide_broker)
+    assert capsys.readouterr().out == "SEND_OK\n"
+
+
 def test_fixture_program(bolide_broker: Broker) -> None:
     program("test_with_a_broker").test_an_order_is_stored(bolide_broker)

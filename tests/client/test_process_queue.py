@@ -73,3 +73,24 @@ def test_a_dropped_queue_lets_its_puller_go() -> None:
         await asyncio.wait_for(queue.wait_for_room(), 5)
 
     asyncio.run(main())
+
+
+def test_limits_of_a_topic_are_shared_by_the_queues_held() -> None:
+    queue = process_queue()
+    queue.limit(1000, 100, 2000, -1, -1, 4)
+    assert (queue.max_count, queue.max_bytes, queue.max_span) == (1000, 100, 2000)
+    queue.limit(1000, 100, 2000, 10, 7, 4)
+    assert (queue.max_count, queue.max_bytes) == (2, 1)
+    queue.limit(1000, 100, 2000, 1, 1, 0)
+    assert (queue.max_count, queue.max_bytes) == (1, 1)
+    queue.limit(1000, 100, 2000, 2, -1, 2)
+    queue.add([message(0)])
+
+    async def main() -> None:
+        waiting = asyncio.ensure_future(queue.wait_for_room())
+        await asyncio.sleep(0)
+        assert not waiting.done()  # one of one
+        queue.limit(1000, 100, 2000, 2, -1, 1)
+        await waiting
+
+    asyncio.run(main())

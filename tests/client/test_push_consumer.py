@@ -276,3 +276,31 @@ def test_a_topic_may_be_subscribed_and_given_up_while_running() -> None:
 
     with ScriptedBroker() as broker:
         asyncio.run(main(broker))
+
+
+@pytest.mark.parametrize(("limit", "ahead"), [(2, {0}), (6, {0, 1, 2}), (-1, set(range(9)))])
+def test_queues_share_the_limit_of_a_topic(limit: int, ahead: set[int]) -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        release = asyncio.Event()
+        seen: list[bytes] = []
+
+        async def hold(message: ReceivedMessage) -> None:
+            await release.wait()
+            seen.append(message.body)
+
+        def asked() -> set[int]:
+            return {int(pull.ext()["queueOffset"]) for pull in broker.requests(codes.PULL_MESSAGE)}
+
+        broker.on_loop(lambda: [broker.store("T", number % 2, b"%d" % number, "") for number in range(16)])
+        push = consumer(broker, pull_batch=1, max_cached_for_topic=limit)
+        push.subscribe("T", "*", hold)
+        async with push:
+            await until(lambda: asked() >= ahead, "what there is room for")
+            for _ in range(3):
+                await push.commit()  # the broker has answered what was asked before
+            assert asked() == ahead
+            release.set()
+            await until(lambda: len(seen) == 16, "all of it")
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))

@@ -97,7 +97,7 @@ class AdminCalls:
 
     async def tell_every_namesrv(self, code: int, ext: dict[str, str]) -> None:
         """The same request to all name servers: they do not talk to each other."""
-        for address in self._options.namesrv:
+        for address in await self.instance.name_servers.known():
             await self.ask(address, code, ext)
 
     async def cluster_info(self) -> ClusterInfo:

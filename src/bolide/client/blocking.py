@@ -40,9 +40,10 @@ from bolide.client.transaction_producer import CONCURRENCY, TransactionListener,
 class Producer:
     """Sends messages to brokers found through name servers. ``with Producer("group") as producer: ...``
 
-    `namesrv` is ``host:port;host:port``; `timeout` seconds bound one message with all its tries; `retries` are the
-    tries on another broker after the first; `max_in_flight` bounds the messages sent and not answered;
-    `trace` sends a message trace of each (see `bolide.client.trace`).
+    `namesrv` is ``host:port;host:port``, or the ``http://`` address of a server that knows them, or "" for the
+    environment's NAMESRV_ADDR; `timeout` seconds bound one message with all its tries; `retries` are the tries on
+    another broker after the first; `max_in_flight` bounds the messages sent and not answered; `trace` sends a message
+    trace of each (see `bolide.client.trace`); `latency_faults` avoids slow and failing brokers for a while.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Producer:
         queue_count: int = 4,
         interceptors: tuple[Interceptor, ...] = (),
         trace: bool = False,
+        latency_faults: bool = False,
         instance_name: str = "DEFAULT",
         client_id: str | None = None,
         access_key: str = "",
@@ -80,6 +82,7 @@ class Producer:
             queue_count=queue_count,
             interceptors=interceptors,
             trace=trace,
+            latency_faults=latency_faults,
             instance_name=instance_name,
             client_id=client_id,
             access_key=access_key,
@@ -319,6 +322,7 @@ class PushConsumer:
     where a new group starts: ``"last"``, ``"first"``, or a time; `orderly` gives each queue's messages one after the
     other; `concurrency` bounds the listener calls at once. `max_reconsume_times` -1 means 16, for orderly no limit;
     a message a listener has for more than `consume_timeout` seconds is sent back to be tried again (not orderly).
+    `max_cached_for_topic` and its bytes are shared by the queues held (Java's pullThresholdForTopic), -1 is off.
     """
 
     def __init__(
@@ -337,6 +341,8 @@ class PushConsumer:
         max_cached: int = MAX_CACHED_COUNT,
         max_cached_bytes: int = MAX_CACHED_BYTES,
         max_span: int = MAX_SPAN,
+        max_cached_for_topic: int = -1,
+        max_cached_bytes_for_topic: int = -1,
         suspend: float = 15.0,
         orderly_pause: float = 1.0,
         send_subscription: bool = False,
@@ -366,6 +372,8 @@ class PushConsumer:
             max_cached=max_cached,
             max_cached_bytes=max_cached_bytes,
             max_span=max_span,
+            max_cached_for_topic=max_cached_for_topic,
+            max_cached_bytes_for_topic=max_cached_bytes_for_topic,
             suspend=suspend,
             orderly_pause=orderly_pause,
             send_subscription=send_subscription,

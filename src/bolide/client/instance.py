@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 from bolide.client.errors import ClientForked, ClientStateError, TopicNotFound, response_error
 from bolide.client.heartbeats import Heartbeats
 from bolide.client.hooks import Call
+from bolide.client.name_servers import REFRESH_INTERVAL, NameServers
 from bolide.client.options import ClientOptions
 from bolide.client.replies import Replies
 from bolide.client.routes import MASTER, Route, decode_route
@@ -80,6 +81,7 @@ class ClientInstance:
         self.brokers: dict[str, dict[int, str]] = {}
         self.pid = os.getpid()
         self._loop = asyncio.get_running_loop()
+        self.name_servers = NameServers(options.namesrv)
         self._namesrv = 0
         self._members = 0
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -96,6 +98,8 @@ class ClientInstance:
             instance = known[options] = cls(options)
             instance.spawn(instance._every(options.heartbeat_interval, instance.heartbeats.send), "heartbeat")
             instance.spawn(instance._every(options.route_interval, instance.refresh_routes), "routes")
+            if instance.name_servers.url:
+                instance.spawn(instance._every(REFRESH_INTERVAL, instance.name_servers.refresh), "name servers")
         instance._members += 1
         return instance
 
@@ -229,7 +233,7 @@ class ClientInstance:
         timeout: float | None = None,
     ) -> Command:
         """Ask one name server, the next one when it cannot be reached. Raises the last server's error."""
-        servers = self.options.namesrv
+        servers = await self.name_servers.known()
         failure: BolideError | None = None
         for _ in range(len(servers)):
             address = servers[self._namesrv % len(servers)]

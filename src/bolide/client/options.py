@@ -7,17 +7,18 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from bolide.client.hooks import AclHook, RpcHook
+from bolide.client.name_servers import LOCAL_NAMESRV, configured_namesrv
 from bolide.client.unique_id import default_client_id, local_ip
-from bolide.transport.address import split_addresses
 
-DEFAULT_NAMESRV: Final = "127.0.0.1:9876"
+DEFAULT_NAMESRV: Final = ""
+"""Says that the environment's NAMESRV_ADDR names the name servers, and without it 127.0.0.1:9876."""
 
 
 @dataclass(frozen=True)
 class ClientOptions:
     """Settings of a `ClientInstance`. Two clients with equal options share one instance; times are seconds."""
 
-    namesrv: tuple[str, ...] = (DEFAULT_NAMESRV,)
+    namesrv: tuple[str, ...] = (LOCAL_NAMESRV,)
     client_id: str = field(default_factory=default_client_id)
     hooks: tuple[RpcHook, ...] = ()
     ssl: ssl_module.SSLContext | None = None
@@ -40,7 +41,8 @@ class ClientOptions:
         hooks: tuple[RpcHook, ...] = (),
         ssl: ssl_module.SSLContext | None = None,
     ) -> ClientOptions:
-        """Options from what a user writes: ``host:port;host:port``, maybe a pair of keys. Raises `ConfigError`.
+        """Options from what a user writes: ``host:port;host:port`` or the URL of an address server, maybe a
+        pair of keys. Raises `ConfigError`.
 
         `fixed_name` keeps DEFAULT in the client id instead of the process: a broadcasting consumer finds its file
         of offsets again after a restart, as Java's does.
@@ -48,7 +50,7 @@ class ClientOptions:
         if access_key:
             hooks = (*hooks, AclHook(access_key, secret_key))
         return cls(
-            namesrv=split_addresses(namesrv),
+            namesrv=configured_namesrv(namesrv),
             client_id=client_id
             or (f"{local_ip()}@{instance_name}" if fixed_name else default_client_id(instance_name)),
             hooks=hooks,

@@ -113,6 +113,14 @@ class ProcessQueue:
         self.dropped = True
         self._room.set()
 
+    def limit(self, count: int, size: int, span: int, shared_count: int, shared_size: int, queues: int) -> None:
+        """Set the limits of flow control: this queue's own, and those that `queues` queues share (below 0: none)."""
+        share = max(1, queues)
+        self.max_count = count if shared_count < 0 else max(1, shared_count // share)
+        self.max_bytes = size if shared_size < 0 else max(1, shared_size // share)
+        self.max_span = span
+        self._note_room()
+
     async def wait_for_room(self) -> None:
         """Wait until little enough is cached to pull again, or the queue is dropped."""
         await self._room.wait()

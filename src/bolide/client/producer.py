@@ -18,6 +18,7 @@ from bolide.client.errors import ClientStateError, MessageRefused, TooFast, Topi
 from bolide.client.hooks import RpcHook
 from bolide.client.instance import ClientInstance, now_ms
 from bolide.client.interceptor import Interceptor, SendCall, begin_send, end_send
+from bolide.client.latency_faults import LatencyFaults
 from bolide.client.message import MAX_BODY, Message, check_body, check_topic, properties_text
 from bolide.client.message_batch import pack_batch
 from bolide.client.options import DEFAULT_NAMESRV, ClientOptions
@@ -41,9 +42,10 @@ MAX_IN_FLIGHT: Final = 4096
 class Producer:
     """Sends messages to brokers found through name servers. ``async with Producer("group") as producer: ...``
 
-    `namesrv` is ``host:port;host:port``; `timeout` seconds bound one message with all its tries; `retries` are the
-    tries on another broker after the first; `max_in_flight` bounds the messages sent and not answered;
-    `trace` sends a message trace of each (see `bolide.client.trace`).
+    `namesrv` is ``host:port;host:port``, or the ``http://`` address of a server that knows them, or "" for the
+    environment's NAMESRV_ADDR; `timeout` seconds bound one message with all its tries; `retries` are the tries on
+    another broker after the first; `max_in_flight` bounds the messages sent and not answered; `trace` sends a message
+    trace of each (see `bolide.client.trace`); `latency_faults` avoids slow and failing brokers for a while.
     Use a producer on the event loop it was started on.
     """
 
@@ -61,6 +63,7 @@ class Producer:
         queue_count: int = 4,
         interceptors: tuple[Interceptor, ...] = (),
         trace: bool = False,
+        latency_faults: bool = False,
         instance_name: str = "DEFAULT",
         client_id: str | None = None,
         access_key: str = "",
@@ -91,6 +94,7 @@ class Producer:
         if trace:
             interceptors = (*interceptors, tracer(f"{group}-PRODUCE", self.options))
         self.interceptors = interceptors
+        self.faults = LatencyFaults() if latency_faults else None
         self._compression = NAMES[compression.upper()]
         self._instance: ClientInstance | None = None
         self._closed = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 
 from bolide.client.errors import NoQueue
@@ -32,17 +32,22 @@ class TopicQueues:
         self._next = random.randrange(len(self.queues)) if self.queues else 0
         self._by_key: dict[str, MessageQueue] = {}
 
-    def next_queue(self, avoid_broker: str = "") -> MessageQueue:
-        """The next queue, on another broker than `avoid_broker` if there is one. Raises `NoQueue`."""
+    def next_queue(self, avoid_broker: str = "", faulty: Collection[str] = ()) -> MessageQueue:
+        """The next queue, on another broker than `avoid_broker` and `faulty` if there is one. Raises `NoQueue`.
+
+        When all others are faulty, another than `avoid_broker` is still better than that.
+        """
         queues = self.queues
         count = len(queues)
         if not count:
             raise NoQueue(f"topic {self.route.topic} has no writable queue on a broker with a master")
         self._next = start = self._next + 1
-        if avoid_broker:
+        for avoided in (
+            ({avoid_broker, *faulty}, {avoid_broker}) if faulty else ({avoid_broker},) if avoid_broker else ()
+        ):
             for step in range(count):
                 queue = queues[(start + step) % count]
-                if queue.broker_name != avoid_broker:
+                if queue.broker_name not in avoided:
                     self._next = start + step
                     return queue
         return queues[start % count]

@@ -57,6 +57,7 @@ class PushConsumer:
     where a new group starts: ``"last"``, ``"first"``, or a time; `orderly` gives each queue's messages one after the
     other; `concurrency` bounds the listener calls at once. `max_reconsume_times` -1 means 16, for orderly no limit;
     a message a listener has for more than `consume_timeout` seconds is sent back to be tried again (not orderly).
+    `max_cached_for_topic` and its bytes are shared by the queues held (Java's pullThresholdForTopic), -1 is off.
     """
 
     _closed = False
@@ -80,6 +81,8 @@ class PushConsumer:
         max_cached: int = MAX_CACHED_COUNT,
         max_cached_bytes: int = MAX_CACHED_BYTES,
         max_span: int = MAX_SPAN,
+        max_cached_for_topic: int = -1,
+        max_cached_bytes_for_topic: int = -1,
         suspend: float = 15.0,
         orderly_pause: float = 1.0,
         send_subscription: bool = False,
@@ -102,6 +105,7 @@ class PushConsumer:
         self.suspend = suspend
         self._pull_batch = pull_batch
         self._limits = (max_cached, max_cached_bytes, max_span)
+        self._topic_limits = (max_cached_for_topic, max_cached_bytes_for_topic)
         self._max_times = max_reconsume_times
         self._consume_timeout = consume_timeout
         self._orderly_pause = orderly_pause
@@ -271,7 +275,6 @@ class PushConsumer:
     # -- queues come and go
 
     async def _gained(self, process_queue: ProcessQueue) -> bool:
-        process_queue.max_count, process_queue.max_bytes, process_queue.max_span = self._limits
         try:
             if self.orderly and not await self._locks.lock(process_queue):
                 return False
@@ -304,6 +307,7 @@ class PushConsumer:
     async def _pull_loop(self, process_queue: ProcessQueue) -> None:
         loop = asyncio.get_running_loop()
         while not process_queue.dropped:
+            process_queue.limit(*self._limits, *self._topic_limits, len(self._member.owned))
             await process_queue.wait_for_room()
             await self._resumed.wait()
             wanted = self._member.subscriptions.get(process_queue.queue.topic)

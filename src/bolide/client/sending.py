@@ -32,6 +32,7 @@ class Sending:
 
     __slots__ = (
         "batch",
+        "began",
         "body",
         "call",
         "choice",
@@ -78,6 +79,7 @@ class Sending:
         # A message bound to a queue is never moved to another by a retry: its order would be lost.
         self.tries_left = 0 if oneway or choice is not None or message.sharding_key else producer.retries
         self.tries = 0
+        self.began = 0.0
         self.queue: MessageQueue | None = None
         self.call: Call | None = None
         self.future: asyncio.Future[SendResult] = producer.loop.create_future()
@@ -85,6 +87,7 @@ class Sending:
     def start(self) -> None:
         """Send at once when route and connection are there, else as soon as they are."""
         self.tries += 1
+        self.began = self.producer.loop.time()
         try:
             queues = self.producer.topic_queues(self.topic)
             if queues is None:
@@ -107,7 +110,11 @@ class Sending:
         if choice is None:
             if self.message.sharding_key:
                 return queues.queue_for(self.message.sharding_key)
-            return queues.next_queue(self.queue.broker_name if self.queue is not None else "")
+            producer = self.producer
+            last = self.queue.broker_name if self.queue is not None else ""
+            if producer.faults is None:
+                return queues.next_queue(last)
+            return queues.next_queue(last, producer.faults.unavailable(producer.loop.time()))
         return choice if isinstance(choice, MessageQueue) else choice(list(queues.queues), self.message)
 
     async def _start_later(self) -> None:
@@ -200,6 +207,7 @@ class Sending:
         if answer.code not in STATUS_OF:
             self._failed(response_error(answer.code, answer.remark, f"a message to {queue}", "the broker"))
             return
+        self._note_latency(False)
         if not self.future.done():
             self.future.set_result(
                 send_result(answer.code, answer.ext(), self.message_id, self.topic, queue.broker_name)
@@ -208,6 +216,8 @@ class Sending:
 
     def _failed(self, error: BolideError) -> None:
         producer = self.producer
+        if worth_retry(error):
+            self._note_latency(True)
         if error.refresh_route:
             producer.forget_route(self.topic)
         if self.tries_left > 0 and worth_retry(error) and producer.loop.time() < self.deadline:
@@ -225,3 +235,10 @@ class Sending:
                 failure = error
             self.future.set_exception(failure)
         producer.finished(self)
+
+    def _note_latency(self, failed: bool) -> None:
+        """A broker that answered a try, or failed it, is chosen by how it did."""
+        producer = self.producer
+        if producer.faults is not None and self.queue is not None:
+            now = producer.loop.time()
+            producer.faults.note(self.queue.broker_name, now - self.began, failed, now)

@@ -1,0 +1,68 @@
+"""Where the name servers are: a list of addresses, or an address server asked over HTTP (RocketMQ's TopAddressing).
+
+The address server answers a GET with ``host:port;host:port`` in its first line. It is asked before the first request
+and every two minutes; when it cannot be reached, or answers nonsense, what it said before stays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from http.client import HTTPException
+from typing import Final
+from urllib.request import Request, urlopen
+
+from bolide.errors import ConfigError, ConnectionLost
+from bolide.transport.address import split_addresses
+
+LOCAL_NAMESRV: Final = "127.0.0.1:9876"
+ENVIRONMENT: Final = "NAMESRV_ADDR"
+SCHEMES: Final = ("http://", "https://")
+REFRESH_INTERVAL: Final = 120.0
+HTTP_TIMEOUT: Final = 3.0
+MAX_ANSWER: Final = 64 * 1024
+"""Bytes of an answer that are read at most: some three thousand addresses."""
+
+
+def configured_namesrv(text: str) -> tuple[str, ...]:
+    """The addresses in what a user wrote, or the one URL of an address server. Raises `ConfigError`.
+
+    For "" that is the environment's ``NAMESRV_ADDR``, and without it this machine.
+    """
+    text = (text or os.environ.get(ENVIRONMENT, "") or LOCAL_NAMESRV).strip()
+    return (text,) if text.startswith(SCHEMES) else split_addresses(text)
+
+
+class NameServers:
+    """The addresses known now."""
+
+    def __init__(self, configured: tuple[str, ...]) -> None:
+        self.url = configured[0] if configured and configured[0].startswith(SCHEMES) else ""
+        self.addresses: tuple[str, ...] = () if self.url else configured
+        self._asking = asyncio.Lock()
+
+    async def known(self) -> tuple[str, ...]:
+        """The addresses, asked for if none are known yet. Raises `ConnectionLost` when nobody tells them."""
+        if not self.addresses:
+            async with self._asking:
+                if not self.addresses:
+                    await self.refresh()
+        return self.addresses
+
+    async def refresh(self) -> None:
+        """Ask the address server again. Raises `ConnectionLost`, and keeps the addresses known."""
+        try:
+            async with asyncio.timeout(3 * HTTP_TIMEOUT):  # for a server that drips its answer
+                text = await asyncio.to_thread(_fetch, self.url)
+            self.addresses = split_addresses(text)
+        except (OSError, HTTPException, ValueError, ConfigError) as error:
+            raise ConnectionLost(f"the address server {self.url} names no name servers: {error}") from error
+
+
+def _fetch(url: str) -> str:
+    """The first line of the answer. The timeout is for each step of the conversation."""
+    with urlopen(Request(url), timeout=HTTP_TIMEOUT) as answer:  # configured_namesrv lets only http through
+        body: bytes = answer.read(MAX_ANSWER + 1)
+    if len(body) > MAX_ANSWER:
+        raise ValueError(f"its answer has more than {MAX_ANSWER} bytes")
+    return body.decode("ascii").strip().partition("\n")[0].strip()
