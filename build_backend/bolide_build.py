@@ -71,7 +71,7 @@ def extensions() -> list[Extension]:
         return []
     from mypyc.build import mypycify
 
-    sources = [path for name in sorted(COMPILED) if Path(path := f"src/{name.replace('.', '/')}.py").exists()]
+    sources = [f"src/{name.replace('.', '/')}.py" for name in sorted(COMPILED)]
     # The project's own mypy settings are for the lint run; a build only wants the types, so that a warning
     # newly invented by mypy never stops an install.
     flags = ["--config-file=", "--follow-imports=silent", "--ignore-missing-imports", f"--cache-dir={_scratch}/mypy"]

@@ -65,6 +65,14 @@ def _java_home_or_path() -> bool:
     return "JAVA_HOME" in os.environ or shutil.which("java") is not None
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One worker runs all that needs Spark: a session costs its JVM's memory and a quarter of a minute."""
+    for item in items:
+        if item.get_closest_marker("spark") and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """A test that needs Java or Spark does not pass by being left out."""
     for marker, (there, sentence) in NEEDS.items():
