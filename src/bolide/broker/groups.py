@@ -13,6 +13,8 @@ from bolide.broker.data_version import DataVersion
 from bolide.broker.effects import Effects
 from bolide.broker.names import group_refusal, is_system_group
 from bolide.broker.options import BrokerOptions
+from bolide.broker.refused import Refused
+from bolide.remoting.codes import SYSTEM_ERROR
 from bolide.remoting.json import parse_lenient
 
 
@@ -88,6 +90,7 @@ class GroupTable:
         self.data_version: DataVersion = DataVersion(now, 0, 0)
         self._effects: Effects = effects
         self._auto_create: bool = options.auto_create_subscription_group
+        self._most: int = options.max_groups
 
     def get(self, group: str) -> SubscriptionGroupConfig | None:
         """The group's settings as they are; never creates."""
@@ -105,7 +108,11 @@ class GroupTable:
         return found
 
     def put(self, config: SubscriptionGroupConfig, now: int) -> None:
-        """Create or replace a group's settings; the file follows."""
+        """Create or replace a group's settings; the file follows. Raises `Refused` 1 for one group too many."""
+        if len(self.table) >= self._most and config.group_name not in self.table:
+            name = config.group_name
+            text = f"group[{name}] cannot be created: maxGroups is {self._most}; delete groups or raise it"
+            raise Refused(SYSTEM_ERROR, text)
         self.table[config.group_name] = config
         self.data_version.next(now)
         self._effects.persist(self.persist_name)

@@ -84,7 +84,7 @@ class BrokerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     access_message_in_memory_max_ratio: Percent = 40
     max_filter_message_size: PositiveCount = 16000
     max_held_requests: PositiveCount = 100_000
-    """Pull requests held at once; beyond it a miss is answered at once. Ours; Java has no limit."""
+    """Pull requests held at once; beyond it a miss is answered with SYSTEM_BUSY. Ours; Java has no limit."""
     hold_sweep_interval: PositiveMs = 5000
     """Safety net behind the wake-ups: every held pull is compared with its queue this often."""
 
@@ -176,6 +176,18 @@ class BrokerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     store_reply_message_enable: bool = True
     """Keep the answers to requests on the cluster's reply topic."""
     start_accept_send_request_time_stamp: Ms = 0
+    broker_fast_failure_enable: bool = True
+    """Refuse sends with [TIMEOUT_CLEAN_QUEUE] at the limit of the next key."""
+    wait_time_mills_in_send_queue: PositiveMs = 200
+    """Age of the oldest send that waits for the log, or time a send waited for its turn of the loop."""
+    send_thread_pool_queue_capacity: PositiveCount = 100_000
+    """Sends that wait for the log, beyond which others are refused with [OVERLOAD]. Java: 10 000 not yet begun."""
+    max_parked_send_bytes: PositiveCount = 512 * 1024 * 1024
+    """Bytes of the log that sends wait for, beyond which others are refused with [OVERLOAD]. Ours."""
+
+    # limits far above normal use; Java has none
+    max_topics: PositiveCount = 200_000
+    max_groups: PositiveCount = 200_000
 
     # queues locked by orderly consumers, replication
     rebalance_lock_max_live_time: PositiveMs = 60_000

@@ -26,6 +26,8 @@ from bolide.broker.names import (
     topic_refusal,
 )
 from bolide.broker.options import BrokerOptions
+from bolide.broker.refused import Refused
+from bolide.remoting.codes import SYSTEM_ERROR
 from bolide.remoting.json import parse_lenient
 
 PERM_READ: Final = 4
@@ -112,6 +114,7 @@ class TopicTable:
         self.data_version: DataVersion = DataVersion(now, 0, 0)
         self._effects: Effects = effects
         self._auto_create: bool = options.auto_create_topic_enable
+        self._most: int = options.max_topics
         self.system: set[str] = set()
         for config in system_topics(options):
             self.table[config.topic_name] = config
@@ -122,7 +125,17 @@ class TopicTable:
         return self.table.get(topic)
 
     def put(self, config: TopicConfig, now: int) -> None:
-        """Create or replace a topic; file and name servers follow."""
+        """Create or replace a topic; file and name servers follow. Raises `Refused` 1 for one topic too many."""
+        if config.topic_name not in self.table:
+            self._check_room(config.topic_name)
+        self._add(config, now)
+
+    def _check_room(self, topic: str) -> None:
+        if len(self.table) >= self._most:
+            text = f"topic[{topic}] cannot be created: maxTopics is {self._most}; delete topics or raise it"
+            raise Refused(SYSTEM_ERROR, text)
+
+    def _add(self, config: TopicConfig, now: int) -> None:
         self.table[config.topic_name] = config
         self._changed([config.topic_name], now)
 
@@ -147,6 +160,7 @@ class TopicTable:
             template = None
         if template is None:
             if topic.startswith(RETRY_PREFIX):
+                self._check_room(topic)
                 return self.find_or_create(topic, 1, PERM_READ | PERM_WRITE, topic_sys_flag, False, now)
             return None
         if template.perm & PERM_INHERIT == 0:
@@ -160,11 +174,14 @@ class TopicTable:
     def find_or_create(
         self, topic: str, queue_nums: int, perm: int, topic_sys_flag: int, order: bool, now: int
     ) -> TopicConfig:
-        """Find the topic or create it just so: retry, dead letter and internal topics."""
+        """Find the topic or create it just so: retry, dead letter and internal topics.
+
+        These are few to a group, so the limit on groups bounds them.
+        """
         found = self.table.get(topic)
         if found is None:
             found = TopicConfig(topic, queue_nums, queue_nums, perm, SINGLE_TAG, topic_sys_flag, order, None)
-            self.put(found, now)
+            self._add(found, now)
         elif order and not found.order and topic.startswith(RETRY_PREFIX):
             found.order = True
             self._changed([topic], now)

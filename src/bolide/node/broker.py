@@ -21,6 +21,7 @@ from bolide.broker.expressions import ExpressionTypes
 from bolide.broker.filters import ConsumerFilters
 from bolide.broker.hold import HoldTable
 from bolide.broker.options import BrokerOptions
+from bolide.broker.overload import Overload
 from bolide.broker.pull_filter import Filters
 from bolide.broker.uniq_key import UniqKeys
 from bolide.errors import ConfigError
@@ -137,6 +138,7 @@ class BrokerNode:
             options.sync_flush_timeout,
             options.hold_sweep_interval if options.long_polling_enable else 1000,
         )
+        executor.gate.overload = Overload(options)
         self._turns = turns = Turns(loop, executor)
         host.turns = turns
         host.flusher = FlushThread(store.sync_commit_log, loop.call_soon_threadsafe, self._flushed, self._flush_failed)

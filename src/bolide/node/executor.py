@@ -15,12 +15,14 @@ from bolide.broker.channel import Channel
 from bolide.broker.effects import Effects
 from bolide.broker.hold import HoldTable
 from bolide.broker.outcome import Ask, Cold, HeldPull, Hold, Nothing, Outcome, Parked, Reply
+from bolide.broker.overload import GATED
 from bolide.broker.refused import response_code
 from bolide.broker.stats import BrokerStats
 from bolide.errors import BolideError, PeerError
 from bolide.node.asking import Asked, Asking
 from bolide.node.parked import NO_DEADLINE, ParkedReplies, ParkedReply, with_code
 from bolide.node.refusals import ORDINARY
+from bolide.node.send_gate import SendGate, busy
 from bolide.node.services import Services
 from bolide.node.surroundings import Host
 from bolide.remoting.codes import FLUSH_DISK_TIMEOUT, REQUEST_CODE_NOT_SUPPORTED, SERVICE_NOT_AVAILABLE, SYSTEM_ERROR
@@ -63,6 +65,7 @@ class Executor:
         self._next_sweep: int = 0
         self._failed: bool = False
         self._parked: ParkedReplies = ParkedReplies()
+        self.gate: SendGate = SendGate(self._parked, flush_timeout_ms)
         self._dirty: list[Channel] = []
         self._asking: Asking = Asking()
         self._tick_failed: Any = self._service_failed
@@ -84,6 +87,9 @@ class Executor:
                 command,
                 make_response(command, REQUEST_CODE_NOT_SUPPORTED, f" request type {code} not supported"),
             )
+            return
+        if self.gate.busy and code in GATED:
+            self._send(channel, command, busy(command, self.gate.busy))
             return
         try:
             outcome = handler(channel, command, now)
@@ -153,7 +159,7 @@ class Executor:
         if not channel.alive:
             return
         if not hold.park(held):
-            self._again(held, now)
+            self._send(channel, command, busy(command, f"{hold.count} pulls are held, maxHeldRequests: pull later"))
 
     def _again(self, held: HeldPull, now: int) -> None:
         """Run a held pull once more, with holding off."""

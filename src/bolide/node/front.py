@@ -74,6 +74,7 @@ class Front:
         turns = self._turns
         now = turns.now()
         executor = turns.executor
+        executor.gate.look(now, turns.lag(now))
         for command in commands:
             executor.handle(peer, command, self._not_served, now)
         turns.schedule()

@@ -38,6 +38,13 @@ class ParkedReplies:
         """Answers waiting for confirmation."""
         return len(self._waiting) - self._head
 
+    @property
+    def size(self) -> i64:
+        """Bytes of the log between the first and the last record that is waited for."""
+        if self._head >= len(self._waiting):
+            return 0
+        return self._waiting[len(self._waiting) - 1].offset - self._waiting[self._head].offset
+
     def add(self, entry: ParkedReply, wait: bool) -> None:
         """Keep an answer; `wait` False (WAIT=false) leaves with the next write, confirmed or not."""
         if wait:

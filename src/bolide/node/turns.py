@@ -20,6 +20,8 @@ class Turns:
         self._loop: Any = loop
         self._scheduled: bool = False
         self._stopped: bool = False
+        self._reading: bool = False
+        self._began: int = 0
         self._timer: Any = None
         self._timer_at: int = NO_DEADLINE
         self._end: Any = self._end_of_turn
@@ -28,6 +30,14 @@ class Turns:
     def now(self) -> int:
         """Milliseconds since the epoch."""
         return int(time.time() * 1000.0)
+
+    def lag(self, now: int) -> int:
+        """How long (ms) what is read now has waited since this turn's first read: all of it was ready then."""
+        if not self._reading:
+            self._reading = True
+            self._began = now
+            return 0
+        return now - self._began
 
     def schedule(self) -> None:
         """End this turn when every socket that was ready has been read."""
@@ -48,6 +58,7 @@ class Turns:
 
     def _end_of_turn(self) -> None:
         self._scheduled = False
+        self._reading = False
         if self._stopped:
             return  # threads are being joined; what is left is written by the stop itself
         self.executor.end_of_turn(self.now())

@@ -1,0 +1,71 @@
+"""When a broker takes no more sends for a while: answered with SYSTEM_BUSY (2) at once, and stored nowhere.
+
+RocketMQ measures the queue before its send threads (BrokerFastFailure, NettyRemotingAbstract, protocol/remoting.md 4);
+here a send runs in the turn in which it came, and what piles up are answers that wait for the log. The remarks are
+Java's to the letter as far as clients look at them: `[REJECTREQUEST]`, `[OVERLOAD]`, `[TIMEOUT_CLEAN_QUEUE]`.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from bolide.broker.options import BrokerOptions
+from bolide.remoting.codes import (
+    CONSUMER_SEND_MSG_BACK,
+    SEND_BATCH_MESSAGE,
+    SEND_MESSAGE,
+    SEND_MESSAGE_V2,
+    SEND_REPLY_MESSAGE,
+    SEND_REPLY_MESSAGE_V2,
+)
+
+GATED: Final = frozenset(
+    {
+        SEND_MESSAGE,
+        SEND_MESSAGE_V2,
+        SEND_BATCH_MESSAGE,
+        CONSUMER_SEND_MSG_BACK,
+        SEND_REPLY_MESSAGE,
+        SEND_REPLY_MESSAGE_V2,
+    }
+)
+"""Requests of Java's send and reply pools. What ends a transaction or reads is never refused for load."""
+
+
+@final
+class Overload:
+    """The limits; what is compared with them is the executor's."""
+
+    def __init__(self, options: BrokerOptions) -> None:
+        self.fast_failure: bool = True
+        self.most_wait: int = 0
+        self.most_stall: int = 0
+        self.most_parked: int = 0
+        self.most_bytes: int = 0
+        self.configure(options)
+
+    def configure(self, options: BrokerOptions) -> None:
+        """Take over the limits of these options; at start, and when they change at run time."""
+        self.fast_failure = options.broker_fast_failure_enable
+        self.most_wait = options.wait_time_mills_in_send_queue
+        self.most_stall = options.os_page_cache_busy_time_out_mills
+        self.most_parked = options.send_thread_pool_queue_capacity
+        self.most_bytes = options.max_parked_send_bytes
+
+    def remark(self, count: int, size: int, age: int, lag: int) -> str:
+        """Why a send that comes now is refused; "" when it is not.
+
+        `count` sends wait for the log with `size` bytes of it, the oldest for `age` ms; what came in with this one
+        waited `lag` ms for its turn of the loop.
+        """
+        if age >= self.most_stall:
+            return f"[REJECTREQUEST]system busy, start flow control for a while: the disk stands still for {age}ms"
+        if count >= self.most_parked or size >= self.most_bytes:
+            return f"[OVERLOAD]system busy, start flow control for a while: {count} sends of {size} bytes wait"
+        waited = age if age > lag else lag
+        if waited >= self.most_wait and self.fast_failure:
+            return (
+                f"[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, "
+                f"period in queue: {waited}ms, size of queue: {count}"
+            )
+        return ""
