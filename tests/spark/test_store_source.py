@@ -111,3 +111,12 @@ def test_a_wrong_option_is_one_sentence(spark: Any, options: dict[str, str], tex
 def test_a_folder_that_is_no_store_is_named(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(Exception, match="is no store: there is no CommitLog file"):
         load(spark, tmp_path).count()
+
+
+def test_the_program_of_the_page(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    from tests.test_programs import program
+
+    program("spark_store").main(str(golden_store("4.9.7-clean").root))
+    shown = capsys.readouterr().out
+    assert "|half   |RMQ_SYS_TRANS_HALF_TOPIC" in shown
+    assert "0 queue units lead to no message" in shown
