@@ -49,6 +49,12 @@ def test_transaction(bolide_broker: Broker, capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().out == "payment-1 ROLLBACK\npayment-2 COMMIT\npayment-2 b'20 coins'\n"
 
 
+@pytest.mark.bolide_broker(enable_property_filter=True)
+def test_sql_filter(bolide_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    run("sql_filter", bolide_broker)
+    assert capsys.readouterr().out == "[b'Cairo', b'Rome']\n"
+
+
 def test_request_reply(bolide_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
     run("request_reply", bolide_broker)
     assert capsys.readouterr().out == "b'144'\n"
@@ -69,6 +75,11 @@ def test_find_name_servers(
     monkeypatch.setenv("NAMESRV_ADDR", "put back at the end")
     run("find_name_servers", bolide_broker)
     assert capsys.readouterr().out == "SEND_OK\n"
+
+
+def test_typed_bodies(bolide_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    run("typed_bodies", bolide_broker)
+    assert capsys.readouterr().out == "Typed sent\n2 coffee till-3\n"
 
 
 def test_fixture_program(bolide_broker: Broker) -> None:

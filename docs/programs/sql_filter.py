@@ -1,0 +1,26 @@
+import asyncio
+
+from bolide.client import Message, Producer, PushConsumer, sql
+
+
+async def main(namesrv: str = "127.0.0.1:9876") -> None:
+    async with Producer("weather", namesrv) as producer:
+        for city, degrees in (("Oslo", -4), ("Rome", 17), ("Cairo", 31)):
+            await producer.send(Message("Weather", city.encode(), properties={"degrees": str(degrees)}))
+    warm: list[bytes] = []
+    done = asyncio.Event()
+
+    async def take(message) -> None:
+        warm.append(message.body)
+        if len(warm) == 2:
+            done.set()
+
+    consumer = PushConsumer("beach", namesrv, start_from="first")
+    consumer.subscribe("Weather", sql("degrees > 15"), take)
+    async with consumer:
+        await done.wait()
+    print(sorted(warm))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
