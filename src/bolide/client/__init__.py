@@ -1,5 +1,6 @@
 """Producers and consumers."""
 
+from bolide.client.codec import BodyError, Codec, JsonCodec, PydanticCodec
 from bolide.client.errors import (
     ClientForked,
     ClientStateError,
@@ -30,17 +31,21 @@ from bolide.client.transaction_producer import (
 
 __all__ = [
     "AclHook",
+    "BodyError",
     "ClientForked",
     "ClientStateError",
+    "Codec",
     "ConsumeCall",
     "ConsumeResult",
     "Interceptor",
+    "JsonCodec",
     "Message",
     "MessageQueue",
     "MessageRefused",
     "NoQueue",
     "Producer",
     "PullConsumer",
+    "PydanticCodec",
     "PushConsumer",
     "ReceivedMessage",
     "ResponseError",

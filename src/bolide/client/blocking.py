@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from bolide.client import producer, pull_consumer, push_consumer, transaction_producer
+from bolide.client.codec import CodecChoice
 from bolide.client.group_member import StartFrom
 from bolide.client.hooks import RpcHook
 from bolide.client.interceptor import Interceptor
@@ -43,7 +44,8 @@ class Producer:
     `namesrv` is ``host:port;host:port``, or the ``http://`` address of a server that knows them, or "" for the
     environment's NAMESRV_ADDR; `timeout` seconds bound one message with all its tries; `retries` are the tries on
     another broker after the first; `max_in_flight` bounds the messages sent and not answered; `trace` sends a message
-    trace of each (see `bolide.client.trace`); `latency_faults` avoids slow and failing brokers for a while.
+    trace of each (see `bolide.client.trace`); `latency_faults` avoids slow and failing brokers for a while;
+    `codec` makes the body of a message out of its value: ``"json"``, a type, or a `Codec`.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class Producer:
         compression: str = "ZLIB",
         max_body: int = MAX_BODY,
         queue_count: int = 4,
+        codec: CodecChoice = None,
         interceptors: tuple[Interceptor, ...] = (),
         trace: bool = False,
         latency_faults: bool = False,
@@ -80,6 +83,7 @@ class Producer:
             compression=compression,
             max_body=max_body,
             queue_count=queue_count,
+            codec=codec,
             interceptors=interceptors,
             trace=trace,
             latency_faults=latency_faults,
@@ -346,6 +350,7 @@ class PushConsumer:
         suspend: float = 15.0,
         orderly_pause: float = 1.0,
         send_subscription: bool = False,
+        codec: CodecChoice = None,
         interceptors: tuple[Interceptor, ...] = (),
         trace: bool = False,
         offset_folder: Path | None = None,
@@ -377,6 +382,7 @@ class PushConsumer:
             suspend=suspend,
             orderly_pause=orderly_pause,
             send_subscription=send_subscription,
+            codec=codec,
             interceptors=interceptors,
             trace=trace,
             offset_folder=offset_folder,
@@ -441,6 +447,10 @@ class PushConsumer:
         """The offset up to which a queue is consumed, -1 when not known here."""
         return self._loop.call(lambda: self._native.committed(queue))
 
+    def lag(self) -> dict[MessageQueue, int]:
+        """How many messages each queue held has that are not consumed, by its broker now; retry queues included."""
+        return self._loop.run(lambda: self._native.lag())
+
     def reply_to(self, request: ReceivedMessage, body: bytes, timeout: float | None = None) -> None:
         """Answer a message that was sent by `Producer.request`.
 
@@ -481,6 +491,7 @@ class PullConsumer:
         max_cached: int = MAX_CACHED_COUNT,
         max_cached_bytes: int = MAX_CACHED_BYTES,
         suspend: float = 20.0,
+        codec: CodecChoice = None,
         instance_name: str = "DEFAULT",
         client_id: str | None = None,
         access_key: str = "",
@@ -501,6 +512,7 @@ class PullConsumer:
             max_cached=max_cached,
             max_cached_bytes=max_cached_bytes,
             suspend=suspend,
+            codec=codec,
             instance_name=instance_name,
             client_id=client_id,
             access_key=access_key,
@@ -597,6 +609,10 @@ class PullConsumer:
     def end_offset(self, queue: MessageQueue) -> int:
         """The offset the next message of a queue will get."""
         return self._loop.run(lambda: self._native.end_offset(queue))
+
+    def lag(self) -> dict[MessageQueue, int]:
+        """How many messages each queue held has that are not consumed, by its broker now."""
+        return self._loop.run(lambda: self._native.lag())
 
     def pause(self, queues: Iterable[MessageQueue]) -> None:
         """Return nothing of these queues until `resume`."""

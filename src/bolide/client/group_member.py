@@ -358,6 +358,16 @@ class GroupMember:
         """The offset of the first message stored at `timestamp` (ms since 1970) or later."""
         return await self._ask_offset(queue, codes.SEARCH_OFFSET_BY_TIMESTAMP, {"timestamp": str(timestamp)})
 
+    async def lag(self) -> dict[MessageQueue, int]:
+        """Messages of each queue held that are not consumed. Raises `ResponseError`, `ConnectionLost`."""
+        held = dict(self.owned)
+        ends = await asyncio.gather(*(self.queue_end(queue) for queue in held))
+        lags = {}
+        for (queue, process_queue), end in zip(held.items(), ends, strict=True):
+            consumed = process_queue.commit_offset
+            lags[queue] = max(0, end - (consumed if consumed >= 0 else process_queue.next_offset))
+        return lags
+
     async def _ask_offset(self, queue: MessageQueue, code: int, more: dict[str, str]) -> int:
         address = self.instance.any_address(queue.broker_name)
         if address is None:

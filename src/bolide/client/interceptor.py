@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from bolide.client.codec import Codec
 from bolide.client.instance import ClientInstance, now_ms
 from bolide.client.listener import Call, failed_of
 from bolide.client.message import Message
@@ -81,6 +82,21 @@ class Interceptor:
         """The listener is through. What this raises is logged."""
 
 
+async def start_all(interceptors: Sequence[Interceptor]) -> None:
+    """Start them in their order."""
+    for interceptor in interceptors:
+        await interceptor.start()
+
+
+async def close_all(interceptors: Sequence[Interceptor]) -> None:
+    """Close them in their order; one that fails keeps no other from being closed."""
+    for interceptor in interceptors:
+        try:
+            await interceptor.close()
+        except Exception as failure:
+            log.error("closing %r failed", interceptor, exc_info=failure)
+
+
 def begin_send(group: str, message: Message, interceptors: Sequence[Interceptor], oneway: bool = False) -> SendCall:
     """Let the interceptors see a message; what is to be sent is the call's `message`. Raises what they raise."""
     call = SendCall(group, message, oneway=oneway)
@@ -122,12 +138,18 @@ def _sent(
 
 
 def around(
-    listener: Callable[[Any], Any], batch: int, group: str, interceptors: Sequence[Interceptor]
+    listener: Callable[[Any], Any],
+    batch: int,
+    group: str,
+    interceptors: Sequence[Interceptor],
+    codec: Codec | None = None,
 ) -> Callable[[Any], Any]:
-    """The listener with the interceptors around it, plain or async as it was."""
+    """The listener with the interceptors around it, plain or async as it was; its messages are read by `codec`."""
 
     def begin(given: Any) -> ConsumeCall:
         call = ConsumeCall(group, given if batch else [given])
+        for message in call.messages:
+            message.codec = codec
         for interceptor in interceptors:
             interceptor.before_consume(call)
         return call
@@ -161,6 +183,6 @@ def around(
         end(call, outcome, None)
         return outcome
 
-    if not interceptors:
+    if not interceptors and codec is None:
         return listener
     return around_async if Call(listener, batch).is_async else around_plain

@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
+
+from msgspec import UNSET
 
 from bolide.client.errors import MessageRefused
 from bolide.layout.property_names import RESERVED
@@ -28,11 +30,12 @@ class Message:
     """One message: a topic and a body, and what brokers and consumers select by.
 
     `keys` are indexed for search, one or several; `delay_level` 1 to 18 delivers later (1 s to 2 h); messages with
-    the same `sharding_key` go to the same queue; `wait_stored` False lets the broker answer before the flush.
+    the same `sharding_key` go to the same queue; `wait_stored` False lets the broker answer before the flush. A
+    producer with a codec takes a `value` in place of the body.
     """
 
     topic: str
-    body: bytes
+    body: bytes = b""
     tags: str = ""
     keys: str | Iterable[str] = ""
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -40,6 +43,7 @@ class Message:
     sharding_key: str = ""
     flag: int = 0
     wait_stored: bool = True
+    value: Any = UNSET
 
     @property
     def keys_text(self) -> str:

@@ -14,10 +14,11 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Final, Self
 
+from bolide.client.codec import CodecChoice, find_codec, with_body
 from bolide.client.errors import ClientStateError, MessageRefused, TooFast, TopicNotFound
 from bolide.client.hooks import RpcHook
 from bolide.client.instance import ClientInstance, now_ms
-from bolide.client.interceptor import Interceptor, SendCall, begin_send, end_send
+from bolide.client.interceptor import Interceptor, SendCall, begin_send, close_all, end_send, start_all
 from bolide.client.latency_faults import LatencyFaults
 from bolide.client.message import MAX_BODY, Message, check_body, check_topic, properties_text
 from bolide.client.message_batch import pack_batch
@@ -45,7 +46,8 @@ class Producer:
     `namesrv` is ``host:port;host:port``, or the ``http://`` address of a server that knows them, or "" for the
     environment's NAMESRV_ADDR; `timeout` seconds bound one message with all its tries; `retries` are the tries on
     another broker after the first; `max_in_flight` bounds the messages sent and not answered; `trace` sends a message
-    trace of each (see `bolide.client.trace`); `latency_faults` avoids slow and failing brokers for a while.
+    trace of each (see `bolide.client.trace`); `latency_faults` avoids slow and failing brokers for a while;
+    `codec` makes the body of a message out of its value: ``"json"``, a type, or a `Codec`.
     Use a producer on the event loop it was started on.
     """
 
@@ -61,6 +63,7 @@ class Producer:
         compression: str = "ZLIB",
         max_body: int = MAX_BODY,
         queue_count: int = 4,
+        codec: CodecChoice = None,
         interceptors: tuple[Interceptor, ...] = (),
         trace: bool = False,
         latency_faults: bool = False,
@@ -94,6 +97,7 @@ class Producer:
         if trace:
             interceptors = (*interceptors, tracer(f"{group}-PRODUCE", self.options))
         self.interceptors = interceptors
+        self.codec = find_codec(codec)
         self.faults = LatencyFaults() if latency_faults else None
         self._compression = NAMES[compression.upper()]
         self._instance: ClientInstance | None = None
@@ -124,8 +128,7 @@ class Producer:
                 self._loop = asyncio.get_running_loop()
                 self._pid = os.getpid()
                 self._instance = instance
-                for interceptor in self.interceptors:
-                    await interceptor.start()
+                await start_all(self.interceptors)
         return self
 
     async def close(self) -> None:
@@ -140,8 +143,7 @@ class Producer:
                     await asyncio.wait([sending.future for sending in self._in_flight])
             finally:
                 await asyncio.sleep(0)  # outcomes of just now reach the interceptors first
-                for interceptor in self.interceptors:
-                    await interceptor.close()
+                await close_all(self.interceptors)
                 self._instance = None
                 await asyncio.shield(self._leave(instance))
 
@@ -249,7 +251,9 @@ class Producer:
             )
             await self._accept(message, queue, deadline - self.loop.time(), False, marks).future
             async with asyncio.timeout_at(deadline):
-                return await answer
+                received = await answer
+            received.codec = self.codec
+            return received
         except TimeoutError:
             raise RequestTimeout(f"no answer to a request to {message.topic} came within {timeout} s") from None
         finally:
@@ -286,6 +290,7 @@ class Producer:
     ) -> Sending:
         """Send a message; `marks` are properties of the protocol that no user may set, as text."""
         self._check_room()
+        message = with_body(message, self.codec)
         calls = []
         if self.interceptors:
             calls = [begin_send(self.group, message, self.interceptors, oneway)]
@@ -306,6 +311,7 @@ class Producer:
 
     def _accept_batch(self, messages: list[Message], queue: QueueChoice | None, timeout: float | None) -> Sending:
         self._check_room()
+        messages = [with_body(message, self.codec) for message in messages]
         calls = []
         if self.interceptors:
             calls = [begin_send(self.group, message, self.interceptors) for message in messages]

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from bolide.client import broker_requests
+from bolide.client.codec import CodecChoice, find_codec
 from bolide.client.errors import ClientStateError
 from bolide.client.group_member import BROADCASTING, GroupMember, StartFrom, model_name, timestamp_ms
 from bolide.client.hooks import RpcHook
@@ -57,6 +58,7 @@ class PullConsumer:
         max_cached: int = MAX_CACHED_COUNT,
         max_cached_bytes: int = MAX_CACHED_BYTES,
         suspend: float = 20.0,
+        codec: CodecChoice = None,
         instance_name: str = "DEFAULT",
         client_id: str | None = None,
         access_key: str = "",
@@ -70,6 +72,7 @@ class PullConsumer:
         self.group = group
         self.auto_commit = auto_commit
         self.suspend = suspend
+        self._codec = find_codec(codec)
         self._pull_batch = pull_batch
         self._limits = (max_cached, max_cached_bytes)
         self._started = False
@@ -290,6 +293,11 @@ class PullConsumer:
         """The offset the next message of a queue will get."""
         return await self._member.queue_end(queue)
 
+    async def lag(self) -> dict[MessageQueue, int]:
+        """How many messages each queue held has that are not consumed, by its broker now."""
+        self._check_running()
+        return await self._member.lag()
+
     def _held(self, queue: MessageQueue) -> ProcessQueue:
         self._check_running()
         process_queue = self._member.owned.get(queue)
@@ -359,6 +367,8 @@ class PullConsumer:
             self._delivered.pop(process_queue, None)
             process_queue.clear()
         elif result.messages:
+            for message in result.messages:
+                message.codec = self._codec
             process_queue.add(result.messages)
             process_queue.waiting.extend(result.messages)
             self._arrived.set()

@@ -16,12 +16,13 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from bolide.client import broker_requests
+from bolide.client.codec import CodecChoice, find_codec
 from bolide.client.concurrent import ConcurrentConsumption
 from bolide.client.errors import ClientStateError, ResponseError
 from bolide.client.group_member import BROADCASTING, CLUSTERING, GroupMember, StartFrom, model_name
 from bolide.client.hooks import RpcHook
 from bolide.client.instance import ClientInstance, now_ms
-from bolide.client.interceptor import Interceptor, around
+from bolide.client.interceptor import Interceptor, around, close_all, start_all
 from bolide.client.listener import BatchListener, Call, Listener
 from bolide.client.locks import QueueLocks
 from bolide.client.message import check_topic
@@ -86,6 +87,7 @@ class PushConsumer:
         suspend: float = 15.0,
         orderly_pause: float = 1.0,
         send_subscription: bool = False,
+        codec: CodecChoice = None,
         interceptors: tuple[Interceptor, ...] = (),
         trace: bool = False,
         offset_folder: Path | None = None,
@@ -104,8 +106,7 @@ class PushConsumer:
         self.concurrency = concurrency
         self.suspend = suspend
         self._pull_batch = pull_batch
-        self._limits = (max_cached, max_cached_bytes, max_span)
-        self._topic_limits = (max_cached_for_topic, max_cached_bytes_for_topic)
+        self._limits = (max_cached, max_cached_bytes, max_span, max_cached_for_topic, max_cached_bytes_for_topic)
         self._max_times = max_reconsume_times
         self._consume_timeout = consume_timeout
         self._orderly_pause = orderly_pause
@@ -129,6 +130,7 @@ class PushConsumer:
         if trace:
             interceptors = (*interceptors, tracer(f"{group}-CONSUME", options))
         self._interceptors = interceptors
+        self._codec = find_codec(codec)
         self._member = self._make_member(options, model, start_from, find_strategy(strategy))
         self._locks = QueueLocks(self._member)
 
@@ -158,7 +160,7 @@ class PushConsumer:
         exception means try again; a number says how many at the front of the list were consumed.
         """
         check_topic(topic)
-        self._calls[topic] = Call(around(listener, batch, self.group, self._interceptors), batch)
+        self._calls[topic] = Call(around(listener, batch, self.group, self._interceptors, self._codec), batch)
         self._member.subscribe(topic, expression)
 
     async def unsubscribe(self, topic: str) -> None:
@@ -179,10 +181,10 @@ class PushConsumer:
                 self._threads = ThreadPoolExecutor(self.concurrency, f"bolide-{self.group}")
                 self._consumption = self._make_consumption(self._threads)
                 try:
-                    for interceptor in self._interceptors:
-                        await interceptor.start()
+                    await start_all(self._interceptors)
                     await self._member.join(self._make_store)
                 except BaseException:
+                    await asyncio.shield(close_all(self._interceptors))
                     self._threads.shutdown(wait=False)
                     self._threads = self._consumption = None
                     raise
@@ -225,8 +227,7 @@ class PushConsumer:
             task.cancel()
         if self._consumption is not None:
             await self._consumption.close()
-        for interceptor in self._interceptors:
-            await interceptor.close()
+        await close_all(self._interceptors)
         await self._member.leave()
         threads.shutdown(wait=False)
 
@@ -252,6 +253,10 @@ class PushConsumer:
     def committed(self, queue: MessageQueue) -> int:
         """The offset up to which a queue is consumed, -1 when not known here."""
         return self._member.store.get(queue)
+
+    async def lag(self) -> dict[MessageQueue, int]:
+        """How many messages each queue held has that are not consumed, by its broker now; retry queues included."""
+        return await self._member.lag()
 
     async def reply_to(self, request: ReceivedMessage, body: bytes, timeout: float | None = None) -> None:
         """Answer a message that was sent by `Producer.request`.
@@ -307,7 +312,7 @@ class PushConsumer:
     async def _pull_loop(self, process_queue: ProcessQueue) -> None:
         loop = asyncio.get_running_loop()
         while not process_queue.dropped:
-            process_queue.limit(*self._limits, *self._topic_limits, len(self._member.owned))
+            process_queue.limit(*self._limits, len(self._member.owned))
             await process_queue.wait_for_room()
             await self._resumed.wait()
             wanted = self._member.subscriptions.get(process_queue.queue.topic)

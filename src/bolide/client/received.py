@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
+from bolide.client.codec import NO_VALUE, Codec, value_of
 from bolide.client.queue import MessageQueue
 from bolide.layout import property_names as names
 from bolide.layout.message_id import host_text, offset_message_id
@@ -22,7 +23,7 @@ RETRY_PREFIX: Final = "%RETRY%"
 class ReceivedMessage:
     """One message out of a queue. `topic` is the topic it was sent to, also after retries."""
 
-    __slots__ = ("_body", "_properties", "broker_name", "reconsume_times", "record", "topic")
+    __slots__ = ("_body", "_properties", "_value", "broker_name", "codec", "reconsume_times", "record", "topic")
 
     def __init__(self, record: Record, broker_name: str) -> None:
         self.record = record
@@ -31,6 +32,8 @@ class ReceivedMessage:
         self.reconsume_times: int = record.reconsume_times
         self._properties: dict[str, str] | None = None
         self._body: bytes | None = None
+        self.codec: Codec | None = None
+        self._value: Any = NO_VALUE
 
     @property
     def body(self) -> bytes:
@@ -43,6 +46,14 @@ class ReceivedMessage:
                 body = decompress_by_flag(body, record.sys_flag, MAX_PLAIN_BODY)
             self._body = body
         return body
+
+    @property
+    def value(self) -> Any:
+        """The body as the consumer's codec reads it, once. Raises `BodyError`, `CompressionError`."""
+        value = self._value
+        if value is NO_VALUE:
+            value = self._value = value_of(self.body, self.codec, repr(self))
+        return value
 
     @property
     def properties(self) -> dict[str, str]:

@@ -1,0 +1,40 @@
+import asyncio
+
+import msgspec
+
+from bolide.client import Interceptor, Message, Producer, PushConsumer, SendCall
+
+
+class Order(msgspec.Struct):
+    what: str
+    count: int = 1
+
+
+class Stamp(Interceptor):
+    """Marks what is sent, and tells how long it took."""
+
+    def before_send(self, call: SendCall) -> None:
+        call.message.properties = {**call.message.properties, "from": "till-3"}
+
+    def after_send(self, call: SendCall) -> None:
+        print(call.message.topic, "sent" if call.error is None else call.error)
+
+
+async def main(namesrv: str = "127.0.0.1:9876") -> None:
+    async with Producer("orders", namesrv, codec=Order, interceptors=(Stamp(),)) as producer:
+        await producer.send(Message("Typed", value=Order("coffee", 2)))
+    done = asyncio.Event()
+
+    async def cook(message) -> None:
+        order: Order = message.value
+        print(order.count, order.what, message.properties["from"])
+        done.set()
+
+    consumer = PushConsumer("kitchen", namesrv, start_from="first", codec=Order)
+    consumer.subscribe("Typed", "*", cook)
+    async with consumer:
+        await done.wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
