@@ -61,6 +61,7 @@ def test_a_late_end_of_the_record_before_its_renewal_counts_once(parts: Transact
     parts.later(INTERVAL_MS)
     (question,) = parts.asked()
     assert parts.code(half, COMMIT) == 0
+    assert len(parts.records("T", 2)) == 1
     assert parts.code(half, COMMIT, **from_check(question)) == 0
     assert len(parts.records("T", 2)) == 1
     assert parts.ops() == [b"0,", b"1,"]

@@ -7,6 +7,7 @@ import threading
 from typing import Any
 
 import pytest
+from librt.strings import BytesWriter
 
 from bolide.client import (
     Message,
@@ -19,10 +20,11 @@ from bolide.client import (
 )
 from bolide.layout.message_id import decode_offset_message_id
 from bolide.layout.properties import parse_properties
+from bolide.layout.record import encode_record
 from bolide.remoting import codes
 from bolide.remoting.command import make_response
 from bolide.testing.broker import Broker
-from tests.client.scripted_broker import ScriptedBroker
+from tests.client.scripted_broker import HOST, ScriptedBroker
 from tests.client.waiting import until
 
 COMMIT, ROLLBACK, UNKNOWN = TransactionState.COMMIT, TransactionState.ROLLBACK, TransactionState.UNKNOWN
@@ -141,16 +143,26 @@ def test_a_listener_is_needed() -> None:
         TransactionProducer("P", "127.0.0.1:1")
 
 
+def half_message(group: str) -> bytes:
+    """What a broker shows of a half message when it asks."""
+    w = BytesWriter()
+    text = f"PGROUP\x01{group}\x02UNIQ_KEY\x01U\x02".encode()
+    encode_record(w, 0, 0, 0, 0, 0, 1, HOST, 1, HOST, 0, 0, b"body", b"T", text)
+    return w.getvalue()
+
+
 def test_a_check_of_another_group_is_not_answered() -> None:
     listener = Decides()
 
     async def main(broker: ScriptedBroker) -> None:
         async with TransactionProducer("P", broker.address, listener) as producer:
             await producer.send_in_transaction(Message("T", b"body"), UNKNOWN)
-            broker.ask_all(codes.CHECK_TRANSACTION_STATE, {"tranStateTableOffset": "0"}, b"no message")
+            for body in (b"no message", half_message("other"), half_message("P")):
+                broker.ask_all(codes.CHECK_TRANSACTION_STATE, {"tranStateTableOffset": "0"}, body)
+            await until(lambda: listener.checked, "the check of this group")
             await producer.send_in_transaction(Message("T", b"body"), UNKNOWN)
-        assert listener.checked == []
-        assert len(broker.requests(codes.END_TRANSACTION)) == 2
+        assert [message.get_property("PGROUP") for message in listener.checked] == ["P"]
+        assert len(broker.requests(codes.END_TRANSACTION)) == 3
 
     with ScriptedBroker() as broker:
         asyncio.run(main(broker))
