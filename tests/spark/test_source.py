@@ -122,6 +122,36 @@ def test_rows_become_messages(spark: Any, bolide_broker: Broker) -> None:
     assert all(queues[row.properties["__SHARDINGKEY"]] == row.queue_id for row in rows)
 
 
+def test_a_read_starts_at_a_groups_offsets_and_at_a_time(spark: Any, bolide_broker: Broker) -> None:
+    from bolide.admin.blocking import Admin
+    from bolide.client import MessageQueue
+
+    bolide_broker.create_topic("T", queues=2)
+    results = send(bolide_broker.namesrv_addr, SOME)
+    broker = results[0].queue.broker_name
+    ends = {queue_id: sum(1 for r in results if r.queue.queue_id == queue_id) for queue_id in (0, 1)}
+    with Admin(bolide_broker.namesrv_addr) as admin:
+        admin.create_group("readers")
+        admin.set_group_offset("readers", MessageQueue("T", broker, 0), 3)
+    # The other queue was never committed: a batch read then begins at its first message.
+    read = load(spark, bolide_broker, startingOffsets="group", group="readers")
+    assert read.count() == ends[0] - 3 + ends[1]
+    later = max(row.store_timestamp for row in load(spark, bolide_broker).select("store_timestamp").collect())
+    assert load(spark, bolide_broker, startingTimestamp=int(later.timestamp() * 1000) + 60_000).count() == 0
+    assert load(spark, bolide_broker, startingTimestamp=0).count() == 100
+
+
+def test_lost_offsets_fail_the_read_or_are_passed_over(spark: Any, bolide_broker: Broker) -> None:
+    results = send(bolide_broker.namesrv_addr, SOME)
+    queue = results[0].queue
+    beyond = f'{{"T":{{"{queue.broker_name}":{{"{queue.queue_id}":{10_000}}}}}}}'
+    read = load(spark, bolide_broker, endingOffsets=beyond)
+    with pytest.raises(Exception, match="the broker holds 0 to|fewer messages than when the batch was planned"):
+        read.count()
+    kept = load(spark, bolide_broker, endingOffsets=beyond, failOnDataLoss="false")
+    assert kept.where(f"queue_id = {queue.queue_id}").count() == sum(1 for r in results if r.queue == queue)
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [

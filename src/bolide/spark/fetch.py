@@ -60,8 +60,8 @@ class RangeReader:
                     self._failures = 0
                     if body:
                         yield body, following
-                if offset < self._part.end:
-                    self._pause(None)
+                if offset < self._part.end and not self._wait_for_more():
+                    return
             except (ConnectionLost, RequestTimeout) as error:
                 self.close()
                 self._pause(error)
@@ -154,12 +154,25 @@ class RangeReader:
                 last = error
         raise last or ClusterUnavailable(f"no address of broker {self._part.queue.broker} is known")
 
-    def _pause(self, error: BolideError | None) -> None:
+    def _wait_for_more(self) -> bool:
+        """The broker has nothing where something should be: wait and see. False to go on with what there is."""
+        self._failures += 1
+        if self._failures < ATTEMPTS:
+            time.sleep(PAUSE_S * self._failures)
+            return True
+        if self._options.fail_on_data_loss:
+            raise DataLost(
+                f"{self._where()}: the broker has fewer messages than when the batch was planned; set failOnDataLoss "
+                "to false to go on with what is left"
+            )
+        return False
+
+    def _pause(self, error: BolideError) -> None:
         """Wait a little before the next try; give up after `ATTEMPTS` in a row."""
         self._failures += 1
         if self._failures >= ATTEMPTS:
-            where = f"{self._part.queue}, offsets {self._part.begin} to {self._part.end}"
-            if error is None:
-                raise DataLost(f"{where}: the broker has fewer messages than when the batch was planned")
-            raise ClusterUnavailable(f"{where}: given up after {ATTEMPTS} tries: {error}") from error
+            raise ClusterUnavailable(f"{self._where()}: given up after {ATTEMPTS} tries: {error}") from error
         time.sleep(PAUSE_S * self._failures)
+
+    def _where(self) -> str:
+        return f"{self._part.queue}, offsets {self._part.begin} to {self._part.end}"
