@@ -14,6 +14,7 @@ from bolide.spark.dispatch_job import Progress, dispatch_store
 from bolide.store.files import FileLocked, RealFiles
 from bolide.store.verify import verify_store
 from tests.golden.stores import GOLDEN_NAMES, GoldenStore, golden_store
+from tests.golden.test_store_recovery import NOW, Golden
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -89,6 +90,7 @@ def test_derived_files_are_javas(spark: Any, name: str, tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "out").iterdir() if path.name != "consumequeue_ext") == [
         "checkpoint",
         "consumequeue",
+        "derived.json",
         "index",
     ]
 
@@ -107,6 +109,23 @@ def test_in_place_a_damaged_store_becomes_whole(spark: Any, copy: GoldenStore) -
     assert (verdict.findings, verdict.notes) == ([], [])
     assert not (copy.root / "abort").exists()
     assert [path.name for path in copy.root.iterdir() if path.name.startswith(".")] == []
+
+
+@pytest.mark.parametrize("name", ["4.9.7-clean", "5.5.0-killed"])
+def test_a_broker_starts_on_it_and_finds_everything(spark: Any, name: str, tmp_path: Path) -> None:
+    golden = Golden(f"store-{name}", tmp_path)
+    for folder in ("consumequeue", "index"):
+        shutil.rmtree(golden.root / folder)
+    (golden.root / "derived.json").write_text('{"queues": {}, "index": ["20200101000000000"]}', "ascii")
+    report = dispatch_store(spark, str(golden.root), golden.shape)
+    store, recovery = golden.open()
+    assert recovery.log_end == report.end_offset
+    assert recovery.abnormal == name.endswith("killed")
+    assert recovery.abnormal or (recovery.dispatched, recovery.deleted_files) == (0, [])
+    assert golden.wrong(store) == []
+    store.close(NOW)
+    verdict = verify_store(RealFiles(), str(golden.root), golden.shape)
+    assert verdict.findings == []
 
 
 @pytest.mark.parametrize("copy", ["5.5.0-clean"], indirect=True)

@@ -8,9 +8,10 @@ storage that driver and executors see under one path, as a store's files must an
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,13 +20,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bolide.dispatch.rebuild import Skipped
 from bolide.layout.checkpoint import Checkpoint
+from bolide.layout.queue_unit import UNIT_SIZE
 from bolide.remoting.json import parse_lenient
 from bolide.spark.derived_files import Runs, index_file_count, write_index, write_queue
 from bolide.spark.dispatch_parts import PartSummary, make_part, read_entries, write_new
 from bolide.spark.errors import CorruptStore, OptionError
 from bolide.spark.log_scan import BadRange, Stretch
 from bolide.spark.store_plan import plan_stretches, store_root
-from bolide.spark.swap import CHECKPOINT, DERIVED, put_in, swap_in
+from bolide.spark.swap import CHECKPOINT, DERIVED, INVENTORY, put_in, swap_in
 from bolide.store.files import RealFiles
 
 if TYPE_CHECKING:
@@ -156,9 +158,12 @@ class _Job:
             (new / name).mkdir(parents=True)
         tasks = self._tasks(parts, report)
         write = partial(_write_files, shape=shape, folder=str(new), parts=_without_runs(parts))
-        for units, skipped in self._each("write", tasks, write, [task.files for task in tasks]):
-            report.units += units
+        ends: dict[tuple[str, int], int] = {}
+        for written, skipped in self._each("write", tasks, write, [task.files for task in tasks]):
+            ends.update(written)
             report.skipped += skipped
+        report.units = sum(ends.values())
+        write_new(str(new / INVENTORY), [self._inventory(tasks, ends)])
         report.skipped.sort(key=lambda skip: skip.physical_offset)
         write_new(str(new / CHECKPOINT), [self._checkpoint(parts).encode()])
         report.topics_without_bitmaps = _filtered_topics(self._root) if shape.enable_calc_filter_bit_map else []
@@ -196,6 +201,18 @@ class _Job:
             name = files.local_time(time_ms)
             found.append(name if not found or name > found[-1] else str(int(found[-1]) + 1).zfill(len(name)))
         return found
+
+    def _inventory(self, tasks: Sequence[_Files], units: Mapping[tuple[str, int], int]) -> bytes:
+        """Which files Bolide's broker will find: of each queue the byte its files begin with, and its end."""
+        size = self._shape.consume_queue_segment_size
+        table: dict[str, dict[str, list[int]]] = {}
+        for runs in (runs for task in tasks for runs in task.queues):
+            first = runs[0][1]
+            start = first.begin_offset * UNIT_SIZE // size * size
+            end = first.begin_offset + units[first.topic, first.queue_id]
+            table.setdefault(first.topic, {})[str(first.queue_id)] = [start, end]
+        names = [task.index[1] for task in tasks if task.index is not None]
+        return json.dumps({"queues": table, "index": names}).encode()
 
     def _checkpoint(self, parts: Sequence[PartSummary]) -> Checkpoint:
         """Everything up to the last record is in the files; the index safe up to its last full file."""
@@ -255,14 +272,15 @@ def _read_stretch(numbered: tuple[int, Stretch], shape: StoreShape, folder: str)
 
 def _write_files(
     task: _Files, shape: StoreShape, folder: str, parts: Sequence[PartSummary]
-) -> tuple[int, list[Skipped]]:
+) -> tuple[dict[tuple[str, int], int], list[Skipped]]:
+    """The units written of each queue, and what was passed over."""
+    units: dict[tuple[str, int], int] = {}
+    skipped: list[Skipped] = []
     if task.index is not None:
         write_index(folder, parts, *task.index, shape)
-        return 0, []
-    units, skipped = 0, []
     for runs in task.queues:
         count, odd = write_queue(folder, runs, shape)
-        units += count
+        units[runs[0][1].topic, runs[0][1].queue_id] = count
         skipped += odd
     return units, skipped
 

@@ -8,11 +8,12 @@ store's lock, so only a crash of this process can show such a store to anyone.
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 from typing import Final
 
-DERIVED: Final = ("consumequeue", "consumequeue_ext", "index")
+INVENTORY: Final = "derived.json"
+"""What a clean stop of Bolide's broker notes of queues and index; an old one would make it throw away a new index."""
+DERIVED: Final = ("consumequeue", "consumequeue_ext", "index", INVENTORY)
 CHECKPOINT: Final = "checkpoint"
 
 
@@ -41,7 +42,10 @@ def put_in(staged: Path, target: Path) -> None:
 
 
 def swap_in(staged: Path, store: Path) -> None:
-    """Replace the derived folders and the checkpoint of a store by the staged ones; what was there is deleted."""
+    """Replace the derived folders and the checkpoint of a store by the staged ones; what was there is deleted.
+
+    When a rename fails everything is moved back and the error goes on.
+    """
     sync_tree(staged)
     old = staged / "old"
     old.mkdir()
@@ -51,8 +55,23 @@ def swap_in(staged: Path, store: Path) -> None:
         abort.write_text(str(os.getpid()), encoding="ascii")
     sync_folder(store)
     # Crash here: the store looks as after a kill, with everything in place.
-    (store / CHECKPOINT).unlink(missing_ok=True)
-    sync_folder(store)
+    names = [name for name in DERIVED if (staged / name).exists()]
+    try:
+        _exchange(staged, store, old)
+    except OSError:
+        _move_back(staged, names, store, old)
+        if marked:
+            abort.unlink()
+        raise
+    if marked:
+        abort.unlink()
+        sync_folder(store)
+
+
+def _exchange(staged: Path, store: Path, old: Path) -> None:
+    if (store / CHECKPOINT).exists():
+        os.replace(store / CHECKPOINT, old / CHECKPOINT)
+        sync_folder(store)
     # Crash from here on: without a checkpoint the next start reads the whole log, and makes what a folder lacks.
     for name in DERIVED:
         if (store / name).exists():
@@ -62,7 +81,14 @@ def swap_in(staged: Path, store: Path) -> None:
     sync_folder(store)
     os.replace(staged / CHECKPOINT, store / CHECKPOINT)
     sync_folder(store)
-    if marked:
-        abort.unlink()
-        sync_folder(store)
-    shutil.rmtree(old)
+
+
+def _move_back(staged: Path, names: list[str], store: Path, old: Path) -> None:
+    """Undo the first renames of an exchange; the checkpoint comes back when everything else is there."""
+    for name in names:
+        if not (staged / name).exists():
+            os.replace(store / name, staged / name)
+    for name in (*DERIVED, CHECKPOINT):
+        if (old / name).exists():
+            os.replace(old / name, store / name)
+    sync_folder(store)
