@@ -13,7 +13,7 @@ from bolide.layout.message_id import decode_offset_message_id
 from bolide.layout.record import decode_record
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
-from tests.broker.parts import properties_of
+from tests.broker.parts import properties_of, reply_of
 from tests.broker.transaction_parts import IMMUNE_MS, INTERVAL_MS, Transactions, from_check
 
 
@@ -141,4 +141,28 @@ def test_many_given_up_at_once_need_few_op_records(tmp_path: Path) -> None:
     ops = parts.ops()
     assert len(ops) == 4 and all(len(body) < 4096 for body in ops)
     assert parts.progress()[0] == 2 * count
+    parts.close()
+
+
+def test_what_was_given_up_can_be_taken_up_again(tmp_path: Path) -> None:
+    parts = Transactions(tmp_path, transaction_check_max=1)
+    parts.half()
+    parts.later(3 * INTERVAL_MS)
+    assert len(parts.asked()) == 1
+    (lost,) = parts.records(TRANS_CHECK_MAX_TIME_TOPIC)
+
+    def resume(physical_offset: int) -> int:
+        fields = {"msgId": parts.door.message_id(physical_offset)}
+        command = make_request(codes.RESUME_CHECK_HALF_MESSAGE, 1, fields)
+        answer = reply_of(parts.service.on_resume(parts.channel, command, parts.now))
+        parts.settle()
+        return answer.code
+
+    assert resume(lost.physical_offset) == 0
+    parts.later(INTERVAL_MS)
+    (question,) = parts.asked()
+    assert parts.code(make_answer(question), COMMIT, **from_check(question)) == 0
+    (message,) = parts.records("T", 2)
+    assert resume(message.physical_offset) == codes.SYSTEM_ERROR
+    assert resume(1 << 40) == codes.SYSTEM_ERROR
     parts.close()

@@ -1,4 +1,5 @@
-"""Transactions: END_TRANSACTION (37), asking producers that did not end theirs (39), and giving up on the rest.
+"""Transactions: END_TRANSACTION (37), asking producers that did not end theirs (39), giving up on the rest, and taking
+one of those up again (RESUME_CHECK_HALF_MESSAGE, 323).
 
 Behaviour facts 4 (EndTransactionProcessor, TransactionalMessageServiceImpl). One difference, in favour of the user: a
 repeated END_TRANSACTION for a decided half message has no second effect, also after it was stored anew for a check;
@@ -25,13 +26,18 @@ from bolide.broker.put import PutDoor, scan_properties
 from bolide.broker.topics import PERM_READ, PERM_WRITE, TopicTable
 from bolide.errors import BolideError
 from bolide.layout import property_names as names
+from bolide.layout.message_id import decode_offset_message_id
 from bolide.layout.properties import format_properties, parse_properties_bytes
 from bolide.layout.record import Record, encode_record
 from bolide.layout.sysflag import TRANSACTION_COMMIT, TRANSACTION_MASK
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request, make_response
 from bolide.remoting.headers.decode import decode_header
-from bolide.remoting.headers.transactions import CheckTransactionStateRequestHeader, EndTransactionRequestHeader
+from bolide.remoting.headers.transactions import (
+    CheckTransactionStateRequestHeader,
+    EndTransactionRequestHeader,
+    ResumeCheckHalfMessageRequestHeader,
+)
 from bolide.store.message_store import MessageStore
 from bolide.store.put import Appended
 
@@ -71,7 +77,7 @@ class TransactionService:
         """Half offsets this round of checks has not looked at yet, the oldest last."""
 
     def handlers(self) -> dict[int, Handler]:
-        return {codes.END_TRANSACTION: self.on_end}
+        return {codes.END_TRANSACTION: self.on_end, codes.RESUME_CHECK_HALF_MESSAGE: self.on_resume}
 
     # -- the producer says how it ended
 
@@ -162,6 +168,22 @@ class TransactionService:
             for half in part:
                 self._halves.decide(half, end)
         return end
+
+    # -- an operator takes a given up message up again
+
+    def on_resume(self, channel: Channel, command: Command, now: int) -> Outcome:
+        header = decode_header(command, ResumeCheckHalfMessageRequestHeader)
+        if self._options.is_slave:
+            remark = "a half message cannot be put back on a slave: ask its master"
+            return reply(make_response(command, codes.SLAVE_NOT_AVAILABLE, remark))
+        record = self._store.record_at(decode_offset_message_id(header.msg_id or "")[2])
+        properties = {} if record is None else parse_properties_bytes(record.properties)
+        if record is None or names.REAL_TOPIC not in properties or names.PGROUP not in properties:
+            remark = f"no half message is stored at {header.msg_id}: it cannot be put back to {HALF_TOPIC}"
+            return reply(make_response(command, codes.SYSTEM_ERROR, remark))
+        properties[names.TRANSACTION_CHECK_TIMES] = "0"
+        end = self._copy(record, HALF_TOPIC, 0, properties, now).end_offset
+        return Parked(reply(make_response(command, codes.SUCCESS)), end)
 
     # -- we ask
 
