@@ -92,6 +92,11 @@ class GroupTable:
         self._auto_create: bool = options.auto_create_subscription_group
         self._most: int = options.max_groups
 
+    def configure(self, options: BrokerOptions) -> None:
+        """Take over what may change while the broker runs."""
+        self._auto_create = options.auto_create_subscription_group
+        self._most = options.max_groups
+
     def get(self, group: str) -> SubscriptionGroupConfig | None:
         """The group's settings as they are; never creates."""
         return self.table.get(group)

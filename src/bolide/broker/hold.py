@@ -28,6 +28,10 @@ class HoldTable:
         self._deadlines: list[tuple[int, int, HeldPull]] = []
         self._serial: int = 0
 
+    def configure(self, limit: int) -> None:
+        """Hold at most this many from now on."""
+        self._limit = limit
+
     def park(self, held: HeldPull) -> bool:
         """Keep this pull; False when the table, or its channel's share of it, is full: answer it now instead."""
         if self.count >= self._limit or held.channel.held >= MAX_HELD_PER_CHANNEL:

@@ -53,6 +53,10 @@ class InspectService:
         self._update = update
         self._version = DataVersion(start, 0, 0)
 
+    def configure(self, options: BrokerOptions) -> None:
+        """Take over what may change while the broker runs."""
+        self._options = options
+
     def handlers(self) -> dict[int, Handler]:
         return {
             codes.GET_BROKER_RUNTIME_INFO: self.on_runtime_info,
@@ -134,7 +138,8 @@ class InspectService:
 
     def on_update_config(self, channel: Channel, command: Command, now: int) -> Outcome:
         changes = read_properties(command.body)
-        if BLACK_LIST.intersection(changes):
+        black = {key.strip() for key in self._options.config_black_list.split(";")}
+        if BLACK_LIST.intersection(changes) or black.intersection(changes):
             return reply(make_response(command, codes.NO_PERMISSION, "Can not update config in black list."))
         refusal = self._update(changes) if changes else None
         if refusal is not None:

@@ -223,3 +223,35 @@ class BrokerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     def sync_flush(self) -> bool:
         """True when a send is answered only after its bytes are on disk."""
         return self.flush_disk_type == "SYNC_FLUSH"
+
+
+RELOADABLE: Final = frozenset(
+    {
+        # permissions, creation, limits
+        "brokerPermission",
+        "autoCreateTopicEnable",
+        "autoCreateSubscriptionGroup",
+        "maxTopics",
+        "maxGroups",
+        "maxHeldRequests",
+        "maxConnections",
+        "serverChannelMaxIdleTimeSeconds",
+        "startAcceptSendRequestTimeStamp",
+        # load
+        "brokerFastFailureEnable",
+        "waitTimeMillsInSendQueue",
+        "osPageCacheBusyTimeOutMills",
+        "sendThreadPoolQueueCapacity",
+        "maxParkedSendBytes",
+        # retention
+        "deleteWhen",
+        "fileReservedTime",
+        "cleanResourceInterval",
+        "cleanFileForciblyEnable",
+        "diskMaxUsedSpaceRatio",
+        "diskSpaceCleanForciblyRatio",
+        "diskSpaceWarningLevelRatio",
+        "deleteFileBatchMax",
+    }
+)
+"""Keys that may change while the broker runs. Whoever reads one of them has a method `configure`."""

@@ -19,6 +19,7 @@ How a service is written (one file a noun, a plain class, no sockets, no clock, 
         def load(self, data: bytes) -> None: ...             #   is loaded (its .bak when it cannot be read)
         def due(self, now: int) -> int | None: ...           # when tick is wanted next (ms since epoch), None = never
         def tick(self, now: int, budget: int) -> None: ...   # at most `budget` records of work, the rest next time
+        def configure(self, options: BrokerOptions) -> None: ...   # a setting of options.RELOADABLE changed
         def channel_closed(self, channel: Channel, now: int) -> None: ...
         def arrived(self, arrivals: list[Arrival], now: int) -> None: ...   # records just dispatched
 

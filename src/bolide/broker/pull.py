@@ -141,6 +141,10 @@ class PullService:
         self._short_polling_ms: int = options.short_polling_time_mills
         self._resets: bool = options.use_server_side_reset_offset
 
+    def configure(self, options: BrokerOptions) -> None:
+        """Take over what may change while the broker runs."""
+        self._readable = options.broker_permission & 4 != 0
+
     def handlers(self) -> dict[int, Handler]:
         """Codes served here; the fast port leaves them out."""
         return {PULL_MESSAGE: self.on_pull, LITE_PULL_MESSAGE: self.on_pull}

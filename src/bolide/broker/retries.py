@@ -54,6 +54,10 @@ class RetryService:
         self._stats = stats
         self._turn = 0
 
+    def configure(self, options: BrokerOptions) -> None:
+        """Take over what may change while the broker runs."""
+        self._options = options
+
     def handlers(self) -> dict[int, Handler]:
         return {codes.CONSUMER_SEND_MSG_BACK: self.on_send_back}
 

@@ -85,6 +85,11 @@ class SendService:
         self._broker: str = options.broker_name
         self._spread: int = 0
 
+    def configure(self, options: BrokerOptions) -> None:
+        """Take over what may change while the broker runs."""
+        self._accept_from = options.start_accept_send_request_time_stamp
+        self._writable = options.broker_permission & 2 != 0
+
     def handlers(self) -> dict[int, Handler]:
         """Codes served here."""
         return {SEND_MESSAGE: self.on_send, SEND_MESSAGE_V2: self.on_send_v2, SEND_BATCH_MESSAGE: self.on_send_v2}

@@ -120,6 +120,11 @@ class TopicTable:
             self.table[config.topic_name] = config
             self.system.add(config.topic_name)
 
+    def configure(self, options: BrokerOptions) -> None:
+        """Take over what may change while the broker runs."""
+        self._auto_create = options.auto_create_topic_enable
+        self._most = options.max_topics
+
     def get(self, topic: str) -> TopicConfig | None:
         """The topic's settings, or None when there is no such topic."""
         return self.table.get(topic)

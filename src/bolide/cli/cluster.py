@@ -10,6 +10,7 @@ from bolide.cli import output
 from bolide.cli.admin_call import call
 from bolide.cli.options import Namesrv
 from bolide.cli.output import JsonFlag, boundary
+from bolide.cli.serve import Settings, given_settings
 
 app = typer.Typer()
 
@@ -48,9 +49,15 @@ def info(
 
 @app.command()
 def config(
-    broker: str = typer.Argument(..., help="Broker name."), namesrv: str = Namesrv, as_json: bool = JsonFlag
+    broker: str = typer.Argument(..., help="Broker name."),
+    namesrv: str = Namesrv,
+    settings: list[str] | None = Settings,
+    as_json: bool = JsonFlag,
 ) -> None:
-    """Show the settings a running broker has in force."""
+    """Show the settings a running broker has in force, after changing those given with --set."""
     with boundary():
-        settings: dict[str, Any] = dict(sorted(call(namesrv, lambda admin: admin.broker_config(broker)).items()))
-        output.pairs(f"Settings of {broker}", settings, as_json)
+        changes = {key: str(value) for key, value in given_settings(settings).items()}
+        if changes:
+            call(namesrv, lambda admin: admin.update_broker_config(broker, changes))
+        found: dict[str, Any] = dict(sorted(call(namesrv, lambda admin: admin.broker_config(broker)).items()))
+        output.pairs(f"Settings of {broker}", found, as_json)

@@ -21,7 +21,6 @@ from bolide.broker.expressions import ExpressionTypes
 from bolide.broker.filters import ConsumerFilters
 from bolide.broker.hold import HoldTable
 from bolide.broker.options import BrokerOptions
-from bolide.broker.overload import Overload
 from bolide.broker.pull_filter import Filters
 from bolide.broker.uniq_key import UniqKeys
 from bolide.errors import ConfigError
@@ -37,6 +36,7 @@ from bolide.node.exit_codes import BAD_CONFIG
 from bolide.node.flusher import FlushThread
 from bolide.node.front import ALL_SERVED, Connections, Front
 from bolide.node.host import NodeHost
+from bolide.node.live_settings import LiveSettings
 from bolide.node.persist import ConfigFiles
 from bolide.node.plugins import expression_types
 from bolide.node.registration import Place, Registration
@@ -61,10 +61,17 @@ DRAIN_S: Final = 2.0
 
 
 class BrokerNode:
-    """One broker in the running loop. `given` holds the settings that are not defaults, by Java key."""
+    """One broker in the running loop. `given` holds the settings that are not defaults, by Java key.
+
+    `conf` is the file in which changes at run time are kept; None = they end with the process.
+    """
 
     def __init__(
-        self, options: BrokerOptions, given: Mapping[str, str] | None = None, files: Files | None = None
+        self,
+        options: BrokerOptions,
+        given: Mapping[str, str] | None = None,
+        files: Files | None = None,
+        conf: str | None = None,
     ) -> None:
         self.options = options
         self.root = str(Path(options.store_path_root_dir).expanduser())
@@ -72,6 +79,7 @@ class BrokerNode:
         self.stopped = asyncio.Event()
         """Set when the broker cannot go on by itself: the process then ends with STORE_FAILED."""
         self._given = dict(given or {})
+        self._live = LiveSettings(options, conf or "", files if files is not None else RealFiles())
         self._files: Files = files if files is not None else RealFiles()
         self._servers: list[asyncio.Server] = []
         self._registration: Registration | None = None
@@ -127,7 +135,7 @@ class BrokerNode:
         config = ConfigFiles(self._files, self.root + "/config", parts.services.persisted, loop.call_soon_threadsafe)
         config.load()
         host.configs = config
-        hold = HoldTable(options.max_held_requests)
+        self._hold = hold = HoldTable(options.max_held_requests)
         self._executor = executor = Executor(
             parts.services,
             effects,
@@ -138,7 +146,7 @@ class BrokerNode:
             options.sync_flush_timeout,
             options.hold_sweep_interval if options.long_polling_enable else 1000,
         )
-        executor.gate.overload = Overload(options)
+        executor.gate.configure(options)
         self._turns = turns = Turns(loop, executor)
         host.turns = turns
         host.flusher = FlushThread(store.sync_commit_log, loop.call_soon_threadsafe, self._flushed, self._flush_failed)
@@ -210,10 +218,24 @@ class BrokerNode:
         return found
 
     def _update(self, changes: dict[str, str]) -> str | None:
-        """Change settings of the running broker: none of ours can be, which the answer says."""
-        return (
-            f"{', '.join(sorted(changes))} cannot be changed while the broker runs: set it in broker.conf and restart"
-        )
+        """Change settings of the running broker; says why when it cannot be."""
+        refusal = self._live.update(changes, self._apply)
+        if refusal is None:
+            self.options = self._live.options
+            self._host.log.info("settings changed: %s", ", ".join(f"{k}={v}" for k, v in sorted(changes.items())))
+        return refusal
+
+    def _apply(self, options: BrokerOptions) -> None:
+        """Tell everybody who reads a setting that may change. Raises `ConfigError` before anybody is told."""
+        rules = store_options(options)
+        self.store.upkeep.retention.configure(rules)
+        for configure in self.parts.services.configured:
+            configure(options)
+        self._executor.gate.configure(options)
+        self._hold.configure(options.max_held_requests)
+        self.connections.configure(options.max_connections, options.server_channel_max_idle_time_seconds * 1000)
+        if self._registration is not None:
+            self._registration.configure(options)
 
     def _warnings(self) -> list[str]:
         return warnings_for(self._given)
@@ -298,4 +320,4 @@ def run_broker(flags: Mapping[str, object] | None = None, conf: str | None = Non
     for line in loaded.warnings:
         log.warning("%s", line)
     name = loaded.options.broker_name
-    return run_daemon(lambda: BrokerNode(loaded.options, loaded.given), f"broker {name}", follow_stdin)
+    return run_daemon(lambda: BrokerNode(loaded.options, loaded.given, conf=conf), f"broker {name}", follow_stdin)

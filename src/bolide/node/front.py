@@ -23,6 +23,11 @@ class Connections:
         self._idle_ms: int = idle_ms
         self._serial: int = 0
 
+    def configure(self, limit: int, idle_ms: int) -> None:
+        """Take over other limits."""
+        self.limit = limit
+        self._idle_ms = idle_ms
+
     def next_id(self) -> int:
         """A number no other channel of this process has."""
         self._serial += 1

@@ -56,6 +56,10 @@ class Registration:
         self.master_address = ""
         """Address of the master of this broker name as the name servers know it ("" = not told)."""
 
+    def configure(self, options: BrokerOptions) -> None:
+        """Announce these from the next registration on."""
+        self._options = options
+
     def start(self) -> None:
         """Begin; returns at once."""
         self._tasks = [asyncio.create_task(self._keep(server)) for server in self._servers]

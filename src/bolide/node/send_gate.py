@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import final
 
+from bolide.broker.options import BrokerOptions
 from bolide.broker.overload import Overload
 from bolide.node.parked import ParkedReplies
 from bolide.remoting.codes import SYSTEM_BUSY
@@ -20,6 +21,10 @@ class SendGate:
         """The limits; None in a daemon that has none."""
         self._parked: ParkedReplies = parked
         self._flush_timeout_ms: int = flush_timeout_ms
+
+    def configure(self, options: BrokerOptions) -> None:
+        """Take over other limits."""
+        self.overload = Overload(options)
 
     def look(self, now: int, lag: int) -> None:
         """Before the commands of one read, which waited `lag` ms for their turn of the loop."""

@@ -60,6 +60,8 @@ class Services:
             if name in self.persisted:
                 raise ValueError(f"two services write config/{name}.json: give one of them another persist_name")
             self.persisted[name] = service
+        self.configured: list[Callable[[Any], None]] = hooks(services, "configure")
+        """Those that read a setting which may change while the broker runs."""
         self._timed: list[Timed] = [Timed(s) for s in services if hasattr(s, "due") and hasattr(s, "tick")]
         self._by_service: dict[int, Timed] = {id(timed.service): timed for timed in self._timed}
         self._heap: list[tuple[int, int]] = []

@@ -19,7 +19,6 @@ IGNORED: Final[dict[str, str]] = {
     "commitCommitLogThoroughInterval": "there is no commit thread",
     "flushConsumeQueueLeastPages": "queues are written every interval and synced together at the thorough one",
     "duplicationEnable": "the log is never appended to from elsewhere",
-    "osPageCacheBusyTimeOutMills": "no lock is held while appending",
     "mapedFileSizeConsumeQueueExt": "the key is mappedFileSizeConsumeQueueExt",
 }
 """Keys of Java's that change nothing here, with the reason: setting one of them earns a warning."""

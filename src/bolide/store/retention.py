@@ -46,6 +46,11 @@ class Retention:
         self._hung_since = 0
         self.next_round = 0
 
+    def configure(self, options: StoreOptions) -> None:
+        """Take over other rules from the next round on."""
+        self._options = options
+        self._hours = options.delete_hours()
+
     def start(self, now: int) -> None:
         """Begin to count."""
         self.next_round = now + FIRST_ROUND_MS

@@ -1,0 +1,141 @@
+"""Settings changed at run time: in force at once, kept in the file, refused with the key and the reason."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from bolide.broker.options import RELOADABLE, BrokerOptions
+from bolide.node.broker import BrokerNode
+from bolide.node.config import load_options
+from bolide.node.live_settings import edited
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_request
+from bolide.remoting.properties_text import read_properties_utf8
+from bolide.store.files import FileFailed, RealFiles
+from bolide.transport.client import ClientConnection
+from tests.node.test_broker import options, pull_request, send_request
+
+CONF = "# mine\nfileReservedTime = 72\nbrokerName=broker-a\ndeleteWhen=04\n"
+
+
+class RefusingFiles(RealFiles):
+    """Real files, but for the configuration file."""
+
+    def write_file(self, path: str, data: bytes) -> None:
+        if path.endswith(".conf"):
+            raise FileFailed(f"cannot write {path}: read-only file system")
+        super().write_file(path, data)
+
+
+@asynccontextmanager
+async def running(folder: Path, conf: str | None, files: RealFiles | None = None) -> AsyncIterator[ClientConnection]:
+    node = BrokerNode(options(folder / "store", auto_create_topic_enable=True), files=files, conf=conf)
+    await node.start()
+    client = await ClientConnection.connect(node.address)
+    try:
+        yield client
+    finally:
+        client.close()
+        await client.wait_closed()
+        await node.stop()
+
+
+async def update(client: ClientConnection, body: str) -> Command:
+    return await client.request(make_request(codes.UPDATE_BROKER_CONFIG, 0, body=body.encode()), 5)
+
+
+async def in_force(client: ClientConnection) -> dict[str, str]:
+    return read_properties_utf8((await client.request(make_request(codes.GET_BROKER_CONFIG, 0), 5)).body)
+
+
+def test_a_change_is_in_force_at_once_and_kept(tmp_path: Path) -> None:
+    conf = tmp_path / "broker.conf"
+    conf.write_text(CONF, encoding="utf-8")
+
+    async def scenario() -> None:
+        async with running(tmp_path, str(conf)) as client:
+            assert (await client.request(send_request("Before"), 5)).code == 0
+            answer = await update(client, "fileReservedTime=48\nautoCreateTopicEnable=false\nmaxHeldRequests=1\n")
+            assert (answer.code, answer.remark) == (0, None)
+            found = await in_force(client)
+            assert (found["fileReservedTime"], found["autoCreateTopicEnable"]) == ("48", "false")
+            assert (await client.request(send_request("After"), 5)).code == codes.TOPIC_NOT_EXIST
+            held = client.start(pull_request("Before", offset=1, sys_flag=6, suspend=20_000), 25)
+            one_more = await client.request(pull_request("Before", offset=1, sys_flag=6, suspend=20_000), 5)
+            assert one_more.code == codes.SYSTEM_BUSY and not held.done()
+            held.cancel()
+
+    asyncio.run(scenario())
+    text = conf.read_text(encoding="utf-8")
+    assert text.startswith("# mine\nbrokerName=broker-a\ndeleteWhen=04\nfileReservedTime=48\n")
+    assert Path(str(conf) + ".bak").read_text(encoding="utf-8") == CONF
+    assert load_options(BrokerOptions, None, str(conf), {}).options.max_held_requests == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "says"),
+    [
+        ("listenPort=1\nfileReservedTime=48\n", codes.SYSTEM_ERROR, "listenPort cannot be changed .* restart"),
+        ("noSuchKey=1\n", codes.SYSTEM_ERROR, "noSuchKey is no setting"),
+        ("fileReservedTime=soon\n", codes.SYSTEM_ERROR, "fileReservedTime = 'soon' .* whole number"),
+        ("deleteWhen=25\nfileReservedTime=48\n", codes.SYSTEM_ERROR, "deleteWhen"),
+        ("rocketmqHome=/\nfileReservedTime=48\n", codes.NO_PERMISSION, "black list"),
+    ],
+)
+def test_what_cannot_change_leaves_all_as_it_was(tmp_path: Path, body: str, code: int, says: str) -> None:
+    conf = tmp_path / "broker.conf"
+    conf.write_text(CONF, encoding="utf-8")
+
+    async def scenario() -> None:
+        async with running(tmp_path, str(conf)) as client:
+            before = await in_force(client)
+            answer = await update(client, body)
+            assert answer.code == code
+            with pytest.raises(AssertionError, match=says):
+                raise AssertionError(answer.remark)
+            assert await in_force(client) == before
+
+    asyncio.run(scenario())
+    assert conf.read_text(encoding="utf-8") == CONF
+
+
+def test_a_file_that_cannot_be_written_undoes_the_change(tmp_path: Path) -> None:
+    conf = tmp_path / "broker.conf"
+    conf.write_text(CONF, encoding="utf-8")
+
+    async def scenario() -> None:
+        async with running(tmp_path, str(conf), RefusingFiles()) as client:
+            answer = await update(client, "autoCreateTopicEnable=false\n")
+            assert answer.code == codes.SYSTEM_ERROR and "could not be written" in (answer.remark or "")
+            assert (await client.request(send_request("New"), 5)).code == 0
+            assert (await in_force(client))["autoCreateTopicEnable"] == "true"
+
+    asyncio.run(scenario())
+
+
+def test_without_a_file_a_change_lasts_as_long_as_the_broker(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path, None) as client:
+            assert (await client.request(send_request(), 5)).code == 0
+            assert (await client.request(pull_request(), 5)).code != codes.NO_PERMISSION
+            assert (await update(client, "brokerPermission=2\n")).code == 0
+            assert (await in_force(client))["brokerPermission"] == "2"
+            assert (await client.request(pull_request(), 5)).code == codes.NO_PERMISSION
+
+    asyncio.run(scenario())
+    assert list(tmp_path.glob("*.conf*")) == []
+
+
+def test_an_edited_file_reads_as_before_but_for_the_changes() -> None:
+    text = "# c\na=1\n b : 2\nlong=x\\\n  y\nb=3\nlast=z\\"
+    new = read_properties_utf8(edited(text, {"b": "4", "long": "q"}).encode())
+    assert new == {"a": "1", "b": "4", "long": "q", "last": "z"}
+
+
+def test_every_key_that_may_change_is_a_setting() -> None:
+    assert set(RELOADABLE) <= set(load_options(BrokerOptions, None, None, {}).origins)
