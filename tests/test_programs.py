@@ -82,5 +82,10 @@ def test_typed_bodies(bolide_broker: Broker, capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().out == "Typed sent\n2 coffee till-3\n"
 
 
+def test_decide_each(bolide_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    run("decide_each", bolide_broker)
+    assert capsys.readouterr().out == "['bad 0', 'busy 0', 'busy 1', 'good 0']\n"
+
+
 def test_fixture_program(bolide_broker: Broker) -> None:
     program("test_with_a_broker").test_an_order_is_stored(bolide_broker)

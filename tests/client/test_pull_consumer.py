@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from bolide.client import MessageQueue, PullConsumer
+from bolide.client import Message, MessageQueue, Producer, PullConsumer
 from bolide.client.errors import ClientStateError
 from bolide.remoting import codes
+from bolide.testing.broker import Broker
 from tests.client.scripted_broker import ScriptedBroker
 from tests.client.waiting import until
 
@@ -135,3 +138,51 @@ def test_lite_pulls_carry_their_subscription_and_never_commit() -> None:
 
     with ScriptedBroker() as broker:
         asyncio.run(main(broker))
+
+
+def test_lag_is_what_is_not_consumed() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        fill(broker, 10)
+        async with pull_consumer(broker, auto_commit=False, max_cached=2, pull_batch=2) as consumer:
+            consumer.subscribe("T")
+            await until(consumer.assignment, "queues")
+            assert await consumer.lag() == {Q0: 5, Q1: 5}
+            seen = 0
+            while seen < 4:
+                seen += len(await consumer.poll(max_messages=1))
+            assert sum((await consumer.lag()).values()) == 10  # returned, not consumed
+            await consumer.commit()
+            assert sum((await consumer.lag()).values()) == 6
+            await consumer.seek_to_end(Q0)
+            assert (await consumer.lag())[Q0] == 0
+            await consumer.seek(Q1, 1)
+            assert (await consumer.lag())[Q1] == 4
+        with pytest.raises(ClientStateError):
+            await consumer.lag()
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
+def test_seek_to_a_time(bolide_broker: Broker) -> None:
+    bolide_broker.create_topic("T", 1)
+
+    async def main() -> None:
+        namesrv = bolide_broker.namesrv_addr
+        async with Producer("P", namesrv) as producer, PullConsumer("G", namesrv, start_from="first") as consumer:
+            await producer.send(Message("T", b"before"))
+            first = int(time.time() * 1000)
+            await until(lambda: time.time() * 1000 >= first + 3, "another millisecond")
+            moment = datetime.now(UTC)
+            await until(lambda: datetime.now(UTC).timestamp() * 1000 >= int(moment.timestamp() * 1000) + 2, "the next")
+            await producer.send(Message("T", b"after"))
+            consumer.subscribe("T")
+            await until(consumer.assignment, "the queue")
+            (queue,) = consumer.assignment()
+            for when in (moment, int(moment.timestamp() * 1000)):
+                await consumer.seek_to_time(queue, when)
+                assert [message.body for message in await consumer.poll()] == [b"after"]
+            await consumer.seek_to_time(queue, first - 60_000)
+            assert (await consumer.poll())[0].body == b"before"
+
+    asyncio.run(main())

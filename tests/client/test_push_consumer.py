@@ -304,3 +304,28 @@ def test_queues_share_the_limit_of_a_topic(limit: int, ahead: set[int]) -> None:
 
     with ScriptedBroker() as broker:
         asyncio.run(main(broker))
+
+
+def test_lag_counts_what_a_listener_is_at() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        release = asyncio.Event()
+
+        async def hold(message: ReceivedMessage) -> None:
+            await release.wait()
+
+        broker.on_loop(lambda: [broker.store("T", number % 2, b"%d" % number, "") for number in range(6)])
+        push = consumer(broker)
+        push.subscribe("T", "*", hold)
+        async with push:
+            before = await push.lag()
+            release.set()
+            assert [before[queue] for queue in push.assignment()] == [3, 3]
+
+            def consumed() -> bool:
+                return all(push.committed(queue) == 3 for queue in push.assignment())
+
+            await until(consumed, "all of it")
+            assert set((await push.lag()).values()) == {0}
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))

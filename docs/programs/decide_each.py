@@ -1,0 +1,30 @@
+import asyncio
+
+from bolide.client import ConsumeResult, Message, Producer, PushConsumer, RetryLater
+from bolide.client.listener import DEAD_LETTER
+
+
+async def main(namesrv: str = "127.0.0.1:9876") -> None:
+    async with Producer("orders", namesrv) as producer:
+        for body in (b"good", b"busy", b"bad"):
+            await producer.send(Message("Decisions", body))
+    tries: list[str] = []
+
+    async def decide(message) -> ConsumeResult:
+        tries.append(f"{message.body.decode()} {message.reconsume_times}")
+        if message.body == b"busy" and message.reconsume_times == 0:
+            raise RetryLater(1)  # again in 1 s; level 2 is 5 s, ... 18 is 2 h
+        if message.body == b"bad":
+            raise RetryLater(DEAD_LETTER)  # never again: to %DLQ%kitchen
+        return ConsumeResult.SUCCESS
+
+    consumer = PushConsumer("kitchen", namesrv, start_from="first")
+    consumer.subscribe("Decisions", "*", decide)
+    async with consumer:
+        while len(tries) < 4 or sum((await consumer.lag()).values()):
+            await asyncio.sleep(0.1)
+    print(sorted(tries))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
