@@ -65,9 +65,9 @@ def dispatch(
             output.note(f"note: {bad.path}: {bad.reason}, {bad.size:,} bytes at physical offset {bad.physical_offset}")
         for skip in report.skipped[:_SHOWN]:
             output.note(f"note: record at physical offset {skip.physical_offset}: {skip.reason}")
-        if report.topics_without_bitmaps:
-            topics = ", ".join(output.printable(topic) for topic in report.topics_without_bitmaps)
-            output.note(f"note: no filter bitmaps were made for {topics}: brokers evaluate these filters at each pull")
+        if report.late_filters:
+            names = ", ".join(output.printable(name) for name in report.late_filters)
+            output.note(f"note: filters younger than the log have bits in units older than they: {names}")
         print(
             f"{report.records:,} records became {report.units:,} units of {report.queues:,} queues and "
             f"{report.index_entries:,} index entries in {report.index_files:,} files in {report.seconds:.1f} s "

@@ -6,16 +6,25 @@ IndexFile.putKey. Files have the full size a broker gives them; what is not writ
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from bolide.dispatch.rebuild import Skipped
-from bolide.layout.ext_unit import END_BLANK_SIZE, END_OF_FILE, MIN_UNIT_SIZE, ext_address
+from bolide.layout.ext_unit import END_BLANK_SIZE, END_OF_FILE, ext_address
 from bolide.layout.index_file import IndexHeader, index_file_size
 from bolide.layout.queue_unit import PRE_BLANK, UNIT_SIZE
-from bolide.spark.dispatch_parts import UNIT, PartSummary, QueueRun, joined, read_entries, read_run, write_new
+from bolide.spark.dispatch_parts import (
+    UNIT,
+    PartSummary,
+    QueueRows,
+    QueueRun,
+    joined,
+    read_entries,
+    read_run,
+    write_new,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,20 +32,24 @@ if TYPE_CHECKING:
     from bolide.layout.property_columns import Ints
     from bolide.layout.shape import StoreShape
 
-_EXT: Final = np.dtype([("size", ">i2"), ("code", ">i8"), ("time", ">i8"), ("bitmap", ">i2")])
+_EXT: Final = (("size", ">i2"), ("code", ">i8"), ("time", ">i8"), ("bitmap", ">i2"))
 _ENTRY: Final = np.dtype([("hash", ">i4"), ("at", ">i8"), ("seconds", ">i4"), ("previous", ">i4")])
 _INT_MAX: Final = 0x7FFFFFFF
 
 Runs = Sequence[tuple[PartSummary, QueueRun]]
 
 
-def write_queue(folder: str, runs: Runs, shape: StoreShape) -> tuple[int, list[Skipped]]:
-    """Write all files of one queue below `folder`; how many units, and what was passed over or stands oddly."""
+def write_queue(
+    folder: str, runs: Runs, shape: StoreShape, filtered: Collection[str] = ()
+) -> tuple[int, list[Skipped]]:
+    """Write all files of one queue below `folder`; how many units, and what was passed over or stands oddly.
+
+    Topics in `filtered` have filters, so that their extension units have bitmaps.
+    """
     ext = shape.enable_consume_queue_ext
-    read = [read_run(part, run, ext) for part, run in runs]
-    units: NDArray[Any] = joined([one[0] for one in read], UNIT)
-    offsets: Ints = np.concatenate([one[1] for one in read])
-    times: Ints = np.concatenate([one[2] for one in read])
+    read = [read_run(part, run) for part, run in runs]
+    units: NDArray[Any] = joined([one.units for one in read], UNIT)
+    offsets: Ints = np.concatenate([one.offsets for one in read])
     topic, queue_id = runs[0][1].topic, runs[0][1].queue_id
     skipped: list[Skipped] = []
     if not bool((np.diff(offsets) == 1).all()):
@@ -46,7 +59,9 @@ def write_queue(folder: str, runs: Runs, shape: StoreShape) -> tuple[int, list[S
     else:
         keep = addresses = np.arange(len(units))
     if ext:
-        addresses = _write_ext(f"{folder}/consumequeue_ext/{topic}/{queue_id}", units, times, shape)[addresses]
+        addresses = _write_ext(f"{folder}/consumequeue_ext/{topic}/{queue_id}", read, shape, topic in filtered)[
+            addresses
+        ]
     units = units[keep]
     if ext:
         units = units.copy()
@@ -85,18 +100,24 @@ def _as_dispatch_would(name: str, units: NDArray[Any], offsets: Ints) -> tuple[I
     return np.array(kept, np.int64), skipped
 
 
-def _write_ext(folder: str, units: NDArray[Any], times: Ints, shape: StoreShape) -> Ints:
-    """Write the extension files of one queue, without bitmaps; the address of each unit."""
+def _write_ext(folder: str, read: Sequence[QueueRows], shape: StoreShape, bitmaps: bool) -> Ints:
+    """Write the extension files of one queue, with bitmaps or without; the address of each unit."""
     size = shape.consume_queue_ext_segment_size
-    per_file = (size - END_BLANK_SIZE) // MIN_UNIT_SIZE
-    made = np.zeros(len(units), _EXT)
-    made["size"], made["code"], made["time"] = MIN_UNIT_SIZE, units["code"], times
-    for number, at in enumerate(range(0, len(units), per_file)):
-        more = at + per_file < len(units)
+    width = read[0].bitmaps.shape[1] if bitmaps else 0
+    kind = np.dtype([*_EXT, ("bits", np.uint8, (width,))])
+    per_file = (size - END_BLANK_SIZE) // kind.itemsize
+    made = np.zeros(sum(len(one.units) for one in read), kind)
+    made["size"], made["bitmap"] = kind.itemsize, width
+    made["code"] = np.concatenate([one.units["code"] for one in read])
+    made["time"] = np.concatenate([one.times for one in read])
+    if width:
+        made["bits"] = np.concatenate([one.bitmaps for one in read])
+    for number, at in enumerate(range(0, len(made), per_file)):
+        more = at + per_file < len(made)
         buffers = [made[at : at + per_file].tobytes(), END_OF_FILE if more else b""]
         write_new(f"{folder}/{number * size:020d}", buffers, size)
-    rows = np.arange(len(units), dtype=np.int64)
-    addresses: Ints = rows // per_file * size + rows % per_file * MIN_UNIT_SIZE + ext_address(0)
+    rows = np.arange(len(made), dtype=np.int64)
+    addresses: Ints = rows // per_file * size + rows % per_file * kind.itemsize + ext_address(0)
     return addresses
 
 
@@ -112,11 +133,10 @@ def index_file_count(parts: Sequence[PartSummary], shape: StoreShape) -> int:
 
 def write_index(folder: str, parts: Sequence[PartSummary], number: int, name: str, shape: StoreShape) -> IndexHeader:
     """Write index file `number` of the log, under a name; its header."""
-    ext = shape.enable_consume_queue_ext
     most = shape.index_entries - 1
     first = number * most
-    before = read_entries(parts, first - 1, first, ext) if first else None
-    entries = read_entries(parts, first, first + most, ext)
+    before = read_entries(parts, first - 1, first) if first else None
+    entries = read_entries(parts, first, first + most)
     header = IndexHeader()
     if before is not None:
         # A new file is preset from the one before, and its first entry's time still counted from there.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any, Final
 from bolide.dispatch.rebuild import Skipped
 from bolide.layout.checkpoint import Checkpoint
 from bolide.layout.queue_unit import UNIT_SIZE
-from bolide.remoting.json import parse_lenient
+from bolide.spark.bitmaps import TopicFilter, read_filters
 from bolide.spark.derived_files import Runs, index_file_count, write_index, write_queue
 from bolide.spark.dispatch_parts import PartSummary, make_part, read_entries, write_new
 from bolide.spark.errors import CorruptStore, OptionError
-from bolide.spark.log_scan import BadRange, Stretch
+from bolide.spark.log_scan import BadRange, Stretch, first_store_timestamp
 from bolide.spark.store_plan import plan_stretches, store_root
 from bolide.spark.swap import CHECKPOINT, DERIVED, INVENTORY, put_in, swap_in
 from bolide.store.files import RealFiles
@@ -77,8 +77,8 @@ class DispatchReport:
     seconds: float = 0.0
     bad: list[BadRange] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
-    topics_without_bitmaps: list[str] = field(default_factory=list)
-    """Topics whose SQL92 filters a broker would have noted in extension units; it evaluates them for these instead."""
+    late_filters: list[str] = field(default_factory=list)
+    """``topic@group`` of filters younger than the log: units older than they have bits that a broker's have not."""
 
 
 def dispatch_store(
@@ -140,7 +140,8 @@ class _Job:
         shape = self._shape
         stretches = list(enumerate(plan_stretches(self._root, split_size)))
         report.log_bytes = sum(part.end - part.begin for _, part in stretches)
-        read = partial(_read_stretch, shape=shape, folder=str(self._staging / "parts"))
+        filters = read_filters(self._root, shape)
+        read = partial(_read_stretch, shape=shape, folder=str(self._staging / "parts"), filters=filters)
         parts: list[PartSummary] = self._each("read", stretches, read, [part.end - part.begin for _, part in stretches])
         parts.sort(key=lambda part: part.number)
         report.records = sum(part.records for part in parts)
@@ -157,7 +158,8 @@ class _Job:
         for name in ("consumequeue", "index", *(("consumequeue_ext",) if shape.enable_consume_queue_ext else ())):
             (new / name).mkdir(parents=True)
         tasks = self._tasks(parts, report)
-        write = partial(_write_files, shape=shape, folder=str(new), parts=_without_runs(parts))
+        filtered = frozenset(one.topic for one in filters)
+        write = partial(_write_files, shape=shape, folder=str(new), parts=_without_runs(parts), filtered=filtered)
         ends: dict[tuple[str, int], int] = {}
         for written, skipped in self._each("write", tasks, write, [task.files for task in tasks]):
             ends.update(written)
@@ -166,7 +168,8 @@ class _Job:
         write_new(str(new / INVENTORY), [self._inventory(tasks, ends)])
         report.skipped.sort(key=lambda skip: skip.physical_offset)
         write_new(str(new / CHECKPOINT), [self._checkpoint(parts).encode()])
-        report.topics_without_bitmaps = _filtered_topics(self._root) if shape.enable_calc_filter_bit_map else []
+        begin = first_store_timestamp(stretches[0][1].path, stretches[0][1].start) if stretches else 0
+        report.late_filters = [f"{one.topic}@{one.group}" for one in filters if one.born > begin]
 
     def _tasks(self, parts: list[PartSummary], report: DispatchReport) -> list[_Files]:
         """Index files first, they take longest; queues in bundles of like size."""
@@ -196,7 +199,7 @@ class _Job:
         found: list[str] = []
         most = self._shape.index_entries - 1
         for number in range(count):
-            first = read_entries(parts, number * most, number * most + 1, self._shape.enable_consume_queue_ext)
+            first = read_entries(parts, number * most, number * most + 1)
             time_ms = int(first["time"][0]) if len(first) else max(part.last_timestamp for part in parts)
             name = files.local_time(time_ms)
             found.append(name if not found or name > found[-1] else str(int(found[-1]) + 1).zfill(len(name)))
@@ -221,7 +224,7 @@ class _Job:
             return Checkpoint()
         most = self._shape.index_entries - 1
         full = sum(part.entries for part in parts) // most if self._shape.index_enabled else 0
-        newest = read_entries(parts, max(full * most - 1, 0), full * most, self._shape.enable_consume_queue_ext)
+        newest = read_entries(parts, max(full * most - 1, 0), full * most)
         return Checkpoint(
             physic_msg_timestamp=last.last_timestamp,
             logics_msg_timestamp=last.last_timestamp,
@@ -265,13 +268,15 @@ class _Files:
         return 1 if self.index else len(self.queues)
 
 
-def _read_stretch(numbered: tuple[int, Stretch], shape: StoreShape, folder: str) -> PartSummary:
+def _read_stretch(
+    numbered: tuple[int, Stretch], shape: StoreShape, folder: str, filters: Sequence[TopicFilter]
+) -> PartSummary:
     number, part = numbered
-    return make_part(part, shape, f"{folder}/{number:08d}", number)
+    return make_part(part, shape, f"{folder}/{number:08d}", number, filters)
 
 
 def _write_files(
-    task: _Files, shape: StoreShape, folder: str, parts: Sequence[PartSummary]
+    task: _Files, shape: StoreShape, folder: str, parts: Sequence[PartSummary], filtered: Collection[str]
 ) -> tuple[dict[tuple[str, int], int], list[Skipped]]:
     """The units written of each queue, and what was passed over."""
     units: dict[tuple[str, int], int] = {}
@@ -279,7 +284,7 @@ def _write_files(
     if task.index is not None:
         write_index(folder, parts, *task.index, shape)
     for runs in task.queues:
-        count, odd = write_queue(folder, runs, shape)
+        count, odd = write_queue(folder, runs, shape, filtered)
         units[runs[0][1].topic, runs[0][1].queue_id] = count
         skipped += odd
     return units, skipped
@@ -287,13 +292,5 @@ def _write_files(
 
 def _without_runs(parts: Sequence[PartSummary]) -> list[PartSummary]:
     """The parts as tasks need them, without what only the driver plans with."""
-    kept = ("path", "number", "records", "units", "entries")
+    kept = ("path", "number", "records", "units", "entries", "row_bytes")
     return [PartSummary(**{name: getattr(part, name) for name in kept}) for part in parts]
-
-
-def _filtered_topics(root: Path) -> list[str]:
-    """Topics with SQL92 filters, by the broker's consumerFilter.json."""
-    path = root / "config" / "consumerFilter.json"
-    if not path.exists():
-        return []
-    return sorted(parse_lenient(path.read_bytes()).get("filterDataByTopic") or {})

@@ -1,8 +1,8 @@
 """First half of the dispatch job: what follows from the records of one stretch, as columns in one file.
 
 A part file holds, in blocks: queue units sorted by queue (the bytes they will have, tags codes plain), their queue
-offsets, their store times, then index entries in the order of the log. What the second half needs to find its way
-(`PartSummary`) goes back to the driver: a few numbers a queue, never a row.
+offsets, for extension files their store times and bitmaps, then index entries in the order of the log. What the second
+half needs to find its way (`PartSummary`) goes back to the driver: a few numbers a queue, never a row.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 from bolide.dispatch.columns import index_batch, queue_units, tags_codes
 from bolide.layout.columns import RecordColumns
 from bolide.layout.sysflag import TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
+from bolide.spark.bitmaps import Bitmaps, TopicFilter
 from bolide.spark.log_scan import BadRange, Found, Stretch, scan
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 UNIT: Final = np.dtype([("at", ">i8"), ("size", ">i4"), ("code", ">i8")])
 ENTRY: Final = np.dtype([("hash", "<i4"), ("at", "<i8"), ("time", "<i8")])
 """An index entry before its file is known: key hash, physical offset, store time in ms."""
+_EXT_ROW: Final = UNIT.itemsize + 8 + 8
+_NO_BITMAPS: Final = np.zeros((0, 0), np.uint8)
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,8 @@ class PartSummary:
     records: int = 0
     units: int = 0
     entries: int = 0
+    row_bytes: int = 0
+    """Of a unit in all its blocks."""
     last_offset: int = -1
     end_offset: int = -1
     last_timestamp: int = -1
@@ -67,14 +72,16 @@ class PartSummary:
 class _Columns:
     """What one stretch has given so far."""
 
-    def __init__(self, shape: StoreShape) -> None:
+    def __init__(self, shape: StoreShape, filters: Sequence[TopicFilter]) -> None:
         self.topics: dict[str, int] = {}
         self.keys: list[Ints] = []
         self.units: list[NDArray[Any]] = []
         self.offsets: list[Ints] = []
         self.times: list[Ints] = []
         self.entries: list[NDArray[Any]] = []
+        self.bitmaps: list[NDArray[np.uint8]] = []
         self._shape = shape
+        self._filter = Bitmaps(filters, shape)
 
     def add(self, records: RecordColumns) -> None:
         """Dispatch these records."""
@@ -91,6 +98,7 @@ class _Columns:
         self.offsets.append(records.numbers("queue_offset")[rows])
         if self._shape.enable_consume_queue_ext:
             self.times.append(records.numbers("store_timestamp")[rows])
+            self.bitmaps.append(self._filter.of(records)[rows])
         if self._shape.index_enabled:
             made = index_batch(records, self._shape)
             entries = np.empty(made.num_rows, ENTRY)
@@ -110,9 +118,13 @@ class _Columns:
         summary.units, summary.entries = len(units), len(entries)
         if len(entries):
             summary.last_entry_offset = int(entries["at"][-1])
-        blocks = [units, offsets.astype("<i8")]
+        blocks: list[NDArray[Any]] = [units, offsets.astype("<i8")]
         if self._shape.enable_consume_queue_ext:
             blocks.append(joined(self.times, np.dtype(np.int64))[order].astype("<i8"))
+            width = self._filter.width
+            maps = np.concatenate([np.zeros((0, width), np.uint8), *self.bitmaps])
+            blocks.append(maps[order])
+        summary.row_bytes = sum(block.itemsize * (block.shape[1] if block.ndim > 1 else 1) for block in blocks)
         write_new(summary.path, [memoryview(block.tobytes()) for block in [*blocks, entries]])
 
     def _runs(self, keys: Ints, offsets: Ints) -> list[QueueRun]:
@@ -128,10 +140,12 @@ class _Columns:
         return found
 
 
-def make_part(part: Stretch, shape: StoreShape, path: str, number: int) -> PartSummary:
+def make_part(
+    part: Stretch, shape: StoreShape, path: str, number: int, filters: Sequence[TopicFilter] = ()
+) -> PartSummary:
     """Read one stretch of the log and write its part file."""
     summary = PartSummary(path, number)
-    columns = _Columns(shape)
+    columns = _Columns(shape, filters)
     for step in scan(part):
         if isinstance(step, Found):
             records = RecordColumns(step.data, step.starts)
@@ -147,17 +161,31 @@ def make_part(part: Stretch, shape: StoreShape, path: str, number: int) -> PartS
     return summary
 
 
-def read_run(summary: PartSummary, run: QueueRun, ext: bool) -> tuple[NDArray[Any], Ints, Ints]:
-    """Units, queue offsets and (for a store with extension files) store times of one queue in one part."""
+@dataclass(frozen=True)
+class QueueRows:
+    """The units of one queue in one part; times and bitmaps (one row each) are there for extension files only."""
+
+    units: NDArray[Any]
+    offsets: Ints
+    times: Ints
+    bitmaps: NDArray[np.uint8]
+
+
+def read_run(summary: PartSummary, run: QueueRun) -> QueueRows:
+    """What a part holds of one queue."""
+    width = max(summary.row_bytes - _EXT_ROW, 0)
+    ext = summary.row_bytes >= _EXT_ROW
     with open(summary.path, "rb") as file:
         units = _block(file, run.first * UNIT.itemsize, run.count, UNIT)
         at = summary.units * UNIT.itemsize
         offsets = _block(file, at + 8 * run.first, run.count, np.dtype("<i8"))
         times = _block(file, at + 8 * (summary.units + run.first), run.count if ext else 0, np.dtype("<i8"))
-    return units, offsets, times
+        at = summary.units * _EXT_ROW + run.first * width
+        bitmaps = _block(file, at, run.count * width, np.dtype(np.uint8)).reshape(-1, width) if width else _NO_BITMAPS
+    return QueueRows(units, offsets, times, bitmaps)
 
 
-def read_entries(parts: Sequence[PartSummary], first: int, end: int, ext: bool) -> NDArray[Any]:
+def read_entries(parts: Sequence[PartSummary], first: int, end: int) -> NDArray[Any]:
     """Index entries [first, end) of the whole log, counted from 0."""
     found = []
     base = 0
@@ -165,7 +193,7 @@ def read_entries(parts: Sequence[PartSummary], first: int, end: int, ext: bool) 
         low, high = max(first - base, 0), min(end - base, summary.entries)
         if low < high:
             with open(summary.path, "rb") as file:
-                at = summary.units * (UNIT.itemsize + 8 + (8 if ext else 0))
+                at = summary.units * summary.row_bytes
                 found.append(_block(file, at + low * ENTRY.itemsize, high - low, ENTRY))
         base += summary.entries
     return joined(found, ENTRY)

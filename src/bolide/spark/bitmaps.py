@@ -1,0 +1,105 @@
+"""Filter bitmaps of extension units: what each SQL92 filter of a topic says of each of its records.
+
+Rule of RocketMQ's CommitLogDispatcherCalcBitMap, with the filters of the store's consumerFilter.json. A broker knew a
+filter only from its registration on; here every record is asked, so older units may have more bits than a broker's.
+Expressions are evaluated record by record, in topics that have any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from bolide.dispatch.rebuild import FilterEntry
+from bolide.dispatch.sql92 import EvaluationError, Sql92Error, compile_sql92
+from bolide.layout.bloom import empty_bitmap, set_bits
+from bolide.layout.properties import parse_properties_bytes
+from bolide.remoting.json import parse_lenient
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from bolide.layout.columns import RecordColumns
+    from bolide.layout.shape import StoreShape
+
+SQL92: Final = "SQL92"
+
+
+@dataclass(frozen=True)
+class TopicFilter:
+    """One group's filter at a topic as text, so that it can be shipped; `born` is its registration in ms."""
+
+    topic: str
+    group: str
+    expression: str
+    bit_positions: tuple[int, ...]
+    born: int
+
+
+def read_filters(root: Path, shape: StoreShape) -> tuple[TopicFilter, ...]:
+    """The filters a broker would apply: those of consumerFilter.json made for this shape's bitmaps."""
+    path = root / "config" / "consumerFilter.json"
+    if not (shape.enable_consume_queue_ext and shape.enable_calc_filter_bit_map) or not path.exists():
+        return ()
+    found = []
+    topics = parse_lenient(path.read_bytes()).get("filterDataByTopic") or {}
+    for topic, of_topic in sorted(topics.items()):
+        for group, one in sorted((of_topic.get("groupFilterData") or {}).items()):
+            bloom = one.get("bloomFilterData") or {}
+            if one.get("expressionType", SQL92) == SQL92 and bloom.get("bitNum") == shape.bloom.bits:
+                positions = tuple(int(bit) for bit in bloom.get("bitPos") or ())
+                born = int(one.get("bornTime") or 0)
+                found.append(TopicFilter(topic, group, str(one.get("expression")), positions, born))
+    return tuple(found)
+
+
+class Bitmaps:
+    """Computes the bitmaps of records, `width` bytes each; of no bytes when no topic has a filter."""
+
+    def __init__(self, filters: Sequence[TopicFilter], shape: StoreShape) -> None:
+        self.width = width(filters, shape)
+        self._bits = shape.bloom.bits
+        self._entries: dict[str, list[FilterEntry]] = {}
+        for one in filters:
+            entries = self._entries.setdefault(one.topic, [])
+            try:
+                expression = compile_sql92(one.expression)
+            except Sql92Error:
+                continue  # a broker has no compiled form of it either, and leaves its bits alone
+            entries.append(FilterEntry(one.bit_positions, partial(_matches, expression.evaluate)))
+
+    def of(self, records: RecordColumns) -> NDArray[np.uint8]:
+        """One row a record; zeros for topics without filters."""
+        made = np.zeros((len(records), self.width), np.uint8)
+        if not self.width:
+            return made
+        encoded: Any = records.topic.dictionary_encode()
+        codes = encoded.indices.to_numpy()
+        for code, topic in enumerate(encoded.dictionary.to_pylist()):
+            entries = self._entries.get(topic)
+            if entries:
+                for row in np.flatnonzero(codes == code).tolist():
+                    properties = parse_properties_bytes(records.raw_properties[row].as_py() or b"")
+                    bitmap = empty_bitmap(self._bits)
+                    for entry in entries:
+                        if entry.matches(properties, properties.get("TAGS", "")):
+                            set_bits(bitmap, entry.bit_positions)
+                    made[row] = np.frombuffer(bytes(bitmap), np.uint8)
+        return made
+
+
+def width(filters: Sequence[TopicFilter], shape: StoreShape) -> int:
+    """Bytes of a bitmap; 0 when there is no filter at all."""
+    return len(empty_bitmap(shape.bloom.bits)) if filters else 0
+
+
+def _matches(evaluate: Callable[[Mapping[str, str]], bool | None], properties: Mapping[str, str], tags: str) -> bool:
+    try:
+        return evaluate(properties) is True
+    except EvaluationError:
+        return False
