@@ -61,3 +61,10 @@ def test_keys_are_javas() -> None:
     assert java_key("broker_ip1") == "brokerIP1"
     assert variable_name("brokerIP1") == "BOLIDE_BROKER_IP1"
     assert variable_name("flushDiskType") == "BOLIDE_FLUSH_DISK_TYPE"
+
+
+def test_javas_tls_properties_are_taken_for_ours(tmp_path: Path) -> None:
+    path = conf(tmp_path, "tls.server.mode=enforcing\ntls.server.need.client.auth=require\n")
+    loaded = load_options(BrokerOptions, None, path, {})
+    assert (loaded.options.tls_mode, loaded.options.tls_need_client_auth) == ("enforcing", "require")
+    assert loaded.warnings == []

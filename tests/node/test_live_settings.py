@@ -118,6 +118,23 @@ def test_a_file_that_cannot_be_written_undoes_the_change(tmp_path: Path) -> None
     asyncio.run(scenario())
 
 
+def test_the_black_list_of_the_settings_counts(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        node = BrokerNode(options(tmp_path, config_black_list="maxTopics;deleteWhen", tls_key_password="secret"))
+        await node.start()
+        client = await ClientConnection.connect(node.address)
+        try:
+            assert (await update(client, "deleteWhen=05\n")).code == codes.NO_PERMISSION
+            assert (await update(client, "fileReservedTime=48\n")).code == 0
+            assert (await in_force(client))["tlsKeyPassword"] == "******"
+        finally:
+            client.close()
+            await client.wait_closed()
+            await node.stop()
+
+    asyncio.run(scenario())
+
+
 def test_without_a_file_a_change_lasts_as_long_as_the_broker(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path, None) as client:
