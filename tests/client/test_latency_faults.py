@@ -49,3 +49,16 @@ def test_a_failing_broker_is_avoided(latency_faults: bool) -> None:
         first.others.append(second)
         first.script[codes.SEND_MESSAGE_V2] = refuse
         asyncio.run(main(first, second))
+
+
+def test_a_quick_answer_makes_up_for_a_failure() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        async with Producer("P", broker.address, latency_faults=True) as producer:
+            assert producer.faults is not None
+            producer.faults.note("broker-a", 0.0, True, producer.loop.time())
+            assert producer.faults.unavailable(producer.loop.time()) == {"broker-a"}
+            await producer.send(Message("T", b"x"))  # the only broker: slow or not, it is used
+            assert producer.faults.unavailable(producer.loop.time()) == set()
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))

@@ -82,7 +82,7 @@ def test_an_address_server_is_asked_once_and_again(address_server: AddressServer
 
 @pytest.mark.parametrize(
     ("status", "answer"),
-    [(500, b"a:1"), (200, b""), (200, b"<html>"), (200, b"a:1;" * MAX_ANSWER), (200, "ä:1".encode())],
+    [(500, b"a:1"), (200, b""), (200, b"<html>"), (200, b"b:2\n" + b" " * MAX_ANSWER), (200, "ä:1".encode())],
     ids=["status", "empty", "html", "long", "bytes"],
 )
 def test_nonsense_keeps_what_was_known(address_server: AddressServer, status: int, answer: bytes) -> None:

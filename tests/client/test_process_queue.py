@@ -81,6 +81,8 @@ def test_limits_of_a_topic_are_shared_by_the_queues_held() -> None:
     assert (queue.max_count, queue.max_bytes, queue.max_span) == (1000, 100, 2000)
     queue.limit(1000, 100, 2000, 10, 7, 4)
     assert (queue.max_count, queue.max_bytes) == (2, 1)
+    queue.limit(1000, 100, 2000, 1, 1, 4)
+    assert (queue.max_count, queue.max_bytes) == (1, 1)
     queue.limit(1000, 100, 2000, 1, 1, 0)
     assert (queue.max_count, queue.max_bytes) == (1, 1)
     queue.limit(1000, 100, 2000, 2, -1, 2)

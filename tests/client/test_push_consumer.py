@@ -295,11 +295,13 @@ def test_queues_share_the_limit_of_a_topic(limit: int, ahead: set[int]) -> None:
         push = consumer(broker, pull_batch=1, max_cached_for_topic=limit)
         push.subscribe("T", "*", hold)
         async with push:
-            await until(lambda: asked() >= ahead, "what there is room for")
-            for _ in range(3):
-                await push.commit()  # the broker has answered what was asked before
-            assert asked() == ahead
-            release.set()
+            try:
+                await until(lambda: asked() >= ahead, "what there is room for")
+                for _ in range(3):
+                    await push.commit()  # the broker has answered what was asked before
+                assert asked() == ahead
+            finally:
+                release.set()
             await until(lambda: len(seen) == 16, "all of it")
 
     with ScriptedBroker() as broker:
