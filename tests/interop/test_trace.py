@@ -1,12 +1,17 @@
-"""Trace lines of ours, read by Java's TraceDataEncoder and written again by it: the same bytes come back."""
+"""Traces of ours, read by Java's TraceDataEncoder and written again by it byte for byte, and found by its mqadmin."""
 
+import asyncio
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from bolide.client import Message, Producer, PushConsumer, ReceivedMessage
 from bolide.client.trace import DELAYED, FAILED, TraceBean, TraceContext, decode_trace, encode_trace
+from bolide.testing.broker import Broker
+from tests.client.waiting import until
 from tests.interop.java_artefacts import CLIENT_VERSIONS, jars, tool
+from tests.interop.java_processes import MqAdmin
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
 
@@ -31,3 +36,27 @@ def test_java_reads_and_writes_the_same_lines(tmp_path: Path, version: str) -> N
     assert done.returncode == 0, done.stderr.decode()
     assert written.read_bytes() == given.read_bytes()
     assert [step.kind for step in decode_trace(text)] == ["Pub"] * 2 + ["SubBefore"] * 2 + ["SubAfter"] * 2
+
+
+@pytest.mark.bolide_broker(trace_topic_enable=True)
+def test_mqadmin_finds_a_trace_by_the_id_of_its_message(bolide_broker: Broker, tmp_path: Path) -> None:
+    async def main() -> str:
+        namesrv = bolide_broker.namesrv_addr
+        seen: list[ReceivedMessage] = []
+        consumer = PushConsumer("Traced-group", namesrv, start_from="first", trace=True)
+        consumer.subscribe("T", "*", seen.append)
+        async with Producer("Tracing-group", namesrv, trace=True) as producer, consumer:
+            sent = await producer.send(Message("T", b"12345", tags="A", keys="k1"))
+            await until(lambda: seen, "the message")
+        return sent.message_id
+
+    message_id = asyncio.run(main())
+    admin = MqAdmin(tmp_path, bolide_broker.namesrv_addr)
+    try:
+        printed = admin.run("queryMsgTraceById", "-i", message_id)
+    finally:
+        admin.close()
+    lines = [line.split() for line in printed.splitlines()]
+    assert ["Pub", "Tracing-group"] in [line[:2] for line in lines], printed
+    assert ["Sub", "Traced-group"] in [line[:2] for line in lines], printed
+    assert {line[-1] for line in lines if line[:1] in (["Pub"], ["Sub"])} == {"success"}
