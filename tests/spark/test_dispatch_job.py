@@ -159,3 +159,13 @@ def test_a_store_that_a_broker_has_is_refused(spark: Any, copy: GoldenStore, tmp
     (tmp_path / "out" / "index").mkdir(parents=True)
     with pytest.raises(Exception, match="has index already: name an empty folder"):
         dispatch_store(spark, str(copy.root), copy.shape, str(tmp_path / "out"))
+
+
+def test_a_log_without_a_record_gives_an_empty_store(spark: Any, tmp_path: Path) -> None:
+    shape = golden_store("5.5.0-clean").shape
+    (tmp_path / "commitlog").mkdir()
+    (tmp_path / "commitlog" / f"{0:020d}").write_bytes(bytes(shape.commit_log_segment_size))
+    report = dispatch_store(spark, str(tmp_path), shape)
+    assert (report.records, report.units, report.index_files, report.bad) == (0, 0, 0, [])
+    assert contents(tmp_path, "consumequeue") == contents(tmp_path, "index") == {}
+    assert decode_checkpoint((tmp_path / "checkpoint").read_bytes()).logics_msg_timestamp == 0
