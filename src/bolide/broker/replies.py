@@ -40,6 +40,10 @@ class ReplyService:
         self._clients = clients
         self._spread = 0
 
+    def configure(self, options: BrokerOptions) -> None:
+        """Take over what may change while the broker runs."""
+        self._options = options
+
     def handlers(self) -> dict[int, Handler]:
         return {codes.SEND_REPLY_MESSAGE: self.on_reply, codes.SEND_REPLY_MESSAGE_V2: self.on_reply_v2}
 
