@@ -148,6 +148,9 @@ def test_open_transactions_move_with_the_store(namesrv: OurNameServer, tmp_path:
     home = tmp_path / "broker"
     with running(first, home, namesrv, patient), client_at(namesrv, tmp_path / "first") as client:
         client.call("transact", topic="moved", group="movers", execute="uucr", check="....")
+        # The commit travels oneway: the broker may stop only once it has taken effect.
+        client.call("consume", group="looked_at", topic="moved")
+        assert [message["keys"] for message in client.call("await", group="looked_at", count=1)] == ["tx-2"]
     with running("java" if first == "ours" else "ours", home, namesrv, QUICK):
         with client_at(namesrv, tmp_path / "second") as client:
             client.call("transact", topic="moved", group="movers", execute="c", check="crrr")

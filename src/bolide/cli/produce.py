@@ -77,7 +77,7 @@ def message_from_json(line: str, topic: str, tags: str, keys: str, sharding_key:
 
 
 async def send_all(namesrv: str, group: str, bodies: list[str] | None, message: Any, as_json: bool) -> tuple[int, int]:
-    """Send every line, hundreds at a time; (sent, failed)."""
+    """Send every line, hundreds at a time and in their order; (sent, failed)."""
     from bolide.client import Producer
 
     sent = failed = 0
@@ -109,6 +109,7 @@ async def send_all(namesrv: str, group: str, bodies: list[str] | None, message: 
     async with Producer(group, namesrv) as producer:
         lines = iter(bodies) if bodies is not None else iter(sys.stdin.readline, "")
         number = 0
+        begun: set[str] = set()
         while True:
             line = next(lines, None) if bodies is not None else await asyncio.to_thread(next, lines, None)
             if line is None:
@@ -116,7 +117,13 @@ async def send_all(namesrv: str, group: str, bodies: list[str] | None, message: 
             number += 1
             text = line if bodies is not None else line.rstrip("\n")
             if text:
-                waiting.append((number, asyncio.ensure_future(producer.send(message(text)))))
+                made = message(text)
+                future: asyncio.Future[Any] = asyncio.ensure_future(producer.send(made))
+                waiting.append((number, future))
+                if made.topic not in begun:
+                    # Later lines must not overtake the first of a topic while it waits for the topic's route.
+                    begun.add(made.topic)
+                    await asyncio.wait([future])
             while waiting and (waiting[0][1].done() or len(waiting) >= 256):
                 first, future = waiting.pop(0)
                 await asyncio.wait([future])
