@@ -156,7 +156,7 @@ def test_open_transactions_move_with_the_store(namesrv: OurNameServer, tmp_path:
             client.call("transact", topic="moved", group="movers", execute="c", check="crrr")
             client.call("consume", group="moved_to", topic="moved")
             # Three come for certain, however busy the machine is; Java's second commit is given some seconds more.
-            client.call("await", group="moved_to", count=3, seconds=90)
+            client.call("await", group="moved_to", count=3, seconds=60)
             got = client.call("await", group="moved_to", count=4, seconds=12)
             checks = client.call("await", group="movers", count=2)
     seen = Counter(message["keys"] for message in got)
