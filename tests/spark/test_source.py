@@ -40,6 +40,7 @@ def test_every_column_is_what_the_producer_and_the_broker_said(spark: Any, bolid
         assert row.offset_message_id == result.offset_message_id
         assert row.flag == message.flag
         assert row.reconsume_times == 0
+        assert row.transaction_state == "none"
         assert row.store_host == bolide_broker.broker_addr
         assert row.born_host.startswith("127.0.0.1:")
         assert abs(row.store_timestamp - row.born_timestamp).total_seconds() < 60

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bolide.layout.columns import RecordColumns, chain_starts
+from bolide.layout.sysflag import TRANSACTION_MASK
 from bolide.remoting.compression import COMPRESSED_FLAG, decompress_by_flag
 from bolide.spark.fetch import EVERY_TAG, RangeReader
 from bolide.spark.options import SourceOptions
@@ -23,6 +24,8 @@ ROWS_PER_BATCH: Final = 8_192
 """Spark's plateau is between 1,000 and 10,000 rows a batch."""
 BYTES_PER_BATCH: Final = 8 * 1024 * 1024
 MAX_PLAIN_BODY: Final = 64 * 1024 * 1024
+_TRANSACTION_STATES: Final[Any] = pa.array(["none", "prepared", "commit", "rollback"])
+"""By the two transaction bits of the sys flag."""
 
 
 def read_range(
@@ -73,6 +76,9 @@ def column_of(records: RecordColumns, broker: str | None, name: str) -> Any:
     if name in ("born_timestamp", "store_timestamp"):
         milliseconds = pa.array(records.numbers(name).astype("datetime64[ms]"))
         return milliseconds.cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC"))
+    if name == "transaction_state":
+        bits = (records.numbers("sys_flag") & TRANSACTION_MASK) >> 2
+        return _TRANSACTION_STATES.take(pa.array(bits))
     return records.column(name)
 
 

@@ -32,6 +32,7 @@ COLUMNS: Final = {
     "flag": "int",
     "sys_flag": "int",
     "reconsume_times": "int",
+    "transaction_state": "string",
 }
 """The columns and Spark's names of their types, in order. Bodies are inflated; timestamps have milliseconds."""
 
