@@ -48,8 +48,14 @@ WRITE_COLUMNS: Final = (
     "sharding_key",
     "queue_id",
     "flag",
+    "route_key",
+    "message_id",
+    "born_timestamp",
 )
-"""Columns the sink understands; only `body` must be there, and `topic` unless the option is set."""
+"""Columns the sink understands; only `body` must be there, and `topic` unless the option is set.
+
+The last three are for messages that were sent before: `route_key` chooses the queue as `sharding_key` does without
+becoming a property, and the other two keep what the first sending gave."""
 
 
 def check_schema(schema: StructType, columns: Mapping[str, str] = COLUMNS, source: str = "rocketmq") -> tuple[str, ...]:

@@ -57,7 +57,10 @@ class Outgoing:
     properties: str
     flag: int
     queue_id: int | None
-    sharding_key: str
+    route_key: str
+    """Messages of one key go to one queue; empty: any."""
+    born_timestamp: int | None
+    """ms since the epoch; None: the time of sending."""
     tries: int = 0
 
 
@@ -117,11 +120,12 @@ def outgoing(values: dict[str, Any], row: int, topic: str) -> Outgoing:
         properties[names.DELAY] = str(values["delay_level"])
     if values.get("sharding_key"):
         properties[names.SHARDING_KEY] = values["sharding_key"]
-    properties[names.UNIQ_KEY] = uuid.uuid4().hex.upper()
+    properties[names.UNIQ_KEY] = values.get("message_id") or uuid.uuid4().hex.upper()
     for name, value in properties.items():
         if "\x01" in name + value or "\x02" in name + value:
             raise RowRefused(f"row {row}: the property {name!r} holds a character that separates properties")
     queue_id = values.get("queue_id")
+    born = values.get("born_timestamp")
     return Outgoing(
         row,
         target,
@@ -129,7 +133,8 @@ def outgoing(values: dict[str, Any], row: int, topic: str) -> Outgoing:
         format_properties(properties),
         int(values.get("flag") or 0),
         None if queue_id is None else int(queue_id),
-        values.get("sharding_key") or "",
+        values.get("route_key") or values.get("sharding_key") or "",
+        None if born is None else round(born.timestamp() * 1000),
     )
 
 
@@ -207,8 +212,8 @@ class Sender:
             if not fixed:
                 raise RowRefused(f"row {message.row}: topic {message.topic} has no queue {message.queue_id}")
             return fixed[self._turn % len(fixed)]
-        if message.sharding_key:
-            return queues[zlib.crc32(message.sharding_key.encode()) % len(queues)]
+        if message.route_key:
+            return queues[zlib.crc32(message.route_key.encode()) % len(queues)]
         self._turn += 1
         return queues[self._turn % len(queues)]
 
@@ -220,7 +225,7 @@ class Sender:
             "d": "4",
             "e": str(queue.queue_id),
             "f": "0",
-            "g": str(int(time.time() * 1000)),
+            "g": str(int(time.time() * 1000) if message.born_timestamp is None else message.born_timestamp),
             "h": str(message.flag),
             "i": message.properties,
             "j": "0",
