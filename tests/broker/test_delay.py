@@ -1,0 +1,151 @@
+"""Delayed messages: when each is delivered and as what, what a restart goes on with, and what the file may say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bolide.broker.delay import DelayService
+from bolide.layout.delay import DEFAULT_DELAY_LEVELS, SCHEDULE_TOPIC, parse_delay_levels
+from bolide.layout.record import Record
+from bolide.remoting import codes
+from bolide.remoting.command import make_request
+from tests.broker.parts import NOW, Parts, properties_of, reply_of, send_request, text
+
+LEVELS = parse_delay_levels(DEFAULT_DELAY_LEVELS)
+
+
+class Delaying(Parts):
+    """The parts with the delay service and a clock."""
+
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        super().__init__(folder, **settings)
+        self.start_service()
+
+    def start_service(self, stored: bytes = b"", now: int = NOW) -> None:
+        self.service = DelayService(LEVELS, self.store, self.door, self.effects, now)
+        if stored:
+            self.service.load(stored)
+
+    def delayed(self, level: int, body: bytes = b"late", now: int = NOW, **properties: str) -> None:
+        sent = text(DELAY=str(level), TAGS="a", KEYS="k", UNIQ_KEY="U", **properties)
+        assert self.answer(send_request(body=body, properties=sent, e="2", h="4"), now).code == 0
+
+    def tick(self, now: int, budget: int = 1000) -> None:
+        self.service.tick(now, budget)
+        self.settle()
+
+    def delivered(self) -> list[Record]:
+        return self.records("T", 2)
+
+    def progress(self) -> dict[str, int]:
+        table: dict[str, int] = json.loads(self.service.encode())["offsetTable"]
+        return table
+
+
+@pytest.fixture
+def parts(tmp_path: Path) -> Iterator[Delaying]:
+    made = Delaying(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("level", [1, 3, 18])
+def test_a_message_comes_when_its_time_has_come_and_no_earlier(parts: Delaying, level: int) -> None:
+    parts.delayed(level)
+    parts.tick(NOW + LEVELS[level - 1] - 1)
+    assert parts.delivered() == []
+    parts.tick(NOW + LEVELS[level - 1])
+    (record,) = parts.delivered()
+    (scheduled,) = parts.records(SCHEDULE_TOPIC, level - 1)
+    assert (record.body, record.flag, record.born_timestamp) == (b"late", 4, 7)
+    assert record.born_host == scheduled.born_host
+    assert record.queue_offset == 0
+    stored = properties_of(record)
+    assert (stored["DELAY"], stored["REAL_TOPIC"], stored["REAL_QID"]) == (str(level), "T", "2")
+    assert (stored["TAGS"], stored["KEYS"], stored["UNIQ_KEY"]) == ("a", "k", "U")
+    parts.tick(NOW + LEVELS[level - 1] + 100)
+    assert len(parts.delivered()) == 1
+
+
+def test_a_time_further_away_than_the_level_counts_as_now(parts: Delaying) -> None:
+    """The clock was set back: nobody waits for hours."""
+    parts.delayed(1, now=NOW + 3_600_000)
+    parts.tick(NOW)
+    assert len(parts.delivered()) == 1
+
+
+def test_it_looks_every_tenth_of_a_second_and_at_once_while_there_is_more(parts: Delaying) -> None:
+    for number in range(5):
+        parts.delayed(1, b"%d" % number)
+    parts.tick(NOW + 1000, budget=2)
+    assert parts.service.due(NOW) == NOW + 1000
+    assert [record.body for record in parts.delivered()] == [b"0", b"1"]
+    parts.tick(NOW + 1000)
+    assert parts.service.due(NOW) == NOW + 1100
+    assert [record.body for record in parts.delivered()] == [b"0", b"1", b"2", b"3", b"4"]
+
+
+def test_a_restart_goes_on_where_the_file_says(parts: Delaying) -> None:
+    for level in (1, 1, 2):
+        parts.delayed(level)
+    parts.tick(NOW + 1000)
+    assert parts.progress() == {"1": 2}
+    stored = parts.service.encode()
+    parts.start_service(stored, NOW + 10_000)
+    parts.tick(NOW + 20_000)  # down while the second level came due
+    assert len(parts.delivered()) == 3
+    assert parts.progress() == {"1": 2, "2": 1}
+    assert parts.service.behind()[2] == (1, 1)
+
+
+def test_the_file_of_java_is_read_and_levels_beyond_the_table_are_passed_over(parts: Delaying) -> None:
+    for _ in range(3):
+        parts.delayed(1)
+    parts.start_service(b'{"dataVersion":{"counter":1,"timestamp":5},"offsetTable":{1:2,19:7,0:3}}')
+    parts.tick(NOW + 1000)
+    assert len(parts.delivered()) == 1
+    assert parts.progress() == {"1": 3}
+
+
+def test_the_file_is_asked_for_every_ten_seconds_when_something_was_delivered(parts: Delaying) -> None:
+    parts.tick(NOW + 10_000)
+    assert "delayOffset" not in parts.effects.persists
+    parts.delayed(1)
+    parts.tick(NOW + 11_000)
+    assert "delayOffset" not in parts.effects.persists
+    parts.tick(NOW + 20_000)
+    assert "delayOffset" in parts.effects.persists
+    parts.effects.persists.clear()
+    parts.tick(NOW + 30_000)
+    assert "delayOffset" not in parts.effects.persists
+
+
+def test_the_file_never_says_more_than_the_log_has(parts: Delaying) -> None:
+    """A file ahead of the log would lose the message; behind it, it comes twice."""
+    parts.delayed(1)
+    parts.service.tick(NOW + 1000, 1000)  # appended, and in no file yet
+    assert parts.progress() == {}
+    parts.settle()
+    assert parts.progress() == {"1": 1}
+
+
+def test_what_the_store_does_not_take_is_tried_again(parts: Delaying) -> None:
+    parts.delayed(1)
+    parts.door.max_message_size = 1  # refuses every body from now on
+    parts.tick(NOW + 1000)
+    assert parts.service.failures == 1 and parts.delivered() == []
+    parts.door.max_message_size = 1 << 22
+    parts.tick(NOW + 1100)
+    assert len(parts.delivered()) == 1
+
+
+def test_all_offsets_are_told(parts: Delaying) -> None:
+    parts.delayed(1)
+    parts.tick(NOW + 1000)
+    answer = reply_of(parts.service.on_all(parts.channel, make_request(codes.GET_ALL_DELAY_OFFSET, 1), NOW))
+    assert json.loads(answer.body)["offsetTable"] == {"1": 1}

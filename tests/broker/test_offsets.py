@@ -1,0 +1,144 @@
+"""Requests about offsets: what is committed, where queues end, what a time means, and resets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bolide.broker.groups import SubscriptionGroupConfig
+from bolide.broker.offsets import OffsetService
+from bolide.broker.refused import Refused
+from bolide.broker.topics import TopicConfig
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_request
+from tests.broker.parts import NOW, Parts, reply_of, send_request
+
+
+class Offsets(Parts):
+    """The parts with the requests about offsets."""
+
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        super().__init__(folder, **settings)
+        self.service = OffsetService(self.options, self.store, self.offsets, self.topics, self.groups, self.clients)
+        self.topics.put(TopicConfig("T", 2, 2), NOW)
+        self.groups.put(SubscriptionGroupConfig("g"), NOW)
+
+    def ask(self, code: int, **fields: str) -> Command:
+        command = make_request(code, 1, {"topic": "T", "queueId": "0", "consumerGroup": "g", **fields})
+        return reply_of(self.service.handlers()[code](self.channel, command, NOW))
+
+    def offset(self, code: int, **fields: str) -> str:
+        answer = self.ask(code, **fields)
+        assert answer.code == codes.SUCCESS, answer.remark
+        return answer.ext()["offset"]
+
+
+@pytest.fixture
+def parts(tmp_path: Path) -> Iterator[Offsets]:
+    made = Offsets(tmp_path)
+    for number in range(4):
+        assert made.answer(send_request(body=b"%d" % number), NOW + 1000 * number).code == 0
+    yield made
+    made.close()
+
+
+def test_a_committed_offset_is_told(parts: Offsets) -> None:
+    answer = parts.ask(codes.UPDATE_CONSUMER_OFFSET, commitOffset="3")
+    assert answer.code == codes.SUCCESS
+    assert parts.offset(codes.QUERY_CONSUMER_OFFSET) == "3"
+    parts.ask(codes.UPDATE_CONSUMER_OFFSET, commitOffset="1")  # a consumer may go back
+    assert parts.offset(codes.QUERY_CONSUMER_OFFSET) == "1"
+
+
+def test_a_new_group_of_a_young_topic_begins_at_zero_unless_it_says_no(parts: Offsets) -> None:
+    assert parts.offset(codes.QUERY_CONSUMER_OFFSET) == "0"
+    assert parts.ask(codes.QUERY_CONSUMER_OFFSET, setZeroIfNotFound="false").code == codes.QUERY_NOT_FOUND
+    assert parts.offset(codes.QUERY_CONSUMER_OFFSET, setZeroIfNotFound="true") == "0"
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"consumerGroup": "nobody"}, codes.SUBSCRIPTION_GROUP_NOT_EXIST),
+        ({"topic": "nothing"}, codes.TOPIC_NOT_EXIST),
+    ],
+)
+def test_offsets_of_unknown_names_are_refused(parts: Offsets, fields: dict[str, str], code: int) -> None:
+    assert parts.ask(codes.UPDATE_CONSUMER_OFFSET, commitOffset="1", **fields).code == code
+
+
+def test_ends_of_queues(parts: Offsets) -> None:
+    assert (parts.offset(codes.GET_MIN_OFFSET), parts.offset(codes.GET_MAX_OFFSET)) == ("0", "4")
+    assert (parts.offset(codes.GET_MIN_OFFSET, queueId="7"), parts.offset(codes.GET_MAX_OFFSET, queueId="7")) == (
+        "0",
+        "0",
+    )
+    assert parts.offset(codes.GET_MAX_OFFSET, topic="nothing") == "0"
+
+
+@pytest.mark.parametrize(
+    ("time", "boundary", "offset"),
+    [(0, "", "0"), (1000, "", "1"), (1000, "upper", "1"), (1500, "lower", "2"), (1500, "UPPER", "1"), (9000, "", "4")],
+)
+def test_offsets_by_time(parts: Offsets, time: int, boundary: str, offset: str) -> None:
+    fields = {"boundaryType": boundary} if boundary else {}
+    assert parts.offset(codes.SEARCH_OFFSET_BY_TIMESTAMP, timestamp=str(NOW + time), **fields) == offset
+
+
+def test_the_earliest_time(parts: Offsets) -> None:
+    assert parts.ask(codes.GET_EARLIEST_MSG_STORETIME).ext() == {"timestamp": str(NOW)}
+    assert parts.ask(codes.GET_EARLIEST_MSG_STORETIME, topic="nothing").ext() == {"timestamp": "-1"}
+
+
+def test_all_offsets_are_the_file(parts: Offsets) -> None:
+    parts.ask(codes.UPDATE_CONSUMER_OFFSET, commitOffset="3")
+    body = json.loads(parts.ask(codes.GET_ALL_CONSUMER_OFFSET).body)
+    assert body["offsetTable"] == {"T@g": {"0": 3}}
+
+
+def test_a_clone_takes_the_offsets_of_one_topic_or_of_all(parts: Offsets) -> None:
+    parts.topics.put(TopicConfig("S", 1, 1), NOW)
+    for topic in ("T", "S", "gone"):
+        parts.offsets.commit("g", topic, 0, 5, NOW)
+    fields = {"srcGroup": "g", "destGroup": "h", "offline": "false"}
+    assert parts.ask(codes.CLONE_GROUP_OFFSET, **fields).code == codes.SUCCESS
+    assert [parts.offsets.query("h", topic, 0) for topic in ("T", "S", "gone")] == [5, -1, -1]
+    parts.ask(codes.CLONE_GROUP_OFFSET, **{**fields, "topic": ""})
+    assert [parts.offsets.query("h", topic, 0) for topic in ("T", "S", "gone")] == [5, 5, -1]
+
+
+def reset(parts: Offsets, **fields: str) -> Command:
+    return parts.ask(
+        codes.INVOKE_BROKER_TO_RESET_OFFSET, **{"group": "g", "timestamp": "-1", "isForce": "true", **fields}
+    )
+
+
+def test_a_reset_waits_for_the_next_pull_and_keeps_commits_out(parts: Offsets) -> None:
+    answer = reset(parts, queueId="0", offset="2")
+    assert answer.code == codes.SUCCESS
+    assert b"2" in answer.body and b"broker" in answer.body
+    assert parts.offset(codes.QUERY_CONSUMER_OFFSET) == "2"
+    late = parts.ask(codes.UPDATE_CONSUMER_OFFSET, commitOffset="4")
+    assert late.code == codes.SUCCESS and parts.offset(codes.QUERY_CONSUMER_OFFSET) == "2"
+    pulled = parts.pulled(offset=4)
+    assert (pulled.code, pulled.ext()["nextBeginOffset"]) == (codes.PULL_OFFSET_MOVED, "2")
+    assert parts.effects.releases == [("T", 0)]
+
+
+def test_a_reset_of_all_queues_goes_by_time(parts: Offsets) -> None:
+    reset(parts, queueId="-1", timestamp=str(NOW + 1000))
+    assert parts.offsets.queues("g", "T") == {0: 1, 1: 0}
+    reset(parts, queueId="-1", timestamp="-1")
+    assert parts.offsets.queues("g", "T") == {0: 4, 1: 0}
+
+
+def test_a_reset_of_what_is_not_there(parts: Offsets) -> None:
+    assert reset(parts, topic="nothing").code == codes.TOPIC_NOT_EXIST
+    assert reset(parts, group="nobody").code == codes.SUBSCRIPTION_GROUP_NOT_EXIST
+    with pytest.raises(Refused, match="not in consume queue range"):
+        reset(parts, queueId="0", offset="6")
+    assert reset(parts, queueId="0", offset="5").code == codes.SUCCESS  # as Java: one behind the end is taken
