@@ -12,6 +12,7 @@ from bolide.broker.effects import Effects
 from bolide.broker.filters import ConsumerFilters
 from bolide.broker.groups import GroupTable
 from bolide.broker.locks import QueueLocks
+from bolide.broker.offset_moved import OffsetMovedEvents
 from bolide.broker.options import BrokerOptions
 from bolide.broker.outcome import Hold, Outcome, Parked, Reply
 from bolide.broker.pull import PullService
@@ -48,6 +49,7 @@ class Parts:
             index_entries=4000,
             enable_consume_queue_ext=options.enable_consume_queue_ext,
             enable_calc_filter_bit_map=options.enable_calc_filter_bit_map,
+            multi_dispatch=options.enable_lmq and options.enable_multi_dispatch,
         )
         self.effects = Effects()
         self.filters = ConsumerFilters(options, Filters(), self.effects, NOW)
@@ -56,7 +58,7 @@ class Parts:
         self.store.load(NOW)
         self.topics = TopicTable(options, self.effects, NOW)
         self.groups = GroupTable(options, self.effects, NOW)
-        self.offsets = ConsumerOffsets(self.effects)
+        self.offsets = ConsumerOffsets(self.effects, options.enable_lmq)
         self.clients = Clients()
         self.locks = QueueLocks()
         self.stats = BrokerStats(NOW)
@@ -65,7 +67,15 @@ class Parts:
         keys = UniqKeys(b"\x7f\x00\x00\x01", 1, 2)
         self.send_service = SendService(options, self.door, self.topics, self.groups, self.locks, keys, self.stats)
         self.pull_service = PullService(
-            options, self.store, self.topics, self.groups, self.offsets, self.clients, self.stats, self.filters
+            options,
+            self.store,
+            self.topics,
+            self.groups,
+            self.offsets,
+            self.clients,
+            self.stats,
+            self.filters,
+            OffsetMovedEvents(self.door, options.broker_name, options.offset_moved_event_enable),
         )
         self.channel = Channel(1, PEER, "10.1.2.3:4567", 10911)
 

@@ -14,7 +14,7 @@ from bolide.broker.channel import Channel
 from bolide.broker.clients import Clients
 from bolide.broker.effects import Effects
 from bolide.broker.groups import GroupTable
-from bolide.broker.names import RETRY_PREFIX
+from bolide.broker.names import LMQ_PREFIX, RETRY_PREFIX
 from bolide.broker.options import BrokerOptions
 from bolide.broker.outcome import Handler, HeldPull, Hold, Outcome, Reply, reply
 from bolide.broker.topics import TopicTable
@@ -48,6 +48,7 @@ class AssignmentService:
         self, options: BrokerOptions, topics: TopicTable, groups: GroupTable, clients: Clients, effects: Effects
     ) -> None:
         self._broker = options.broker_name
+        self._lmq = options.enable_lmq
         self._topics = topics
         self._groups = groups
         self._clients = clients
@@ -66,7 +67,7 @@ class AssignmentService:
 
     def on_query(self, channel: Channel, command: Command, now: int) -> Outcome:
         body = decode_body(command.body, QueryAssignmentRequestBody)
-        if self.ask_route is None:
+        if self.ask_route is None or self._is_light(body):
             return self._answer(command, body, self._own_queues(body.topic))
         known = self._routes.get(body.topic)
         if known is None or known[1] is None or now - known[0] > FRESH_MS:
@@ -89,6 +90,10 @@ class AssignmentService:
                 self._routes.clear()
             self._routes[topic] = (now, None if queues is None else sorted(queues))
         self._effects.release(WAITING + topic, 0)
+
+    def _is_light(self, body: QueryAssignmentRequestBody) -> bool:
+        """No name server knows a light queue (LMQ): it is on the broker that is asked."""
+        return self._lmq and body.topic.startswith(LMQ_PREFIX) and body.message_model != MessageModel.BROADCASTING
 
     def _own_queues(self, topic: str) -> list[MessageQueue] | None:
         config = self._topics.get(topic)

@@ -3,6 +3,9 @@
 Kept by `topic@group`, persisted to config/consumerOffset.json every 5 s and at shutdown (RocketMQ's
 ConsumerOffsetManager). A crash loses at most those 5 s: the group is given some messages again, never fewer.
 A pending reset (5.x server-side reset) is handed to the group's next pull and lives in memory only.
+
+With enableLmq the file is lmqConsumerOffset.json, and groups called %LMQ%… have one offset a topic, whatever the queue
+(LmqConsumerOffsetManager): a table of its own there.
 """
 
 from __future__ import annotations
@@ -10,11 +13,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from bolide.broker.effects import Effects
+from bolide.broker.names import LMQ_PREFIX
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.json import parse_lenient
 
 SEPARATOR: Final = "@"
 PERSIST_INTERVAL_MS: Final = 5_000
+LIGHT_QUEUE: Final = 0
 VERSION_EVERY: Final = 500
 """DataVersion grows once in so many commits, as 5.x does, so that a slave does not fetch the table all the time."""
 
@@ -22,9 +27,11 @@ VERSION_EVERY: Final = 500
 class ConsumerOffsets:
     """The table of committed offsets, with the resets that wait for the next pull."""
 
-    persist_name = "consumerOffset"
-
-    def __init__(self, effects: Effects) -> None:
+    def __init__(self, effects: Effects, lmq: bool = False) -> None:
+        self.persist_name = "lmqConsumerOffset" if lmq else "consumerOffset"
+        self.persisted_before = "consumerOffset" if lmq else ""
+        """The file to begin with when there is none of that name: of the time before LMQ was switched on."""
+        self._lmq = lmq
         self._effects = effects
         self._table: dict[str, dict[int, int]] = {}
         self._pulls: dict[str, dict[int, int]] = {}
@@ -38,6 +45,8 @@ class ConsumerOffsets:
     def commit(self, group: str, topic: str, queue_id: int, offset: int, now: int) -> None:
         """Store an offset; a smaller one than before is accepted, since a consumer may go back."""
         queues = self._table.setdefault(topic + SEPARATOR + group, {})
+        if self._light(group):
+            queue_id = LIGHT_QUEUE
         if queues.get(queue_id) == offset:
             return
         queues[queue_id] = offset
@@ -46,6 +55,8 @@ class ConsumerOffsets:
     def query(self, group: str, topic: str, queue_id: int) -> int:
         """The committed offset; a pending reset counts; -1 when there is none."""
         key = topic + SEPARATOR + group
+        if self._light(group):
+            queue_id = LIGHT_QUEUE
         reset = self._resets.get(key)
         if reset is not None and queue_id in reset:
             return reset[queue_id]
@@ -116,19 +127,24 @@ class ConsumerOffsets:
 
     def encode(self) -> bytes:
         """The file's text; also the body of GET_ALL_CONSUMER_OFFSET (43)."""
-        return encode_body(
-            {
-                "dataVersion": {
-                    "counter": self._version_counter,
-                    "stateVersion": 0,
-                    "timestamp": self._version_timestamp,
-                },
-                "offsetTable": {
-                    key: {str(queue_id): offset for queue_id, offset in sorted(queues.items())}
-                    for key, queues in sorted(self._table.items())
-                },
-            }
-        )
+        plain: dict[str, dict[str, int]] = {}
+        light: dict[str, int] = {}
+        for key, queues in sorted(self._table.items()):
+            if self._light(key.partition(SEPARATOR)[2]):
+                light[key] = queues.get(LIGHT_QUEUE, 0)
+            else:
+                plain[key] = {str(queue_id): offset for queue_id, offset in sorted(queues.items())}
+        content: dict[str, object] = {
+            "dataVersion": {
+                "counter": self._version_counter,
+                "stateVersion": 0,
+                "timestamp": self._version_timestamp,
+            },
+            "offsetTable": plain,
+        }
+        if self._lmq:
+            content["lmqOffsetTable"] = light
+        return encode_body(content)
 
     def load(self, data: bytes) -> None:
         """Read the file, as Java writes it (unquoted queue ids) or as we do; raises ValueError when it is neither."""
@@ -136,6 +152,8 @@ class ConsumerOffsets:
         if not isinstance(content, dict):
             raise ValueError("consumerOffset.json holds no object")
         self._table = {str(key): _offsets(queues) for key, queues in _object(content, "offsetTable").items()}
+        for key, offset in _object(content, "lmqOffsetTable").items():
+            self._table[str(key)] = {LIGHT_QUEUE: int(offset)}
         version = _object(content, "dataVersion")
         self._version_counter = int(version.get("counter", 0))
         self._version_timestamp = int(version.get("timestamp", 0))
@@ -158,6 +176,9 @@ class ConsumerOffsets:
             self._dirty = True
             self._next_persist = max(self._next_persist, now + PERSIST_INTERVAL_MS)
             self._effects.wake(self)
+
+    def _light(self, group: str) -> bool:
+        return self._lmq and group.startswith(LMQ_PREFIX)
 
     def _keys(self) -> list[tuple[str, str]]:
         pairs = []

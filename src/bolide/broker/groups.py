@@ -11,7 +11,7 @@ import msgspec
 
 from bolide.broker.data_version import DataVersion
 from bolide.broker.effects import Effects
-from bolide.broker.names import group_refusal, is_system_group
+from bolide.broker.names import LMQ_PREFIX, group_refusal, is_system_group
 from bolide.broker.options import BrokerOptions
 from bolide.broker.refused import Refused
 from bolide.remoting.codes import SYSTEM_ERROR
@@ -91,6 +91,7 @@ class GroupTable:
         self._effects: Effects = effects
         self._auto_create: bool = options.auto_create_subscription_group
         self._most: int = options.max_groups
+        self._lmq: bool = options.enable_lmq
 
     def configure(self, options: BrokerOptions) -> None:
         """Take over what may change while the broker runs."""
@@ -98,12 +99,15 @@ class GroupTable:
         self._most = options.max_groups
 
     def get(self, group: str) -> SubscriptionGroupConfig | None:
-        """The group's settings as they are; never creates."""
-        return self.table.get(group)
+        """The group's settings as they are; never creates. A group of light queues (LMQ) has the default ones."""
+        found = self.table.get(group)
+        if found is None and self._lmq and group.startswith(LMQ_PREFIX):
+            return SubscriptionGroupConfig(group)
+        return found
 
     def find(self, group: str, now: int) -> SubscriptionGroupConfig | None:
         """The group's settings, created with defaults where that is allowed; None otherwise (code 26)."""
-        found = self.table.get(group)
+        found = self.get(group)
         if found is not None:
             return found
         if not (self._auto_create or is_system_group(group)) or group_refusal(group) is not None:
@@ -114,6 +118,8 @@ class GroupTable:
 
     def put(self, config: SubscriptionGroupConfig, now: int) -> None:
         """Create or replace a group's settings; the file follows. Raises `Refused` 1 for one group too many."""
+        if self._lmq and config.group_name.startswith(LMQ_PREFIX):
+            return
         if len(self.table) >= self._most and config.group_name not in self.table:
             name = config.group_name
             text = f"group[{name}] cannot be created: maxGroups is {self._most}; delete groups or raise it"

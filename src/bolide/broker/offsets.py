@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from bolide.broker.channel import Channel
+from bolide.broker.client_resets import ClientResets
 from bolide.broker.clients import Clients
 from bolide.broker.consumer_offsets import ConsumerOffsets
 from bolide.broker.groups import GroupTable
@@ -47,7 +48,10 @@ class OffsetService:
         topics: TopicTable,
         groups: GroupTable,
         clients: Clients,
+        resets: ClientResets | None = None,
     ) -> None:
+        """With `resets` (useServerSideResetOffset=false) clients set their offsets themselves; else they wait here."""
+        self._resets = resets
         self._options = options
         self._store = store
         self._offsets = offsets
@@ -126,6 +130,8 @@ class OffsetService:
     def on_reset(self, channel: Channel, command: Command, now: int) -> Outcome:
         """Server-side reset (5.x): the new offset waits for the group's next pull, which is answered with 21."""
         header = decode_header(command, ResetOffsetRequestHeader)
+        if self._resets is not None:
+            return self._resets.tell(command, header)
         topic, group = header.topic, header.group
         config = self._topics.get(topic)
         if config is None:

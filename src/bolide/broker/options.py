@@ -77,6 +77,8 @@ class BrokerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     filter_data_clean_time_span: PositiveMs = 24 * 3600 * 1000
     slave_read_enable: bool = False
     offset_check_in_slave: bool = False
+    offset_moved_event_enable: bool = True
+    """Store an event in OFFSET_MOVED_EVENT when a pull's offset is corrected, as 4.9 does (5.x: a line in its log)."""
     max_transfer_bytes_on_message_in_memory: Bytes = 256 * 1024
     max_transfer_count_on_message_in_memory: PositiveCount = 32
     max_transfer_bytes_on_message_in_disk: Bytes = 64 * 1024
@@ -141,6 +143,13 @@ class BrokerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     max_message_size: Annotated[int, Meta(ge=1, le=16 * 1024 * 1024 - 65536, extra={"unit": "bytes"})] = 4 * 1024 * 1024
     enabled_append_prop_crc: bool = field(name="enabledAppendPropCRC", default=False)
     force_verify_prop_crc: bool = field(name="forceVerifyPropCRC", default=False)
+    enable_lmq: bool = False
+    """Topics and groups called %LMQ%… exist without being configured; their offsets have a file of their own."""
+    enable_multi_dispatch: bool = False
+    """With enableLmq: messages also enter the light queues that INNER_MULTI_DISPATCH lists."""
+    enable_lmq_quota: bool = False
+    """Keep light queues to the number of the next key; else maxTopics bounds them."""
+    max_lmq_consume_queue_num: PositiveCount = 20_000
 
     # store: flush
     flush_disk_type: Literal["ASYNC_FLUSH", "SYNC_FLUSH"] = "SYNC_FLUSH"

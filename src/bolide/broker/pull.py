@@ -10,7 +10,8 @@ from typing import Any, Final, Protocol, final
 
 from bolide.broker.channel import Channel
 from bolide.broker.groups import GroupTable, SubscriptionGroupConfig
-from bolide.broker.names import RETRY_PREFIX
+from bolide.broker.names import LMQ_PREFIX, RETRY_PREFIX
+from bolide.broker.offset_moved import OffsetMovedEvents
 from bolide.broker.options import BrokerOptions
 from bolide.broker.outcome import Cold, Handler, HeldPull, Hold, Outcome, Reply
 from bolide.broker.pull_filter import EVERYTHING, ExpressionRefused, Filters, PullFilter, is_tag
@@ -119,7 +120,9 @@ class PullService:
         clients: Subscriptions,
         stats: BrokerStats,
         consumer_filters: FilterTable,
+        moved: OffsetMovedEvents,
     ) -> None:
+        self._moved: OffsetMovedEvents = moved
         self._store: MessageStore = store
         self._topics: TopicTable = topics
         self._groups: GroupTable = groups
@@ -258,6 +261,7 @@ class PullService:
             if reset >= 0:
                 low = self._store.min_queue_offset(topic, queue_id)
                 high = self._store.max_queue_offset(topic, queue_id)
+                self._moved.note(header.consumer_group, topic, queue_id, offset, reset, now)
                 return self._answer(command, group, PULL_OFFSET_MOVED, OFFSET_RESET, reset, low, high, [], False)
         found = self._store.read(
             topic,
@@ -282,10 +286,15 @@ class PullService:
             if code == PULL_OFFSET_MOVED:
                 next_offset = offset  # a slave may lag: its ends correct nobody
                 code = PULL_RETRY_IMMEDIATELY
+        elif code == PULL_OFFSET_MOVED:
+            self._moved.note(header.consumer_group, topic, queue_id, offset, int(next_offset), now)
         if code == SUCCESS:
             self._stats.pulls_found += 1
             self._stats.got(int(found.message_count), int(found.size))
-            key = f"{topic}@{header.consumer_group}"
+            # Light queues count together, as in LmqBrokerStatsManager: there may be any number of them.
+            shown = LMQ_PREFIX if topic.startswith(LMQ_PREFIX) else topic
+            owner = LMQ_PREFIX if header.consumer_group.startswith(LMQ_PREFIX) else header.consumer_group
+            key = f"{shown}@{owner}"
             count(self._stats.group_gets, key, int(found.message_count), int(found.size))
             self._offsets.note_pull(header.consumer_group, topic, queue_id, offset)
         return self._answer(

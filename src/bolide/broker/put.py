@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, final
 
+from bolide.broker.light_queues import light_queues, without_offsets
 from bolide.broker.names import RETRY_PREFIX, SCHEDULE_TOPIC
 from bolide.broker.refused import Refused
 from bolide.broker.stats import Tally, count
@@ -42,6 +43,10 @@ _WAIT: Final = 5
 _TRAN_MSG: Final = 6
 _TIMER: Final = 7
 _OURS: Final = 8
+_MULTI: Final = 9
+_MULTI_OFFSETS: Final = 10
+_TIMER_OUT: Final = 11
+_INNER: Final = 11
 _SEEN: Final[dict[str, int]] = {
     "UNIQ_KEY": _UNIQ_KEY,
     "KEYS": _KEYS,
@@ -56,6 +61,9 @@ _SEEN: Final[dict[str, int]] = {
     "TRACE_ON": _OURS,
     "CLUSTER": _OURS,
     "POP_CK": _OURS,
+    "INNER_NUM": _INNER,
+    "INNER_MULTI_DISPATCH": _MULTI,
+    "INNER_MULTI_QUEUE_OFFSET": _MULTI_OFFSETS,
     "_SYS_MSG_PRIORITY_": _OURS,
 }
 
@@ -72,6 +80,17 @@ class Scanned:
         self.wait: bool = True
         self.transactional: bool = False
         self.timer: bool = False
+        """True when it names a time of delivery."""
+        self.timer_out: bool = False
+        """True when a timer has taken it up already."""
+        self.waits_until: int = 0
+        """The slot (ms) in which the door made it wait, 0 for none."""
+        self.inner_batch: bool = False
+        """True when it says that its body holds several messages."""
+        self.multi: str = ""
+        """The light queues (LMQ) it shall enter, as listed."""
+        self.multi_offsets: bool = False
+        """True when it says what its offsets in them are."""
         self.rewrite: bool = False
         """True when the string holds names the broker sets or drops itself, or pairs no reader would take."""
 
@@ -113,6 +132,14 @@ def _scan_rare(found: Scanned, kind: int, value: str) -> None:
         found.transactional = value.lower() == "true"
     elif kind == _TIMER:
         found.timer = True
+    elif kind == _TIMER_OUT:
+        found.timer_out = True
+    elif kind == _MULTI:
+        found.multi = value
+    elif kind == _MULTI_OFFSETS:
+        found.multi_offsets = True
+    elif kind == _INNER:
+        found.inner_batch = True
     else:
         found.rewrite = True
 
@@ -137,6 +164,7 @@ class PutDoor:
         self._host_hex: str = ""
         self.max_message_size: int = max_message_size
         self.delay_levels: int = delay_levels
+        self.multi_dispatch: bool = store.shape.multi_dispatch
         self._tags_codes: dict[str, int] = {}
         self.puts: dict[str, Tally] = puts if puts is not None else {}
         """What was stored, by topic."""
@@ -174,6 +202,11 @@ class PutDoor:
                 queue_id = level - 1
             else:
                 level = 0
+        light: list[str] | None = None
+        if self.multi_dispatch and (found.multi or found.multi_offsets):
+            light = light_queues(topic, found.multi)
+            if found.multi_offsets:
+                properties = without_offsets(properties)
         raw = properties.encode()
         self.check(topic, topic_bytes, body, raw)
         put = Put(
@@ -195,6 +228,7 @@ class PutDoor:
             self.tags_code(found.tags),
             found.wait,
             level if level > 0 else 0,
+            light,
         )
         appended = self.store.append(put, now)
         count(self.puts, topic, 1, appended.size)

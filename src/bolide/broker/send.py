@@ -10,19 +10,23 @@ from typing import Any, Final, Protocol, final
 
 from bolide.broker.channel import Channel
 from bolide.broker.groups import GroupTable
+from bolide.broker.light_queues import LightQueueGate
 from bolide.broker.names import DLQ_PREFIX, NO_SEND_TOPICS, RETRY_PREFIX, topic_refusal
 from bolide.broker.options import BrokerOptions
 from bolide.broker.outcome import Handler, Outcome, Parked, Reply
 from bolide.broker.put import PutDoor, Scanned, scan_properties
+from bolide.broker.refused import Refused
 from bolide.broker.send_batch import BatchSend
 from bolide.broker.send_rewrite import half_properties, priority_queue, rewritten
 from bolide.broker.stats import BrokerStats
 from bolide.broker.topics import MULTI_TAG, TopicConfig, TopicTable
 from bolide.broker.uniq_key import UniqKeys
-from bolide.layout.sysflag import MULTI_TAGS, TRANSACTION_MASK
+from bolide.dispatch.multi import is_lmq
+from bolide.layout.sysflag import INNER_BATCH, MULTI_TAGS, TRANSACTION_MASK
 from bolide.remoting.codes import (
     BINARY_TYPE,
     INVALID_PARAMETER,
+    MESSAGE_ILLEGAL,
     NO_PERMISSION,
     SEND_BATCH_MESSAGE,
     SEND_MESSAGE,
@@ -73,7 +77,8 @@ class SendService:
         self._trace_on: bool = options.trace_on
         self._uniq_keys: UniqKeys = uniq_keys
         self._stats: BrokerStats = stats
-        self._batches: BatchSend = BatchSend(door, options.region_id, options.trace_on, stats)
+        self._gate: LightQueueGate = LightQueueGate(options, door.store)
+        self._batches: BatchSend = BatchSend(door, self._gate, options.region_id, options.trace_on, stats)
         self._slave: bool = options.is_slave
         self._accept_from: int = options.start_accept_send_request_time_stamp
         self._writable: bool = options.broker_permission & 2 != 0
@@ -89,6 +94,7 @@ class SendService:
         """Take over what may change while the broker runs."""
         self._accept_from = options.start_accept_send_request_time_stamp
         self._writable = options.broker_permission & 2 != 0
+        self._gate.configure(options)
 
     def handlers(self) -> dict[int, Handler]:
         """Codes served here."""
@@ -152,9 +158,9 @@ class SendService:
             text = f"{text}UNIQ_KEY\x01{found.uniq_key}\x02{self._suffix}"
         else:
             text += self._suffix
-        sys_flag: int = header.sys_flag
-        if topic.topic_filter_type == MULTI_TAG:
-            sys_flag |= MULTI_TAGS
+        if found.multi:
+            self._gate.check(topic.topic_name, found.multi)
+        sys_flag = flag_of(header.sys_flag, topic, found)
         reconsume_times: int = header.reconsume_times or 0
         stored_topic, stored_bytes, stored_queue = topic.topic_name, topic.topic_bytes, queue_id
         if topic.retry:
@@ -221,6 +227,8 @@ class SendService:
         unit_flag = 0
         if header.unit_mode is True:
             unit_flag = 2 if header.topic.startswith(RETRY_PREFIX) else 1
+        if is_lmq(header.topic):
+            self._gate.room([header.topic])
         return self._topics.create_on_send(
             header.topic, header.default_topic, header.default_topic_queue_nums, unit_flag, now
         )
@@ -243,6 +251,13 @@ class SendService:
             found.delay_level = 0
             return self._topics.find_or_create(DLQ_PREFIX + group_name, 1, 6, 0, False, now)
         return topic
+
+
+def flag_of(sys_flag: int, topic: TopicConfig, found: Scanned) -> int:
+    """The sys flag to store. Raises `Refused` 13 for an inner batch: it belongs into batch queues, as Java has them."""
+    if found.inner_batch or sys_flag & INNER_BATCH:
+        raise Refused(MESSAGE_ILLEGAL, f"topic[{topic.topic_name}] has no batch queues: send a batch (320)")
+    return sys_flag | MULTI_TAGS if topic.topic_filter_type == MULTI_TAG else sys_flag
 
 
 def refuse(command: Command, code: int, remark: str) -> Reply:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, final
 
 from bolide.broker.channel import Channel
+from bolide.broker.light_queues import LightQueueGate, light_queues, without_offsets
 from bolide.broker.outcome import Outcome, Parked, Reply
 from bolide.broker.put import PutDoor, Scanned, scan_properties
 from bolide.broker.stats import BrokerStats, count
@@ -28,8 +29,9 @@ from bolide.store.put import Put
 class BatchSend:
     """Stores batches through the same door as single messages."""
 
-    def __init__(self, door: PutDoor, region: str, trace_on: bool, stats: BrokerStats) -> None:
+    def __init__(self, door: PutDoor, gate: LightQueueGate, region: str, trace_on: bool, stats: BrokerStats) -> None:
         self._door: PutDoor = door
+        self._gate: LightQueueGate = gate
         self._region: str = region
         self._trace_on: bool = trace_on
         self._stats: BrokerStats = stats
@@ -60,8 +62,14 @@ class BatchSend:
             found = scan_properties(text_of(element.properties))
             if found.delay_level > 0 or found.transactional or found.timer:
                 return illegal(command, "a message of the batch asks for delay or transaction: send it alone")
+            light: list[str] | None = None
+            if self._door.multi_dispatch and (found.multi or found.multi_offsets):
+                self._gate.check(topic.topic_name, found.multi)
+                light = light_queues(topic.topic_name, found.multi)
+                if found.multi_offsets:
+                    element.properties = without_offsets(text_of(element.properties)).encode()
             self._door.check(topic.topic_name, topic.topic_bytes, element.body, element.properties)
-            puts.append(self._put(channel, header, topic, queue_id, sys_flag, element, found, of_batch.wait))
+            puts.append(self._put(channel, header, topic, queue_id, sys_flag, element, found, of_batch.wait, light))
         stored = self._door.store.append_batch(puts, now)
         size = 0
         for one in stored:
@@ -94,6 +102,7 @@ class BatchSend:
         element: BatchMessage,
         found: Scanned,
         wait: bool,
+        light: list[str] | None,
     ) -> Put:
         return Put(
             topic.topic_name,
@@ -114,6 +123,7 @@ class BatchSend:
             self._door.tags_code(found.tags),
             wait,
             0,
+            light,
         )
 
 

@@ -5,6 +5,7 @@ Rules from RocketMQ's TopicConfigManager (protocol/behaviour.md 2.1); file shape
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final, final
 
 import msgspec
@@ -16,6 +17,7 @@ from bolide.broker.names import (
     BENCHMARK_TOPIC,
     DLQ_PREFIX,
     HALF_TOPIC,
+    LMQ_PREFIX,
     NO_SEND_TOPICS,
     OFFSET_MOVED_EVENT,
     OP_HALF_TOPIC,
@@ -115,6 +117,7 @@ class TopicTable:
         self._effects: Effects = effects
         self._auto_create: bool = options.auto_create_topic_enable
         self._most: int = options.max_topics
+        self._lmq: bool = options.enable_lmq
         self.system: set[str] = set()
         for config in system_topics(options):
             self.table[config.topic_name] = config
@@ -126,11 +129,18 @@ class TopicTable:
         self._most = options.max_topics
 
     def get(self, topic: str) -> TopicConfig | None:
-        """The topic's settings, or None when there is no such topic."""
-        return self.table.get(topic)
+        """The topic's settings, or None when there is none. Light queues (LMQ) are topics without being told."""
+        found = self.table.get(topic)
+        return self._light(topic) if found is None and self._lmq else found
+
+    def _light(self, topic: str) -> TopicConfig | None:
+        """The topic of a light queue: it has one queue and is in no table and no file (LmqTopicConfigManager)."""
+        return TopicConfig(topic, 1, 1) if topic.startswith(LMQ_PREFIX) else None
 
     def put(self, config: TopicConfig, now: int) -> None:
         """Create or replace a topic; file and name servers follow. Raises `Refused` 1 for one topic too many."""
+        if self._lmq and config.topic_name.startswith(LMQ_PREFIX):
+            return
         if config.topic_name not in self.table:
             self._check_room(config.topic_name)
         self._add(config, now)
@@ -157,7 +167,7 @@ class TopicTable:
         self, topic: str, default_topic: str, default_topic_queue_nums: int, topic_sys_flag: int, now: int
     ) -> TopicConfig | None:
         """Find the topic, or make it after the template `default_topic`; None when that is not allowed (code 17)."""
-        found = self.table.get(topic)
+        found = self.get(topic)
         if found is not None:
             return found
         template = self.table.get(default_topic)
@@ -183,7 +193,7 @@ class TopicTable:
 
         These are few to a group, so the limit on groups bounds them.
         """
-        found = self.table.get(topic)
+        found = self.get(topic)
         if found is None:
             found = TopicConfig(topic, queue_nums, queue_nums, perm, SINGLE_TAG, topic_sys_flag, order, None)
             self._add(found, now)
@@ -196,6 +206,17 @@ class TopicTable:
         """True when the topic is known and marked as ordered."""
         found = self.table.get(topic)
         return found is not None and found.order
+
+    def mark_ordered(self, names: Iterable[str], now: int) -> None:
+        """Name servers keep these topics as ordered (namespace ORDER_TOPIC_CONFIG): so are they here, for good."""
+        changed = False
+        for name in names:
+            found = self.table.get(name)
+            if found is not None and not found.order:
+                found.order = True
+                changed = True
+        if changed:
+            self._changed([], now)
 
     def encode(self) -> bytes:
         """The file config/topics.json, pretty-printed with sorted keys as RocketMQ writes it."""

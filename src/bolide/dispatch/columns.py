@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from bolide.dispatch.multi import MAX_NAME_BYTES, SEPARATOR
 from bolide.dispatch.row import delay_level
 from bolide.layout.columns import RecordColumns
 from bolide.layout.delay import SCHEDULE_TOPIC, delivery_time
 from bolide.layout.hashes import java_hash
+from bolide.layout.property_names import INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET
 from bolide.layout.sysflag import TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
 
 if TYPE_CHECKING:
@@ -41,7 +44,10 @@ DISPATCH_COLUMNS: Final = (
     "in_queue",
     "in_index",
 )
+_LIGHT_NAME: Final = "^%LMQ%[^/\\x00]*$"
+_OFFSET: Final = "^[0-9]{1,17}$"
 _INVERSE_31: Final = pow(31, -1, 2**32)
+_compute: Any = pc
 _arrow: Any = pa  # its stubs do not know numpy arrays as columns
 
 
@@ -78,6 +84,46 @@ def tags_codes(records: RecordColumns, shape: StoreShape) -> Ints:
             if level > 0:
                 codes[row] = delivery_time(shape.delay_levels_ms, level, int(times[row]))
     return codes
+
+
+def _hashes_of(texts: Any) -> NDArray[np.int32]:
+    """Java's hash of each text; where few are different, as tags are, each of those once."""
+    encoded = texts.dictionary_encode()
+    hashes: NDArray[np.int32] = string_hashes(encoded.dictionary)[encoded.indices.to_numpy()]
+    return hashes
+
+
+def light_queues(records: RecordColumns) -> tuple[Ints, Column, Ints]:
+    """The places of records in light queues (LMQ), the twin of `multi.multi_queues`: row, queue name, queue offset.
+
+    Whether the record itself is in a queue is not looked at.
+    """
+    lists = [
+        _compute.split_pattern(_compute.utf8_rtrim(records.property_values(name), SEPARATOR), SEPARATOR)
+        for name in (INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET)
+    ]
+    topics: Any = records.topic
+    barred = functools.reduce(
+        _compute.or_, [_compute.starts_with(topics, "%RETRY%"), _compute.starts_with(topics, "rmq_sys_")]
+    )
+    barred = _compute.or_(barred, _compute.equal(topics, SCHEDULE_TOPIC))
+    same = _compute.equal(*[_compute.list_value_length(each) for each in lists])
+    rows = np.flatnonzero(_compute.and_not(same.fill_null(False), barred).to_numpy(zero_copy_only=False))
+    names, numbers = (each.take(_arrow.array(rows)) for each in lists)
+    owners: Ints = rows[names.value_parent_indices().to_numpy()] if len(rows) else np.empty(0, np.int64)
+    names, numbers = names.flatten(), numbers.flatten()
+    fit = _compute.and_(
+        _compute.match_substring_regex(names, _LIGHT_NAME), _compute.match_substring_regex(numbers, _OFFSET)
+    )
+    fit = _compute.and_(fit, _compute.less_equal(_compute.binary_length(names), MAX_NAME_BYTES))
+    taken = np.flatnonzero(fit.to_numpy(zero_copy_only=False))
+    # Of a name that a record has twice the first counts.
+    codes = names.take(_arrow.array(taken)).dictionary_encode()
+    of_name = codes.indices.to_numpy().astype(np.int64)
+    _, first = np.unique(owners[taken] * (len(codes.dictionary) + 1) + of_name, return_index=True)
+    taken = taken[np.sort(first)]
+    places = _arrow.array(taken)
+    return owners[taken], names.take(places), numbers.take(places).cast(pa.int64()).to_numpy()
 
 
 def queue_units(physical_offset: Ints, size: Ints, tags_code: Ints) -> bytes:

@@ -13,7 +13,8 @@ from typing import Final
 
 from librt.strings import BytesWriter
 
-from bolide.dispatch.row import Dispatch, in_index, in_queue, index_keys, scan_records
+from bolide.dispatch.multi import is_lmq
+from bolide.dispatch.row import Dispatch, in_index, in_light_queue, in_queue, index_keys, scan_records
 from bolide.layout.bloom import empty_bitmap, set_bits
 from bolide.layout.ext_unit import END_OF_FILE, ext_address, ext_unit_size, fits, has_address, write_ext_unit
 from bolide.layout.hashes import index_hash
@@ -196,6 +197,8 @@ class Rebuild:
         self.records += 1
         if in_queue(d):
             self._put_queue(d)
+            for light in d.multi or ():
+                self._put_queue(in_light_queue(d, light))
         if self._shape.index_enabled:
             self._put_index(d)
 
@@ -206,7 +209,7 @@ class Rebuild:
             queue = QueueImage(shape.consume_queue_segment_size, shape.consume_queue_ext_segment_size)
             self.queues[d.topic, d.queue_id] = queue
         tags_code = int(d.tags_code)
-        if shape.enable_consume_queue_ext:
+        if shape.enable_consume_queue_ext and not is_lmq(d.topic):
             tags_code = queue.put_ext(d, self._bitmap(d))
         said = queue.put(d, tags_code)
         if said:

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Final, final
 from librt.strings import read_i16_be, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
+from bolide.dispatch.multi import LMQ_QUEUE_ID, MultiQueue, multi_queues
 from bolide.layout.delay import SCHEDULE_TOPIC, delivery_time
 from bolide.layout.hashes import java_hash
 from bolide.layout.properties import text_of
-from bolide.layout.record import GOOD, MAGIC_V2, Record, check_record
+from bolide.layout.record import BAD, GOOD, MAGIC_V2, Record, check_record
+from bolide.layout.record_crc import crc_holds
 
 if TYPE_CHECKING:
     from bolide.layout.shape import StoreShape
@@ -31,6 +33,9 @@ _TAGS_4: Final = 0x54414753
 _DELA_4: Final = 0x44454C41
 _Y: Final = 0x59
 _UNIQ_KEY_8: Final = 0x554E49515F4B4559
+_INNE_4: Final = 0x494E4E45
+_DISPATCH_8: Final = 0x4449535041544348
+_MULTI_LENGTH: Final = 20
 
 
 @final
@@ -66,6 +71,8 @@ class Dispatch:
         self.tags: str = tags
         self.prepared_transaction_offset: i64 = prepared_transaction_offset
         self.properties: bytes = properties
+        self.multi: list[MultiQueue] | None = None
+        """The light queues it belongs to besides its own; None for nearly every record."""
 
 
 @final
@@ -102,8 +109,8 @@ def dispatch_at(buf: bytes, at: i64, shape: StoreShape) -> Dispatch:
     p += topic_length + 2
     end: i64 = at + i64(read_i32_be(buf, at))
     store_timestamp: i64 = read_i64_be(buf, born_end)
-    uniq_key, keys, tags, delay = _marks(buf, p, end)
-    return Dispatch(
+    uniq_key, keys, tags, delay, multi = _marks(buf, p, end)
+    d = Dispatch(
         topic,
         i64(read_i32_be(buf, at + 12)),
         read_i64_be(buf, at + 20),
@@ -118,13 +125,16 @@ def dispatch_at(buf: bytes, at: i64, shape: StoreShape) -> Dispatch:
         read_i64_be(buf, store_end + 4),
         buf[p:end],
     )
+    if multi and shape.multi_dispatch:
+        d.multi = multi_queues(topic, d.properties)
+    return d
 
 
 def dispatch_of(record: Record, shape: StoreShape) -> Dispatch:
     """The dispatch of a decoded record."""
     properties = record.properties
-    uniq_key, keys, tags, delay = _marks(properties, 0, len(properties))
-    return Dispatch(
+    uniq_key, keys, tags, delay, multi = _marks(properties, 0, len(properties))
+    d = Dispatch(
         record.topic,
         record.queue_id,
         record.queue_offset,
@@ -139,16 +149,44 @@ def dispatch_of(record: Record, shape: StoreShape) -> Dispatch:
         record.prepared_transaction_offset,
         properties,
     )
+    if multi and shape.multi_dispatch:
+        d.multi = multi_queues(d.topic, properties)
+    return d
+
+
+def in_light_queue(d: Dispatch, multi: MultiQueue) -> Dispatch:
+    """The same record as one of its light queues sees it."""
+    return Dispatch(
+        multi.topic,
+        LMQ_QUEUE_ID,
+        multi.queue_offset,
+        d.physical_offset,
+        d.size,
+        d.tags_code,
+        d.store_timestamp,
+        d.sys_flag,
+        d.uniq_key,
+        d.keys,
+        d.tags,
+        d.prepared_transaction_offset,
+        d.properties,
+    )
 
 
 def scan_records(buf: bytes, at: i64, limit: i64, shape: StoreShape, check_crc: bool, max_records: i64) -> Scanned:
-    """Dispatches of the good records from byte `at` on, at most `max_records`; stops at the first that is not GOOD."""
+    """Dispatches of the good records from byte `at` on, at most `max_records`; stops at the first that is not GOOD.
+
+    With forceVerifyPropCRC the CRC that is checked is that of the whole record, in its properties.
+    """
     found: list[Dispatch] = []
     count: i64 = 0
+    whole_crc: bool = check_crc and shape.verify_property_crc
     while at < limit and count < max_records:
-        checked = check_record(buf, at, limit, check_crc)
+        checked = check_record(buf, at, limit, check_crc and not whole_crc)
         if checked.status != GOOD:
             return Scanned(found, at, checked.status, checked.size)
+        if whole_crc and not crc_holds(buf, at, checked.size):
+            return Scanned(found, at, BAD, 0)
         found.append(dispatch_at(buf, at, shape))
         count += 1
         at += checked.size
@@ -200,12 +238,16 @@ def _tags_code(topic: str, tags: str, delay: str, store_timestamp: i64, shape: S
     return java_hash(tags) if tags else 0
 
 
-def _marks(buf: bytes, at: i64, end: i64) -> tuple[str, str, str, str]:
-    """Values of UNIQ_KEY, KEYS, TAGS and DELAY in the properties between two bytes, by the parser's rules."""
+def _marks(buf: bytes, at: i64, end: i64) -> tuple[str, str, str, str, bool]:
+    """Values of UNIQ_KEY, KEYS, TAGS and DELAY in the properties between two bytes, by the parser's rules.
+
+    The last says that INNER_MULTI_DISPATCH is among them.
+    """
     uniq_key = ""
     keys = ""
     tags = ""
     delay = ""
+    multi = False
     while at < end:
         start: i64 = at
         equals: i64 = -1
@@ -230,5 +272,8 @@ def _marks(buf: bytes, at: i64, end: i64) -> tuple[str, str, str, str]:
                     uniq_key = text_of(buf[equals + 1 : at])
             elif length == 5 and head == _DELA_4 and buf[start + 4] == _Y:
                 delay = text_of(buf[equals + 1 : at])
+        elif length == _MULTI_LENGTH and i64(read_i32_be(buf, start)) == _INNE_4:
+            if read_i64_be(buf, start + 12) == _DISPATCH_8:
+                multi = True
         at += 1
-    return uniq_key, keys, tags, delay
+    return uniq_key, keys, tags, delay, multi

@@ -39,6 +39,8 @@ class StoreShape:
     append_property_crc: bool = False
     verify_property_crc: bool = False
     index_enabled: bool = True
+    multi_dispatch: bool = False
+    """Records also enter the light queues (LMQ) they name: enableLmq and enableMultiDispatch together."""
 
     def __post_init__(self) -> None:
         _between("mappedFileSizeCommitLog", self.commit_log_segment_size, 256, _INT_MAX)
@@ -98,6 +100,7 @@ class StoreShape:
             append_property_crc=_truth(conf, "enabledAppendPropCRC", False),
             verify_property_crc=_truth(conf, "forceVerifyPropCRC", False),
             index_enabled=_truth(conf, "messageIndexEnable", True),
+            multi_dispatch=_truth(conf, "enableLmq", False) and _truth(conf, "enableMultiDispatch", False),
         )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bolide.broker.assignments import AssignmentService
+from bolide.broker.client_resets import ClientResets
 from bolide.broker.clients import Clients
 from bolide.broker.consume_stats import ConsumeStatsService
 from bolide.broker.consumer_offsets import ConsumerOffsets
@@ -17,6 +18,7 @@ from bolide.broker.groups import GroupTable
 from bolide.broker.heartbeats import HeartbeatService
 from bolide.broker.inspect import InspectService
 from bolide.broker.locks import LockService, QueueLocks
+from bolide.broker.offset_moved import OffsetMovedEvents
 from bolide.broker.offsets import OffsetService
 from bolide.broker.options import BrokerOptions
 from bolide.broker.pull import PullService
@@ -57,12 +59,16 @@ class BrokerParts:
         self.stats = stats = BrokerStats(now)
         self.topics = topics = TopicTable(options, effects, now)
         self.groups = groups = GroupTable(options, effects, now)
-        self.offsets = offsets = ConsumerOffsets(effects)
+        self.offsets = offsets = ConsumerOffsets(effects, options.enable_lmq)
         self.clients = clients = Clients(options.client_channel_expired_time)
         self.locks = locks = QueueLocks(options.rebalance_lock_max_live_time)
         self.door = door = PutDoor(store, options.max_message_size, len(levels), stats.topic_puts)
         self.delay = delay = DelayService(levels, store, door, effects, now)
         self.assignments = assignments = AssignmentService(options, topics, groups, clients, effects)
+        moved = OffsetMovedEvents(door, options.broker_name, options.offset_moved_event_enable)
+        resets = None
+        if not options.use_server_side_reset_offset:
+            resets = ClientResets(options.broker_name, store, offsets, topics, clients, effects)
         made: list[Any] = [
             store,
             StoreWatch(store, log, now),
@@ -74,9 +80,9 @@ class BrokerParts:
             delay,
             SendService(options, door, topics, groups, locks, uniq_keys, stats, transactions=True),
             TransactionService(options, store, door, topics, offsets, clients, effects, now),
-            PullService(options, store, topics, groups, offsets, clients, stats, filters),
+            PullService(options, store, topics, groups, offsets, clients, stats, filters, moved),
             filters,
-            OffsetService(options, store, offsets, topics, groups, clients),
+            OffsetService(options, store, offsets, topics, groups, clients, resets),
             HeartbeatService(options, effects, clients, topics, groups, filters),
             LockService(locks),
             RetryService(options, store, door, topics, groups, stats),

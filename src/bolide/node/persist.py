@@ -35,7 +35,8 @@ class ConfigFiles:
         self._files.make_dir(self._folder)
         loaded = []
         for name, table in self._tables.items():
-            for path in (self.path(name), self.path(name) + ".bak"):
+            older = getattr(table, "persisted_before", "")
+            for path in (self.path(name), self.path(name) + ".bak", *([self.path(older)] if older else [])):
                 data = self._files.read_file(path)
                 if not data or not data.strip(b"\0 \r\n\t"):
                     continue

@@ -15,7 +15,10 @@ from typing import Final
 from bolide.broker.options import BrokerOptions
 from bolide.broker.topics import TopicConfig, TopicTable
 from bolide.errors import BolideError
+from bolide.node.clock import now_ms
 from bolide.remoting import codes
+from bolide.remoting.bodies.base import decode_body
+from bolide.remoting.bodies.stats import KVTable
 from bolide.remoting.bodies.topics import TopicConfig as TopicConfigBody
 from bolide.remoting.bodies.topics import TopicConfigAndMappingSerializeWrapper, TopicFilterType
 from bolide.remoting.bodies.versions import DataVersion
@@ -127,6 +130,9 @@ class Registration:
         if response.code != codes.SUCCESS:
             raise BolideError(f"answered {codes.response_name(response.code)}: {response.remark}")
         self.master_address = response.ext().get("masterAddr", "")
+        if response.body:
+            # The name server's namespace ORDER_TOPIC_CONFIG: topics it keeps as ordered.
+            self._topics.mark_ordered(decode_body(response.body, KVTable).table, now_ms())
         self._registered[server].set()
 
     def _request(self, names: set[str]) -> Command:

@@ -7,7 +7,6 @@ above that is only in this object. Compiled by mypyc.
 
 from __future__ import annotations
 
-import zlib
 from typing import Final, final
 
 from librt.strings import BytesWriter, read_i32_be
@@ -16,6 +15,7 @@ from mypy_extensions import i64
 from bolide.dispatch.row import Dispatch
 from bolide.layout.delay import SCHEDULE_TOPIC, delivery_time
 from bolide.layout.record import BLANK_SIZE, encode_blank, encode_record, record_size
+from bolide.layout.record_crc import CRC_SIZE, crc_mark, without_crc
 from bolide.layout.shape import StoreShape
 from bolide.store.errors import MessageIllegal
 from bolide.store.files import FileFailed, Files
@@ -27,7 +27,6 @@ MAX_PROPERTIES: Final = 32767
 MAX_TOPIC_BYTES: Final = 127
 RECORD_ALLOWANCE: Final = 64 * 1024
 """A record may be this much longer than maxMessageSize."""
-CRC_PROPERTY_SIZE: Final = 20
 PAGE: Final = 4096
 _KEEP_BATCH: Final = 4 * 1024 * 1024
 
@@ -84,7 +83,8 @@ class CommitLog:
         properties_length: i64 = len(put.properties)
         body_length: i64 = len(put.body)
         if self.append_crc:
-            properties_length += CRC_PROPERTY_SIZE
+            put.properties = without_crc(put.properties)
+            properties_length = len(put.properties) + CRC_SIZE
             if not put.properties.endswith(b"\x02"):
                 properties_length += 1
         if body_length > self.max_message_size:
@@ -210,11 +210,10 @@ class CommitLog:
             put.prepared_transaction_offset,
             put.body,
             put.topic_bytes,
-            properties + bytes(CRC_PROPERTY_SIZE),
+            properties + bytes(CRC_SIZE),
         )
-        covered = w.getvalue()[:-CRC_PROPERTY_SIZE]
-        digits = str(zlib.crc32(covered) & 0x7FFFFFFF)[::-1].ljust(10, "0")
-        mark = b"__CRC32#\x01" + digits.encode() + b"\x02"
+        covered = w.getvalue()[:-CRC_SIZE]
+        mark = crc_mark(covered)
         self._batch.write(covered)
         self._batch.write(mark)
         return size, properties + mark

@@ -10,6 +10,7 @@ from typing import final
 
 from mypy_extensions import i64
 
+from bolide.dispatch.multi import LMQ_QUEUE_ID, MultiQueue, is_lmq
 from bolide.dispatch.row import Dispatch, in_queue
 from bolide.layout.shape import StoreShape
 from bolide.store.consume_queue import ConsumeQueue
@@ -41,6 +42,8 @@ class ConsumeQueues:
         self._bitmaps = shape.enable_consume_queue_ext and shape.enable_calc_filter_bit_map
         self._table: dict[str, dict[int, ConsumeQueue]] = {}
         self._dirty: list[ConsumeQueue] = []
+        self.light_count: i64 = 0
+        """Light queues (LMQ) there are."""
 
     # -- start and end --
 
@@ -90,6 +93,8 @@ class ConsumeQueues:
         """Put a record into its queue; False when it belongs to none (half, rolled back) or is there already."""
         if not in_queue(d):
             return False
+        if d.multi is not None:
+            self._put_multi(d, d.multi)
         by_id = self._table.get(d.topic)
         queue = by_id.get(d.queue_id) if by_id is not None else None
         if queue is None:
@@ -103,6 +108,20 @@ class ConsumeQueues:
             queue.dirty = True
             self._dirty.append(queue)
         return True
+
+    def _put_multi(self, d: Dispatch, multi: list[MultiQueue]) -> None:
+        """Put a record into its light queues; those that have it already are left as they are.
+
+        Crash between two of them, or before the record's own queue: recovery puts it into all of them again.
+        """
+        for light in multi:
+            queue = self.get(light.topic, LMQ_QUEUE_ID)
+            if queue is None:
+                queue = self.find_or_create(light.topic, LMQ_QUEUE_ID)
+            if queue.put(d.physical_offset, d.size, d.tags_code, light.queue_offset, d.store_timestamp, b""):
+                if not queue.dirty:
+                    queue.dirty = True
+                    self._dirty.append(queue)
 
     def flush(self, thorough: bool = False, now: int = 0) -> None:
         """Write every waiting unit to its file.
@@ -136,9 +155,11 @@ class ConsumeQueues:
             by_id = self._table[topic] = {}
         queue = by_id.get(queue_id)
         if queue is None:
+            if is_lmq(topic):
+                self.light_count += 1
             ext: ConsumeQueueExt | None = None
             place = f"/{topic}/{queue_id}"
-            if self._ext:
+            if self._ext and not is_lmq(topic):  # a light queue has plain tags codes: RocketMQ writes no extension
                 ext = ConsumeQueueExt(self.files, self.ext_folder + place, self._ext_segment_size, self.handles)
             queue = by_id[queue_id] = ConsumeQueue(
                 self.files, self.folder + place, topic, queue_id, self._segment_size, self.handles, ext
@@ -163,6 +184,8 @@ class ConsumeQueues:
         by_id = self._table.pop(topic, None)
         if by_id is None:
             return
+        if is_lmq(topic):
+            self.light_count -= len(by_id)
         for queue in by_id.values():
             if queue in self._dirty:
                 self._dirty.remove(queue)

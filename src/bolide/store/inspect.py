@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from bolide.dispatch.multi import is_lmq
 from bolide.errors import PeerError
 from bolide.layout.checkpoint import Checkpoint, decode_checkpoint
 from bolide.layout.index_file import HEADER_SIZE, decode_index_header, index_file_size
@@ -96,6 +97,8 @@ def shape_of(files: Files, root: str, conf: Mapping[str, str] | None) -> StoreSh
         if ext is not None:
             settings["mappedFileSizeConsumeQueueExt"] = str(ext.size)
             settings["enableConsumeQueueExt"] = "true"
+        if any(is_lmq(topic) for topic in files.list_dir(f"{root}/consumequeue")):
+            settings["enableLmq"] = settings["enableMultiDispatch"] = "true"
     shape = StoreShape.from_broker_conf(settings)
     size = index_file_size(shape.index_slots, shape.index_entries)
     for name in files.list_dir(f"{root}/index"):

@@ -12,6 +12,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
+from bolide.dispatch.multi import MultiQueue
 from bolide.dispatch.row import Dispatch, in_queue
 from bolide.layout.shape import StoreShape
 from bolide.store.arrival import Arrival
@@ -27,6 +28,7 @@ from bolide.store.lock import lock_store, mark_closed, mark_running, was_killed
 from bolide.store.lookups import Lookups
 from bolide.store.options import StoreOptions
 from bolide.store.put import Appended, Put
+from bolide.store.queue_numbers import QueueNumbers
 from bolide.store.recovery import Recovery, RecoveryReport
 from bolide.store.reput import Reput
 from bolide.store.running_flags import DISK_FULL, INDEX_ERROR, LOGIC_QUEUE_ERROR, NOT_WRITABLE, RunningFlags
@@ -82,7 +84,7 @@ class MessageStore(Lookups):
         self._lock = -1
         self._open = False
         self._now: i64 = 0
-        self._next: dict[str, dict[int, int]] = {}
+        self.numbers = QueueNumbers(self.queues)
         self._turn: list[Dispatch] = []
         self._dispatch_after: i64 = 0
         self._failed_dispatches: i64 = 0
@@ -177,6 +179,8 @@ class MessageStore(Lookups):
         Raises `MessageIllegal` (13) or `ServiceNotAvailable` (14), with nothing changed.
         """
         self._check_open()
+        if put.multi is not None:
+            return self._append_numbered([put], now)[0]
         log = self.log
         size = log.check(put)
         self._make_room(size)
@@ -189,8 +193,28 @@ class MessageStore(Lookups):
         log = self.log
         size: i64 = 0
         for put in puts:
+            if put.multi is not None:
+                return self._append_numbered(puts, now)
             size += log.check(put)
         self._make_room(size)
+        self._now = now
+        return [self._append(put, now) for put in puts]
+
+    def _append_numbered(self, puts: list[Put], now: i64) -> list[Appended]:
+        """Append messages of which some go to light queues: their numbers there are part of what is stored.
+
+        Numbers given to what is not appended after all are free again.
+        """
+        given: list[MultiQueue] = []
+        size: i64 = 0
+        try:
+            for put in puts:
+                self.numbers.number(put, given)
+                size += self.log.check(put)
+            self._make_room(size)
+        except BaseException:
+            self.numbers.free(given)
+            raise
         self._now = now
         return [self._append(put, now) for put in puts]
 
@@ -216,17 +240,11 @@ class MessageStore(Lookups):
     def _append(self, put: Put, now: i64) -> Appended:
         bits = put.sys_flag & _TRANSACTION_MASK
         counted = bits != _PREPARED and bits != _ROLLBACK
-        topic = put.topic
-        queue_id = put.queue_id
         queue_offset: i64 = 0
         if counted:
-            by_id = self._next.get(topic)
-            if by_id is None:
-                by_id = self._next[topic] = {}
-            known = by_id.get(queue_id, -1)
-            queue_offset = known if known >= 0 else self.max_queue_offset(topic, queue_id)
-            by_id[queue_id] = queue_offset + 1
+            queue_offset = self.numbers.take(put.topic, put.queue_id)
         d = self.log.append(put, queue_offset, now)
+        d.multi = put.multi_queues
         self._turn.append(d)
         self.reput.offer(d)
         return Appended(d.physical_offset, d.size, queue_offset, d.store_timestamp)
@@ -254,7 +272,9 @@ class MessageStore(Lookups):
         self.reput.withdraw(written)
         for d in reversed(self._turn):
             if d.physical_offset >= written and in_queue(d):
-                self._next[d.topic][int(d.queue_id)] = d.queue_offset
+                self.numbers.give_back(d.topic, int(d.queue_id), d.queue_offset)
+                if d.multi is not None:
+                    self.numbers.free(d.multi)
 
     # -- the watermark --
 
@@ -358,11 +378,9 @@ class MessageStore(Lookups):
 
     def next_queue_offset(self, topic: str, queue_id: int) -> i64:
         """The offset the next appended message will get."""
-        by_id = self._next.get(topic)
-        known = by_id.get(queue_id, -1) if by_id is not None else -1
-        return known if known >= 0 else self.max_queue_offset(topic, queue_id)
+        return self.numbers.peek(topic, queue_id)
 
     def delete_topic(self, topic: str) -> None:
         """Delete the queues of a topic; its next message starts at queue offset 0 again."""
-        self._next.pop(topic, None)
+        self.numbers.forget(topic)
         self.queues.delete_topic(topic)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import final
 
+from bolide.dispatch.multi import MultiQueue
+
 
 @final
 class Put:
@@ -34,6 +36,7 @@ class Put:
         tags_code: int = 0,
         wait: bool = True,
         delay_level: int = 0,
+        multi: list[str] | None = None,
     ) -> None:
         self.topic = topic
         self.topic_bytes = topic_bytes
@@ -56,6 +59,11 @@ class Put:
         """> 0 only for the delay topic: the store computes the delivery time, since it knows the store timestamp."""
         self.wait = wait
         """False (property WAIT=false): the answer waits neither for the disk nor for a replica."""
+        self.multi: list[str] | None = multi
+        """Light queues (LMQ) it goes to besides its own. The store numbers it there and adds the numbers to the
+        properties, which must name these queues and no numbers yet."""
+        self.multi_queues: list[MultiQueue] | None = None
+        """Set by the store."""
 
 
 @final

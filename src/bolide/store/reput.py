@@ -11,6 +11,7 @@ from typing import Final, final
 from librt.strings import read_i32_be
 from mypy_extensions import i64
 
+from bolide.dispatch.multi import LMQ_QUEUE_ID, MultiQueue
 from bolide.dispatch.row import Dispatch, scan_records
 from bolide.layout.record import BAD_SIZED, BLANK, BLANK_SIZE, GOOD
 from bolide.layout.shape import StoreShape
@@ -169,10 +170,19 @@ class Reput:
                     d.properties,
                 )
             )
+            if d.multi is not None:
+                self._arrived_too(d, d.multi, arrivals)
         if self.flags.bits & INDEX_ERROR == 0:
             self.index.put(d, now)
         self.last_store_timestamp = d.store_timestamp
         self.last_physical_offset = d.physical_offset
+
+    def _arrived_too(self, d: Dispatch, multi: list[MultiQueue], arrivals: list[Arrival]) -> None:
+        for light in multi:
+            end = int(light.queue_offset + 1)
+            arrivals.append(
+                Arrival(light.topic, LMQ_QUEUE_ID, end, int(d.tags_code), int(d.store_timestamp), d.properties)
+            )
 
     def _from_log(self, stop: i64, budget: i64, now: i64, arrivals: list[Arrival]) -> i64:
         """Read the log from where dispatch stands, at most to the end of that file; returns the records done."""

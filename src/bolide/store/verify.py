@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from bolide.dispatch.row import Dispatch, in_queue
+from bolide.dispatch.multi import is_lmq
+from bolide.dispatch.row import Dispatch, in_light_queue, in_queue
 from bolide.errors import BolideError
 from bolide.layout.shape import StoreShape
 from bolide.store.files import Files
@@ -91,14 +92,24 @@ class _LogCheck:
         self._pending_count = 0
         self._queues: dict[tuple[str, int], QueueCheck] = {}
         self._ended = False
+        light = 0
         for topic, queue_id, path in queue_folders(files, root):
-            ext = f"{root}/consumequeue_ext/{topic}/{queue_id}" if shape.enable_consume_queue_ext else ""
+            if is_lmq(topic) and not shape.multi_dispatch:
+                light += 1
+                continue
+            with_ext = shape.enable_consume_queue_ext and not is_lmq(topic)
+            ext = f"{root}/consumequeue_ext/{topic}/{queue_id}" if with_ext else ""
             found = segment_files(files, path)
             _check_segments(files, path, found, shape.consume_queue_segment_size, verdict)
             if ext:
                 ext_files = segment_files(files, ext)
                 _check_segments(files, ext, ext_files, shape.consume_queue_ext_segment_size, verdict)
             self._queues[topic, queue_id] = QueueCheck(files, path, ext, shape)
+        if light:
+            verdict.notes.append(
+                f"{light} light queues (LMQ) are not checked: the settings given have not both enableLmq and "
+                "enableMultiDispatch"
+            )
         self._index = IndexCheck(files, f"{root}/index", shape)
 
     def segment(self, file: SegmentFile, last: bool) -> None:
@@ -163,6 +174,8 @@ class _LogCheck:
             self._index.expect(d)
             if in_queue(d):
                 self._expect_unit(file, d)
+                for light in d.multi or ():
+                    self._expect_unit(file, in_light_queue(d, light))
         self.end_offset = at
         self._pending_count += len(dispatches)
         if self._pending_count >= _PENDING:

@@ -1,0 +1,96 @@
+"""LMQ: the light queues a record belongs to besides its own. RocketMQ's LmqDispatch and MultiDispatchUtils.
+
+INNER_MULTI_DISPATCH names them (``%LMQ%a,%LMQ%b``), INNER_MULTI_QUEUE_OFFSET has the record's queue offset in each, in
+the same order. A light queue is the queue 0 of a topic that exists nowhere but in its queue files, so that a broker can
+have them by the ten thousand. Compiled by mypyc.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+from bolide.layout.delay import SCHEDULE_TOPIC
+from bolide.layout.properties import property_value
+from bolide.layout.property_names import INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET
+
+LMQ_PREFIX: Final = "%LMQ%"
+LMQ_QUEUE_ID: Final = 0
+SEPARATOR: Final = ","
+MAX_NAME_BYTES: Final = 255
+"""What a folder's name may have."""
+_MAX_DIGITS: Final = 17
+"""Beyond this no queue offset is one: a file of a queue could not be named after it."""
+
+
+@final
+class MultiQueue:
+    """A light queue of one record, and the record's offset in it."""
+
+    def __init__(self, topic: str, queue_offset: i64) -> None:
+        self.topic: str = topic
+        self.queue_offset: i64 = queue_offset
+
+
+def is_lmq(name: str) -> bool:
+    """True for topics (and groups) that exist without being configured, where LMQ is on."""
+    return name.startswith(LMQ_PREFIX)
+
+
+def topic_allows_lmq(topic: str) -> bool:
+    """False for topics a message only waits in: it reaches its light queues with its own topic, later."""
+    return not topic.startswith(("%RETRY%", "rmq_sys_")) and topic != SCHEDULE_TOPIC
+
+
+def fits_a_folder(name: str) -> bool:
+    """True when this is a light queue whose files can lie in a folder of its name, and nowhere else."""
+    if not name.startswith(LMQ_PREFIX) or "/" in name or "\0" in name:
+        return False
+    return len(name.encode("utf-8", "replace")) <= MAX_NAME_BYTES
+
+
+def split_names(text: str) -> list[str]:
+    """The parts of a list as Java's String.split has them: empty ones at the end do not count."""
+    names = text.split(SEPARATOR)
+    while names and not names[-1]:
+        names.pop()
+    return names
+
+
+def multi_queues(topic: str, properties: bytes) -> list[MultiQueue] | None:
+    """The light queues of a stored record, None when it has none.
+
+    Where the two lists do not match nothing is dispatched, as in Java; a name that is no light queue, or an offset that
+    is no number (Java's dispatch would stop at such a record for ever), leaves only that queue out.
+    """
+    if not topic_allows_lmq(topic):
+        return None
+    names = property_value(properties, INNER_MULTI_DISPATCH)
+    offsets = property_value(properties, INNER_MULTI_QUEUE_OFFSET)
+    if not names or not offsets:
+        return None
+    listed = split_names(names)
+    numbers = split_names(offsets)
+    if len(listed) != len(numbers):
+        return None
+    found: list[MultiQueue] = []
+    seen: set[str] = set()
+    for name, number in zip(listed, numbers, strict=True):
+        if name in seen or not (fits_a_folder(name) and is_offset(number)):
+            continue
+        seen.add(name)
+        found.append(MultiQueue(name, int(number)))
+    return found or None
+
+
+def with_offsets(properties: bytes, queues: list[MultiQueue]) -> bytes:
+    """Properties that name these light queues, with the record's offset in each behind them."""
+    numbers = SEPARATOR.join([str(queue.queue_offset) for queue in queues])
+    between = b"" if not properties or properties.endswith(b"\x02") else b"\x02"
+    return b"%b%bINNER_MULTI_QUEUE_OFFSET\x01%b\x02" % (properties, between, numbers.encode())
+
+
+def is_offset(text: str) -> bool:
+    """True for a queue offset in digits."""
+    return 0 < len(text) <= _MAX_DIGITS and text.isascii() and text.isdigit()

@@ -1,0 +1,40 @@
+"""A CRC of a whole record, kept in its last 20 bytes as the property ``__CRC32#``: enabledAppendPropCRC, 5.x.
+
+It covers all bytes before itself; the value is ten decimal digits, the lowest first (RocketMQ's
+MessageDecoder.createCrc32 and CommitLog.checkMessageAndReturnSize). Compiled by mypyc.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Final
+
+from mypy_extensions import i64
+
+CRC_SIZE: Final = 20
+_HEAD: Final = b"__CRC32#\x01"
+_HEAD_SIZE: Final = 9
+_DIGITS: Final = 10
+
+
+def crc_mark(covered: bytes) -> bytes:
+    """The last 20 bytes of a record that begins with these."""
+    digits = str(zlib.crc32(covered) & 0x7FFFFFFF)[::-1].ljust(_DIGITS, "0")
+    return b"%b%b\x02" % (_HEAD, digits.encode())
+
+
+def crc_holds(buf: bytes, at: i64, size: i64) -> bool:
+    """True when the record at `at` ends with the CRC of what lies before it; a record without one fails."""
+    end: i64 = at + size
+    start: i64 = end - CRC_SIZE
+    if start < at or not buf.startswith(_HEAD, start):
+        return False
+    # Whatever follows the head must be what would be written: other digits, or no digits at all, are another CRC.
+    return buf[start:end] == crc_mark(buf[at:start])
+
+
+def without_crc(properties: bytes) -> bytes:
+    """Properties without the CRC of an earlier record of the same message."""
+    if _HEAD not in properties:
+        return properties
+    return b"\x02".join([pair for pair in properties.split(b"\x02") if not pair.startswith(_HEAD)])
