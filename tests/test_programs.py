@@ -87,5 +87,15 @@ def test_decide_each(bolide_broker: Broker, capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().out == "['bad 0', 'busy 0', 'busy 1', 'good 0']\n"
 
 
+def test_spans(bolide_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    run("spans", bolide_broker)
+    assert capsys.readouterr().out == "send Spans, the first\nprocess Spans, a child\n"
+
+
+def test_steer_consumer(bolide_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    run("steer_consumer", bolide_broker)
+    assert capsys.readouterr().out == "nothing left: True\nbehind by 1\n6\n"
+
+
 def test_fixture_program(bolide_broker: Broker) -> None:
     program("test_with_a_broker").test_an_order_is_stored(bolide_broker)

@@ -50,14 +50,13 @@ OUTPUTS = [
             Facade(
                 "bolide.client.producer",
                 "Producer",
-                {"instance", "loop", "topics", "finished", "topic_queues", "forget_route", "load_route"},
+                {"instance", "loop", "topics", "finished"},
                 {"group": "str"},
             ),
             Facade(
                 "bolide.client.transaction_producer",
                 "TransactionProducer",
-                {"instance", "loop", "topics", "finished", "topic_queues", "forget_route", "load_route"}
-                | {"check_transaction"},
+                {"instance", "loop", "topics", "finished", "check_transaction"},
                 {"group": "str"},
                 bases=("bolide.client.transaction_producer:TransactionProducer", "bolide.client.producer:Producer"),
             ),
@@ -182,6 +181,8 @@ def call_arguments(arguments: ast.arguments) -> str:
     """The arguments of a method, passed on."""
     passed = [argument.arg for argument in [*arguments.posonlyargs, *arguments.args][1:]]
     passed += [f"{argument.arg}={argument.arg}" for argument in arguments.kwonlyargs]
+    if arguments.kwarg is not None:
+        passed.append(f"**{arguments.kwarg.arg}")
     return ", ".join(passed)
 
 

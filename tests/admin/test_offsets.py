@@ -28,6 +28,21 @@ def test_ends_times_and_stored_offsets(bolide_broker: Broker) -> None:
     with_admin(bolide_broker, work)
 
 
+def test_one_group_starts_where_another_is(bolide_broker: Broker) -> None:
+    async def work(admin: Admin, producer: Producer) -> None:
+        queues = await producer.queues(TOPIC)
+        for _ in range(6):
+            await producer.send(Message(TOPIC, b"x"))
+        for group in ("G", "H"):
+            await admin.create_group(group)
+        for offset, queue in enumerate(queues, 1):
+            await admin.set_group_offset("G", queue, offset)
+        await admin.clone_offsets("G", "H", TOPIC)
+        assert [await admin.group_offset("H", queue) for queue in queues] == [1, 2]
+
+    with_admin(bolide_broker, work)
+
+
 def test_a_group_that_is_not_online_is_reset_in_the_store(bolide_broker: Broker) -> None:
     async def work(admin: Admin, producer: Producer) -> None:
         queues = await producer.queues(TOPIC)

@@ -37,7 +37,7 @@ def wait_for(condition: Callable[[], object], what: str) -> None:
         time.sleep(0.005)
 
 
-INSIDE = {"instance", "loop", "topics", "finished", "topic_queues", "forget_route", "load_route", "check_transaction"}
+INSIDE = {"instance", "loop", "topics", "finished", "check_transaction"}
 """What the native classes offer to their own parts only."""
 
 

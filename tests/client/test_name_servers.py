@@ -10,7 +10,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from bolide.client import Message, Producer
-from bolide.client.name_servers import LOCAL_NAMESRV, MAX_ANSWER, NameServers, configured_namesrv
+from bolide.client.name_servers import (
+    DOMAIN,
+    ENVIRONMENT,
+    LOCAL_NAMESRV,
+    MAX_ANSWER,
+    SUBGROUP,
+    NameServers,
+    configured_namesrv,
+)
 from bolide.client.options import ClientOptions
 from bolide.errors import ConfigError, ConnectionLost
 from bolide.testing.broker import Broker
@@ -55,15 +63,39 @@ def address_server() -> Iterator[AddressServer]:
 
 
 def test_what_a_user_writes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("NAMESRV_ADDR", raising=False)
+    for name in (*ENVIRONMENT, DOMAIN, SUBGROUP):
+        monkeypatch.delenv(name, raising=False)
     assert configured_namesrv("") == (LOCAL_NAMESRV,)
     assert configured_namesrv("a:1; b:2") == ("a:1", "b:2")
     assert configured_namesrv("http://a/x") == ("http://a/x",)
     monkeypatch.setenv("NAMESRV_ADDR", "c:3;d:4")
     assert configured_namesrv("") == ClientOptions.of("").namesrv == ("c:3", "d:4")
-    assert configured_namesrv("a:1") == ("a:1",)
+    for text in ("a:1", "http://a:1", "http://a:1/"):
+        assert configured_namesrv(text) == ("a:1",)
+    monkeypatch.setenv("ROCKETMQ_NAMESRV_ADDR", "e:5")  # Java's property counts before NAMESRV_ADDR
+    assert configured_namesrv("") == ("e:5",)
     with pytest.raises(ConfigError):
         configured_namesrv("ftp://a/x")
+
+
+@pytest.mark.parametrize(
+    ("domain", "subgroup", "url"),
+    [
+        ("names.example", "", "http://names.example:8080/rocketmq/nsaddr"),
+        ("names.example:81", "blue", "http://names.example:81/rocketmq/blue"),
+        ("", "blue", LOCAL_NAMESRV),
+    ],
+)
+def test_the_environment_names_an_address_server(
+    monkeypatch: pytest.MonkeyPatch, domain: str, subgroup: str, url: str
+) -> None:
+    for name in ENVIRONMENT:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(DOMAIN, domain)
+    monkeypatch.setenv(SUBGROUP, subgroup)
+    assert configured_namesrv("") == (url,)
+    monkeypatch.setenv("NAMESRV_ADDR", "c:3")
+    assert configured_namesrv("") == ("c:3",)
 
 
 def test_an_address_server_is_asked_once_and_again(address_server: AddressServer) -> None:

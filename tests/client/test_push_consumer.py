@@ -331,3 +331,53 @@ def test_lag_counts_what_a_listener_is_at() -> None:
 
     with ScriptedBroker() as broker:
         asyncio.run(main(broker))
+
+
+def test_drain_leaves_nothing_half_done() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        release = asyncio.Event()
+        seen: list[bytes] = []
+
+        async def hold(message: ReceivedMessage) -> None:
+            await release.wait()
+            seen.append(message.body)
+
+        broker.on_loop(lambda: [broker.store("T", number % 2, b"%d" % number, "") for number in range(40)])
+        push = consumer(broker, pull_batch=3, max_cached=5, concurrency=2)
+        push.subscribe("T", "*", hold)
+        async with push:
+            await until(lambda: len(broker.requests(codes.PULL_MESSAGE)) >= 4, "the first pulls")
+            assert not await push.drain(0.01)
+            release.set()
+            assert await push.drain(10)
+            drained = len(seen)
+            assert 0 < drained < 40
+            assert sum(offset for key, offset in broker.offsets.items() if key[:2] == ("G", "T")) == drained
+            asked = len(broker.requests(codes.PULL_MESSAGE))
+            await push.commit()
+            assert (len(seen), len(broker.requests(codes.PULL_MESSAGE))) == (drained, asked)
+            push.resume()
+            await until(lambda: len(seen) == 40, "the rest")
+        assert sorted(map(int, seen)) == list(range(40))
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
+def test_a_running_consumer_goes_elsewhere() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        seen: list[bytes] = []
+        broker.on_loop(lambda: [broker.store("T", 0, b"%d" % number, "") for number in range(6)])
+        push = consumer(broker)
+        push.subscribe("T", "*", lambda message: seen.append(message.body))
+        async with push:
+            await until(lambda: len(seen) == 6, "all of it")
+            queue = push.assignment()[0]
+            await push.seek(queue, 4)
+            await until(lambda: seen[6:] == [b"4", b"5"], "the last two again")
+            with pytest.raises(ClientStateError, match="not held"):
+                await push.seek(MessageQueue("T", "elsewhere", 0), 0)
+        assert broker.offsets["G", "T", 0] == 6
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter, defaultdict
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -134,5 +135,33 @@ def test_a_group_goes_on_where_it_was_and_a_new_one_starts_where_it_wants(bolide
             assert await collect("G", 1) == [b"4"]
             assert await collect("H", 5) == [b"0", b"1", b"2", b"3", b"4"]
             assert await collect("I", 5, start_from=0) == [b"0", b"1", b"2", b"3", b"4"]
+
+    asyncio.run(main())
+
+
+def test_a_running_consumer_goes_back_in_time(bolide_broker: Broker) -> None:
+    bolide_broker.create_topic("T", 1)
+    bolide_broker.create_topic("U", 1)
+
+    async def main() -> None:
+        seen: list[ReceivedMessage] = []
+        push = consumer(bolide_broker, "G")
+        for topic in "TU":
+            push.subscribe(topic, "*", seen.append)
+        async with push, Producer("P", bolide_broker.namesrv_addr) as producer:
+            for number in range(4):
+                await producer.send(Message("T", b"%d" % number))
+                await until(lambda count=number + 1: len(seen) == count, "the message")
+                while seen[-1].store_timestamp >= time.time_ns() // 1_000_000:
+                    await asyncio.sleep(0.001)  # the next one is stored in another millisecond
+            await producer.send(Message("U", b"u"))
+            await until(lambda: len(seen) == 5, "all of it")
+            third = next(message for message in seen if message.body == b"2")
+            await push.seek_to_time(third.store_timestamp, "T")
+            await until(lambda: len(seen) == 7, "the last two again")
+            await until(lambda: len(push.assignment()) == 2, "both queues again")
+            await push.seek_to_time(datetime.fromtimestamp(0, UTC))
+            await until(lambda: len(seen) == 12, "all of it again")
+        assert [message.body for message in seen[5:7]] == [b"2", b"3"]
 
     asyncio.run(main())

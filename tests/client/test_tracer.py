@@ -6,7 +6,16 @@ import asyncio
 
 import pytest
 
-from bolide.client import Message, Producer, PullConsumer, PushConsumer, ReceivedMessage, RetryLater
+from bolide.client import (
+    Message,
+    Producer,
+    PullConsumer,
+    PushConsumer,
+    ReceivedMessage,
+    RetryLater,
+    TransactionProducer,
+    TransactionState,
+)
 from bolide.client.interceptor import SendCall
 from bolide.client.send_result import SendResult, send_result
 from bolide.client.trace import DELAYED, FAILED, HALF, NORMAL, SUCCESS, TRACE_TOPIC, TraceContext, decode_trace
@@ -92,6 +101,59 @@ class Sink:
         """Keep it."""
         self.sent.append(message)
         return asyncio.get_running_loop().create_future()
+
+
+class Commits:
+    """Commits what it runs, and what it is asked about."""
+
+    def execute(self, message: Message, argument: TransactionState) -> TransactionState:
+        return argument
+
+    def check(self, message: ReceivedMessage) -> TransactionState:
+        return TransactionState.COMMIT
+
+
+@pytest.mark.bolide_broker(trace_topic_enable=True, transaction_check_interval=200, transaction_time_out=100)
+def test_a_transaction_leaves_its_end(bolide_broker: Broker) -> None:
+    async def main() -> None:
+        namesrv = bolide_broker.namesrv_addr
+        async with TransactionProducer("P", namesrv, Commits(), trace=True) as producer:
+            for state in (TransactionState.ROLLBACK, TransactionState.UNKNOWN):
+                sent = (await producer.send_in_transaction(Message("T", b"12345", tags="A", keys="k"), state)).sent
+            consumer = PullConsumer("G", namesrv, start_from="first")
+            async with consumer:
+                consumer.subscribe("T")
+                assert [message.message_id for message in await consumer.poll(20)] == [sent.message_id]
+        found, keys = await traces(namesrv, 2 + 3)
+        assert {context.beans[0].message_type for context in found if context.kind == "Pub"} == {HALF}
+        ends = [context for context in found if context.kind == "EndTransaction"]
+        assert [(end.beans[0].transaction_state, end.beans[0].from_check) for end in ends] == [
+            ("ROLLBACK_MESSAGE", False),
+            ("UNKNOW", False),
+            ("COMMIT_MESSAGE", True),
+        ]
+        last = ends[-1].beans[0]
+        assert (last.message_id, last.transaction_id, last.topic) == (sent.message_id, sent.message_id, "T")
+        assert (last.tags, last.keys, last.store_host) == ("A", "k", bolide_broker.broker_addr)
+        assert "k" in keys
+
+    asyncio.run(main())
+
+
+@pytest.mark.bolide_broker(trace_topic_enable=True)
+def test_what_a_poll_returns_counts_as_consumed(bolide_broker: Broker) -> None:
+    async def main() -> None:
+        namesrv = bolide_broker.namesrv_addr
+        async with Producer("P", namesrv) as producer:
+            sent = await producer.send(Message("T", b"1"))
+        async with PullConsumer("G", namesrv, start_from="first", trace=True) as consumer:
+            consumer.subscribe("T")
+            assert len(await consumer.poll(20)) == 1
+        found, _ = await traces(namesrv, 2)
+        assert [(context.kind, context.success) for context in found] == [("SubBefore", True), ("SubAfter", True)]
+        assert {context.beans[0].message_id for context in found} == {sent.message_id}
+
+    asyncio.run(main())
 
 
 def call(message: Message, ext: dict[str, str] | None = None, sys_flag: int = 0) -> SendCall:

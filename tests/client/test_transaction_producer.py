@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from librt.strings import BytesWriter
 
 from bolide.client import (
+    EndTransactionCall,
+    Interceptor,
     Message,
     MessageRefused,
     PushConsumer,
     ReceivedMessage,
+    SendCall,
     SendStatus,
     TransactionProducer,
     TransactionState,
@@ -138,16 +142,52 @@ def test_a_plain_listener_runs_in_a_thread_and_a_delay_is_refused() -> None:
         asyncio.run(main(broker))
 
 
+class Watches(Interceptor):
+    """Notes the ends of transactions."""
+
+    def __init__(self) -> None:
+        self.ends: list[EndTransactionCall] = []
+
+    def before_send(self, call: SendCall) -> None:
+        call.message = replace(call.message, properties={**call.message.properties, "seen": "yes"})
+
+    def after_end_transaction(self, call: EndTransactionCall) -> None:
+        self.ends.append(call)
+        raise ValueError("scripted")
+
+
+def test_codecs_and_interceptors_work_as_in_a_producer() -> None:
+    listener, watch = Decides(), Watches()
+
+    async def main(broker: ScriptedBroker) -> None:
+        async with TransactionProducer("P", broker.address, listener, codec="json", interceptors=(watch,)) as producer:
+            message = Message("T", value={"a": 1}, tags="A", keys=["k1", "k2"])
+            result = await producer.send_in_transaction(message, COMMIT)
+            broker.ask_all(codes.CHECK_TRANSACTION_STATE, {"tranStateTableOffset": "0"}, half_message("P", b"[1, 2]"))
+            await until(lambda: len(watch.ends) == 2, "the end of both")
+        assert listener.checked[0].value == [1, 2]
+        first, second = watch.ends
+        assert (first.group, first.topic, first.tags, first.keys) == ("P", "T", "A", "k1 k2")
+        assert (first.message_id, first.state, first.from_check) == (result.sent.message_id, COMMIT, False)
+        assert first.broker_address == broker.address
+        assert (second.message_id, second.state, second.from_check) == ("U", UNKNOWN, True)
+        (sent,) = broker.requests(codes.SEND_MESSAGE_V2)
+        assert (sent.body, parse_properties(sent.ext()["i"])["seen"]) == (b'{"a":1}', "yes")
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
 def test_a_listener_is_needed() -> None:
     with pytest.raises(MessageRefused, match="listener"):
         TransactionProducer("P", "127.0.0.1:1")
 
 
-def half_message(group: str) -> bytes:
+def half_message(group: str, body: bytes = b"body") -> bytes:
     """What a broker shows of a half message when it asks."""
     w = BytesWriter()
     text = f"PGROUP\x01{group}\x02UNIQ_KEY\x01U\x02".encode()
-    encode_record(w, 0, 0, 0, 0, 0, 1, HOST, 1, HOST, 0, 0, b"body", b"T", text)
+    encode_record(w, 0, 0, 0, 0, 0, 1, HOST, 1, HOST, 0, 0, body, b"T", text)
     return w.getvalue()
 
 

@@ -9,19 +9,17 @@ thread costs some 100 microseconds: `send_many`, `send_batch` and listeners of b
 
 from __future__ import annotations
 
-import ssl as ssl_module
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Self
+from typing import Self, Unpack
 
 from bolide.admin import client
 from bolide.admin.cluster import BrokerRow
 from bolide.admin.groups import GroupProgress
 from bolide.admin.messages import MAX_TIME
 from bolide.admin.topics import QueueStats
-from bolide.client.hooks import RpcHook
 from bolide.client.loop_thread import loop_thread
-from bolide.client.options import DEFAULT_NAMESRV
+from bolide.client.options import DEFAULT_NAMESRV, ConnectionOptions
 from bolide.client.queue import MessageQueue
 from bolide.client.received import ReceivedMessage
 from bolide.client.routes import Route
@@ -41,20 +39,11 @@ class Admin:
     """
 
     def __init__(
-        self,
-        namesrv: str = DEFAULT_NAMESRV,
-        *,
-        timeout: float = 5.0,
-        access_key: str = "",
-        secret_key: str = "",
-        hooks: tuple[RpcHook, ...] = (),
-        ssl: ssl_module.SSLContext | None = None,
+        self, namesrv: str = DEFAULT_NAMESRV, *, timeout: float = 5.0, **connection: Unpack[ConnectionOptions]
     ) -> None:
         """`namesrv` is ``host:port;host:port``; `timeout` seconds bound one request. Raises `ConfigError`."""
         self._loop = loop_thread()
-        self._native = client.Admin(
-            namesrv, timeout=timeout, access_key=access_key, secret_key=secret_key, hooks=hooks, ssl=ssl
-        )
+        self._native = client.Admin(namesrv, timeout=timeout, **connection)
 
     def __enter__(self) -> Self:
         return self.start()
@@ -226,6 +215,12 @@ class Admin:
     def earliest_time(self, queue: MessageQueue) -> int:
         """When the oldest message kept was stored, ms since 1970; -1 when there is none."""
         return self._loop.run(lambda: self._native.earliest_time(queue))
+
+    def clone_offsets(self, from_group: str, to_group: str, topic: str) -> None:
+        """Give a group the stored offsets that another has in a topic, on every broker of it. Nobody of the second
+        group may run: its members would overwrite them. Raises `TopicNotFound`, `ResponseError`.
+        """
+        self._loop.run(lambda: self._native.clone_offsets(from_group, to_group, topic))
 
     def reset_offset(self, group: str, topic: str, timestamp: int, *, force: bool = True) -> dict[MessageQueue, int]:
         """Set a group to the messages stored at `timestamp` (ms since 1970; -1 for the end) or later, in every queue.

@@ -5,14 +5,12 @@ Each noun's file is a class over this one; `bolide.admin.client.Admin` is all of
 
 from __future__ import annotations
 
-import ssl as ssl_module
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, Unpack
 
 from bolide.client.errors import ClientStateError, NoQueue
-from bolide.client.hooks import RpcHook
 from bolide.client.instance import ClientInstance
-from bolide.client.options import DEFAULT_NAMESRV, ClientOptions
+from bolide.client.options import DEFAULT_NAMESRV, ClientOptions, ConnectionOptions
 from bolide.client.queue import MessageQueue
 from bolide.client.routes import MASTER
 from bolide.remoting import codes
@@ -32,20 +30,11 @@ class AdminCalls:
         namesrv: str = DEFAULT_NAMESRV,
         *,
         timeout: float = 5.0,
-        access_key: str = "",
-        secret_key: str = "",
-        hooks: tuple[RpcHook, ...] = (),
-        ssl: ssl_module.SSLContext | None = None,
+        **connection: Unpack[ConnectionOptions],
     ) -> None:
         """`namesrv` is ``host:port;host:port``; `timeout` seconds bound one request. Raises `ConfigError`."""
         self.timeout = timeout
-        self._options = ClientOptions.of(
-            namesrv,
-            access_key=access_key,
-            secret_key=secret_key,
-            hooks=hooks,
-            ssl=ssl,
-        )
+        self._options = ClientOptions.of(namesrv, **connection)
         self._instance: ClientInstance | None = None
 
     async def start(self) -> Self:

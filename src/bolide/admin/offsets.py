@@ -1,4 +1,5 @@
-"""Offsets of groups: look, set, reset by time (mqadmin's resetOffsetByTime, skipAccumulatedMessage)."""
+"""Offsets of groups: look, set, clone, reset by time (mqadmin's cloneGroupOffset, resetOffsetByTime,
+skipAccumulatedMessage)."""
 
 from __future__ import annotations
 
@@ -69,6 +70,14 @@ class Offsets(AdminCalls):
         ext = ext_of(topic=queue.topic, queueId=queue.queue_id, bname=queue.broker_name)
         answer = await self.ask(await self.master_of(queue), codes.GET_EARLIEST_MSG_STORETIME, ext)
         return int(answer.ext()["timestamp"])
+
+    async def clone_offsets(self, from_group: str, to_group: str, topic: str) -> None:
+        """Give a group the stored offsets that another has in a topic, on every broker of it. Nobody of the second
+        group may run: its members would overwrite them. Raises `TopicNotFound`, `ResponseError`.
+        """
+        for address in (await self.topic_masters(topic)).values():
+            ext = ext_of(srcGroup=from_group, destGroup=to_group, topic=topic, offline=True)
+            await self.ask(address, codes.CLONE_GROUP_OFFSET, ext)
 
     async def reset_offset(
         self, group: str, topic: str, timestamp: int, *, force: bool = True

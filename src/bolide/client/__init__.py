@@ -12,9 +12,11 @@ from bolide.client.errors import (
     TopicNotFound,
 )
 from bolide.client.hooks import AclHook, RpcHook
-from bolide.client.interceptor import ConsumeCall, Interceptor, SendCall
+from bolide.client.interceptor import ConsumeCall, EndTransactionCall, Interceptor, SendCall
+from bolide.client.light_queues import lmq
 from bolide.client.listener import ConsumeResult, RetryLater
 from bolide.client.message import Message
+from bolide.client.namespace import NamespaceHook
 from bolide.client.producer import Producer
 from bolide.client.pull_consumer import PullConsumer
 from bolide.client.push_consumer import PushConsumer
@@ -22,12 +24,8 @@ from bolide.client.queue import MessageQueue
 from bolide.client.received import ReceivedMessage
 from bolide.client.send_result import SendResult, SendStatus
 from bolide.client.subscription import Sql, sql
-from bolide.client.transaction_producer import (
-    TransactionListener,
-    TransactionProducer,
-    TransactionResult,
-    TransactionState,
-)
+from bolide.client.transaction import TransactionListener, TransactionResult, TransactionState
+from bolide.client.transaction_producer import TransactionProducer
 
 __all__ = [
     "AclHook",
@@ -37,11 +35,13 @@ __all__ = [
     "Codec",
     "ConsumeCall",
     "ConsumeResult",
+    "EndTransactionCall",
     "Interceptor",
     "JsonCodec",
     "Message",
     "MessageQueue",
     "MessageRefused",
+    "NamespaceHook",
     "NoQueue",
     "Producer",
     "PullConsumer",
@@ -62,5 +62,6 @@ __all__ = [
     "TransactionProducer",
     "TransactionResult",
     "TransactionState",
+    "lmq",
     "sql",
 ]

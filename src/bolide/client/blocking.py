@@ -11,31 +11,30 @@ thread costs some 100 microseconds: `send_many`, `send_batch` and listeners of b
 from __future__ import annotations
 
 import concurrent.futures
-import ssl as ssl_module
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from bolide.client import producer, pull_consumer, push_consumer, transaction_producer
 from bolide.client.codec import CodecChoice
-from bolide.client.group_member import StartFrom
-from bolide.client.hooks import RpcHook
 from bolide.client.interceptor import Interceptor
 from bolide.client.listener import BatchListener, Listener
 from bolide.client.loop_thread import loop_thread
 from bolide.client.message import MAX_BODY, Message
-from bolide.client.options import DEFAULT_NAMESRV
+from bolide.client.options import DEFAULT_NAMESRV, ConnectionOptions
 from bolide.client.process_queue import MAX_CACHED_BYTES, MAX_CACHED_COUNT, MAX_SPAN
-from bolide.client.producer import DEFAULT_GROUP, MAX_IN_FLIGHT, SEND_TIMEOUT
+from bolide.client.producer import DEFAULT_GROUP, MAX_IN_FLIGHT, SEND_TIMEOUT, ProducerOptions
 from bolide.client.publish import QueueChoice
 from bolide.client.queue import MessageQueue
 from bolide.client.received import ReceivedMessage
 from bolide.client.send_result import SendResult
+from bolide.client.start_from import StartFrom
 from bolide.client.strategies import Strategy
 from bolide.client.subscription import Sql
-from bolide.client.transaction_producer import CONCURRENCY, TransactionListener, TransactionResult
+from bolide.client.transaction import TransactionListener, TransactionResult
+from bolide.client.transaction_producer import CONCURRENCY
 
 
 class Producer:
@@ -64,12 +63,7 @@ class Producer:
         interceptors: tuple[Interceptor, ...] = (),
         trace: bool = False,
         latency_faults: bool = False,
-        instance_name: str = "DEFAULT",
-        client_id: str | None = None,
-        access_key: str = "",
-        secret_key: str = "",
-        hooks: tuple[RpcHook, ...] = (),
-        ssl: ssl_module.SSLContext | None = None,
+        **connection: Unpack[ConnectionOptions],
     ) -> None:
         """Nothing is connected before `start`. Raises `ConfigError` for an address that is none."""
         self._loop = loop_thread()
@@ -87,12 +81,7 @@ class Producer:
             interceptors=interceptors,
             trace=trace,
             latency_faults=latency_faults,
-            instance_name=instance_name,
-            client_id=client_id,
-            access_key=access_key,
-            secret_key=secret_key,
-            hooks=hooks,
-            ssl=ssl,
+            **connection,
         )
 
     def __enter__(self) -> Self:
@@ -159,6 +148,14 @@ class Producer:
         """Send and ask for no answer: fast, and nobody learns when it is lost."""
         self._loop.run(lambda: self._native.send_oneway(message, queue=queue))
 
+    def recall(self, topic: str, handle: str, timeout: float | None = None) -> str:
+        """Take back a message that waits for its time, by the `recall_handle` of its result; returns its id.
+
+        The broker notes the wish (it must have recallMessageEnable); a message that is due just then may still come.
+        Raises `MessageRefused` for a handle that is none, `ResponseError` when its time is over.
+        """
+        return self._loop.run(lambda: self._native.recall(topic, handle, timeout))
+
     def request(
         self, message: Message, timeout: float = SEND_TIMEOUT, *, queue: QueueChoice | None = None
     ) -> ReceivedMessage:
@@ -181,7 +178,7 @@ class TransactionProducer:
     """Sends messages in transactions. ``with TransactionProducer("group", namesrv, listener) as producer: ...``
 
     `concurrency` bounds the checks at once, and the threads of a plain listener; what else there is, is as in
-    `Producer`. Plain sends work as there, too.
+    `Producer`: codecs, interceptors and traces, too. Plain sends work as there.
     """
 
     def __init__(
@@ -191,40 +188,12 @@ class TransactionProducer:
         listener: TransactionListener | None = None,
         *,
         concurrency: int = CONCURRENCY,
-        timeout: float = SEND_TIMEOUT,
-        retries: int = 2,
-        max_in_flight: int = MAX_IN_FLIGHT,
-        compress_above: int = 4096,
-        compression: str = "ZLIB",
-        max_body: int = MAX_BODY,
-        queue_count: int = 4,
-        instance_name: str = "DEFAULT",
-        client_id: str | None = None,
-        access_key: str = "",
-        secret_key: str = "",
-        hooks: tuple[RpcHook, ...] = (),
-        ssl: ssl_module.SSLContext | None = None,
+        **options: Unpack[ProducerOptions],
     ) -> None:
         """Nothing is connected before `start`. Raises `MessageRefused` without a listener."""
         self._loop = loop_thread()
         self._native = transaction_producer.TransactionProducer(
-            group,
-            namesrv,
-            listener,
-            concurrency=concurrency,
-            timeout=timeout,
-            retries=retries,
-            max_in_flight=max_in_flight,
-            compress_above=compress_above,
-            compression=compression,
-            max_body=max_body,
-            queue_count=queue_count,
-            instance_name=instance_name,
-            client_id=client_id,
-            access_key=access_key,
-            secret_key=secret_key,
-            hooks=hooks,
-            ssl=ssl,
+            group, namesrv, listener, concurrency=concurrency, **options
         )
 
     def __enter__(self) -> Self:
@@ -301,6 +270,14 @@ class TransactionProducer:
         """Send and ask for no answer: fast, and nobody learns when it is lost."""
         self._loop.run(lambda: self._native.send_oneway(message, queue=queue))
 
+    def recall(self, topic: str, handle: str, timeout: float | None = None) -> str:
+        """Take back a message that waits for its time, by the `recall_handle` of its result; returns its id.
+
+        The broker notes the wish (it must have recallMessageEnable); a message that is due just then may still come.
+        Raises `MessageRefused` for a handle that is none, `ResponseError` when its time is over.
+        """
+        return self._loop.run(lambda: self._native.recall(topic, handle, timeout))
+
     def request(
         self, message: Message, timeout: float = SEND_TIMEOUT, *, queue: QueueChoice | None = None
     ) -> ReceivedMessage:
@@ -354,12 +331,7 @@ class PushConsumer:
         interceptors: tuple[Interceptor, ...] = (),
         trace: bool = False,
         offset_folder: Path | None = None,
-        instance_name: str = "DEFAULT",
-        client_id: str | None = None,
-        access_key: str = "",
-        secret_key: str = "",
-        hooks: tuple[RpcHook, ...] = (),
-        ssl: ssl_module.SSLContext | None = None,
+        **connection: Unpack[ConnectionOptions],
     ) -> None:
         """Nothing is connected before `start`. Raises `ClientStateError` or `ConfigError` for what cannot be meant."""
         self._loop = loop_thread()
@@ -386,12 +358,7 @@ class PushConsumer:
             interceptors=interceptors,
             trace=trace,
             offset_folder=offset_folder,
-            instance_name=instance_name,
-            client_id=client_id,
-            access_key=access_key,
-            secret_key=secret_key,
-            hooks=hooks,
-            ssl=ssl,
+            **connection,
         )
 
     def __enter__(self) -> Self:
@@ -408,15 +375,16 @@ class PushConsumer:
         return self._native.group
 
     def subscribe(
-        self, topic: str, expression: str | Sql, listener: Listener | BatchListener, *, batch: int = 0
+        self, topic: str, expression: str | Sql, listener: Listener | BatchListener, *, batch: int = 0, parent: str = ""
     ) -> None:
         """Want messages of a topic: ``"*"``, ``"TagA || TagB"``, or ``sql("a > 5")``.
 
         `listener` gets one message at a time, or with `batch` above 0 a list of up to so many of one queue. It may be
         async, or plain (then it runs in a thread). Returning nothing means consumed; False, `ConsumeResult.RETRY` or an
-        exception means try again; a number says how many at the front of the list were consumed.
+        exception means try again; a number says how many at the front of the list were consumed. For a light queue,
+        ``lmq("room-1")``, `parent` is the topic its messages are sent to.
         """
-        self._loop.call(lambda: self._native.subscribe(topic, expression, listener, batch=batch))
+        self._loop.call(lambda: self._native.subscribe(topic, expression, listener, batch=batch, parent=parent))
 
     def unsubscribe(self, topic: str) -> None:
         """Want a topic no more: its queues go to the other members."""
@@ -470,6 +438,24 @@ class PushConsumer:
         """Store the offsets now, and return when the brokers have answered."""
         self._loop.run(lambda: self._native.commit())
 
+    def drain(self, timeout: float | None = None) -> bool:
+        """Pull no more, and return once all that was pulled is consumed and its offsets are stored: True; or False
+        after `timeout` seconds. The queues stay ours: `close` gives them away, `resume` goes on.
+        """
+        return self._loop.run(lambda: self._native.drain(timeout))
+
+    def seek(self, queue: MessageQueue, offset: int) -> None:
+        """Go on from `offset` in a queue held, once the listeners are through with what they have of it (so not from
+        within a listener). Raises `ClientStateError` when it is not held.
+        """
+        self._loop.run(lambda: self._native.seek(queue, offset))
+
+    def seek_to_time(self, moment: int | datetime, topic: str | None = None) -> None:
+        """Go on from the first message stored at a time (ms since 1970, or a datetime) or later, in all queues held,
+        or in those of one topic; retries that wait are not touched.
+        """
+        self._loop.run(lambda: self._native.seek_to_time(moment, topic))
+
 
 class PullConsumer:
     """Consumes by asking. ``with PullConsumer("group") as consumer: for message in consumer: ...``
@@ -492,12 +478,10 @@ class PullConsumer:
         max_cached_bytes: int = MAX_CACHED_BYTES,
         suspend: float = 20.0,
         codec: CodecChoice = None,
-        instance_name: str = "DEFAULT",
-        client_id: str | None = None,
-        access_key: str = "",
-        secret_key: str = "",
-        hooks: tuple[RpcHook, ...] = (),
-        ssl: ssl_module.SSLContext | None = None,
+        interceptors: tuple[Interceptor, ...] = (),
+        trace: bool = False,
+        offset_folder: Path | None = None,
+        **connection: Unpack[ConnectionOptions],
     ) -> None:
         """Nothing is connected before `start`. Raises `ClientStateError` or `ConfigError` for what cannot be meant."""
         self._loop = loop_thread()
@@ -513,12 +497,10 @@ class PullConsumer:
             max_cached_bytes=max_cached_bytes,
             suspend=suspend,
             codec=codec,
-            instance_name=instance_name,
-            client_id=client_id,
-            access_key=access_key,
-            secret_key=secret_key,
-            hooks=hooks,
-            ssl=ssl,
+            interceptors=interceptors,
+            trace=trace,
+            offset_folder=offset_folder,
+            **connection,
         )
 
     def __enter__(self) -> Self:
@@ -543,25 +525,31 @@ class PullConsumer:
         """Store the offsets (with `auto_commit`, of all that was returned) and leave. A second call does nothing."""
         self._loop.run(lambda: self._native.close())
 
-    def subscribe(self, topic: str, expression: str | Sql = "*") -> None:
-        """Share the queues of a topic with the group: ``"*"``, ``"TagA || TagB"``, or ``sql("a > 5")``."""
-        self._loop.call(lambda: self._native.subscribe(topic, expression))
+    def subscribe(self, topic: str, expression: str | Sql = "*", *, parent: str = "") -> None:
+        """Share the queues of a topic with the group: ``"*"``, ``"TagA || TagB"``, or ``sql("a > 5")``.
+
+        For a light queue, ``lmq("room-1")``, `parent` is the topic its messages are sent to.
+        """
+        self._loop.call(lambda: self._native.subscribe(topic, expression, parent=parent))
 
     def unsubscribe(self, topic: str) -> None:
         """Give the queues of a topic back."""
         self._loop.run(lambda: self._native.unsubscribe(topic))
 
-    def assign(self, queues: Iterable[MessageQueue], expression: str | Sql = "*") -> None:
-        """Read exactly these queues, whoever else does, from the group's stored offsets on. Call it after `start`."""
-        self._loop.run(lambda: self._native.assign(queues, expression))
+    def assign(self, queues: Iterable[MessageQueue], expression: str | Sql = "*", *, parent: str = "") -> None:
+        """Read exactly these queues, whoever else does, from the group's stored offsets on. Call it after `start`.
+
+        For light queues (LMQ) `parent` is the topic their messages are sent to.
+        """
+        self._loop.run(lambda: self._native.assign(queues, expression, parent=parent))
 
     def assignment(self) -> list[MessageQueue]:
         """The queues held now."""
         return self._loop.call(lambda: self._native.assignment())
 
-    def queues(self, topic: str) -> list[MessageQueue]:
-        """All readable queues of a topic. Raises `TopicNotFound`."""
-        return self._loop.run(lambda: self._native.queues(topic))
+    def queues(self, topic: str, *, parent: str = "") -> list[MessageQueue]:
+        """All readable queues of a topic; a light queue (LMQ) needs its parent. Raises `TopicNotFound`."""
+        return self._loop.run(lambda: self._native.queues(topic, parent=parent))
 
     def poll(self, timeout: float = 5.0, max_messages: int = 32) -> list[ReceivedMessage]:
         """Up to `max_messages` messages, [] when none came within `timeout` seconds.

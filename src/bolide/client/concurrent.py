@@ -9,11 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from bolide.client.group_member import BROADCASTING, GroupMember
+from bolide.client.consumption import ConsumeSetup
+from bolide.client.group_member import BROADCASTING
 from bolide.client.listener import PIECE, Call, Failed
 from bolide.client.process_queue import ProcessQueue
 from bolide.client.received import ReceivedMessage
@@ -30,20 +29,12 @@ LOCAL_RETRY: Final = 5.0
 class ConcurrentConsumption:
     """Workers come when there is work and go when there is none."""
 
-    def __init__(
-        self,
-        member: GroupMember,
-        call_of: Callable[[ReceivedMessage], Call],
-        concurrency: int,
-        max_reconsume_times: int,
-        threads: ThreadPoolExecutor,
-        consume_timeout: float,
-    ) -> None:
-        self._member = member
-        self._call_of = call_of
-        self._concurrency = concurrency
-        self._max_times = max_reconsume_times
-        self._threads = threads
+    def __init__(self, setup: ConsumeSetup, consume_timeout: float) -> None:
+        self._member = setup.member
+        self._call_of = setup.call_of
+        self._concurrency = setup.concurrency
+        self._max_times = setup.max_reconsume_times
+        self._threads = setup.threads
         self._ready: deque[tuple[ProcessQueue, Call, list[ReceivedMessage]]] = deque()
         self._ready_count = 0
         self._workers: set[asyncio.Task[None]] = set()
@@ -129,7 +120,7 @@ class ConcurrentConsumption:
     def _done(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
         offset = process_queue.done(messages)
         # A queue being given back still counts while it is ours: its successor then starts later.
-        if offset >= 0 and (not process_queue.dropped or process_queue.queue in self._member.owned):
+        if offset >= 0 and (not process_queue.dropped or self._member.owned.get(process_queue.queue) is process_queue):
             self._member.store.update(process_queue.queue, offset)
 
     def _watch(self) -> None:

@@ -11,17 +11,19 @@ import logging
 import os
 import random
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from bolide.client.errors import ClientStateError, NoQueue, TopicNotFound
 from bolide.client.instance import ClientInstance, now_ms
 from bolide.client.json_body import json_body
+from bolide.client.light_queues import check_parent
+from bolide.client.namespace import with_namespace
 from bolide.client.offset_store import OffsetStore
 from bolide.client.options import ClientOptions
 from bolide.client.process_queue import ProcessQueue
 from bolide.client.queue import MessageQueue, java_order, queue_order
 from bolide.client.received import RETRY_PREFIX
+from bolide.client.start_from import StartFrom, start_name, timestamp_ms
 from bolide.client.strategies import Strategy
 from bolide.client.subscription import Sql, Subscription, subscription
 from bolide.errors import BolideError
@@ -34,31 +36,12 @@ CLUSTERING: Final = "CLUSTERING"
 BROADCASTING: Final = "BROADCASTING"
 INCOMPLETE_RETRY: Final = 1.0
 
-StartFrom = str | int | datetime
-"""Where a new group starts: ``"last"``, ``"first"``, or a time (ms since 1970, or a datetime)."""
-
-
-def start_names(start_from: StartFrom) -> str:
-    """Java's name for it, as it stands in the heartbeat. Raises `ClientStateError`."""
-    if start_from == "last":
-        return "CONSUME_FROM_LAST_OFFSET"
-    if start_from == "first":
-        return "CONSUME_FROM_FIRST_OFFSET"
-    if isinstance(start_from, int | datetime):
-        return "CONSUME_FROM_TIMESTAMP"
-    raise ClientStateError(f'start_from={start_from!r} is unknown, give "last", "first", or a time')
-
 
 def model_name(model: str) -> str:
     """``CLUSTERING`` or ``BROADCASTING`` for what a user wrote in any case. Raises `ClientStateError`."""
     if model.upper() not in (CLUSTERING, BROADCASTING):
         raise ClientStateError(f'model={model!r} is unknown, give "clustering" or "broadcasting"')
     return model.upper()
-
-
-def timestamp_ms(moment: int | datetime) -> int:
-    """Milliseconds since 1970; a datetime without a zone is local time."""
-    return moment if isinstance(moment, int) else int(moment.astimezone(UTC).timestamp() * 1000)
 
 
 class GroupMember:
@@ -78,14 +61,15 @@ class GroupMember:
         orderly: bool = False,
         with_retry: bool = True,
     ) -> None:
-        self.group = group
+        self.group = with_namespace(options.namespace, group)
         self.options = options
         self.model = model
         self.consume_type = consume_type
         self.start_from = start_from
-        self.from_where = start_names(start_from)
+        self.from_where = start_name(start_from)
         self.strategy = strategy
         self.subscriptions: dict[str, Subscription] = {}
+        self.parents: dict[str, str] = {}
         self.owned: dict[MessageQueue, ProcessQueue] = {}
         self.store: OffsetStore
         self._instance: ClientInstance | None = None
@@ -141,8 +125,17 @@ class GroupMember:
 
     # -- life
 
-    def subscribe(self, topic: str, expression: str | Sql) -> None:
-        """Want a topic; takes effect with the next round, which is asked for at once when running."""
+    def subscribe(self, topic: str, expression: str | Sql, parent: str = "") -> None:
+        """Want a topic; takes effect with the next round, which is asked for at once when running.
+
+        A light queue (LMQ) needs the topic its messages are sent to.
+        """
+        check_parent(topic, parent)
+        topic = with_namespace(self.options.namespace, topic)
+        if parent:
+            self.parents[topic] = with_namespace(self.options.namespace, parent)
+            if self._instance is not None:
+                self._instance.parents.update(self.parents)
         self.subscriptions[topic] = subscription(topic, expression, now_ms())
         if self.model == CLUSTERING and self._with_retry:
             self.subscriptions.setdefault(self.retry_topic, subscription(self.retry_topic, "*", now_ms()))
@@ -151,6 +144,7 @@ class GroupMember:
 
     async def unsubscribe(self, topic: str) -> None:
         """Want a topic no more and give its queues back."""
+        topic = with_namespace(self.options.namespace, topic)
         self.subscriptions.pop(topic, None)
         async with self._round:
             await self._apply(topic, [])
@@ -176,6 +170,7 @@ class GroupMember:
             raise
         self._instance = instance
         self._pid = os.getpid()
+        instance.parents.update(self.parents)
         self.store = store(instance)
         try:
             await instance.refresh_routes()
@@ -313,9 +308,33 @@ class GroupMember:
             return
         process_queue.drop()
         await self._lost(process_queue)
-        del self.owned[queue]
+        self.owned.pop(queue, None)
         await self.store.persist([queue], wait=True)
         self.store.forget(queue)
+
+    async def begin_anew(self, process_queue: ProcessQueue, offset: int) -> ProcessQueue | None:
+        """Read a queue from `offset` on, once the listeners that have messages of it are through; what else is cached
+        is forgotten. Returns the queue to pull now, None when it is not ours any more.
+        """
+        queue = process_queue.queue
+        log.warning("%s is read anew from offset %d", queue, offset)
+        process_queue.drop()
+        try:
+            await process_queue.wait_idle()
+            async with self._round:
+                if self.owned.get(queue) is not process_queue:
+                    return None
+                fresh = ProcessQueue(queue, self._orderly)
+                fresh.locked, fresh.locked_at = process_queue.locked, process_queue.locked_at
+                fresh.next_offset = offset
+                self.store.update(queue, offset)
+                await self.store.persist([queue], wait=True)
+                self.owned[queue] = fresh
+                return fresh
+        finally:
+            if self.owned.get(queue) is process_queue:  # given up halfway: the next round takes it again
+                del self.owned[queue]
+                self.rebalance_soon()
 
     def queues_of(self, topic: str) -> list[MessageQueue]:
         """The queues of a topic held now."""

@@ -23,6 +23,7 @@ from bolide.client.replies import Replies
 from bolide.client.routes import MASTER, Route, decode_route
 from bolide.errors import BolideError, ConnectionLost, RequestTimeout
 from bolide.remoting import codes
+from bolide.remoting.codes import BINARY_TYPE, JSON_TYPE
 from bolide.remoting.command import Command, make_request, make_response
 from bolide.transport.client import ClientConnection
 from bolide.transport.pool import ConnectionPool
@@ -79,6 +80,8 @@ class ClientInstance:
         self.replies = Replies()
         self.routes: dict[str, Route] = {}
         self.brokers: dict[str, dict[int, str]] = {}
+        self.parents: dict[str, str] = {}
+        """Of light queues (LMQ), which are in no route: the topic whose brokers have them."""
         self.pid = os.getpid()
         self._loop = asyncio.get_running_loop()
         self.name_servers = NameServers(options.namesrv)
@@ -206,11 +209,11 @@ class ClientInstance:
         """The answer, whatever its code, with the hooks around."""
         hooks = self.options.hooks
         if not hooks:
-            return await connection.request(make_request(code, 0, ext, body), timeout)
+            return await connection.request(self._request(code, ext, body), timeout)
         call = Call(connection.address, code, dict(ext or {}), body, False)
         for hook in hooks:
             hook.before(call)
-        answer = await connection.request(make_request(code, 0, call.ext, call.body), timeout)
+        answer = await connection.request(self._request(code, call.ext, call.body), timeout)
         for hook in hooks:
             hook.after(call, answer)
         return answer
@@ -221,7 +224,11 @@ class ClientInstance:
         call = Call(address, code, dict(ext or {}), body, True)
         for hook in self.options.hooks:
             hook.before(call)
-        connection.oneway(make_request(code, 0, call.ext, call.body, oneway=True))
+        connection.oneway(self._request(code, call.ext, call.body, oneway=True))
+
+    def _request(self, code: int, ext: dict[str, str] | None, body: bytes, oneway: bool = False) -> Command:
+        kind = BINARY_TYPE if self.options.binary_header else JSON_TYPE
+        return make_request(code, 0, ext, body, oneway, kind)
 
     async def ask_namesrv(
         self,
@@ -267,6 +274,11 @@ class ClientInstance:
             task.exception()  # taken by those who asked, or wanted by nobody any more
 
     async def _fetch_route(self, topic: str) -> Route:
+        parent = self.parents.get(topic)
+        if parent is not None:
+            route = (await self.fetch_route(parent)).of_light_queue(topic)
+            self.routes[topic] = route
+            return route
         answer = await self.ask_namesrv(
             codes.GET_ROUTEINFO_BY_TOPIC, {"topic": topic, "acceptStandardJsonOnly": "true"}
         )

@@ -17,6 +17,7 @@ from bolide.client.listener import Call, failed_of
 from bolide.client.message import Message
 from bolide.client.received import ReceivedMessage
 from bolide.client.send_result import SendResult
+from bolide.client.transaction import TransactionState
 
 if TYPE_CHECKING:
     from asyncio import Future
@@ -46,21 +47,40 @@ class SendCall:
 
 @dataclass(slots=True)
 class ConsumeCall:
-    """One call of a listener. `success` is False when a message of it has to come again, `error` what was raised."""
+    """One call of a listener. `success` is False when a message of it has to come again, `error` what was raised;
+    `polled` says that there is no listener: a poll returns these messages."""
 
     group: str
     messages: Sequence[ReceivedMessage]
     began: int = field(default_factory=now_ms)
     success: bool = True
     error: BaseException | None = None
+    polled: bool = False
     state: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class EndTransactionCall:
+    """A broker is told how a transaction ended; `from_check` when it had asked. `began` is ms since 1970."""
+
+    group: str
+    topic: str
+    tags: str
+    keys: str
+    message_id: str
+    transaction_id: str
+    state: TransactionState
+    broker_address: str
+    from_check: bool
+    region_id: str
+    began: int = field(default_factory=now_ms)
 
 
 class Interceptor:
     """Base of interceptors: override what you need. They run in the order given, the `after` ones in the reverse.
 
-    An ``after`` is called when every ``before`` returned. Sends are seen on the event loop; a call of a plain listener
-    in its thread. Nothing here may block for long.
+    An ``after`` is called whenever its own ``before`` returned, also when another interceptor refused. Sends are seen
+    on the event loop; a call of a plain listener in its thread. Nothing here may block for long.
     """
 
     async def start(self) -> None:
@@ -74,6 +94,9 @@ class Interceptor:
 
     def after_send(self, call: SendCall) -> None:
         """The send has its outcome. What this raises is logged."""
+
+    def after_end_transaction(self, call: EndTransactionCall) -> None:
+        """A transaction has its end, which its broker is being told. What this raises is logged."""
 
     def before_consume(self, call: ConsumeCall) -> None:
         """Before a listener is called; raising fails its messages, as if the listener had."""
@@ -100,14 +123,33 @@ async def close_all(interceptors: Sequence[Interceptor]) -> None:
 def begin_send(group: str, message: Message, interceptors: Sequence[Interceptor], oneway: bool = False) -> SendCall:
     """Let the interceptors see a message; what is to be sent is the call's `message`. Raises what they raise."""
     call = SendCall(group, message, oneway=oneway)
-    for interceptor in interceptors:
-        interceptor.before_send(call)
+    for count, interceptor in enumerate(interceptors):
+        try:
+            interceptor.before_send(call)
+        except BaseException as error:
+            refuse_sends([call], error, interceptors[:count])
+            raise
     return call
 
 
 def end_send(calls: Sequence[SendCall], sending: Sending, interceptors: Sequence[Interceptor]) -> None:
     """Have the interceptors called with the outcome of `sending`; a batch has a call for each of its messages."""
     sending.future.add_done_callback(partial(_sent, calls, sending, sending.producer.instance, interceptors))
+
+
+def refuse_sends(calls: Sequence[SendCall], error: BaseException, interceptors: Sequence[Interceptor]) -> None:
+    """These sends ended before they began: the message, or another of its batch, cannot be sent."""
+    for call in calls:
+        call.error = error
+        _after_send(call, interceptors)
+
+
+def _after_send(call: SendCall, interceptors: Sequence[Interceptor]) -> None:
+    for interceptor in reversed(interceptors):
+        try:
+            interceptor.after_send(call)
+        except Exception as failure:
+            log.error("after_send of %r failed", interceptor, exc_info=failure)
 
 
 def _sent(
@@ -130,11 +172,47 @@ def _sent(
         call.broker_address = address or ""
         call.body_length = len(call.message.body if sending.batch else sending.body)
         call.sys_flag = sending.sys_flag
-        for interceptor in reversed(interceptors):
-            try:
-                interceptor.after_send(call)
-            except Exception as failure:
-                log.error("after_send of %r failed", interceptor, exc_info=failure)
+        _after_send(call, interceptors)
+
+
+def end_transaction(call: EndTransactionCall, interceptors: Sequence[Interceptor]) -> None:
+    """Have the interceptors see the end of a transaction."""
+    for interceptor in reversed(interceptors):
+        try:
+            interceptor.after_end_transaction(call)
+        except Exception as failure:
+            log.error("after_end_transaction of %r failed", interceptor, exc_info=failure)
+
+
+def see_polled(group: str, messages: Sequence[ReceivedMessage], interceptors: Sequence[Interceptor]) -> None:
+    """Have the interceptors see messages that a poll returns: as in Java they count as consumed well, at once."""
+    call = ConsumeCall(group, messages, polled=True)
+    try:
+        begin_consume(call, interceptors)
+    except Exception as failure:
+        log.error("before_consume of a poll failed", exc_info=failure)
+    else:
+        end_consume(call, interceptors)
+
+
+def begin_consume(call: ConsumeCall, interceptors: Sequence[Interceptor]) -> None:
+    """Have the interceptors see a call of a listener. Raises what they raise."""
+    for count, interceptor in enumerate(interceptors):
+        try:
+            interceptor.before_consume(call)
+        except BaseException as error:
+            call.error, call.success = error, False
+            end_consume(call, interceptors[:count])
+            raise
+
+
+def end_consume(call: ConsumeCall, interceptors: Sequence[Interceptor]) -> None:
+    """Have the interceptors see how a call of a listener went."""
+    for interceptor in reversed(interceptors):
+        try:
+            interceptor.after_consume(call)
+        except Exception as failure:
+            log.error("after_consume of %r failed", interceptor, exc_info=failure)
 
 
 def around(
@@ -150,18 +228,13 @@ def around(
         call = ConsumeCall(group, given if batch else [given])
         for message in call.messages:
             message.codec = codec
-        for interceptor in interceptors:
-            interceptor.before_consume(call)
+        begin_consume(call, interceptors)
         return call
 
     def end(call: ConsumeCall, outcome: Any, error: BaseException | None) -> None:
         call.error = error
         call.success = error is None and not failed_of(outcome, list(call.messages))
-        for interceptor in reversed(interceptors):
-            try:
-                interceptor.after_consume(call)
-            except Exception as failure:
-                log.error("after_consume of %r failed", interceptor, exc_info=failure)
+        end_consume(call, interceptors)
 
     async def around_async(given: Any) -> Any:
         call = begin(given)

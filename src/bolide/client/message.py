@@ -9,11 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from msgspec import UNSET
 
+from bolide.client.delayed import delay_property
 from bolide.client.errors import MessageRefused
+from bolide.client.light_queues import queue_list
 from bolide.layout.property_names import RESERVED
 
 MAX_BODY: Final = 4 * 1024 * 1024
@@ -31,7 +34,9 @@ class Message:
 
     `keys` are indexed for search, one or several; `delay_level` 1 to 18 delivers later (1 s to 2 h); messages with
     the same `sharding_key` go to the same queue; `wait_stored` False lets the broker answer before the flush. A
-    producer with a codec takes a `value` in place of the body.
+    producer with a codec takes a `value` in place of the body. `light_queues` are names of light queues (LMQ) it also
+    enters. `delay` (seconds or a timedelta) or `deliver_at` (seconds since the epoch, or a datetime) deliver at any
+    time the broker allows: three days ahead.
     """
 
     topic: str
@@ -44,6 +49,14 @@ class Message:
     flag: int = 0
     wait_stored: bool = True
     value: Any = UNSET
+    light_queues: Iterable[str] = ()
+    delay: float | timedelta = 0
+    deliver_at: float | datetime | None = None
+
+    @property
+    def delayed(self) -> bool:
+        """True when it is to be delivered later, in whichever way that is said."""
+        return bool(self.delay_level or self.delay or self.deliver_at is not None)
 
     @property
     def keys_text(self) -> str:
@@ -88,7 +101,13 @@ def properties_text(message: Message, unique_id: str) -> str:
         parts.append(f"DELAY\x01{message.delay_level}\x02")
     if message.sharding_key:
         parts.append(f"__SHARDINGKEY\x01{message.sharding_key}\x02")
-    count = 2 * (2 + bool(message.tags) + bool(keys) + bool(message.delay_level) + bool(message.sharding_key))
+    if message.light_queues:
+        parts.append(f"INNER_MULTI_DISPATCH\x01{queue_list(message.light_queues)}\x02")
+    if message.delay or message.deliver_at is not None:
+        if message.delay_level:
+            raise MessageRefused("a message takes a delay level, a delay or a time of delivery, give one of them")
+        parts.append(delay_property(message.delay, message.deliver_at))
+    count = 2 * (len(parts) + 1)  # the first part holds two pairs
     for name, value in message.properties.items():
         if name in RESERVED or not name or not value:
             raise MessageRefused(

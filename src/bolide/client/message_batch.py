@@ -21,8 +21,8 @@ def pack_batch(messages: Sequence[Message], max_body: int, next_id: Callable[[],
         check_body(message, max_body)
         if message.topic != first.topic or message.wait_stored != first.wait_stored:
             raise MessageRefused("all messages of a batch have one topic and one wait_stored, make several batches")
-        if message.delay_level or message.topic.startswith("%RETRY%"):
-            raise MessageRefused("a batch takes neither delay levels nor retry topics, send such messages one by one")
+        if message.delayed or message.topic.startswith("%RETRY%"):
+            raise MessageRefused("a batch takes neither delays nor retry topics, send such messages one by one")
         ids.append(next_id())
         parts.append(BatchMessage(message.flag, message.body, properties_text(message, ids[-1]).encode()))
     body = encode_batch(parts)

@@ -2,6 +2,7 @@
 
 The address server answers a GET with ``host:port;host:port`` in its first line. It is asked before the first request
 and every two minutes; when it cannot be reached, or answers nonsense, what it said before stays.
+Java's system properties are environment variables here: `rocketmq.namesrv.addr` is ROCKETMQ_NAMESRV_ADDR, and so on.
 """
 
 from __future__ import annotations
@@ -16,7 +17,12 @@ from bolide.errors import ConfigError, ConnectionLost
 from bolide.transport.address import split_addresses
 
 LOCAL_NAMESRV: Final = "127.0.0.1:9876"
-ENVIRONMENT: Final = "NAMESRV_ADDR"
+ENVIRONMENT: Final = ("ROCKETMQ_NAMESRV_ADDR", "NAMESRV_ADDR")
+"""Variables that hold addresses, the first that is set counts: Java looks at its property before NAMESRV_ADDR."""
+DOMAIN: Final = "ROCKETMQ_NAMESRV_DOMAIN"
+SUBGROUP: Final = "ROCKETMQ_NAMESRV_DOMAIN_SUBGROUP"
+DEFAULT_SUBGROUP: Final = "nsaddr"
+DOMAIN_PORT: Final = 8080
 SCHEMES: Final = ("http://", "https://")
 REFRESH_INTERVAL: Final = 120.0
 HTTP_TIMEOUT: Final = 3.0
@@ -27,10 +33,24 @@ MAX_ANSWER: Final = 64 * 1024
 def configured_namesrv(text: str) -> tuple[str, ...]:
     """The addresses in what a user wrote, or the one URL of an address server. Raises `ConfigError`.
 
-    For "" that is the environment's ``NAMESRV_ADDR``, and without it this machine.
+    A URL without a path is not asked: as in Java, ``http://host:port`` is just another way to write ``host:port``.
+    For "" the environment says it: ``ROCKETMQ_NAMESRV_ADDR`` or ``NAMESRV_ADDR`` like the argument, else
+    ``ROCKETMQ_NAMESRV_DOMAIN`` the host of an address server, and without any it is this machine.
     """
-    text = (text or os.environ.get(ENVIRONMENT, "") or LOCAL_NAMESRV).strip()
-    return (text,) if text.startswith(SCHEMES) else split_addresses(text)
+    text = (text or next(filter(None, map(os.environ.get, ENVIRONMENT)), "") or _domain_url() or LOCAL_NAMESRV).strip()
+    if not text.startswith(SCHEMES):
+        return split_addresses(text)
+    host, _, path = text.partition("://")[2].partition("/")
+    return (text,) if path else split_addresses(host)
+
+
+def _domain_url() -> str:
+    """The address server's URL, as Java's MixAll.getWSAddr puts it together; "" without a domain."""
+    domain = os.environ.get(DOMAIN, "").strip()
+    if not domain:
+        return ""
+    host = domain if domain.find(":") > 0 else f"{domain}:{DOMAIN_PORT}"
+    return f"http://{host}/rocketmq/{os.environ.get(SUBGROUP, '').strip() or DEFAULT_SUBGROUP}"
 
 
 class NameServers:

@@ -109,8 +109,10 @@ class BrokerOffsets:
         except BolideError as error:
             log.warning("offset %d of %s is not stored: %s", offset, queue, error)
         else:
-            if wait:  # a oneway may be lost: only an answer is reason not to write again
+            if wait:
                 self._written[queue] = offset
+            else:  # it may be lost, or not: only an answer is reason not to write again
+                self._written.pop(queue, None)
 
 
 class FileOffsets:

@@ -4,14 +4,35 @@ from __future__ import annotations
 
 import ssl as ssl_module
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypedDict
 
 from bolide.client.hooks import AclHook, RpcHook
 from bolide.client.name_servers import LOCAL_NAMESRV, configured_namesrv
+from bolide.client.namespace import check_namespace
 from bolide.client.unique_id import default_client_id, local_ip
 
 DEFAULT_NAMESRV: Final = ""
-"""Says that the environment's NAMESRV_ADDR names the name servers, and without it 127.0.0.1:9876."""
+"""Says that the environment names the name servers (NAMESRV_ADDR), and without it 127.0.0.1:9876."""
+
+
+class ConnectionOptions(TypedDict, total=False):
+    """Keywords that every producer, consumer and admin object takes for its connections; all may be left out.
+
+    `instance_name` (``"DEFAULT"``) and the machine's address make the client id, unless `client_id` is given whole;
+    clients with equal options share connections. `access_key` and `secret_key` sign requests; `hooks` see each
+    request and answer, in their order; `ssl` encrypts every connection; `binary_header` encodes requests in
+    RocketMQ's binary form instead of JSON (Java's ``rocketmq.serialize.type=ROCKETMQ``); `namespace` goes before the
+    names of topics and groups, so that users of one cluster do not meet.
+    """
+
+    instance_name: str
+    client_id: str | None
+    access_key: str
+    secret_key: str
+    hooks: tuple[RpcHook, ...]
+    ssl: ssl_module.SSLContext | None
+    binary_header: bool
+    namespace: str
 
 
 @dataclass(frozen=True)
@@ -22,6 +43,8 @@ class ClientOptions:
     client_id: str = field(default_factory=default_client_id)
     hooks: tuple[RpcHook, ...] = ()
     ssl: ssl_module.SSLContext | None = None
+    binary_header: bool = False
+    namespace: str = ""
     heartbeat_interval: float = 30.0
     route_interval: float = 30.0
     persist_interval: float = 5.0
@@ -33,16 +56,18 @@ class ClientOptions:
         cls,
         namesrv: str,
         *,
-        client_id: str | None = None,
-        instance_name: str = "DEFAULT",
         fixed_name: bool = False,
+        instance_name: str = "DEFAULT",
+        client_id: str | None = None,
         access_key: str = "",
         secret_key: str = "",
         hooks: tuple[RpcHook, ...] = (),
         ssl: ssl_module.SSLContext | None = None,
+        binary_header: bool = False,
+        namespace: str = "",
     ) -> ClientOptions:
-        """Options from what a user writes: ``host:port;host:port`` or the URL of an address server, maybe a
-        pair of keys. Raises `ConfigError`.
+        """Options from what a user writes: ``host:port;host:port`` or the URL of an address server, and any of
+        `ConnectionOptions`. Raises `ConfigError`.
 
         `fixed_name` keeps DEFAULT in the client id instead of the process: a broadcasting consumer finds its file
         of offsets again after a restart, as Java's does.
@@ -55,4 +80,6 @@ class ClientOptions:
             or (f"{local_ip()}@{instance_name}" if fixed_name else default_client_id(instance_name)),
             hooks=hooks,
             ssl=ssl,
+            binary_header=binary_header,
+            namespace=check_namespace(namespace),
         )

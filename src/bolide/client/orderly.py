@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from bolide.client.group_member import GroupMember
-from bolide.client.listener import DEAD_LETTER, PIECE, Call
+from bolide.client.consumption import ConsumeSetup
+from bolide.client.listener import DEAD_LETTER, PIECE
 from bolide.client.locks import LOCK_LIVES, QueueLocks
 from bolide.client.process_queue import ProcessQueue
 from bolide.client.received import ReceivedMessage
@@ -28,21 +26,12 @@ LOCK_RETRY: Final = 1.0
 class OrderlyConsumption:
     """A task per queue that has messages; at most `concurrency` listeners at once."""
 
-    def __init__(
-        self,
-        member: GroupMember,
-        call_of: Callable[[ReceivedMessage], Call],
-        concurrency: int,
-        max_reconsume_times: int,
-        threads: ThreadPoolExecutor,
-        locks: QueueLocks,
-        suspend: float,
-    ) -> None:
-        self._member = member
-        self._call_of = call_of
-        self._free = asyncio.Semaphore(concurrency)
-        self._max_times = max_reconsume_times
-        self._threads = threads
+    def __init__(self, setup: ConsumeSetup, locks: QueueLocks, suspend: float) -> None:
+        self._member = setup.member
+        self._call_of = setup.call_of
+        self._free = asyncio.Semaphore(setup.concurrency)
+        self._max_times = setup.max_reconsume_times
+        self._threads = setup.threads
         self._locks = locks
         self._suspend = suspend
         self._closing = asyncio.Event()
@@ -104,7 +93,7 @@ class OrderlyConsumption:
         if level is not None and await self._give_up(messages[count], level):
             count += 1
             level = None
-        if process_queue.dropped and process_queue.queue not in self._member.owned:
+        if process_queue.dropped and self._member.owned.get(process_queue.queue) is not process_queue:
             return False
         offset = process_queue.done(messages[:count])
         if offset >= 0:

@@ -8,26 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import os
-import ssl as ssl_module
 import uuid
 from collections.abc import Iterable
+from dataclasses import replace
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, Unpack
 
 from bolide.client.codec import CodecChoice, find_codec, with_body
-from bolide.client.errors import ClientStateError, MessageRefused, TooFast, TopicNotFound
-from bolide.client.hooks import RpcHook
+from bolide.client.delayed import recall
+from bolide.client.errors import ClientStateError, MessageRefused, TooFast
 from bolide.client.instance import ClientInstance, now_ms
-from bolide.client.interceptor import Interceptor, SendCall, begin_send, close_all, end_send, start_all
+from bolide.client.interceptor import Interceptor, SendCall, begin_send, close_all, end_send, refuse_sends, start_all
 from bolide.client.latency_faults import LatencyFaults
 from bolide.client.message import MAX_BODY, Message, check_body, check_topic, properties_text
 from bolide.client.message_batch import pack_batch
-from bolide.client.options import DEFAULT_NAMESRV, ClientOptions
-from bolide.client.publish import QueueChoice, TopicQueues
+from bolide.client.namespace import with_namespace
+from bolide.client.options import DEFAULT_NAMESRV, ClientOptions, ConnectionOptions
+from bolide.client.publish import PublishRoutes, QueueChoice
 from bolide.client.queue import MessageQueue
 from bolide.client.received import ReceivedMessage
 from bolide.client.replies import send_reply
-from bolide.client.routes import TEMPLATE_TOPIC
 from bolide.client.send_result import SendResult
 from bolide.client.sending import Sending
 from bolide.client.tracer import TRACE_GROUP, TRACE_TIMEOUT, Tracer
@@ -38,6 +38,22 @@ from bolide.remoting.compression import COMPRESSED_FLAG, NAMES, TYPE_SHIFT, comp
 DEFAULT_GROUP: Final = "DEFAULT_PRODUCER"
 SEND_TIMEOUT: Final = 3.0
 MAX_IN_FLIGHT: Final = 4096
+
+
+class ProducerOptions(ConnectionOptions, total=False):
+    """The keywords of `Producer`, for a class that passes them on."""
+
+    timeout: float
+    retries: int
+    max_in_flight: int
+    compress_above: int
+    compression: str
+    max_body: int
+    queue_count: int
+    codec: CodecChoice
+    interceptors: tuple[Interceptor, ...]
+    trace: bool
+    latency_faults: bool
 
 
 class Producer:
@@ -67,33 +83,20 @@ class Producer:
         interceptors: tuple[Interceptor, ...] = (),
         trace: bool = False,
         latency_faults: bool = False,
-        instance_name: str = "DEFAULT",
-        client_id: str | None = None,
-        access_key: str = "",
-        secret_key: str = "",
-        hooks: tuple[RpcHook, ...] = (),
-        ssl: ssl_module.SSLContext | None = None,
+        **connection: Unpack[ConnectionOptions],
     ) -> None:
         """Nothing is connected before `start`. Raises `ConfigError` for an address that is none."""
         check_topic(group)
         if compression.upper() not in NAMES:
             raise MessageRefused(f"compression {compression!r} is unknown, choose one of {', '.join(NAMES)}")
-        self.group = group
         self.timeout = timeout
         self.retries = retries
         self.max_in_flight = max_in_flight
         self.compress_above = compress_above
         self.max_body = max_body
-        self.queue_count = queue_count
-        self.options = ClientOptions.of(
-            namesrv,
-            client_id=client_id,
-            instance_name=instance_name,
-            access_key=access_key,
-            secret_key=secret_key,
-            hooks=hooks,
-            ssl=ssl,
-        )
+        self.routes = PublishRoutes(queue_count)
+        self.options = ClientOptions.of(namesrv, **connection)
+        self.group = with_namespace(self.options.namespace, group)
         if trace:
             interceptors = (*interceptors, tracer(f"{group}-PRODUCE", self.options))
         self.interceptors = interceptors
@@ -105,7 +108,6 @@ class Producer:
         self._pid = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ids = UniqueIds()
-        self._topics: dict[str, TopicQueues] = {}
         self._announced: set[str] = set()
         self._in_flight: set[Sending] = set()
         self._slot_free = asyncio.Event()
@@ -180,7 +182,7 @@ class Producer:
 
     def topics(self) -> set[str]:
         """Topics sent to so far."""
-        return set(self._topics)
+        return self.routes.topics()
 
     # -- sending
 
@@ -230,6 +232,14 @@ class Producer:
         await self._wait_for_slot()
         await self._accept(message, queue, None, True).future
 
+    async def recall(self, topic: str, handle: str, timeout: float | None = None) -> str:
+        """Take back a message that waits for its time, by the `recall_handle` of its result; returns its id.
+
+        The broker notes the wish (it must have recallMessageEnable); a message that is due just then may still come.
+        Raises `MessageRefused` for a handle that is none, `ResponseError` when its time is over.
+        """
+        return await recall(self.instance, self.group, with_namespace(self.options.namespace, topic), handle, timeout)
+
     async def request(
         self, message: Message, timeout: float = SEND_TIMEOUT, *, queue: QueueChoice | None = None
     ) -> ReceivedMessage:
@@ -239,7 +249,7 @@ class Producer:
         """
         await self._wait_for_slot()
         deadline = self.loop.time() + timeout
-        await self._announce(message.topic)
+        await self._announce(with_namespace(self.options.namespace, message.topic))
         instance = self.instance
         correlation_id = str(uuid.uuid4())
         answer: asyncio.Future[ReceivedMessage] = self.loop.create_future()
@@ -266,13 +276,13 @@ class Producer:
     async def _announce(self, topic: str) -> None:
         """Before the first request to a topic: its brokers find the asker among the producers they know."""
         if topic not in self._announced:
-            await self.load_route(topic)
+            await self.routes.load(self.instance, topic)
             await self.instance.heartbeats.send()
             self._announced.add(topic)
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """The queues of a topic that can be sent to. Raises `TopicNotFound`."""
-        return list((await self.load_route(topic)).queues)
+        return list((await self.routes.load(self.instance, with_namespace(self.options.namespace, topic))).queues)
 
     async def _wait_for_slot(self) -> None:
         while len(self._in_flight) >= self.max_in_flight:
@@ -290,39 +300,54 @@ class Producer:
     ) -> Sending:
         """Send a message; `marks` are properties of the protocol that no user may set, as text."""
         self._check_room()
-        message = with_body(message, self.codec)
-        calls = []
-        if self.interceptors:
-            calls = [begin_send(self.group, message, self.interceptors, oneway)]
-            message = calls[0].message
-        check_topic(message.topic)
-        check_body(message, self.max_body)
-        message_id = self._ids.next_id()
-        properties = properties_text(message, message_id)
-        if marks:
-            properties += marks
-        body = message.body
-        if len(body) >= self.compress_above:
-            body = compress(body, self._compression)
-            sys_flag |= COMPRESSED_FLAG | self._compression << TYPE_SHIFT
-        deadline = self.loop.time() + (self.timeout if timeout is None else timeout)
-        sending = Sending(self, message, message_id, properties, body, sys_flag, deadline, queue, oneway=oneway)
+        calls: list[SendCall] = []
+        try:
+            message = with_body(message, self.codec)
+            if self.interceptors:
+                calls.append(begin_send(self.group, message, self.interceptors, oneway))
+                message = calls[0].message
+            message = self._in_namespace(message)
+            check_topic(message.topic)
+            check_body(message, self.max_body)
+            message_id = self._ids.next_id()
+            properties = properties_text(message, message_id)
+            if marks:
+                properties += marks
+            body = message.body
+            if len(body) >= self.compress_above:
+                body = compress(body, self._compression)
+                sys_flag |= COMPRESSED_FLAG | self._compression << TYPE_SHIFT
+            deadline = self.loop.time() + (self.timeout if timeout is None else timeout)
+            sending = Sending(self, message, message_id, properties, body, sys_flag, deadline, queue, oneway=oneway)
+        except BaseException as error:
+            refuse_sends(calls, error, self.interceptors)
+            raise
         return self._go(sending, calls)
 
     def _accept_batch(self, messages: list[Message], queue: QueueChoice | None, timeout: float | None) -> Sending:
         self._check_room()
-        messages = [with_body(message, self.codec) for message in messages]
-        calls = []
-        if self.interceptors:
-            calls = [begin_send(self.group, message, self.interceptors) for message in messages]
-            messages = [call.message for call in calls]
-        ids, body = pack_batch(messages, self.max_body, self._ids.next_id)
+        calls: list[SendCall] = []
+        try:
+            messages = [with_body(message, self.codec) for message in messages]
+            if self.interceptors:
+                for message in messages:
+                    calls.append(begin_send(self.group, message, self.interceptors))
+                messages = [call.message for call in calls]
+            messages = [self._in_namespace(message) for message in messages]
+            ids, body = pack_batch(messages, self.max_body, self._ids.next_id)
+        except BaseException as error:
+            refuse_sends(calls, error, self.interceptors)
+            raise
         first = messages[0]
         envelope = Message(first.topic, body, sharding_key=first.sharding_key)
         properties = f"WAIT\x01{'true' if first.wait_stored else 'false'}\x02"
         deadline = self.loop.time() + (self.timeout if timeout is None else timeout)
         sending = Sending(self, envelope, ",".join(ids), properties, body, 0, deadline, queue, batch=True)
         return self._go(sending, calls)
+
+    def _in_namespace(self, message: Message) -> Message:
+        namespace = self.options.namespace
+        return replace(message, topic=with_namespace(namespace, message.topic)) if namespace else message
 
     def _check_room(self) -> None:
         instance = self.instance
@@ -349,39 +374,6 @@ class Producer:
         """A message has its outcome: its place in flight is free."""
         self._in_flight.discard(sending)
         self._slot_free.set()
-
-    def topic_queues(self, topic: str) -> TopicQueues | None:
-        """The queues of a topic by the route known now; None when it must be loaded first."""
-        known = self._topics.get(topic)
-        route = self.instance.routes.get(topic)
-        if known is not None and (route is known.route or (route is None and known.route.topic == topic)):
-            return known
-        if route is None:
-            return None
-        known = self._topics[topic] = TopicQueues(route)
-        return known
-
-    def forget_route(self, topic: str) -> None:
-        """The brokers say that the route of a topic is out of date: the next try asks a name server."""
-        self._topics.pop(topic, None)
-        self.instance.routes.pop(topic, None)
-
-    async def load_route(self, topic: str) -> TopicQueues:
-        """Ask for the route of a topic; for one that does not exist yet, for the template's. Raises `TopicNotFound`."""
-        known = self.topic_queues(topic)
-        if known is not None:
-            return known
-        instance = self.instance
-        try:
-            route = await instance.fetch_route(topic)
-        except TopicNotFound as missing:
-            try:
-                template = await instance.fetch_route(TEMPLATE_TOPIC)
-            except TopicNotFound:
-                raise missing from None
-            route = template.from_template(topic, self.queue_count)
-        known = self._topics[topic] = TopicQueues(route)
-        return known
 
 
 def tracer(name: str, options: ClientOptions) -> Tracer:

@@ -1,7 +1,7 @@
 """Which queue a message goes to: round robin, or by a key, over the writable queues of a topic's route.
 
-State apart from I/O: everything here is a decision over a `Route`. A retry prefers another broker than the one that
-failed (RocketMQ's TopicPublishInfo.selectOneMessageQueue).
+State apart from I/O: `TopicQueues` is a decision over a `Route`, `PublishRoutes` asks for those. A retry prefers
+another broker than the one that failed (RocketMQ's TopicPublishInfo.selectOneMessageQueue).
 """
 
 from __future__ import annotations
@@ -9,13 +9,16 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Collection
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from bolide.client.errors import NoQueue
+from bolide.client.errors import NoQueue, TopicNotFound
 from bolide.client.message import Message
 from bolide.client.queue import MessageQueue
-from bolide.client.routes import Route
+from bolide.client.routes import TEMPLATE_TOPIC, Route
 from bolide.layout.hashes import java_hash
+
+if TYPE_CHECKING:
+    from bolide.client.instance import ClientInstance
 
 QueueChoice = MessageQueue | Callable[[list[MessageQueue], Message], MessageQueue]
 """A queue, or a function that picks one of those it is given."""
@@ -63,3 +66,48 @@ class TopicQueues:
             index = abs(int(math.fmod(java_hash(sharding_key), len(self.queues))))
             queue = self._by_key[sharding_key] = self.queues[index]
         return queue
+
+
+class PublishRoutes:
+    """The topics a producer has sent to; one that does not exist yet gets the queues of the template topic."""
+
+    def __init__(self, queue_count: int) -> None:
+        self.queue_count = queue_count
+        """Queues of a topic that is created by sending to it."""
+        self._topics: dict[str, TopicQueues] = {}
+
+    def topics(self) -> set[str]:
+        """Topics sent to so far."""
+        return set(self._topics)
+
+    def known(self, instance: ClientInstance, topic: str) -> TopicQueues | None:
+        """The queues of a topic by the route known now; None when it must be loaded first."""
+        known = self._topics.get(topic)
+        route = instance.routes.get(topic)
+        if known is not None and (route is known.route or (route is None and known.route.topic == topic)):
+            return known
+        if route is None:
+            return None
+        known = self._topics[topic] = TopicQueues(route)
+        return known
+
+    def forget(self, instance: ClientInstance, topic: str) -> None:
+        """The brokers say that the route of a topic is out of date: the next try asks a name server."""
+        self._topics.pop(topic, None)
+        instance.routes.pop(topic, None)
+
+    async def load(self, instance: ClientInstance, topic: str) -> TopicQueues:
+        """Ask for the route of a topic; for one that does not exist yet, for the template's. Raises `TopicNotFound`."""
+        known = self.known(instance, topic)
+        if known is not None:
+            return known
+        try:
+            route = await instance.fetch_route(topic)
+        except TopicNotFound as missing:
+            try:
+                template = await instance.fetch_route(TEMPLATE_TOPIC)
+            except TopicNotFound:
+                raise missing from None
+            route = template.from_template(topic, self.queue_count)
+        known = self._topics[topic] = TopicQueues(route)
+        return known

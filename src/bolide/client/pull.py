@@ -8,6 +8,8 @@ from typing import Final
 
 from bolide.client.errors import NoQueue, response_error
 from bolide.client.instance import ClientInstance
+from bolide.client.light_queues import is_lmq
+from bolide.client.namespace import without_namespace
 from bolide.client.queue import MessageQueue
 from bolide.client.received import ReceivedMessage, received_messages
 from bolide.client.routes import MASTER
@@ -109,6 +111,11 @@ async def pull(instance: ClientInstance, request: PullRequest) -> PullResult:
     messages: list[ReceivedMessage] = []
     if status is PullStatus.FOUND:
         messages = received_messages(answer.body, queue.broker_name, wanted.exact_tags)
+        namespace = instance.options.namespace
+        for message in messages if namespace or is_lmq(queue.topic) else ():
+            message.topic = without_namespace(namespace, message.topic)
+            if is_lmq(queue.topic):
+                message.read_from(queue.topic)
     return PullResult(
         status,
         messages,

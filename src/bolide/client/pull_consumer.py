@@ -7,35 +7,33 @@ what `poll` returned counts as consumed with the next `poll` (or with `commit`, 
 from __future__ import annotations
 
 import asyncio
-import logging
-import ssl as ssl_module
 from collections.abc import AsyncIterator, Coroutine, Iterable
 from datetime import datetime
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Self, Unpack
 
 from bolide.client import broker_requests
 from bolide.client.codec import CodecChoice, find_codec
 from bolide.client.errors import ClientStateError
-from bolide.client.group_member import BROADCASTING, GroupMember, StartFrom, model_name, timestamp_ms
-from bolide.client.hooks import RpcHook
-from bolide.client.instance import now_ms
+from bolide.client.group_member import BROADCASTING, GroupMember, model_name
+from bolide.client.instance import ClientInstance, now_ms
+from bolide.client.interceptor import Interceptor, close_all, see_polled, start_all
+from bolide.client.light_queues import check_parent
 from bolide.client.message import check_topic
-from bolide.client.offset_store import BrokerOffsets, FileOffsets
-from bolide.client.options import DEFAULT_NAMESRV, ClientOptions
+from bolide.client.namespace import with_namespace
+from bolide.client.offset_store import BrokerOffsets, FileOffsets, OffsetStore
+from bolide.client.options import DEFAULT_NAMESRV, ClientOptions, ConnectionOptions
+from bolide.client.prefetch import Prefetch
 from bolide.client.process_queue import MAX_CACHED_BYTES, MAX_CACHED_COUNT, ProcessQueue
-from bolide.client.pull import PullRequest, PullResult, PullStatus, pull
+from bolide.client.producer import tracer
 from bolide.client.queue import MessageQueue
 from bolide.client.received import ReceivedMessage
+from bolide.client.start_from import StartFrom, timestamp_ms
 from bolide.client.strategies import Strategy, find_strategy
-from bolide.client.subscription import Sql, Subscription, subscription
-from bolide.errors import BolideError
+from bolide.client.subscription import Sql, subscription
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
-
-log = logging.getLogger("bolide.client")
-
-PULL_FAILED_PAUSE: Final = 1.0
 
 
 class PullConsumer:
@@ -59,42 +57,26 @@ class PullConsumer:
         max_cached_bytes: int = MAX_CACHED_BYTES,
         suspend: float = 20.0,
         codec: CodecChoice = None,
-        instance_name: str = "DEFAULT",
-        client_id: str | None = None,
-        access_key: str = "",
-        secret_key: str = "",
-        hooks: tuple[RpcHook, ...] = (),
-        ssl: ssl_module.SSLContext | None = None,
+        interceptors: tuple[Interceptor, ...] = (),
+        trace: bool = False,
+        offset_folder: Path | None = None,
+        **connection: Unpack[ConnectionOptions],
     ) -> None:
         """Nothing is connected before `start`. Raises `ClientStateError` or `ConfigError` for what cannot be meant."""
         check_topic(group)
         model = model_name(model)
         self.group = group
         self.auto_commit = auto_commit
-        self.suspend = suspend
-        self._codec = find_codec(codec)
-        self._pull_batch = pull_batch
-        self._limits = (max_cached, max_cached_bytes)
         self._started = False
         self._closed = False
         self._started_ms = 0
         self._lock = asyncio.Lock()
-        self._arrived = asyncio.Event()
-        self._pulls: dict[ProcessQueue, asyncio.Task[None]] = {}
-        self._delivered: dict[ProcessQueue, list[ReceivedMessage]] = {}
-        self._paused: set[MessageQueue] = set()
-        self._turn = 0
-        self._assigned: Subscription | None = None
-        options = ClientOptions.of(
-            namesrv,
-            client_id=client_id,
-            instance_name=instance_name,
-            fixed_name=model == BROADCASTING,
-            access_key=access_key,
-            secret_key=secret_key,
-            hooks=hooks,
-            ssl=ssl,
-        )
+        self._prefetch = Prefetch(pull_batch, suspend, (max_cached, max_cached_bytes), find_codec(codec))
+        self._offset_folder = offset_folder
+        options = ClientOptions.of(namesrv, fixed_name=model == BROADCASTING, **connection)
+        if trace:
+            interceptors = (*interceptors, tracer(f"{group}-CONSUME", options))
+        self._interceptors = interceptors
         self._member = GroupMember(
             group,
             options,
@@ -102,11 +84,12 @@ class PullConsumer:
             "CONSUME_ACTIVELY",
             start_from,
             find_strategy(strategy),
-            self._gained,
-            self._lost,
+            self._prefetch.gained,
+            self._prefetch.lost,
             self._serve,
             with_retry=False,
         )
+        self._prefetch.attach(self._member)
 
     # -- life
 
@@ -117,12 +100,19 @@ class PullConsumer:
                 raise ClientStateError(f"consumer {self.group} is closed, make a new one")
             if not self._started:
                 self._started_ms = now_ms()
-                if self._member.model == BROADCASTING:
-                    await self._member.join(lambda instance: FileOffsets(instance.client_id, self.group))
-                else:
-                    await self._member.join(lambda instance: BrokerOffsets(instance, self.group))
+                try:
+                    await start_all(self._interceptors)
+                    await self._member.join(self._make_store)
+                except BaseException:
+                    await asyncio.shield(close_all(self._interceptors))
+                    raise
                 self._started = True
         return self
+
+    def _make_store(self, instance: ClientInstance) -> OffsetStore:
+        if self._member.model == BROADCASTING:
+            return FileOffsets(instance.client_id, self._member.group, self._offset_folder)
+        return BrokerOffsets(instance, self._member.group)
 
     async def close(self) -> None:
         """Store the offsets (with `auto_commit`, of all that was returned) and leave. A second call does nothing."""
@@ -130,14 +120,18 @@ class PullConsumer:
 
     async def _close(self, commit: bool) -> None:
         self._closed = True
-        self._arrived.set()
+        self._prefetch.end()
         async with self._lock:
             if not self._started:
                 return
             self._started = False
             if commit:
-                self._consumed()
-            await asyncio.shield(self._member.leave())
+                self._prefetch.consumed()
+            await asyncio.shield(self._leave())
+
+    async def _leave(self) -> None:
+        await close_all(self._interceptors)
+        await self._member.leave()
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -150,24 +144,33 @@ class PullConsumer:
 
     # -- which queues
 
-    def subscribe(self, topic: str, expression: str | Sql = "*") -> None:
-        """Share the queues of a topic with the group: ``"*"``, ``"TagA || TagB"``, or ``sql("a > 5")``."""
-        if self._assigned is not None:
+    def subscribe(self, topic: str, expression: str | Sql = "*", *, parent: str = "") -> None:
+        """Share the queues of a topic with the group: ``"*"``, ``"TagA || TagB"``, or ``sql("a > 5")``.
+
+        For a light queue, ``lmq("room-1")``, `parent` is the topic its messages are sent to.
+        """
+        if self._prefetch.assigned is not None:
             raise ClientStateError("queues are assigned already, subscribe to topics or assign queues, not both")
         check_topic(topic)
-        self._member.subscribe(topic, expression)
+        self._member.subscribe(topic, expression, parent)
 
     async def unsubscribe(self, topic: str) -> None:
         """Give the queues of a topic back."""
         await self._member.unsubscribe(topic)
 
-    async def assign(self, queues: Iterable[MessageQueue], expression: str | Sql = "*") -> None:
-        """Read exactly these queues, whoever else does, from the group's stored offsets on. Call it after `start`."""
+    async def assign(self, queues: Iterable[MessageQueue], expression: str | Sql = "*", *, parent: str = "") -> None:
+        """Read exactly these queues, whoever else does, from the group's stored offsets on. Call it after `start`.
+
+        For light queues (LMQ) `parent` is the topic their messages are sent to.
+        """
         if self._member.subscriptions:
             raise ClientStateError("topics are subscribed already, subscribe to topics or assign queues, not both")
         wanted = list(queues)
-        self._assigned = subscription("", expression, now_ms())
+        self._prefetch.assigned = subscription("", expression, now_ms())
         for topic in {queue.topic for queue in wanted}:
+            check_parent(topic, parent)
+            if parent:
+                self._member.instance.parents[topic] = with_namespace(self._member.options.namespace, parent)
             await self._member.instance.route(topic)
         await self._member.take_exactly(wanted)
 
@@ -175,9 +178,13 @@ class PullConsumer:
         """The queues held now."""
         return sorted(self._member.owned)
 
-    async def queues(self, topic: str) -> list[MessageQueue]:
-        """All readable queues of a topic. Raises `TopicNotFound`."""
-        return (await self._member.instance.fetch_route(topic)).read_queues()
+    async def queues(self, topic: str, *, parent: str = "") -> list[MessageQueue]:
+        """All readable queues of a topic; a light queue (LMQ) needs its parent. Raises `TopicNotFound`."""
+        check_parent(topic, parent)
+        instance, namespace = self._member.instance, self._member.options.namespace
+        if parent:
+            instance.parents[topic] = with_namespace(namespace, parent)
+        return (await instance.fetch_route(with_namespace(namespace, topic))).read_queues()
 
     # -- reading
 
@@ -188,22 +195,11 @@ class PullConsumer:
         """
         self._check_running()
         if self.auto_commit:
-            self._consumed()
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + timeout
-        while True:
-            messages = self._take(max_messages)
-            if messages or self._closed:
-                return messages
-            self._arrived.clear()
-            left = deadline - loop.time()
-            if left <= 0:
-                return []
-            try:
-                async with asyncio.timeout(left):
-                    await self._arrived.wait()
-            except TimeoutError:
-                return []
+            self._prefetch.consumed()
+        messages = await self._prefetch.messages(timeout, max_messages)
+        if messages and self._interceptors:
+            see_polled(self.group, messages, self._interceptors)
+        return messages
 
     async def __aiter__(self) -> AsyncIterator[ReceivedMessage]:
         """Messages for ever, one by one; with `auto_commit` each is consumed when the next is asked for."""
@@ -216,38 +212,12 @@ class PullConsumer:
             raise ClientStateError(f"consumer {self.group} is not running: use `async with` or await start()")
         self._member.instance.check_process()
 
-    def _take(self, max_messages: int) -> list[ReceivedMessage]:
-        """Messages of the queues in turn, so that a full one does not starve the others."""
-        process_queues = [
-            process_queue
-            for queue, process_queue in self._member.owned.items()
-            if process_queue.waiting and queue not in self._paused
-        ]
-        taken: list[ReceivedMessage] = []
-        self._turn += 1
-        for step in range(len(process_queues)):
-            process_queue = process_queues[(self._turn + step) % len(process_queues)]
-            waiting = process_queue.waiting
-            count = min(max_messages - len(taken), len(waiting))
-            messages = [waiting.popleft() for _ in range(count)]
-            if messages:
-                self._delivered.setdefault(process_queue, []).extend(messages)
-                taken += messages
-        return taken
-
-    def _consumed(self) -> None:
-        """What was returned so far is consumed."""
-        delivered, self._delivered = self._delivered, {}
-        for process_queue, messages in delivered.items():
-            if not process_queue.dropped:
-                self._member.store.update(process_queue.queue, process_queue.done(messages))
-
     # -- offsets
 
     async def commit(self) -> None:
         """Everything returned so far is consumed: store the offsets now, and return when the brokers have answered."""
         self._check_running()
-        self._consumed()
+        self._prefetch.consumed()
         await self._member.store.persist(list(self._member.owned), wait=True)
 
     async def committed(self, queue: MessageQueue) -> int:
@@ -263,15 +233,7 @@ class PullConsumer:
 
     async def seek(self, queue: MessageQueue, offset: int) -> None:
         """Go on from `offset` in a queue we hold; what was fetched ahead is forgotten. Raises `ClientStateError`."""
-        process_queue = self._held(queue)
-        task = self._pulls.pop(process_queue, None)
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-        self._delivered.pop(process_queue, None)
-        process_queue.clear()
-        process_queue.next_offset = offset
-        self._start_pulling(process_queue)
+        await self._prefetch.seek(self._held(queue), offset)
 
     async def seek_to_begin(self, queue: MessageQueue) -> None:
         """Go on from the oldest message kept."""
@@ -307,73 +269,11 @@ class PullConsumer:
 
     def pause(self, queues: Iterable[MessageQueue]) -> None:
         """Return nothing of these queues until `resume`."""
-        self._paused.update(queues)
+        self._prefetch.pause(queues)
 
     def resume(self, queues: Iterable[MessageQueue]) -> None:
         """Return messages of these queues again."""
-        self._paused.difference_update(queues)
-        self._arrived.set()
-
-    # -- fetching ahead
-
-    async def _gained(self, process_queue: ProcessQueue) -> bool:
-        process_queue.max_count, process_queue.max_bytes = self._limits
-        process_queue.next_offset = await self._member.start_offset(process_queue.queue)
-        self._start_pulling(process_queue)
-        return True
-
-    def _start_pulling(self, process_queue: ProcessQueue) -> None:
-        task = self._member.instance.spawn(self._pull_loop(process_queue), f"pull {process_queue.queue}")
-        self._pulls[process_queue] = task
-
-    async def _lost(self, process_queue: ProcessQueue) -> None:
-        self._delivered.pop(process_queue, None)
-        task = self._pulls.pop(process_queue, None)
-        if task is not None:
-            task.cancel()
-
-    async def _pull_loop(self, process_queue: ProcessQueue) -> None:
-        queue = process_queue.queue
-        while not process_queue.dropped:
-            await process_queue.wait_for_room()
-            wanted = self._assigned or self._member.subscriptions.get(queue.topic)
-            if process_queue.dropped or wanted is None:
-                return
-            process_queue.last_pull = asyncio.get_running_loop().time()
-            request = PullRequest(
-                self.group,
-                queue,
-                process_queue.next_offset,
-                wanted,
-                self._pull_batch,
-                self.suspend,
-                broker_id=process_queue.suggested_broker,
-                lite=True,
-            )
-            try:
-                result = await pull(self._member.instance, request)
-            except BolideError as error:
-                log.warning("a pull of %s failed: %s", queue, error)
-                await asyncio.sleep(PULL_FAILED_PAUSE)
-                continue
-            if not process_queue.dropped:
-                self._pulled(process_queue, result)
-
-    def _pulled(self, process_queue: ProcessQueue, result: PullResult) -> None:
-        process_queue.suggested_broker = result.suggested_broker
-        process_queue.next_offset = result.next_offset
-        if result.status is PullStatus.OFFSET_ILLEGAL:
-            log.warning("%s is read on from offset %d", process_queue.queue, result.next_offset)
-            self._delivered.pop(process_queue, None)
-            process_queue.clear()
-        elif result.messages:
-            for message in result.messages:
-                message.codec = self._codec
-            process_queue.add(result.messages)
-            process_queue.waiting.extend(result.messages)
-            self._arrived.set()
-        elif process_queue.moved_to(result.next_offset):
-            self._member.store.update(process_queue.queue, result.next_offset)
+        self._prefetch.resume(queues)
 
     # -- requests of brokers
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from bolide.client.codec import NO_VALUE, Codec, value_of
+from bolide.client.light_queues import is_lmq, light_offset
+from bolide.client.namespace import without_namespace
 from bolide.client.queue import MessageQueue
 from bolide.layout import property_names as names
 from bolide.layout.message_id import host_text, offset_message_id
@@ -149,6 +151,14 @@ class ReceivedMessage:
         """The id of the transaction it came from, "" when there was none."""
         return self.get_property(names.TRANSACTION_ID) or ""
 
+    def read_from(self, topic: str) -> None:
+        """It came out of this light queue (LMQ): its place there is the one that counts, as on a retry."""
+        offset = light_offset(topic, self.properties)
+        if offset >= 0:
+            self.record.topic = topic
+            self.record.queue_id = 0
+            self.record.queue_offset = offset
+
     def __repr__(self) -> str:
         place = f"{self.topic}@{self.broker_name}:{self.queue_id}+{self.queue_offset}"
         return f"<ReceivedMessage {place} {self.message_id}>"
@@ -163,7 +173,15 @@ def received_messages(body: bytes, broker_name: str, tags: frozenset[str] | None
     return messages
 
 
-def show_origin(message: ReceivedMessage) -> None:
+def show_origin(message: ReceivedMessage, namespace: str = "") -> None:
     """Give a message read from a retry topic the topic it was first sent to."""
     if message.topic.startswith(RETRY_PREFIX):
-        message.topic = message.get_property(names.RETRY_TOPIC) or message.topic
+        origin = message.get_property(names.RETRY_TOPIC) or message.topic
+        message.topic = without_namespace(namespace, origin)
+
+
+def topics_of(message: ReceivedMessage) -> list[str]:
+    """Topics whose subscribers the message may be for: a light queue it was read from, its own, those it lists."""
+    own = [message.record.topic] if is_lmq(message.record.topic) else []
+    listed = message.get_property(names.INNER_MULTI_DISPATCH)
+    return [*own, message.topic, *(listed.split(",") if listed else [])]

@@ -62,6 +62,12 @@ class Route:
             for queue_id in range(info.read_queues)
         ]
 
+    def of_light_queue(self, topic: str) -> Route:
+        """The route of a light queue (LMQ) whose messages are sent to this topic: one queue on each of its brokers."""
+        names = sorted({info.broker_name for info in self.queues})
+        queues = tuple(QueueInfo(name, 1, 1, PERM_READ | PERM_WRITE) for name in names)
+        return Route(topic, queues, self.brokers, self.clusters)
+
     def from_template(self, topic: str, queue_count: int) -> Route:
         """This template's route for a topic that does not exist yet, with at most `queue_count` queues a broker."""
         queues = tuple(

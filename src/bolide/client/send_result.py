@@ -26,7 +26,7 @@ STATUS_OF = {int(status): status for status in SendStatus}
 class SendResult:
     """Where a message is. `message_id` is the producer's id (comma-joined for a batch), `offset_message_id` the
     broker's, `queue_offset` the place in the queue (of the first message of a batch); `region_id` and `trace_on` are
-    the broker's settings for message traces."""
+    the broker's settings for message traces; by `recall_handle` a message with a delay of any length is taken back."""
 
     status: SendStatus
     message_id: str
@@ -36,6 +36,7 @@ class SendResult:
     transaction_id: str = ""
     region_id: str = DEFAULT_REGION
     trace_on: bool = True
+    recall_handle: str = ""
 
 
 def send_result(code: int, ext: dict[str, str], message_id: str, topic: str, broker_name: str) -> SendResult:
@@ -49,4 +50,5 @@ def send_result(code: int, ext: dict[str, str], message_id: str, topic: str, bro
         ext.get("transactionId", ""),
         ext.get("MSG_REGION") or DEFAULT_REGION,
         ext.get("TRACE_ON") != "false",
+        ext.get("recallHandle", ""),
     )

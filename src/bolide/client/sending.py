@@ -13,6 +13,7 @@ from bolide.client.errors import NoQueue, SendFailed, TopicNotFound, response_er
 from bolide.client.hooks import Call
 from bolide.client.instance import now_ms
 from bolide.client.message import Message
+from bolide.client.namespace import without_namespace
 from bolide.client.publish import QueueChoice, TopicQueues
 from bolide.client.queue import MessageQueue
 from bolide.client.routes import MASTER
@@ -89,7 +90,7 @@ class Sending:
         self.tries += 1
         self.began = self.producer.loop.time()
         try:
-            queues = self.producer.topic_queues(self.topic)
+            queues = self.producer.routes.known(self.producer.instance, self.topic)
             if queues is None:
                 self.producer.instance.spawn(self._start_later(), f"send to {self.topic}")
                 return
@@ -119,7 +120,7 @@ class Sending:
 
     async def _start_later(self) -> None:
         try:
-            await self.producer.load_route(self.topic)
+            await self.producer.routes.load(self.producer.instance, self.topic)
         except BolideError as error:
             if isinstance(error, TopicNotFound):
                 self.tries_left = 0  # every name server gives the same answer
@@ -153,14 +154,14 @@ class Sending:
             raise RequestTimeout(f"a message to {queue} was not sent within the time allowed")
         opaque = connection.next_opaque()
         producer = self.producer
-        if producer.options.hooks or self.oneway:
-            frame = self._hooked_frame(connection.address, opaque, queue)
+        if producer.options.hooks or producer.options.binary_header or self.oneway:
+            frame = self._general_frame(connection.address, opaque, queue)
         else:
             frame = send_frame(
                 opaque,
                 producer.group,
                 queue,
-                producer.queue_count,
+                producer.routes.queue_count,
                 self.sys_flag,
                 now_ms(),
                 self.flag,
@@ -171,17 +172,17 @@ class Sending:
         if self.oneway:
             connection.oneway_frame(frame)
             place = {"queueId": str(queue.queue_id)}
-            self.future.set_result(send_result(0, place, self.message_id, self.topic, queue.broker_name))
+            self.future.set_result(send_result(0, place, self.message_id, self._shown(), queue.broker_name))
             producer.finished(self)
             return
         connection.start_frame(opaque, frame, remaining, self.done)
 
-    def _hooked_frame(self, address: str, opaque: int, queue: MessageQueue) -> bytes:
+    def _general_frame(self, address: str, opaque: int, queue: MessageQueue) -> bytes:
         producer = self.producer
         ext = send_ext(
             producer.group,
             queue,
-            producer.queue_count,
+            producer.routes.queue_count,
             self.sys_flag,
             now_ms(),
             self.flag,
@@ -192,7 +193,8 @@ class Sending:
         self.call = call = Call(address, code, ext, self.body, self.oneway)
         for hook in producer.options.hooks:
             hook.before(call)
-        return encode(make_request(code, opaque, call.ext, call.body, oneway=self.oneway))
+        kind = codes.BINARY_TYPE if producer.options.binary_header else codes.JSON_TYPE
+        return encode(make_request(code, opaque, call.ext, call.body, self.oneway, kind))
 
     def done(self, answer: Command | None, error: BolideError | None) -> None:
         """Called by the connection with the answer or the error."""
@@ -210,16 +212,21 @@ class Sending:
         self._note_latency(False)
         if not self.future.done():
             self.future.set_result(
-                send_result(answer.code, answer.ext(), self.message_id, self.topic, queue.broker_name)
+                send_result(answer.code, answer.ext(), self.message_id, self._shown(), queue.broker_name)
             )
         self.producer.finished(self)
+
+    def _shown(self) -> str:
+        """The topic as the user knows it."""
+        namespace = self.producer.options.namespace
+        return without_namespace(namespace, self.topic) if namespace else self.topic
 
     def _failed(self, error: BolideError) -> None:
         producer = self.producer
         if worth_retry(error):
             self._note_latency(True)
         if error.refresh_route:
-            producer.forget_route(self.topic)
+            producer.routes.forget(producer.instance, self.topic)
         if self.tries_left > 0 and worth_retry(error) and producer.loop.time() < self.deadline:
             self.tries_left -= 1
             self.start()

@@ -15,7 +15,7 @@ TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
 DEFAULT_REGION: Final = "DefaultRegion"
 FIELD: Final = "\x01"
 LINE: Final = "\x02"
-SENT, CONSUME_BEGINS, CONSUME_ENDS = "Pub", "SubBefore", "SubAfter"
+SENT, CONSUME_BEGINS, CONSUME_ENDS, TRANSACTION_ENDS = "Pub", "SubBefore", "SubAfter", "EndTransaction"
 NORMAL, HALF, COMMITTED, DELAYED, ORDERED = range(5)
 """Ordinals of Java's MessageType."""
 SUCCESS, TIME_OUT, EXCEPTION, RETURNED_NULL, FAILED = range(5)
@@ -24,7 +24,11 @@ SUCCESS, TIME_OUT, EXCEPTION, RETURNED_NULL, FAILED = range(5)
 
 @dataclass(frozen=True, slots=True)
 class TraceBean:
-    """One message of a step; each kind of step uses some of the fields. `keys` are separated by blanks."""
+    """One message of a step; each kind of step uses some of the fields. `keys` are separated by blanks.
+
+    `transaction_state` is one of Java's names: COMMIT_MESSAGE, ROLLBACK_MESSAGE, UNKNOW; `from_check` says that the
+    broker had asked for it.
+    """
 
     message_id: str
     topic: str = ""
@@ -35,11 +39,15 @@ class TraceBean:
     body_length: int = 0
     message_type: int = NORMAL
     retry_times: int = 0
+    transaction_id: str = ""
+    transaction_state: str = ""
+    from_check: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class TraceContext:
-    """One step: `kind` is ``Pub``, ``SubBefore`` or ``SubAfter``, `timestamp` ms since 1970, `cost_ms` its duration.
+    """One step: `kind` is ``Pub``, ``SubBefore``, ``SubAfter`` or ``EndTransaction``, `timestamp` ms since 1970,
+    `cost_ms` its duration.
 
     `request_id` joins the beginning and the end of one call of a listener.
     """
@@ -83,6 +91,22 @@ def _fields(context: TraceContext, bean: TraceBean) -> tuple[str, ...]:
             str(bean.message_type),
             bean.offset_message_id or "null",
             success,
+        )
+    if context.kind == TRANSACTION_ENDS:
+        return (
+            TRANSACTION_ENDS,
+            str(context.timestamp),
+            context.region_id,
+            context.group,
+            bean.topic,
+            bean.message_id,
+            bean.tags or "null",
+            bean.keys or "null",
+            bean.store_host,
+            str(bean.message_type),
+            bean.transaction_id or "null",
+            bean.transaction_state,
+            "true" if bean.from_check else "false",
         )
     if context.kind == CONSUME_BEGINS:
         return (
@@ -162,4 +186,24 @@ def _read_end(fields: list[str]) -> TraceContext:
     )
 
 
-_READERS: Final = {SENT: _read_sent, CONSUME_BEGINS: _read_begin, CONSUME_ENDS: _read_end}
+def _read_transaction(fields: list[str]) -> TraceContext:
+    bean = TraceBean(
+        fields[5],
+        fields[4],
+        fields[6],
+        fields[7],
+        fields[8],
+        message_type=int(fields[9]),
+        transaction_id=fields[10],
+        transaction_state=fields[11],
+        from_check=fields[12] == "true",
+    )
+    return TraceContext(TRANSACTION_ENDS, int(fields[1]), fields[3], (bean,), fields[2])
+
+
+_READERS: Final = {
+    SENT: _read_sent,
+    CONSUME_BEGINS: _read_begin,
+    CONSUME_ENDS: _read_end,
+    TRANSACTION_ENDS: _read_transaction,
+}

@@ -16,11 +16,12 @@ from itertools import islice
 from typing import Any, Final, Protocol
 
 from bolide.client.instance import now_ms
-from bolide.client.interceptor import ConsumeCall, Interceptor, SendCall
+from bolide.client.interceptor import ConsumeCall, EndTransactionCall, Interceptor, SendCall
 from bolide.client.listener import RetryLater
 from bolide.client.message import Message
 from bolide.client.send_result import SendResult, SendStatus
 from bolide.client.trace import (
+    COMMITTED,
     CONSUME_BEGINS,
     CONSUME_ENDS,
     DEFAULT_REGION,
@@ -32,11 +33,13 @@ from bolide.client.trace import (
     SENT,
     SUCCESS,
     TRACE_TOPIC,
+    TRANSACTION_ENDS,
     TraceBean,
     TraceContext,
     encode_trace,
     trace_keys,
 )
+from bolide.client.transaction import TransactionState
 from bolide.errors import BolideError
 from bolide.layout import property_names as names
 from bolide.layout.sysflag import TRANSACTION_PREPARED
@@ -51,6 +54,12 @@ MAX_WAITING: Final = 2048
 MAX_BODY: Final = 128_000
 MAX_KEYS: Final = 20_000
 """Bytes of keys in one trace message, which all together may have 32,767 of properties."""
+STATE_NAMES: Final = {
+    TransactionState.COMMIT: "COMMIT_MESSAGE",
+    TransactionState.ROLLBACK: "ROLLBACK_MESSAGE",
+    TransactionState.UNKNOWN: "UNKNOW",
+}
+"""Java's spelling."""
 
 
 class TraceSender(Protocol):
@@ -114,6 +123,23 @@ class Tracer(Interceptor):
         success = result.status is SendStatus.SEND_OK
         cost = now_ms() - call.began
         self._append(TraceContext(SENT, call.began, call.group, (bean,), result.region_id, cost, success))
+
+    def after_end_transaction(self, call: EndTransactionCall) -> None:
+        """A transaction ends: one EndTransaction line."""
+        if call.topic.startswith(self._topic):
+            return
+        bean = TraceBean(
+            call.message_id,
+            call.topic,
+            call.tags,
+            call.keys,
+            call.broker_address,
+            message_type=COMMITTED,
+            transaction_id=call.transaction_id,
+            transaction_state=STATE_NAMES[call.state],
+            from_check=call.from_check,
+        )
+        self._append(TraceContext(TRANSACTION_ENDS, call.began, call.group, (bean,), call.region_id))
 
     def before_consume(self, call: ConsumeCall) -> None:
         """A listener gets messages: a SubBefore line for each."""

@@ -10,26 +10,25 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-import ssl as ssl_module
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from enum import IntEnum
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Self, Unpack
 
 from bolide.client.errors import MessageRefused
-from bolide.client.hooks import RpcHook
-from bolide.client.message import MAX_BODY, Message
+from bolide.client.interceptor import EndTransactionCall, end_transaction
+from bolide.client.message import Message
 from bolide.client.options import DEFAULT_NAMESRV
-from bolide.client.producer import MAX_IN_FLIGHT, SEND_TIMEOUT, Producer
+from bolide.client.producer import Producer, ProducerOptions
 from bolide.client.publish import QueueChoice
 from bolide.client.received import ReceivedMessage
-from bolide.client.send_result import SendResult, SendStatus
+from bolide.client.send_result import SendStatus
+from bolide.client.trace import DEFAULT_REGION
+from bolide.client.transaction import TransactionListener, TransactionResult, TransactionState, state_of
 from bolide.errors import BolideError
 from bolide.layout import property_names as names
 from bolide.layout.errors import RecordError
 from bolide.layout.message_id import decode_offset_message_id
 from bolide.layout.record import decode_record
-from bolide.layout.sysflag import TRANSACTION_COMMIT, TRANSACTION_NONE, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
+from bolide.layout.sysflag import TRANSACTION_PREPARED
 from bolide.remoting import codes
 from bolide.remoting.command import Command
 
@@ -38,41 +37,11 @@ log = logging.getLogger("bolide.client")
 CONCURRENCY: Final = 20
 
 
-class TransactionState(IntEnum):
-    """How a local transaction ended. UNKNOWN leaves the message where it is: the broker will ask again."""
-
-    UNKNOWN = TRANSACTION_NONE
-    COMMIT = TRANSACTION_COMMIT
-    ROLLBACK = TRANSACTION_ROLLBACK
-
-
-class TransactionListener(Protocol):
-    """The user's side of a transaction. Both methods are async, or plain (then they run in a thread)."""
-
-    def execute(self, message: Message, argument: Any) -> Any:
-        """Run the local transaction for a message that is stored but not visible; return a `TransactionState`.
-
-        None counts as UNKNOWN, and so does an exception.
-        """
-
-    def check(self, message: ReceivedMessage) -> Any:
-        """Say how the local transaction of this message ended; return a `TransactionState`. May be asked repeatedly."""
-
-
-@dataclass(slots=True)
-class TransactionResult:
-    """Where the half message is stored and what the broker was told; `error` is what `execute` raised."""
-
-    sent: SendResult
-    state: TransactionState
-    error: Exception | None = None
-
-
 class TransactionProducer(Producer):
     """Sends messages in transactions. ``async with TransactionProducer("group", namesrv, listener) as producer: ...``
 
     `concurrency` bounds the checks at once, and the threads of a plain listener; what else there is, is as in
-    `Producer`. Plain sends work as there, too.
+    `Producer`: codecs, interceptors and traces, too. Plain sends work as there.
     """
 
     def __init__(
@@ -82,38 +51,10 @@ class TransactionProducer(Producer):
         listener: TransactionListener | None = None,
         *,
         concurrency: int = CONCURRENCY,
-        timeout: float = SEND_TIMEOUT,
-        retries: int = 2,
-        max_in_flight: int = MAX_IN_FLIGHT,
-        compress_above: int = 4096,
-        compression: str = "ZLIB",
-        max_body: int = MAX_BODY,
-        queue_count: int = 4,
-        instance_name: str = "DEFAULT",
-        client_id: str | None = None,
-        access_key: str = "",
-        secret_key: str = "",
-        hooks: tuple[RpcHook, ...] = (),
-        ssl: ssl_module.SSLContext | None = None,
+        **options: Unpack[ProducerOptions],
     ) -> None:
         """Nothing is connected before `start`. Raises `MessageRefused` without a listener."""
-        super().__init__(
-            group,
-            namesrv,
-            timeout=timeout,
-            retries=retries,
-            max_in_flight=max_in_flight,
-            compress_above=compress_above,
-            compression=compression,
-            max_body=max_body,
-            queue_count=queue_count,
-            instance_name=instance_name,
-            client_id=client_id,
-            access_key=access_key,
-            secret_key=secret_key,
-            hooks=hooks,
-            ssl=ssl,
-        )
+        super().__init__(group, namesrv, **options)
         if listener is None:
             raise MessageRefused(f"producer {group} sends in transactions and needs a listener: give it one")
         self.listener = listener
@@ -158,7 +99,7 @@ class TransactionProducer(Producer):
             except Exception as error:
                 log.warning("the local transaction of %s failed: %r", sent.message_id, error, exc_info=error)
                 result = TransactionResult(sent, TransactionState.UNKNOWN, error)
-        await self._end_sent(message.topic, result)
+        await self._end_sent(message, result)
         return result
 
     def check_transaction(self, address: str, command: Command) -> bool:
@@ -168,6 +109,7 @@ class TransactionProducer(Producer):
         except RecordError as error:
             log.warning("%s asks about a transaction with a body that is no message: %s", address, error)
             return False
+        message.codec = self.codec
         if message.get_property(names.PGROUP) != self.group or self._instance is None:
             return False
         self._instance.spawn(self._answer_check(address, message, command.ext()), f"transaction {message.message_id}")
@@ -180,51 +122,66 @@ class TransactionProducer(Producer):
             except Exception as error:
                 log.warning("the check of transaction %s failed: %r", message.message_id, error, exc_info=error)
                 state = TransactionState.UNKNOWN
+        transaction_id = asked.get("transactionId") or message.message_id
+        region_id = message.get_property(names.MSG_REGION) or DEFAULT_REGION
+        call = EndTransactionCall(
+            self.group,
+            message.topic,
+            message.tags,
+            " ".join(message.keys),
+            message.message_id,
+            transaction_id,
+            state,
+            address,
+            True,
+            region_id,
+        )
         ext = {
             "tranStateTableOffset": asked.get("tranStateTableOffset", ""),
             "commitLogOffset": asked.get("commitLogOffset", ""),
-            "fromTransactionCheck": "true",
-            "msgId": message.message_id,
-            "transactionId": asked.get("transactionId") or message.message_id,
             "topic": asked.get("topic") or message.topic,
         }
-        await self._end(address, ext, state)
+        await self._end(call, ext)
 
-    async def _end_sent(self, topic: str, result: TransactionResult) -> None:
+    async def _end_sent(self, message: Message, result: TransactionResult) -> None:
         sent = result.sent
         address = self.instance.master_address(sent.queue.broker_name)
         if address is None:
             log.warning("broker %s has no master now: it will ask about %s", sent.queue.broker_name, sent.message_id)
             return
+        call = EndTransactionCall(
+            self.group,
+            message.topic,
+            message.tags,
+            message.keys_text,
+            sent.message_id,
+            sent.transaction_id or sent.message_id,
+            result.state,
+            address,
+            False,
+            sent.region_id,
+        )
         ext = {
             "tranStateTableOffset": str(sent.queue_offset),
             "commitLogOffset": str(decode_offset_message_id(sent.offset_message_id)[2]),
-            "fromTransactionCheck": "false",
-            "msgId": sent.message_id,
-            "transactionId": sent.transaction_id or sent.message_id,
-            "topic": topic,
+            "topic": sent.queue.topic,
             "bname": sent.queue.broker_name,
         }
-        await self._end(address, ext, result.state)
+        await self._end(call, ext)
 
-    async def _end(self, address: str, ext: dict[str, str], state: TransactionState) -> None:
-        ext["producerGroup"] = self.group
-        ext["commitOrRollback"] = str(int(state))
+    async def _end(self, call: EndTransactionCall, ext: dict[str, str]) -> None:
+        end_transaction(call, self.interceptors)
+        ext["producerGroup"] = call.group
+        ext["commitOrRollback"] = str(int(call.state))
+        ext["fromTransactionCheck"] = "true" if call.from_check else "false"
+        ext["msgId"] = call.message_id
+        ext["transactionId"] = call.transaction_id
         try:
-            await self.instance.oneway(address, codes.END_TRANSACTION, ext)
+            await self.instance.oneway(call.broker_address, codes.END_TRANSACTION, ext)
         except BolideError as error:
-            log.warning("%s does not know that %s ended (%s): it will ask", address, ext["msgId"], error)
+            log.warning("%s is not told that %s ended (%s): it will ask", call.broker_address, call.message_id, error)
 
     async def _call(self, function: Any, *arguments: Any) -> Any:
         if inspect.iscoroutinefunction(function):
             return await function(*arguments)
         return await self.loop.run_in_executor(self._threads, function, *arguments)
-
-
-def state_of(outcome: Any) -> TransactionState:
-    """What a listener returned, as a state. Raises `TypeError` for what is none."""
-    if outcome is None:
-        return TransactionState.UNKNOWN
-    if not isinstance(outcome, TransactionState):
-        raise TypeError(f"a transaction listener returned {outcome!r}: return a TransactionState")
-    return outcome

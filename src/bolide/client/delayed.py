@@ -1,0 +1,63 @@
+"""Messages that wait for any time, and taking them back: TIMER_* properties and RECALL_MESSAGE (370), RocketMQ 5.
+
+How far ahead a message may be delivered is the broker's to say (timerMaxDelaySec, three days).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from bolide.client.errors import MessageRefused
+from bolide.errors import ConnectionLost
+from bolide.layout.property_names import TIMER_DELAY_MS, TIMER_DELAY_SEC, TIMER_DELIVER_MS
+from bolide.remoting import codes
+from bolide.remoting.errors import BodyError
+from bolide.remoting.headers.recall import RecallMessageRequestHeader
+from bolide.remoting.recall_handle import decode_recall_handle
+
+if TYPE_CHECKING:
+    from bolide.client.instance import ClientInstance
+
+
+def delay_property(delay: float | timedelta, deliver_at: float | datetime | None) -> str:
+    """The property that says when to deliver, as it travels. Raises `MessageRefused` for both, and for no moment."""
+    if deliver_at is not None:
+        if delay:
+            raise MessageRefused("a message is delivered after a delay or at a time, give one of the two")
+        if isinstance(deliver_at, datetime):
+            if deliver_at.tzinfo is None:
+                raise MessageRefused("deliver_at has no time zone: give a datetime that names its own, or seconds")
+            deliver_at = deliver_at.timestamp()
+        return f"{TIMER_DELIVER_MS}\x01{_milliseconds(deliver_at)}\x02"
+    milliseconds = _milliseconds(delay.total_seconds() if isinstance(delay, timedelta) else delay)
+    if milliseconds % 1000:
+        return f"{TIMER_DELAY_MS}\x01{milliseconds}\x02"
+    return f"{TIMER_DELAY_SEC}\x01{milliseconds // 1000}\x02"
+
+
+def _milliseconds(seconds: float) -> int:
+    try:
+        milliseconds = round(seconds * 1000)
+    except (ValueError, OverflowError):  # not a number, or no end
+        milliseconds = -1
+    if milliseconds < 0:
+        raise MessageRefused(f"{seconds} is no time to deliver at: give seconds from 0 on")
+    return milliseconds
+
+
+async def recall(instance: ClientInstance, group: str, topic: str, handle: str, timeout: float | None) -> str:
+    """Ask the broker that keeps a message to drop it; the message's id."""
+    try:
+        broker_name = decode_recall_handle(handle).broker_name
+    except BodyError as error:
+        raise MessageRefused(f"{error}: take recall_handle of the result of a delayed message") from None
+    if instance.master_address(broker_name) is None:
+        await instance.fetch_route(topic)
+    address = instance.master_address(broker_name)
+    if address is None:
+        raise ConnectionLost(f"broker {broker_name} has no master now: the message cannot be taken back")
+    header = RecallMessageRequestHeader(topic=topic, recall_handle=handle, producer_group=group)
+    ext = {**header.to_ext(), "bname": broker_name}
+    answer = await instance.call(address, codes.RECALL_MESSAGE, ext, timeout=timeout)
+    return answer.ext().get("msgId", "")

@@ -1,0 +1,44 @@
+"""The handle by which a producer takes a delayed message back: RocketMQ's RecallMessageHandle, version 1.
+
+URL-safe Base64 of five words with a blank between each: ``v1 topic brokerName deliverMs uniqKey``.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import Final, NamedTuple
+
+from bolide.remoting.errors import BodyError
+
+_URL_SAFE: Final = re.compile(r"[A-Za-z0-9_-]*={0,2}")
+_WORDS: Final = 5
+
+
+class RecallHandle(NamedTuple):
+    """What a handle says; `deliver_at` is the text of ms since the epoch."""
+
+    topic: str
+    broker_name: str
+    deliver_at: str
+    unique_key: str
+
+
+def encode_recall_handle(topic: str, broker_name: str, deliver_at: int, unique_key: str) -> str:
+    """The handle of a message that waits on this broker."""
+    return base64.urlsafe_b64encode(f"v1 {topic} {broker_name} {deliver_at} {unique_key}".encode()).decode()
+
+
+def decode_recall_handle(handle: str) -> RecallHandle:
+    """Read a handle; raises `BodyError` with Java's sentence for what is none."""
+    if handle and _URL_SAFE.fullmatch(handle):
+        bare = handle.rstrip("=")
+        try:
+            words = base64.urlsafe_b64decode(bare + "=" * (-len(bare) % 4)).decode("utf-8", "replace").split(" ")
+        except ValueError:
+            words = []
+        while words and not words[-1]:
+            del words[-1]  # as Java's split
+        if len(words) >= _WORDS and words[0] == "v1":
+            return RecallHandle(*words[1:_WORDS])
+    raise BodyError("recall handle is invalid")
