@@ -1,14 +1,17 @@
-"""One Spark session for the whole run, and a broker for each test that asks."""
+"""One Spark session for the whole run, a broker for each test that asks, and one of each kind for the live source."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.spark.target import Target, bolide_target, java_target
 
 
 @pytest.fixture(scope="session")
@@ -44,3 +47,18 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     session = builder.getOrCreate()
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session", params=["bolide", pytest.param("java", marks=pytest.mark.java)])
+def rocketmq(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    """A cluster of ours, then one of Java's; the same tests run against both."""
+    if request.param == "bolide":
+        yield from bolide_target()
+    else:
+        yield from java_target(tmp_path_factory.mktemp("java"))
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest) -> str:
+    """A topic name of this test's own; the topic is not made yet."""
+    return re.sub(r"\W+", "_", request.node.name)[:100]

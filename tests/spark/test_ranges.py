@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bolide.spark.queues import Offsets, Queue
-from bolide.spark.ranges import limit_offsets, split
+from bolide.spark.ranges import limit_offsets, split, within
 
 QUEUES = [Queue("T", broker, number) for broker in ("a", "b") for number in range(3)]
 offsets = st.dictionaries(st.sampled_from(QUEUES), st.integers(0, 10_000), max_size=6)
@@ -46,3 +46,24 @@ def test_ranges_cover_everything_once(start: Offsets, end: Offsets, most: int) -
         assert all(left.end == right.begin for left, right in pairwise(mine))
         sizes = [part.rows for part in mine]
         assert max(sizes) - min(sizes) <= 1
+
+
+@given(start=offsets, end=offsets, most=st.integers(0, 3_000), least=st.integers(1, 40))
+def test_there_are_as_many_parts_as_asked(start: Offsets, end: Offsets, most: int, least: int) -> None:
+    plain, ranges = split(start, end, most), split(start, end, most, least)
+    rows = sum(part.rows for part in plain)
+    assert sum(part.rows for part in ranges) == rows
+    assert all(part.rows > 0 for part in ranges)
+    assert len(ranges) == max(len(plain), min(least, rows))
+
+
+def test_the_longest_queue_is_cut_first() -> None:
+    one, two = QUEUES[0], QUEUES[1]
+    assert [part.rows for part in split({}, {one: 900, two: 100}, 0, 4)] == [300, 300, 300, 100]
+
+
+@given(given=offsets, low=st.integers(0, 10_000), more=st.integers(0, 10_000))
+def test_offsets_stay_within_bounds(given: Offsets, low: int, more: int) -> None:
+    for queue, offset in within(given, low, low + more).items():
+        assert low <= offset <= low + more
+        assert offset == given[queue] or not low <= given[queue] <= low + more

@@ -1,39 +1,47 @@
-"""The source and the sink in a real session, against a real broker."""
+"""The live source in a real session, against a broker of ours and one of Java's."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bolide.client import Message
+from bolide.admin.blocking import Admin
+from bolide.client import Message, MessageQueue, Producer
 from bolide.testing.broker import Broker
 from tests.spark.produce import send
+from tests.spark.target import Target
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
-SOME = [
-    Message("T", b"body-%d" % number, tags="AB"[number % 2], keys=[f"k{number}", "all"], properties={"n": str(number)})
-    for number in range(100)
-]
+
+def some(topic: str) -> list[Message]:
+    return [
+        Message(topic, b"body-%d" % n, tags="AB"[n % 2], keys=[f"k{n}", "all"], properties={"n": str(n)})
+        for n in range(100)
+    ]
 
 
-def load(spark: Any, broker: Broker, **options: Any) -> Any:
-    reader = spark.read.format("rocketmq").option("namesrv", broker.namesrv_addr).option("subscribe", "T")
-    for name, value in options.items():
-        reader = reader.option(name, value)
-    return reader.load()
+def load(spark: Any, target: Target, topic: str, **more: object) -> Any:
+    return spark.read.format("rocketmq").options(**target.options(topic, **more)).load()
 
 
-def test_every_column_is_what_the_producer_and_the_broker_said(spark: Any, bolide_broker: Broker) -> None:
-    big = Message("T", b"z" * 10_000, flag=7)
-    results = send(bolide_broker.namesrv_addr, [*SOME, big])
-    rows = {row.message_id: row for row in load(spark, bolide_broker).collect()}
+def numbers(frame: Any) -> list[int]:
+    return sorted(int(bytes(row.body).rpartition(b"-")[2]) for row in frame.select("body").collect())
+
+
+def test_every_column_is_what_the_producer_and_the_broker_said(spark: Any, rocketmq: Target, topic: str) -> None:
+    rocketmq.create_topic(topic)
+    messages = [*some(topic), Message(topic, b"z" * 10_000, flag=7)]
+    results = send(rocketmq.namesrv_addr, messages)
+    rows = {row.message_id: row for row in load(spark, rocketmq, topic, columns="*, property.n").collect()}
     assert len(rows) == 101
-    for message, result in zip([*SOME, big], results, strict=True):
+    for message, result in zip(messages, results, strict=True):
         row = rows[result.message_id]
-        assert (row.topic, row.broker) == ("T", result.queue.broker_name)
+        assert (row.topic, row.broker) == (topic, result.queue.broker_name)
         assert (row.queue_id, row.queue_offset) == (result.queue.queue_id, result.queue_offset)
         assert bytes(row.body) == message.body
         assert row.tags == (message.tags or None)
@@ -41,43 +49,118 @@ def test_every_column_is_what_the_producer_and_the_broker_said(spark: Any, bolid
         assert row.flag == message.flag
         assert row.reconsume_times == 0
         assert row.transaction_state == "none"
-        assert row.store_host == bolide_broker.broker_addr
+        assert row.store_host == rocketmq.broker_addr
         assert row.born_host.startswith("127.0.0.1:")
         assert abs(row.store_timestamp - row.born_timestamp).total_seconds() < 60
+        assert row["property.n"] == message.properties.get("n")
     first = rows[results[0].message_id]
     assert first["keys"] == ["k0", "all"]
     assert first.properties["n"] == "0"
     assert first.properties["UNIQ_KEY"] == results[0].message_id
 
 
-def test_tags_offsets_splits_and_a_narrower_schema(spark: Any, bolide_broker: Broker) -> None:
-    results = send(bolide_broker.namesrv_addr, SOME)
-    assert load(spark, bolide_broker, tags="A").count() == 50
-    assert load(spark, bolide_broker, tags="A || B").count() == 100
-    assert load(spark, bolide_broker, tags="C").count() == 0
-    split = load(spark, bolide_broker, maxRecordsPerPartition=7)
+def test_compressed_bodies_are_inflated(spark: Any, rocketmq: Target, topic: str) -> None:
+    rocketmq.create_topic(topic)
+    bodies = {kind: kind.encode() * 2000 for kind in ("ZLIB", "LZ4", "ZSTD")}
+
+    async def produce() -> None:
+        for kind, body in bodies.items():
+            async with Producer("spark-tests", rocketmq.namesrv_addr, compress_above=100, compression=kind) as producer:
+                await producer.send(Message(topic, body))
+
+    asyncio.run(produce())
+    rows = load(spark, rocketmq, topic).collect()
+    assert sorted(bytes(row.body) for row in rows) == sorted(bodies.values())
+    assert all(row.sys_flag & 1 for row in rows)
+
+
+def test_filters_leave_out_what_was_not_asked_for(spark: Any, rocketmq: Target, topic: str) -> None:
+    rocketmq.create_topic(topic)
+    # "Aa" and "BB" have one hash, which is all that a broker compares.
+    twins = [Message(topic, b"x-200", tags="Aa"), Message(topic, b"x-201", tags="BB")]
+    results = send(rocketmq.namesrv_addr, [*some(topic), *twins])
+    evens = list(range(0, 100, 2))
+    assert numbers(load(spark, rocketmq, topic, tags="A")) == evens
+    assert load(spark, rocketmq, topic, tags="A || B").count() == 100
+    assert numbers(load(spark, rocketmq, topic, tags="BB")) == [201]
+    assert load(spark, rocketmq, topic, tags="C").count() == 0
+    assert numbers(load(spark, rocketmq, topic, sql="n BETWEEN 10 AND 13")) == [10, 11, 12, 13]
+    assert numbers(load(spark, rocketmq, topic, sql="n > 95", tags="B")) == [97, 99]
+    by_key = load(spark, rocketmq, topic, keys="k5,k7,nobody")
+    assert numbers(by_key) == [5, 7]
+    assert by_key.rdd.getNumPartitions() == 1, "found by the index"
+    assert load(spark, rocketmq, topic, keys="all").count() == 100, "more than an index answers with"
+    queue = results[3].queue.queue_id
+    mine = [n for n, result in enumerate(results[:100]) if result.queue.queue_id == queue]
+    some_of_it = load(spark, rocketmq, topic, queueIds=queue, brokers=rocketmq.broker_name, offsetFrom=2, offsetTo=5)
+    assert numbers(some_of_it) == mine[2:5]
+    times = sorted(row[0] for row in load(spark, rocketmq, topic).selectExpr("unix_millis(store_timestamp)").collect())
+    assert load(spark, rocketmq, topic, storedFrom=times[0], storedTo=times[-1] + 1).count() == 102
+    assert load(spark, rocketmq, topic, storedTo=times[0]).count() == 0
+    assert load(spark, rocketmq, topic, storedFrom=times[-1]).count() == sum(t >= times[-1] for t in times)
+    assert load(spark, rocketmq, topic, storedTo=times[50]).count() == sum(t < times[50] for t in times)
+
+
+def test_positions(spark: Any, rocketmq: Target, topic: str) -> None:
+    rocketmq.create_topic(topic, queues=2)
+    results = send(rocketmq.namesrv_addr, some(topic))
+    broker = rocketmq.broker_name
+    ends = {queue_id: sum(1 for r in results if r.queue.queue_id == queue_id) for queue_id in (0, 1)}
+    assert load(spark, rocketmq, topic, startingOffsets="latest").count() == 0
+    offsets = json.dumps({topic: {broker: {"0": 5, "1": -2}}})
+    assert load(spark, rocketmq, topic, startingOffsets=offsets).count() == 95
+    assert load(spark, rocketmq, topic, endingOffsets=offsets.replace("-2", "-1")).count() == 5 + ends[1]
+    assigned = {"namesrv": rocketmq.namesrv_addr, "assign": json.dumps({topic: {broker: [1]}})}
+    assert spark.read.format("rocketmq").options(**assigned).load().count() == ends[1]
+    group = f"g_{topic}"[:60]
+    with Admin(rocketmq.namesrv_addr) as admin:
+        admin.create_group(group)
+        admin.set_group_offset(group, MessageQueue(topic, broker, 0), 3)
+    # The other queue was never committed: a batch read then begins at its first message.
+    assert load(spark, rocketmq, topic, startingOffsets="group", group=group).count() == ends[0] - 3 + ends[1]
+    last = max(r[0] for r in load(spark, rocketmq, topic).selectExpr("unix_millis(store_timestamp)").collect())
+    assert load(spark, rocketmq, topic, startingTimestamp=last + 60_000).count() == 0
+    assert load(spark, rocketmq, topic, startingTimestamp=0, endingTimestamp=last + 60_000).count() == 100
+    times = json.dumps({topic: {broker: {"0": last + 60_000}}})
+    assert load(spark, rocketmq, topic, startingOffsetsByTimestamp=times).count() == ends[1]
+    assert load(spark, rocketmq, topic, startingOffsetsByTimestamp=json.dumps({topic: last + 60_000})).count() == 0
+    split = load(spark, rocketmq, topic, maxRecordsPerPartition=7)
     assert split.rdd.getNumPartitions() >= 15
     assert split.count() == 100
-    assert load(spark, bolide_broker, startingOffsets="latest").count() == 0
-    queue = results[0].queue
-    offsets = f'{{"T":{{"{queue.broker_name}":{{"{queue.queue_id}":5}}}}}}'
-    kept = [r for r in results if r.queue.queue_id != queue.queue_id or r.queue_offset >= 5]
-    assert load(spark, bolide_broker, startingOffsets=offsets).count() == len(kept)
-    narrow = (
-        spark.read.format("rocketmq")
-        .schema("queue_offset BIGINT, body BINARY")
-        .options(namesrv=bolide_broker.namesrv_addr, subscribe="T")
-        .load()
-    )
-    assert sorted(bytes(row.body) for row in narrow.collect()) == sorted(message.body for message in SOME)
+    assert load(spark, rocketmq, topic, minPartitions=9).rdd.getNumPartitions() == 9
 
 
-def test_a_stream_goes_on_from_its_checkpoint(spark: Any, bolide_broker: Broker, tmp_path: Path) -> None:
-    def run() -> list[int]:
+def test_columns_are_left_out(spark: Any, rocketmq: Target, topic: str) -> None:
+    rocketmq.create_topic(topic)
+    send(rocketmq.namesrv_addr, some(topic))
+    narrow = spark.read.format("rocketmq").schema("queue_offset BIGINT, `property.n` STRING")
+    rows = narrow.options(**rocketmq.options(topic)).load().collect()
+    assert sorted(int(row["property.n"]) for row in rows) == list(range(100))
+    assert load(spark, rocketmq, topic, columns="body, queue_id").columns == ["body", "queue_id"]
+    assert numbers(load(spark, rocketmq, topic, columns="body", tags="A")) == list(range(0, 100, 2))
+
+
+def test_typed_bodies(spark: Any, rocketmq: Target, topic: str) -> None:
+    rocketmq.create_topic(topic, queues=1)
+    bodies = [b'{"id": %d, "place": {"city": "Cairo"}}' % number for number in range(20)]
+    send(rocketmq.namesrv_addr, [Message(topic, body) for body in [*bodies, b"no json"]])
+    more = {"body.format": "json", "body.schema": "id BIGINT, place STRUCT<city: STRING>"}
+    frame = load(spark, rocketmq, topic, **more, **{"body.onBadRecord": "drop"})
+    assert frame.selectExpr("sum(id) AS s", "count(place.city) AS c").collect()[0].asDict() == {"s": 190, "c": 20}
+    kept = load(spark, rocketmq, topic, **more, **{"body.onBadRecord": "column", "columns": "id, _corrupt_record"})
+    assert [bytes(row[1]) for row in kept.where("id IS NULL").collect()] == [b"no json"]
+    with pytest.raises(Exception, match=rf"the body of \S*{rocketmq.broker_name}:0 offset 20 does not fit body.schema"):
+        load(spark, rocketmq, topic, **more).count()
+    given = spark.read.format("rocketmq").schema("id INT").options(**rocketmq.options(topic))
+    ids = given.option("body.format", "json").option("body.onBadRecord", "drop").load()
+    assert ids.agg({"id": "max"}).first()[0] == 19
+
+
+def test_a_stream_goes_on_from_its_checkpoint(spark: Any, rocketmq: Target, topic: str, tmp_path: Path) -> None:
+    def run() -> list[Any]:
         query = (
             spark.readStream.format("rocketmq")
-            .options(namesrv=bolide_broker.namesrv_addr, subscribe="T", startingOffsets="earliest")
-            .option("maxOffsetsPerTrigger", 30)
+            .options(**rocketmq.options(topic, startingOffsets="earliest", maxOffsetsPerTrigger=30, tags="A || B"))
             .load()
             .selectExpr("CAST(body AS STRING) AS body")
             .writeStream.format("parquet")
@@ -88,68 +171,47 @@ def test_a_stream_goes_on_from_its_checkpoint(spark: Any, bolide_broker: Broker,
         )
         assert query.awaitTermination(60)
         assert query.exception() is None
-        return [progress.numInputRows for progress in query.recentProgress if progress.numInputRows]
+        return [progress for progress in query.recentProgress if progress.numInputRows]
 
-    send(bolide_broker.namesrv_addr, SOME)
+    rocketmq.create_topic(topic)
+    send(rocketmq.namesrv_addr, some(topic))
     first = run()
-    assert sum(first) == 100
-    assert max(first) <= 30
-    more = [Message("T", b"later-%d" % number) for number in range(20)]
-    send(bolide_broker.namesrv_addr, more)
-    assert sum(run()) == 20
+    assert sum(progress.numInputRows for progress in first) == 100
+    assert max(progress.numInputRows for progress in first) <= 30
+    ends = [json.loads(getattr(first[0].sources[0], name))["queues"] for name in ("endOffset", "latestOffset")]
+    reached, latest = (sum(sum(queues.values()) for queues in end[topic].values()) for end in ends)
+    assert latest - reached == 70, "the lag that progress shows"
+    more = [Message(topic, b"later-%d" % number, tags="A") for number in range(20)]
+    send(rocketmq.namesrv_addr, more)
+    assert sum(progress.numInputRows for progress in run()) == 20
     stored = [row.body for row in spark.read.parquet(str(tmp_path / "out")).collect()]
-    assert sorted(stored) == sorted(message.body.decode() for message in [*SOME, *more])
+    assert sorted(stored) == sorted(message.body.decode() for message in [*some(topic), *more])
 
 
-def test_rows_become_messages(spark: Any, bolide_broker: Broker) -> None:
-    bolide_broker.create_topic("T")
-    frame = spark.range(500).selectExpr(
-        "CAST(id AS STRING) AS body",
-        "IF(id % 2 = 0, 'even', 'odd') AS tags",
-        "array(concat('k', id)) AS keys",
-        "map('square', CAST(id * id AS STRING)) AS properties",
-        "concat('s', id % 3) AS sharding_key",
-    )
-    writer = frame.write.format("rocketmq").mode("append")
-    writer.options(namesrv=bolide_broker.namesrv_addr, topic="T").save()
-    rows = load(spark, bolide_broker).collect()
-    assert sorted(int(bytes(row.body)) for row in rows) == list(range(500))
-    for row in rows:
-        number = int(bytes(row.body))
-        assert row.tags == ("odd" if number % 2 else "even")
-        assert row["keys"] == [f"k{number}"]
-        assert row.properties["square"] == str(number * number)
-    queues = {row.properties["__SHARDINGKEY"]: row.queue_id for row in rows}
-    assert all(queues[row.properties["__SHARDINGKEY"]] == row.queue_id for row in rows)
-
-
-def test_a_read_starts_at_a_groups_offsets_and_at_a_time(spark: Any, bolide_broker: Broker) -> None:
-    from bolide.admin.blocking import Admin
-    from bolide.client import MessageQueue
-
-    bolide_broker.create_topic("T", queues=2)
-    results = send(bolide_broker.namesrv_addr, SOME)
-    broker = results[0].queue.broker_name
-    ends = {queue_id: sum(1 for r in results if r.queue.queue_id == queue_id) for queue_id in (0, 1)}
-    with Admin(bolide_broker.namesrv_addr) as admin:
-        admin.create_group("readers")
-        admin.set_group_offset("readers", MessageQueue("T", broker, 0), 3)
-    # The other queue was never committed: a batch read then begins at its first message.
-    read = load(spark, bolide_broker, startingOffsets="group", group="readers")
-    assert read.count() == ends[0] - 3 + ends[1]
-    later = max(row.store_timestamp for row in load(spark, bolide_broker).select("store_timestamp").collect())
-    assert load(spark, bolide_broker, startingTimestamp=int(later.timestamp() * 1000) + 60_000).count() == 0
-    assert load(spark, bolide_broker, startingTimestamp=0).count() == 100
+def test_queries_that_share_a_load_see_the_same_rows(spark: Any, rocketmq: Target, topic: str) -> None:
+    """With Spark's own push-down the second one would get the first one's rows only."""
+    rocketmq.create_topic(topic)
+    send(rocketmq.namesrv_addr, some(topic))
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        frame = load(spark, rocketmq, topic)
+        assert frame.where("tags = 'A'").count() == 50
+        assert frame.count() == 100
+        assert frame.where("tags = 'A'").union(frame.where("tags = 'B'")).count() == 100
+        empty = load(spark, rocketmq, topic, startingOffsets="latest")
+        assert empty.collect() == [], "no task at all is one task with nothing to do"
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
 
 
 def test_lost_offsets_fail_the_read_or_are_passed_over(spark: Any, bolide_broker: Broker) -> None:
-    results = send(bolide_broker.namesrv_addr, SOME)
+    target = Target("bolide", bolide_broker.namesrv_addr, bolide_broker.broker_addr, "broker-a")
+    results = send(bolide_broker.namesrv_addr, some("T"))
     queue = results[0].queue
-    beyond = f'{{"T":{{"{queue.broker_name}":{{"{queue.queue_id}":{10_000}}}}}}}'
-    read = load(spark, bolide_broker, endingOffsets=beyond)
+    beyond = json.dumps({"T": {queue.broker_name: {str(queue.queue_id): 10_000}}})
     with pytest.raises(Exception, match="the broker holds 0 to|fewer messages than when the batch was planned"):
-        read.count()
-    kept = load(spark, bolide_broker, endingOffsets=beyond, failOnDataLoss="false")
+        load(spark, target, "T", endingOffsets=beyond).count()
+    kept = load(spark, target, "T", endingOffsets=beyond, failOnDataLoss="false")
     assert kept.where(f"queue_id = {queue.queue_id}").count() == sum(1 for r in results if r.queue == queue)
 
 
@@ -158,16 +220,39 @@ def test_lost_offsets_fail_the_read_or_are_passed_over(spark: Any, bolide_broker
     [
         ({"subscribe": "T"}, "set option namesrv"),
         ({"namesrv": "127.0.0.1:1", "subscribe": "T", "startngOffsets": "earliest"}, "startngoffsets is unknown"),
+        ({"namesrv": "127.0.0.1:1", "subscribe": "T", "body.format": "json"}, "needs option body.schema"),
     ],
+    ids=["no name server", "unknown", "no schema"],
 )
 def test_a_wrong_option_is_one_sentence(spark: Any, options: dict[str, str], text: str) -> None:
     with pytest.raises(Exception, match=text):
-        spark.read.format("rocketmq").options(**options).load().count()
+        spark.read.format("rocketmq").options(**options).load()
 
 
-def test_a_topic_nobody_knows_is_named(spark: Any, bolide_broker: Broker) -> None:
-    with pytest.raises(Exception, match="topic T has no route"):
-        load(spark, bolide_broker).count()
+def test_a_topic_nobody_knows_is_named(spark: Any, rocketmq: Target, topic: str) -> None:
+    with pytest.raises(Exception, match=f"topic {topic} has no route"):
+        load(spark, rocketmq, topic).count()
+
+
+def test_rows_become_messages(spark: Any, rocketmq: Target, topic: str) -> None:
+    rocketmq.create_topic(topic)
+    frame = spark.range(500).selectExpr(
+        "CAST(id AS STRING) AS body",
+        "IF(id % 2 = 0, 'even', 'odd') AS tags",
+        "array(concat('k', id)) AS keys",
+        "map('square', CAST(id * id AS STRING)) AS properties",
+        "concat('s', id % 3) AS sharding_key",
+    )
+    frame.write.format("rocketmq").mode("append").options(namesrv=rocketmq.namesrv_addr, topic=topic).save()
+    rows = load(spark, rocketmq, topic).collect()
+    assert sorted(int(bytes(row.body)) for row in rows) == list(range(500))
+    for row in rows:
+        number = int(bytes(row.body))
+        assert row.tags == ("odd" if number % 2 else "even")
+        assert row["keys"] == [f"k{number}"]
+        assert row.properties["square"] == str(number * number)
+    queues = {row.properties["__SHARDINGKEY"]: row.queue_id for row in rows}
+    assert all(queues[row.properties["__SHARDINGKEY"]] == row.queue_id for row in rows)
 
 
 def test_the_program_of_the_page(spark: Any, bolide_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,1 +1,46 @@
-"""Data sources and jobs for Spark."""
+"""Data sources and jobs for Spark. A name is imported when it is used: executors come through here as well."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from bolide.spark.jobs.archive import archive, read_back
+    from bolide.spark.jobs.files import export_topic, import_files
+    from bolide.spark.jobs.mirror import mirror, translate_offsets
+    from bolide.spark.jobs.redrive import redrive
+    from bolide.spark.jobs.replay import as_replay, replay
+    from bolide.spark.jobs.running import JobFailed, JobResult
+    from bolide.spark.jobs.stats import Statistics, stats
+    from bolide.spark.jobs.stats_report import stats_page
+    from bolide.spark.jobs.template import write_template
+    from bolide.spark.jobs.trace import trace_rows
+    from bolide.spark.reading import Read, read, read_stream
+
+__all__ = [
+    "Read", "read", "read_stream",
+    "JobFailed", "JobResult", "Statistics", "archive", "as_replay", "export_topic", "import_files", "mirror",
+    "read_back", "redrive", "replay", "stats", "stats_page", "trace_rows", "translate_offsets", "write_template",
+]  # fmt: skip
+
+_MODULES: Final = {
+    "reading": ("Read", "read", "read_stream"),
+    "jobs.archive": ("archive", "read_back"),
+    "jobs.files": ("export_topic", "import_files"),
+    "jobs.mirror": ("mirror", "translate_offsets"),
+    "jobs.redrive": ("redrive",),
+    "jobs.replay": ("as_replay", "replay"),
+    "jobs.running": ("JobFailed", "JobResult"),
+    "jobs.stats": ("Statistics", "stats"),
+    "jobs.stats_report": ("stats_page",),
+    "jobs.template": ("write_template",),
+    "jobs.trace": ("trace_rows",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(f"bolide.spark.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

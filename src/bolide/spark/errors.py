@@ -19,6 +19,10 @@ class ClusterUnavailable(LocalError):
     retriable = True
 
 
+class BadBody(PeerError):
+    """A message whose body does not fit the schema it is read with; says where it is and what to do with such."""
+
+
 class RowRefused(PeerError):
     """A row cannot become a message; says which row and why."""
 

@@ -1,10 +1,10 @@
 """Reading one range of a queue in an executor: pulls in flight, answers in order, record bytes out.
 
-The pull protocol gives at most 32 messages an answer, so a reader that waits for each answer spends its time waiting.
-Without a filter the answers' offsets are known beforehand: several pulls go out at once, each for its own stretch. An
-answer may be shorter than its stretch (a size limit of the broker); the gap is then pulled before the answers behind
-it are used, and later stretches are made that short. With a tag filter an answer may scan further than its stretch,
-so one pull at a time is made.
+A broker decides how many messages an answer holds (32 by default, 8 from disk, or as many as fit into 256 KiB), so a
+reader that waits for each answer spends its time waiting. The first pull finds out how far an answer reaches; then
+several pulls are in flight, each for such a stretch. An answer may still be shorter than its stretch: the gap is
+pulled before the answers behind it are used, and later stretches are that short; now and then one pull asks for more.
+With a filter at the broker an answer may reach beyond its stretch: what comes twice is left out by `rows`.
 """
 
 from __future__ import annotations
@@ -19,16 +19,22 @@ from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
 from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.pull import PullMessageRequestHeader, PullMessageResponseHeader
-from bolide.spark.cluster import signed
-from bolide.spark.errors import ClusterUnavailable, DataLost
+from bolide.spark.cluster import Cluster, signed
+from bolide.spark.errors import ClusterUnavailable, DataLost, OptionError
 from bolide.spark.options import SourceOptions
 from bolide.spark.ranges import Range
 from bolide.transport.blocking import ClientConnection, Pending
 
 SUBSCRIPTION_IN_REQUEST: Final = 0x4
+REMOVING: Final = "MESSAGE_WAS_REMOVING"
+"""Remark of an answer whose queue units point at a CommitLog file that is no more."""
 ATTEMPTS: Final = 5
 PAUSE_S: Final = 0.5
-EVERY_TAG: Final = "*"
+MOST_PAUSE_S: Final = 2.0
+BYTES_IN_FLIGHT: Final = 16 * 1024 * 1024
+"""What all answers in flight may hold, by the size of the last one."""
+PROBE_EVERY: Final = 64
+FILTERED_STRETCH: Final = 4096
 
 
 class RangeReader:
@@ -38,11 +44,16 @@ class RangeReader:
         self._part = part
         self._addresses = addresses
         self._options = options
+        self._filtered = options.filters.at_broker
         self._timeout = options.request_timeout_ms / 1000
+        self._patience = options.retry_timeout_ms / 1000
         self._connection: ClientConnection | None = None
-        self._stretch = options.pull_batch_size
-        self._depth = options.pulls_in_flight if options.tags == EVERY_TAG else 1
+        self._stretch = 0
+        """Offsets a pull is for; 0 until the first answer."""
+        self._depth = options.pulls_in_flight
+        self._sent = 0
         self._failures = 0
+        self._failing_since = 0.0
 
     def close(self) -> None:
         """Close the connection."""
@@ -51,7 +62,13 @@ class RangeReader:
             self._connection = None
 
     def chunks(self) -> Iterator[tuple[bytes, int]]:
-        """Record bytes in queue order. Raises DataLost or ClusterUnavailable."""
+        """Record bytes in queue order; closes when it ends. Raises DataLost, ClusterUnavailable or OptionError."""
+        try:
+            yield from self._chunks()
+        finally:
+            self.close()
+
+    def _chunks(self) -> Iterator[tuple[bytes, int]]:
         offset = self._part.begin
         while offset < self._part.end:
             try:
@@ -73,34 +90,50 @@ class RangeReader:
         ahead = offset
         try:
             while offset < self._part.end:
-                while len(flight) < self._depth and ahead < self._part.end:
-                    count = min(self._stretch, self._part.end - ahead)
+                while len(flight) < (self._depth if self._stretch else 1) and ahead < self._part.end:
+                    count = min(self._next_stretch(), self._part.end - ahead)
                     flight.append((ahead, count, connection.start(self._pull(ahead, count), self._timeout)))
                     ahead += count
                 begin, count, pending = flight.popleft()
-                body, offset, advanced = self._take(pending.result(), begin)
+                body, reached, advanced = self._take(pending.result(), begin)
                 if not advanced:
                     return
-                yield body, offset
-                if self._depth > 1 and offset < begin + count:
-                    self._stretch = max(1, offset - begin)
-                    for gap, reached in self._fill(connection, offset, begin + count):
-                        offset = reached
-                        yield gap, offset
-                    if offset < begin + count:
+                self._learn(count, reached - begin, len(body))
+                if reached > offset:
+                    offset = reached
+                    yield body, offset
+                while offset < begin + count:
+                    gap = connection.request(self._pull(offset, begin + count - offset), self._timeout)
+                    body, reached, advanced = self._take(gap, offset)
+                    if not advanced:
                         return
-                ahead = max(ahead, offset) if self._depth > 1 else offset
+                    offset = reached
+                    yield body, offset
+                ahead = max(ahead, offset)
         finally:
             if flight:
                 self.close()  # answers still to come belong to stretches nobody waits for any more
 
-    def _fill(self, connection: ClientConnection, offset: int, end: int) -> Iterator[tuple[bytes, int]]:
-        while offset < end:
-            answer = connection.request(self._pull(offset, end - offset), self._timeout)
-            body, offset, advanced = self._take(answer, offset)
-            if not advanced:
-                return
-            yield body, offset
+    def _next_stretch(self) -> int:
+        """How many offsets the next pull is for."""
+        most = self._options.pull_batch_size
+        self._sent += 1
+        if not self._stretch:
+            return most
+        if not self._filtered and self._sent % PROBE_EVERY == 0:
+            return min(2 * self._stretch, most)
+        return self._stretch
+
+    def _learn(self, asked: int, got: int, size: int) -> None:
+        """Fit later pulls to an answer that reached `got` offsets and holds `size` bytes."""
+        self._depth = max(1, min(self._options.pulls_in_flight, BYTES_IN_FLIGHT // max(size, 1)))
+        if not self._stretch or (self._filtered and got > self._stretch):
+            self._stretch = max(1, min(got, FILTERED_STRETCH))
+        elif asked > self._stretch:
+            self._stretch = min(max(got, self._stretch), asked)
+        elif got < asked == self._stretch:
+            # A limit in bytes lets a little more or less fit each time: stay below it.
+            self._stretch = max(1, got - got // 8)
 
     def _take(self, answer: Command, asked: int) -> tuple[bytes, int, bool]:
         """Body, following offset, and whether the answer led anywhere."""
@@ -109,11 +142,26 @@ class RangeReader:
             return b"", asked, False
         if code in (codes.SUCCESS, codes.PULL_RETRY_IMMEDIATELY):
             header = decode_header(answer, PullMessageResponseHeader)
+            if answer.remark == REMOVING and self._options.fail_on_data_loss:
+                raise DataLost(
+                    f"offset {asked} of {self._part.queue} is gone: the broker is deleting its file; set "
+                    "failOnDataLoss to false to go on with what is left"
+                )
             return answer.body, header.next_begin_offset, header.next_begin_offset > asked
         if code == codes.PULL_OFFSET_MOVED:
             header = decode_header(answer, PullMessageResponseHeader)
+            if header.min_offset <= asked < header.max_offset:
+                return b"", asked, False  # someone reset the group's offset, which is said once and is not for us
             return b"", self._moved(asked, header), True
-        raise ClusterUnavailable(f"{self._part.queue} at offset {asked}: the broker answered {code}: {answer.remark}")
+        where = f"{self._part.queue} at offset {asked}"
+        if code in (codes.SYSTEM_BUSY, codes.SYSTEM_ERROR) and "to filter message" not in (answer.remark or ""):
+            raise RequestTimeout(f"{where}: the broker answered {code}: {answer.remark}")
+        if self._options.filters.sql and code in (codes.SYSTEM_ERROR, codes.SUBSCRIPTION_PARSE_FAILED):
+            raise OptionError(
+                f"option sql: the broker of {self._part.queue} refuses it with {code}: {answer.remark}; it needs "
+                "enablePropertyFilter=true in its broker.conf and an expression of RocketMQ's SQL92"
+            )
+        raise ClusterUnavailable(f"{where}: the broker answered {code}: {answer.remark}")
 
     def _moved(self, asked: int, header: PullMessageResponseHeader) -> int:
         low, high = header.min_offset, header.max_offset
@@ -127,18 +175,19 @@ class RangeReader:
 
     def _pull(self, offset: int, count: int) -> Command:
         queue = self._part.queue
+        kind, expression = self._options.filters.expression
         header = PullMessageRequestHeader(
             consumer_group=self._options.group,
             topic=queue.topic,
             queue_id=queue.queue_id,
             queue_offset=offset,
-            max_msg_nums=count,
+            max_msg_nums=self._options.pull_batch_size if self._filtered else count,
             sys_flag=SUBSCRIPTION_IN_REQUEST,
             commit_offset=0,
             suspend_timeout_millis=0,
             sub_version=0,
-            subscription=self._options.tags,
-            expression_type="TAG",
+            subscription=expression,
+            expression_type=kind,
         )
         return signed(make_request(codes.PULL_MESSAGE, 0, header.to_ext()), self._options)
 
@@ -152,13 +201,16 @@ class RangeReader:
                 return self._connection
             except ConnectionLost as error:
                 last = error
-        raise last or ClusterUnavailable(f"no address of broker {self._part.queue.broker} is known")
+        raise last or ConnectionLost(f"no address of broker {self._part.queue.broker} is known")
 
     def _wait_for_more(self) -> bool:
         """The broker has nothing where something should be: wait and see. False to go on with what there is."""
-        self._failures += 1
-        if self._failures < ATTEMPTS:
-            time.sleep(PAUSE_S * self._failures)
+        self._count_failure()
+        on_replica = self._connection is not None and self._connection.address != self._addresses[0]
+        if on_replica:
+            self.close()  # it may lag behind its master, which may be back
+        if self._failures < ATTEMPTS or (on_replica and self._is_patient()):
+            time.sleep(min(PAUSE_S * self._failures, MOST_PAUSE_S))
             return True
         if self._options.fail_on_data_loss:
             raise DataLost(
@@ -168,11 +220,33 @@ class RangeReader:
         return False
 
     def _pause(self, error: BolideError) -> None:
-        """Wait a little before the next try; give up after `ATTEMPTS` in a row."""
+        """Wait a little before the next try, and look where the broker is now; give up when the patience is over."""
+        self._count_failure()
+        if self._failures >= ATTEMPTS and not self._is_patient():
+            raise ClusterUnavailable(f"{self._where()}: given up after {self._failures} tries: {error}") from error
+        time.sleep(min(PAUSE_S * self._failures, MOST_PAUSE_S))
+        if self._failures > 1:
+            self._find_broker()
+
+    def _find_broker(self) -> None:
+        """A broker that came back may have another address, and a replica may have taken its place."""
+        queue = self._part.queue
+        cluster = Cluster(self._options)
+        try:
+            cluster.queues([queue.topic], tolerant=True)
+        except BolideError:
+            return  # no name server answers: what is known stays
+        finally:
+            cluster.close()
+        self._addresses = cluster.addresses.get(queue.broker, self._addresses)
+
+    def _count_failure(self) -> None:
+        if self._failures == 0:
+            self._failing_since = time.monotonic()
         self._failures += 1
-        if self._failures >= ATTEMPTS:
-            raise ClusterUnavailable(f"{self._where()}: given up after {ATTEMPTS} tries: {error}") from error
-        time.sleep(PAUSE_S * self._failures)
+
+    def _is_patient(self) -> bool:
+        return time.monotonic() - self._failing_since < self._patience
 
     def _where(self) -> str:
         return f"{self._part.queue}, offsets {self._part.begin} to {self._part.end}"

@@ -8,29 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
+from bolide.spark.body_format import BodyFormat, read_body_format
 from bolide.spark.errors import OptionError
-from bolide.spark.queues import Offsets, parse_offsets
+from bolide.spark.filters import Filters, read_filters
+from bolide.spark.option_values import comma_names, milliseconds, true_or_false, whole_number
+from bolide.spark.positions import Position, read_position
+from bolide.spark.schema import COLUMNS, PROPERTY_PREFIX
+from bolide.spark.selection import Selection, read_selection
 
 DEFAULT_GROUP: Final = "bolide-spark"
-_TRUE: Final = frozenset({"true", "1", "yes"})
-_FALSE: Final = frozenset({"false", "0", "no"})
-
-
-@dataclass(frozen=True)
-class Position:
-    """Where reading begins or ends: a kind, and what the kind needs."""
-
-    kind: str
-    """earliest, latest, timestamp, offsets or group."""
-    timestamp: int = 0
-    """ms since the epoch, for kind timestamp."""
-    offsets: tuple[tuple[Any, int], ...] = ()
-    """(queue, offset) pairs, for kind offsets."""
-
-    def given(self) -> Offsets:
-        return dict(self.offsets)
+DEFAULT_TRIGGER_DELAY_MS: Final = 15 * 60 * 1000
+"""As of Spark's Kafka source."""
+EVERY_COLUMN: Final = "*"
 
 
 @dataclass(frozen=True)
@@ -38,83 +29,72 @@ class SourceOptions:
     """Everything a read or a write needs to know; plain data, shipped to executors."""
 
     namesrv: tuple[str, ...]
-    topics: tuple[str, ...]
+    selection: Selection
     group: str
     starting: Position
     ending: Position
+    filters: Filters
+    columns: tuple[str, ...]
+    """Columns of a read, in order."""
+    body: BodyFormat
+    min_offsets_per_trigger: int
+    """0: no limit; kept until `max_trigger_delay_ms` have passed."""
     max_offsets_per_trigger: int
     """0: no limit."""
+    max_trigger_delay_ms: int
+    min_partitions: int
+    """Tasks a read is cut into at least, where it has so many rows. 0: no wish."""
     max_records_per_partition: int
     """Rows one task reads at most; a longer range is split over several tasks. 0: a queue is never split."""
     fail_on_data_loss: bool
-    tags: str
+    commit_offsets: bool
+    """Tell the brokers how far a stream has come, as the progress of `group`."""
     pull_batch_size: int
     pulls_in_flight: int
     request_timeout_ms: int
+    retry_timeout_ms: int
+    """How long a broker that does not answer is asked again before a task or a query fails."""
+    discovery_interval_ms: int
     access_key: str
     secret_key: str
     topic: str
     """Of a write: where rows without a topic column go."""
 
-
-def whole_number(least: int, most: int) -> Callable[[str, str], int]:
-    """A reader of options that are whole numbers in these bounds; raises OptionError."""
-
-    def parse(name: str, text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            value = least - 1
-        if not least <= value <= most:
-            raise OptionError(f"option {name} must be a whole number from {least} to {most}, not {text!r}")
-        return value
-
-    return parse
-
-
-def true_or_false(name: str, text: str) -> bool:
-    """An option that is a switch; raises OptionError."""
-    if text.lower() in _TRUE:
-        return True
-    if text.lower() in _FALSE:
-        return False
-    raise OptionError(f"option {name} must be true or false, not {text!r}")
-
-
-def comma_names(name: str, text: str) -> tuple[str, ...]:
-    """An option that lists names; raises OptionError when there is none."""
-    names = tuple(part.strip() for part in text.replace(";", ",").split(",") if part.strip())
-    if not names:
-        raise OptionError(f"option {name} is empty; give at least one name")
-    return names
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """Topics by name; none where a pattern chooses them."""
+        return self.selection.topics
 
 
 KNOWN: Final = {
     name.lower(): name
     for name in (
-        "namesrv", "subscribe", "topic", "path", "group", "startingOffsets", "startingTimestamp", "endingOffsets",
-        "endingTimestamp", "maxOffsetsPerTrigger", "maxRecordsPerPartition", "failOnDataLoss", "tags", "pullBatchSize",
-        "pullsInFlight", "requestTimeoutMs", "accessKey", "secretKey",
+        "namesrv", "subscribe", "topic", "path", "subscribePattern", "assign", "brokers", "queueIds", "group",
+        "startingOffsets", "startingTimestamp", "startingOffsetsByTimestamp", "endingOffsets", "endingTimestamp",
+        "endingOffsetsByTimestamp", "minOffsetsPerTrigger", "maxOffsetsPerTrigger", "maxTriggerDelay", "minPartitions",
+        "maxRecordsPerPartition", "failOnDataLoss", "commitOffsets", "tags", "sql", "keys", "storedFrom", "storedTo",
+        "offsetFrom", "offsetTo", "columns", "body.format", "body.schema", "body.onBadRecord", "pullBatchSize",
+        "pullsInFlight", "requestTimeoutMs", "retryTimeoutMs", "discoveryIntervalMs", "accessKey", "secretKey",
     )
 }  # fmt: skip
 
 
-def read_options(options: Mapping[str, str], streaming: bool = False) -> SourceOptions:
-    """Check and convert the options of a read. Raises OptionError."""
+def read_options(options: Mapping[str, str], streaming: bool | None = False) -> SourceOptions:
+    """Check and convert the options of a read; None where nobody knows whether it is a stream. Raises OptionError."""
     given = _known(options)
-    if streaming and ("endingoffsets" in given or "endingtimestamp" in given):
-        raise OptionError("a stream has no end: remove endingOffsets and endingTimestamp, or use a batch read")
-    subscribe = given.get("subscribe") or given.get("topic") or given.get("path")
-    if not subscribe:
-        raise OptionError('no topic is given: set option subscribe, e.g. .option("subscribe", "flights")')
-    return _build(given, comma_names("subscribe", subscribe), streaming)
+    for name in ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"):
+        if streaming and name.lower() in given:
+            raise OptionError(f"a stream has no end: remove {name}, or use a batch read")
+    if streaming is False and "commitoffsets" in given:
+        raise OptionError("option commitOffsets is for streams: Spark does not say when a batch read is done")
+    return _build(given, read_selection(given), bool(streaming))
 
 
 def write_options(options: Mapping[str, str]) -> SourceOptions:
     """Check and convert the options of a write. Raises OptionError."""
     given = _known(options)
     topic = given.get("topic") or given.get("path") or ""
-    return _build(given, (topic,) if topic else (), False)
+    return _build(given, Selection((topic,) if topic else ()), False)
 
 
 def _known(options: Mapping[str, str]) -> dict[str, str]:
@@ -127,26 +107,42 @@ def _known(options: Mapping[str, str]) -> dict[str, str]:
     return given
 
 
-def _build(given: dict[str, str], topics: tuple[str, ...], streaming: bool) -> SourceOptions:
+def _build(given: dict[str, str], selection: Selection, streaming: bool) -> SourceOptions:
     namesrv = given.get("namesrv")
     if not namesrv:
         raise OptionError('no name server is given: set option namesrv, e.g. .option("namesrv", "127.0.0.1:9876")')
     if ("accesskey" in given) != ("secretkey" in given):
         raise OptionError("options accessKey and secretKey go together: set both or neither")
     number = whole_number(1, 1 << 31)
+    least, most = (_optional(given, f"{which}OffsetsPerTrigger", number) for which in ("min", "max"))
+    if most and least > most:
+        raise OptionError(f"minOffsetsPerTrigger {least} is more than maxOffsetsPerTrigger {most}: set it to less")
+    body = read_body_format(given, COLUMNS)
+    delay = given.get("maxtriggerdelay")
+    topics = selection.topics
     return SourceOptions(
         namesrv=comma_names("namesrv", namesrv),
-        topics=topics,
+        selection=selection,
         group=given.get("group", DEFAULT_GROUP),
-        starting=_position(given, "starting", "latest" if streaming else "earliest"),
-        ending=_position(given, "ending", "latest"),
-        max_offsets_per_trigger=_optional(given, "maxOffsetsPerTrigger", number),
+        starting=read_position(given, "starting", "latest" if streaming else "earliest"),
+        ending=read_position(given, "ending", "latest"),
+        filters=read_filters(given),
+        columns=_columns(given.get("columns", EVERY_COLUMN), body),
+        body=body,
+        min_offsets_per_trigger=least,
+        max_offsets_per_trigger=most,
+        max_trigger_delay_ms=DEFAULT_TRIGGER_DELAY_MS if delay is None else milliseconds("maxTriggerDelay", delay),
+        min_partitions=_optional(given, "minPartitions", whole_number(1, 1_000_000)),
         max_records_per_partition=_optional(given, "maxRecordsPerPartition", number),
         fail_on_data_loss=true_or_false("failOnDataLoss", given.get("failondataloss", "true")),
-        tags=given.get("tags", "*"),
-        pull_batch_size=whole_number(1, 65_536)("pullBatchSize", given.get("pullbatchsize", "32")),
+        commit_offsets=true_or_false("commitOffsets", given.get("commitoffsets", "false")),
+        pull_batch_size=whole_number(1, 65_536)("pullBatchSize", given.get("pullbatchsize", "1024")),
         pulls_in_flight=whole_number(1, 256)("pullsInFlight", given.get("pullsinflight", "16")),
         request_timeout_ms=whole_number(100, 600_000)("requestTimeoutMs", given.get("requesttimeoutms", "10000")),
+        retry_timeout_ms=whole_number(0, 86_400_000)("retryTimeoutMs", given.get("retrytimeoutms", "60000")),
+        discovery_interval_ms=whole_number(100, 86_400_000)(
+            "discoveryIntervalMs", given.get("discoveryintervalms", "10000")
+        ),
         access_key=given.get("accesskey", ""),
         secret_key=given.get("secretkey", ""),
         topic=topics[0] if topics else "",
@@ -158,19 +154,18 @@ def _optional(given: dict[str, str], name: str, parse: Callable[[str, str], int]
     return 0 if text is None else parse(name, text)
 
 
-def _position(given: dict[str, str], which: str, default: str) -> Position:
-    offsets = given.get(f"{which}offsets")
-    timestamp = given.get(f"{which}timestamp")
-    if offsets is not None and timestamp is not None:
-        raise OptionError(f"{which}Offsets and {which}Timestamp exclude each other: keep one")
-    if timestamp is not None:
-        return Position("timestamp", timestamp=whole_number(0, 1 << 62)(f"{which}Timestamp", timestamp))
-    text = (offsets if offsets is not None else default).strip()
-    if text in ("earliest", "latest", "group"):
-        if which == "ending" and text == "earliest":
-            raise OptionError("endingOffsets cannot be earliest: nothing would be read")
-        return Position(text)
-    if not text.startswith("{"):
-        raise OptionError(f"{which}Offsets must be earliest, latest, group or JSON offsets, not {text[:40]!r}")
-    parsed = parse_offsets(text, f"{which}Offsets")
-    return Position("offsets", offsets=tuple(sorted(parsed.items())))
+def _columns(text: str, body: BodyFormat) -> tuple[str, ...]:
+    """The columns a read is asked for; `*` is every one that has a name without being asked for."""
+    known = {**COLUMNS, **body.columns()}
+    found: dict[str, None] = {}
+    for name in comma_names("columns", text):
+        if name == EVERY_COLUMN:
+            found.update(dict.fromkeys(known))
+        elif name in known or (name.startswith(PROPERTY_PREFIX) and name != PROPERTY_PREFIX):
+            found[name] = None
+        else:
+            raise OptionError(
+                f"option columns names {name}, which is no column; there are {', '.join(known)} "
+                f"and {PROPERTY_PREFIX}NAME"
+            )
+    return tuple(found)

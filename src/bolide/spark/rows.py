@@ -1,12 +1,13 @@
 """Record bytes to Arrow batches with the source's columns, without a Python loop per message.
 
-Compressed bodies are the exception: each is inflated by itself, bounded as everywhere.
+Compressed bodies are the exception: each is inflated by itself, bounded as everywhere. Which rows are wanted is found
+out from the few fields that say so, before the costly columns are made.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -15,10 +16,18 @@ import pyarrow.compute as pc
 from bolide.layout.columns import RecordColumns, chain_starts
 from bolide.layout.sysflag import TRANSACTION_MASK
 from bolide.remoting.compression import COMPRESSED_FLAG, decompress_by_flag
-from bolide.spark.fetch import EVERY_TAG, RangeReader
+from bolide.spark.errors import DataLost
+from bolide.spark.fetch import RangeReader
 from bolide.spark.options import SourceOptions
 from bolide.spark.ranges import Range
-from bolide.spark.schema import arrow_schema
+from bolide.spark.schema import COLUMNS, PROPERTY_PREFIX
+from bolide.spark.typed_body import BodyReader, body_reader
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from pyspark.sql.types import StructType
+
+    from bolide.spark.filters import Filters
 
 ROWS_PER_BATCH: Final = 8_192
 """Spark's plateau is between 1,000 and 10,000 rows a batch."""
@@ -26,43 +35,108 @@ BYTES_PER_BATCH: Final = 8 * 1024 * 1024
 MAX_PLAIN_BODY: Final = 64 * 1024 * 1024
 _TRANSACTION_STATES: Final[Any] = pa.array(["none", "prepared", "commit", "rollback"])
 """By the two transaction bits of the sys flag."""
+_compute: Any = pc  # its stubs know neither plain values as scalars nor all functions
 
 
 def read_range(
-    part: Range, addresses: tuple[str, ...], options: SourceOptions, columns: tuple[str, ...]
+    part: Range, addresses: tuple[str, ...], options: SourceOptions, schema: StructType
 ) -> Iterator[pa.RecordBatch]:
     """The rows of one task, a few thousand at a time; memory does not grow with the range."""
-    schema = arrow_schema(columns)
-    reader = RangeReader(part, addresses, options)
-    try:
-        waiting: list[bytes] = []
-        size = 0
-        since = part.begin
-        for body, following in reader.chunks():
-            waiting.append(body)
-            size += len(body)
-            if size >= BYTES_PER_BATCH or following - since >= ROWS_PER_BATCH:
-                yield rows(b"".join(waiting), part, options.tags, schema)
-                waiting, size, since = [], 0, following
-        if waiting:
-            yield rows(b"".join(waiting), part, options.tags, schema)
-    finally:
-        reader.close()
+    maker = RowMaker(part, options, schema)
+    waiting: list[bytes] = []
+    size = 0
+    since = part.begin
+    for body, following in RangeReader(part, addresses, options).chunks():
+        waiting.append(body)
+        size += len(body)
+        if size >= BYTES_PER_BATCH or following - since >= ROWS_PER_BATCH:
+            yield maker.rows(b"".join(waiting), since, following)
+            waiting, size, since = [], 0, following
+    if waiting:
+        yield maker.rows(b"".join(waiting), since, following)
 
 
-def rows(data: bytes, part: Range, tags: str, schema: pa.Schema) -> pa.RecordBatch:
-    """Records back to back as rows. A broker compares tags by their hash only, so the text is compared here."""
-    records = RecordColumns(data, chain_starts(data))
-    broker = part.queue.broker
-    columns = [column_of(records, broker, name).cast(schema.field(name).type) for name in schema.names]
-    batch = pa.RecordBatch.from_arrays(columns, schema=schema)
-    offsets = records.numbers("queue_offset")
-    wanted = (offsets >= part.begin) & (offsets < part.end)
-    if tags != EVERY_TAG:
-        names = [name.strip() for name in tags.split("||") if name.strip()]
-        found: Any = pc.is_in(records.tags, pa.array(names, pa.string()))  # null tags are in no set
-        wanted &= found.to_numpy(zero_copy_only=False)
-    return batch if bool(wanted.all()) else batch.filter(pa.array(wanted))
+class RowMaker:
+    """Makes the rows of one task, in order."""
+
+    def __init__(self, part: Range, options: SourceOptions, schema: StructType) -> None:
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        self._part = part
+        self._filters = options.filters
+        self._whole = options.fail_on_data_loss and not options.filters.at_broker
+        """Whether every offset of the range must come with a message."""
+        self._schema: pa.Schema = to_arrow_schema(schema, timezone="UTC")
+        names = [name for name in self._schema.names if name not in COLUMNS and not name.startswith(PROPERTY_PREFIX)]
+        self._from_body = frozenset(names)
+        self._bodies: BodyReader | None = body_reader(options.body, self._schema, names) if options.body.kind else None
+
+    def rows(self, data: bytes, since: int, following: int) -> pa.RecordBatch:
+        """Records back to back as rows; they cover the offsets from `since` to before `following`."""
+        starts = chain_starts(data)
+        records = RecordColumns(data, starts)
+        wanted = self._in_range(records.numbers("queue_offset"), since, following)
+        if self._filters.tags or self._filters.keys or self._filters.stored_from or self._filters.stored_to:
+            wanted &= chosen(records, self._filters)
+        if not wanted.all():
+            records = RecordColumns(data, starts[wanted])
+        body: Any = bodies_of(records) if self._bodies is not None or "body" in self._schema.names else None
+        typed: dict[str, Any] = {}
+        if self._bodies is not None:
+            typed, good = self._bodies.columns(body, lambda row: self._place(records, row))
+            if good is not None:
+                records = RecordColumns(data, starts[wanted][good])
+                body = body.filter(pa.array(good))
+        columns = [self._column(records, field, body, typed) for field in self._schema]
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+    def _in_range(self, offsets: NDArray[np.int64], since: int, following: int) -> NDArray[np.bool_]:
+        """Rows of the range, those left out that came before: answers to filtered pulls may overlap."""
+        low, high = max(since, self._part.begin), min(following, self._part.end)
+        wanted = (offsets >= low) & (offsets < high)
+        if len(offsets) > 1:
+            wanted[1:] &= offsets[1:] > np.maximum.accumulate(offsets)[:-1]
+        if self._whole and int(wanted.sum()) != high - low:
+            raise DataLost(
+                f"{self._part.queue}: of the {high - low} messages at offsets {low} to {high} the broker has only "
+                f"{int(wanted.sum())}, as where files are deleted or a topic is compacted; set failOnDataLoss to false "
+                "to go on with what is left"
+            )
+        return wanted
+
+    def _column(self, records: RecordColumns, field: pa.Field[Any], body: Any, typed: dict[str, Any]) -> Any:
+        name = field.name
+        if name in self._from_body:
+            return typed[name]
+        made = body if name == "body" else column_of(records, self._part.queue.broker, name)
+        return made if made.type == field.type else made.cast(field.type)
+
+    def _place(self, records: RecordColumns, row: int) -> str:
+        return f"{self._part.queue} offset {int(records.numbers('queue_offset')[row])}"
+
+
+def chosen(records: RecordColumns, filters: Filters) -> NDArray[np.bool_]:
+    """The records that filters want. A broker compares tags by their hash only, so the text is compared here."""
+    wanted = np.ones(len(records), np.bool_)
+    if filters.stored_from or filters.stored_to:
+        times = records.numbers("store_timestamp")
+        wanted = times >= filters.stored_from
+        if filters.stored_to:
+            wanted &= times < filters.stored_to
+    if filters.tags:
+        wanted &= _is_in(records.tags, filters.tags)
+    if filters.keys:
+        lists: Any = records.keys
+        hits = _is_in(lists.flatten(), filters.keys)
+        having = np.zeros(len(records), np.bool_)
+        having[lists.value_parent_indices().to_numpy()[hits]] = True
+        wanted &= having
+    return wanted
+
+
+def _is_in(texts: Any, names: tuple[str, ...]) -> Any:
+    """Where a text is one of these; null is in no set."""
+    return _compute.is_in(texts, pa.array(names, pa.string())).to_numpy(zero_copy_only=False)
 
 
 def column_of(records: RecordColumns, broker: str | None, name: str) -> Any:
@@ -70,7 +144,7 @@ def column_of(records: RecordColumns, broker: str | None, name: str) -> Any:
     if name == "broker":
         return pa.nulls(len(records), pa.string()) if broker is None else pa.repeat(broker, len(records))
     if name == "body":
-        return _bodies(records)
+        return bodies_of(records)
     if name == "message_id":
         return pc.coalesce(records.uniq_key, records.column("offset_message_id"))
     if name in ("born_timestamp", "store_timestamp"):
@@ -79,10 +153,12 @@ def column_of(records: RecordColumns, broker: str | None, name: str) -> Any:
     if name == "transaction_state":
         bits = (records.numbers("sys_flag") & TRANSACTION_MASK) >> 2
         return _TRANSACTION_STATES.take(pa.array(bits))
+    if name.startswith(PROPERTY_PREFIX):
+        return records.property_values(name.removeprefix(PROPERTY_PREFIX))
     return records.column(name)
 
 
-def _bodies(records: RecordColumns) -> Any:
+def bodies_of(records: RecordColumns) -> Any:
     """Bodies as they were sent."""
     flags = records.numbers("sys_flag")
     compressed = np.flatnonzero(flags & COMPRESSED_FLAG)

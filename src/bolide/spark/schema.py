@@ -1,11 +1,12 @@
 """Columns of a message as a row: the schema of `format("rocketmq")`, for Spark and for Arrow.
 
-Every column is nullable: Spark does not check a null in a NOT NULL column in Python and fails in the JVM instead.
+Beside the fixed columns there may be columns of user properties, and those that come out of a typed body. Every
+column is nullable: Spark does not check a null in a NOT NULL column in Python and fails in the JVM instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from bolide.spark.errors import OptionError
@@ -36,7 +37,8 @@ COLUMNS: Final = {
 }
 """The columns and Spark's names of their types, in order. Bodies are inflated; timestamps have milliseconds."""
 
-DDL: Final = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
+PROPERTY_PREFIX: Final = "property."
+"""A column of this and a property's name holds its value, null where a message has no such property."""
 
 WRITE_COLUMNS: Final = (
     "topic",
@@ -56,6 +58,37 @@ WRITE_COLUMNS: Final = (
 
 The last three are for messages that were sent before: `route_key` chooses the queue as `sharding_key` does without
 becoming a property, and the other two keep what the first sending gave."""
+
+
+def ddl_of(columns: Mapping[str, str]) -> str:
+    """These columns and types as SQL writes a schema."""
+    return ", ".join(f"`{name.replace('`', '``')}` {kind}" for name, kind in columns.items())
+
+
+def kinds_of(columns: Iterable[str], body: Mapping[str, str]) -> dict[str, str]:
+    """Columns of a read and their types; `body` are those that come out of bodies."""
+    return {name: COLUMNS.get(name) or body.get(name, "string") for name in columns}
+
+
+def check_read_schema(schema: StructType, body: Collection[str], typed: bool) -> None:
+    """Refuse a schema that the live source cannot fill. Raises OptionError.
+
+    `body` names the columns that come out of bodies; with `typed` a field with no other meaning is one of them too.
+    """
+    for field in schema:
+        wanted = "string" if field.name.startswith(PROPERTY_PREFIX) else COLUMNS.get(field.name)
+        if field.name in body or (typed and wanted is None):
+            if not field.nullable:
+                raise OptionError(f"the column {field.name} comes out of a body, which may lack it: let it be null")
+            continue
+        if wanted is None:
+            raise OptionError(
+                f"the rocketmq source has no column {field.name}; it has {', '.join(COLUMNS)}, {PROPERTY_PREFIX}NAME, "
+                "and with option body.format the fields of the body"
+            )
+        given = field.dataType.simpleString()
+        if given != wanted:
+            raise OptionError(f"the column {field.name} of the rocketmq source is {wanted}, not {given}")
 
 
 def check_schema(schema: StructType, columns: Mapping[str, str] = COLUMNS, source: str = "rocketmq") -> tuple[str, ...]:

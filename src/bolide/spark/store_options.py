@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from bolide.spark.durable import AUTO, RULES
 from bolide.spark.errors import OptionError
-from bolide.spark.options import comma_names, true_or_false, whole_number
+from bolide.spark.option_values import comma_names, true_or_false, whole_number
 from bolide.spark.store_tables import MESSAGES, TABLES
 
 SPLIT_SIZE: Final = 64 * 1024 * 1024
@@ -15,6 +16,11 @@ KNOWN: Final = (
     "path", "table", "subscribe", "topic", "startingTimestamp", "endingTimestamp", "corruptRecords", "checkCrc",
     "splitSize", "pruneByQueues", "brokerName", "indexSlots",
 )  # fmt: skip
+STREAMING: Final = ("startingOffsets", "maxBytesPerTrigger", "failOnDataLoss", "durable")
+"""Options of a stream besides."""
+BATCH_ONLY: Final = ("endingTimestamp",)
+EARLIEST: Final = -2
+LATEST: Final = -1
 
 
 @dataclass(frozen=True)
@@ -32,22 +38,26 @@ class StoreOptions:
     prune_by_queues: bool
     broker: str | None
     index_slots: int
+    starting: int = EARLIEST
+    """Of a stream: a physical offset, EARLIEST or LATEST."""
+    max_bytes_per_trigger: int = 0
+    fail_on_data_loss: bool = True
+    durable: str = AUTO
 
 
-def store_options(options: Mapping[str, str]) -> StoreOptions:
-    """Check and convert the options of a read. Raises OptionError."""
+def store_options(options: Mapping[str, str], streaming: bool | None = None) -> StoreOptions:
+    """Check and convert the options of a read; None where it is not known yet which. Raises OptionError."""
     given = {name.lower(): value for name, value in options.items()}
-    unknown = sorted(set(given) - {name.lower() for name in KNOWN})
+    known = [name for name in KNOWN if not streaming or name not in BATCH_ONLY]
+    known += () if streaming is False else STREAMING
+    unknown = sorted(set(given) - {name.lower() for name in known})
     if unknown:
-        raise OptionError(f"option {unknown[0]} is unknown to format rocketmq-store; known are {', '.join(KNOWN)}")
+        what = "a stream of format" if streaming else "format"
+        raise OptionError(f"option {unknown[0]} is unknown to {what} rocketmq-store; known are {', '.join(known)}")
     if not given.get("path"):
         raise OptionError('no store folder is given: name it, e.g. .load("/data/store")')
-    table = given.get("table", MESSAGES)
-    if table not in TABLES:
-        raise OptionError(f"option table must be one of {', '.join(TABLES)}, not {table!r}")
-    corrupt = given.get("corruptrecords", "fail")
-    if corrupt not in ("fail", "skip"):
-        raise OptionError(f"option corruptRecords must be fail or skip, not {corrupt!r}")
+    table = _one_of("table", given.get("table", MESSAGES), tuple(TABLES))
+    corrupt = _one_of("corruptRecords", given.get("corruptrecords", "fail"), ("fail", "skip"))
     topics = given.get("subscribe") or given.get("topic")
     time = whole_number(0, 1 << 62)
     begin = time("startingTimestamp", given.get("startingtimestamp", "0"))
@@ -66,4 +76,24 @@ def store_options(options: Mapping[str, str]) -> StoreOptions:
         prune_by_queues=true_or_false("pruneByQueues", given.get("prunebyqueues", "true")),
         broker=given.get("brokername"),
         index_slots=whole_number(1, (1 << 31) - 1)("indexSlots", given.get("indexslots", "5000000")),
+        starting=_starting(given.get("startingoffsets", "earliest")),
+        max_bytes_per_trigger=whole_number(0, 1 << 62)("maxBytesPerTrigger", given.get("maxbytespertrigger", "0")),
+        fail_on_data_loss=true_or_false("failOnDataLoss", given.get("failondataloss", "true")),
+        durable=_one_of("durable", given.get("durable", AUTO), RULES),
     )
+
+
+def _starting(text: str) -> int:
+    words = {"earliest": EARLIEST, "latest": LATEST}
+    if text.lower() in words:
+        return words[text.lower()]
+    if text.isascii() and text.isdigit():
+        return int(text)
+    raise OptionError(f"option startingOffsets must be earliest, latest or a physical offset, not {text!r}")
+
+
+def _one_of(name: str, text: str, words: Sequence[str]) -> str:
+    if text not in words:
+        allowed = " or ".join(words) if len(words) == 2 else f"one of {', '.join(words)}"
+        raise OptionError(f"option {name} must be {allowed}, not {text!r}")
+    return text

@@ -1,0 +1,72 @@
+"""How one option's text becomes a value: numbers, switches, lists of names, moments. Each error names the option."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final
+
+from bolide.spark.errors import OptionError
+
+_TRUE: Final = frozenset({"true", "1", "yes"})
+_FALSE: Final = frozenset({"false", "0", "no"})
+
+
+def whole_number(least: int, most: int) -> Callable[[str, str], int]:
+    """A reader of options that are whole numbers in these bounds; raises OptionError."""
+
+    def parse(name: str, text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = least - 1
+        if not least <= value <= most:
+            raise OptionError(f"option {name} must be a whole number from {least} to {most}, not {text!r}")
+        return value
+
+    return parse
+
+
+def true_or_false(name: str, text: str) -> bool:
+    """An option that is a switch; raises OptionError."""
+    if text.lower() in _TRUE:
+        return True
+    if text.lower() in _FALSE:
+        return False
+    raise OptionError(f"option {name} must be true or false, not {text!r}")
+
+
+def comma_names(name: str, text: str) -> tuple[str, ...]:
+    """An option that lists names; raises OptionError when there is none."""
+    names = tuple(part.strip() for part in text.replace(";", ",").split(",") if part.strip())
+    if not names:
+        raise OptionError(f"option {name} is empty; give at least one name")
+    return names
+
+
+def moment(name: str, text: str) -> int:
+    """A point in time as ms since the epoch: such a number, or ISO 8601 with a zone. Raises OptionError."""
+    text = text.strip()
+    if text.isascii() and text.isdigit():
+        return whole_number(0, 1 << 62)(name, text)
+    try:
+        parsed = datetime.fromisoformat(text)
+    except ValueError:
+        parsed = None
+    if parsed is None or parsed.tzinfo is None:
+        raise OptionError(
+            f"option {name} must be ms since 1970 or a time with a zone such as 2026-03-01T00:00:00Z, not {text!r}"
+        )
+    return round(parsed.timestamp() * 1000)
+
+
+def milliseconds(name: str, text: str) -> int:
+    """A length of time as ms: such a number, or one with a unit as in 90s, 15m, 2h. Raises OptionError."""
+    text = text.strip()
+    for unit, factor in (("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)):
+        number = text.removesuffix(unit).strip()
+        if number != text and number.isascii() and number.isdigit():
+            return int(number) * factor
+    if not (text.isascii() and text.isdigit()):
+        raise OptionError(f"option {name} must be a length of time such as 90s, 15m or 2h, or ms, not {text!r}")
+    return int(text)

@@ -1,0 +1,102 @@
+"""Reads whose conditions become options of the source: `read(spark, ...).where("tags = 'paid'").load()`.
+
+PySpark 4.3 offers conditions to a Python source too, but keeps what one query pushed on the relation that the next one
+shares, which gives wrong rows. Here every condition makes a new read, with a relation of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from bolide.spark.conditions import narrowing_of, terms_of
+from bolide.spark.options import KNOWN, read_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class Read:
+    """A read that is not made yet. Every method answers with another; nothing is asked of a cluster before `load`."""
+
+    spark: SparkSession
+    options: Mapping[str, str]
+    streaming: bool = False
+    _pushed: Mapping[str, str] = field(default_factory=dict)
+    _left: tuple[tuple[str, str | Column], ...] = ()
+
+    def where(self, condition: str | Column) -> Read:
+        """Only rows for which the condition holds, as `DataFrame.where` says it.
+
+        Terms joined by AND that compare topic, broker, queue_id, queue_offset, store_timestamp or tags with constants,
+        and `array_contains(keys, ...)`, become options, so that brokers send less. If there are others, Spark applies
+        the condition to what is left.
+        """
+        given = dict(self.options)
+        pushed = dict(self._pushed)
+        rest: list[str] = []
+        for term, text in self._terms(condition):
+            narrowing = None if term is None else narrowing_of(term, given)
+            if narrowing is None:
+                rest.append(text)
+            else:
+                given.update(narrowing)
+                pushed.update(narrowing)
+        left = self._left
+        if rest:
+            left = (*left, (" AND ".join(rest), condition))
+        return replace(self, options=given, _pushed=pushed, _left=left)
+
+    def pushed(self) -> dict[str, str]:
+        """The options that conditions have become."""
+        return dict(self._pushed)
+
+    def left(self) -> tuple[str, ...]:
+        """What of the conditions Spark applies itself, as SQL, one text a `where`."""
+        return tuple(text for text, _ in self._left)
+
+    def load(self) -> DataFrame:
+        """The rows, a stream of them after `read_stream`."""
+        reader: Any = self.spark.readStream if self.streaming else self.spark.read
+        frame: DataFrame = reader.format("rocketmq").options(**self.options).load()
+        for _, condition in self._left:
+            frame = frame.where(condition)
+        return frame
+
+    def _terms(self, condition: str | Column) -> list[tuple[Any, str]]:
+        """Each term of the condition and its SQL; a term is None where it is not understood."""
+        from bolide.spark.source import read_ddl
+
+        empty = self.spark.createDataFrame([], read_ddl(read_options(self.options, streaming=None)))
+        filtered: Any = empty.where(condition)
+        if not hasattr(filtered, "_jdf"):
+            return [(None, str(condition))]  # Spark Connect: the expression lives in another machine's JVM
+        parsed = filtered._jdf.queryExecution().analyzed().condition()
+        return list(zip(terms_of(parsed), _texts_of(parsed), strict=True))
+
+
+def read(spark: SparkSession, **options: Any) -> Read:
+    """A batch read of a cluster; options as of `format("rocketmq")`."""
+    return Read(spark, _texts(options))
+
+
+def read_stream(spark: SparkSession, **options: Any) -> Read:
+    """A stream of a cluster's messages; options as of `format("rocketmq")`."""
+    return Read(spark, _texts(options), streaming=True)
+
+
+def _texts(options: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        KNOWN.get(name.lower(), name): str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in options.items()
+    }
+
+
+def _texts_of(condition: Any) -> list[str]:
+    """The SQL of each term, in the order of `terms_of`."""
+    kind = condition.getClass().getSimpleName()
+    if kind == "And":
+        return [*_texts_of(condition.left()), *_texts_of(condition.right())]
+    return [condition.sql()] * (2 if kind == "Between" else 1)

@@ -1,0 +1,193 @@
+"""`readStream`: micro-batches between offsets that Spark keeps in its checkpoint.
+
+An offset is `{"queues": {topic: {broker: {queue: next offset}}}}`. Spark stores the end of a batch only and asks anew
+for the start of the first one when it replays it; so an end also carries, under `from`, where queues begin that the
+batch before it did not have. `partitions` is then a function of its two arguments alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
+
+from bolide.spark.bounds import begin_offsets
+from bolide.spark.cluster import Cluster
+from bolide.spark.errors import DataLost
+from bolide.spark.options import SourceOptions
+from bolide.spark.queues import LATEST, Offsets, Queue, from_json, to_json
+from bolide.spark.ranges import limit_offsets
+from bolide.spark.tasks import plan, read_partition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+QUEUES: Final = "queues"
+FROM: Final = "from"
+INITIAL: Final = "initial"
+"""Marks the start of a query, of which nothing was read."""
+ASK_INTERVAL_S: Final = 0.1
+ASK_SHARE: Final = 4
+"""An idle stream rests this many times as long as its last questions took."""
+
+
+class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """A micro-batch stream. Lives in one process for a whole run of a query; `read` runs in executors."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._cluster: Cluster | None = None
+        self._initial: dict[str, Any] | None = None
+        self._latest: Offsets | None = None
+        self._until: Offsets | None = None
+        self._ask_at = 0.0
+        self._last_batch: float | None = None
+        self._told: Offsets = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_options": self._options, "_schema": self._schema}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["_options"], state["_schema"])  # type: ignore[misc] # connections stay behind
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        options = self._options
+        if options.max_offsets_per_trigger:
+            return ReadMaxRows(options.max_offsets_per_trigger)
+        if options.min_offsets_per_trigger:
+            return ReadMinRows(options.min_offsets_per_trigger)
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._until = self._ask_latest()
+
+    def initialOffset(self) -> dict[str, Any]:
+        # Spark asks twice before the first batch; "latest" must not move in between.
+        if self._initial is None:
+            start = begin_offsets(self._connected(), self._options, LATEST)
+            self._initial = {INITIAL: True, QUEUES: to_json(start)}
+        return self._initial
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        reached = offsets_of(start)
+        if INITIAL not in start:
+            # Spark asks for a next batch only when the one before is committed in the checkpoint.
+            self._tell_group(reached)
+        latest = self._until if self._until is not None else self._ask_latest()
+        self._latest = latest
+        fresh = self._cluster_earliest([queue for queue in latest if queue not in reached])
+        begin = {**reached, **fresh}
+        ahead = self._checked(begin, latest)
+        if self._is_too_little(begin, ahead, limit):
+            return start
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else 0
+        end = limit_offsets(begin, ahead, most)
+        end.update({queue: offset for queue, offset in ahead.items() if offset < begin[queue]})
+        if all(end[queue] == offset for queue, offset in begin.items()):
+            return start  # Spark compares offsets by their text: the same object says that nothing is new
+        self._last_batch = time.monotonic()
+        self._ask_at = 0.0
+        found: dict[str, Any] = {QUEUES: to_json(end)}
+        unknown = begin if INITIAL in start else fresh
+        if unknown:
+            found[FROM] = to_json(unknown)
+        return found
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        return None if self._latest is None else {QUEUES: to_json(self._latest)}
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        begin = offsets_of(start)
+        if FROM in end:
+            begin.update(from_json(end[FROM], "the checkpoint"))
+        reached = offsets_of(end)
+        cluster = self._connected()
+        cluster.selected(tolerant=True)
+        begin = {queue: begin.get(queue, offset) for queue, offset in reached.items()}
+        back = [queue for queue, offset in reached.items() if offset < begin[queue]]
+        if back:  # made anew while loss is allowed: what there is now begins at its first message
+            begin.update(cluster.earliest(back))
+        return plan(begin, reached, cluster, self._options)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_partition(partition, self._options, self._schema)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Comes a batch late, and never for the last one: `latestOffset` knows sooner what is committed."""
+
+    def stop(self) -> None:
+        if self._cluster is not None:
+            self._cluster.close()
+            self._cluster = None
+
+    def _connected(self) -> Cluster:
+        if self._cluster is None:
+            self._cluster = Cluster(self._options)
+        return self._cluster
+
+    def _cluster_earliest(self, fresh: list[Queue]) -> Offsets:
+        """Queues that came up since the last batch are read from their first message."""
+        return self._connected().earliest(fresh) if fresh else {}
+
+    def _ask_latest(self) -> Offsets:
+        # An idle stream polls every 10 ms. Brokers are asked ten times a second at most, less often where there are
+        # so many queues that it takes long; after a batch they are asked at once.
+        wait = self._ask_at - time.monotonic()
+        if wait > 0:
+            time.sleep(wait)
+        begin = time.monotonic()
+        cluster = self._connected()
+        latest = cluster.latest(cluster.selected(tolerant=True))
+        now = time.monotonic()
+        self._ask_at = now + max(ASK_INTERVAL_S, ASK_SHARE * (now - begin))
+        return latest
+
+    def _checked(self, begin: Offsets, latest: Offsets) -> Offsets:
+        """Where each queue ends now. A queue that is not there for a moment, or asked of a replica, keeps its place."""
+        ahead = dict(begin)
+        cluster = self._connected()
+        for queue, offset in latest.items():
+            if offset >= begin[queue]:
+                ahead[queue] = offset
+            elif self._until is None and cluster.master_answered(queue.broker):
+                if self._options.fail_on_data_loss:
+                    raise DataLost(
+                        f"{queue} was read up to offset {begin[queue]} and ends at {offset} now: the topic was made "
+                        "anew or its broker lost messages; set failOnDataLoss to false to read it from its beginning"
+                    )
+                ahead[queue] = offset
+        return ahead
+
+    def _is_too_little(self, begin: Offsets, ahead: Offsets, limit: ReadLimit) -> bool:
+        """Whether to wait for more rows, as `minOffsetsPerTrigger` and `maxTriggerDelay` say."""
+        least = self._options.min_offsets_per_trigger
+        # All that is available is wanted, or no later moment will come: no limit of ours holds then.
+        if not least or isinstance(limit, ReadAllAvailable) or self._until is not None or self._last_batch is None:
+            return False
+        waited = (time.monotonic() - self._last_batch) * 1000
+        rows = sum(abs(ahead[queue] - offset) for queue, offset in begin.items())
+        return rows < least and waited < self._options.max_trigger_delay_ms
+
+    def _tell_group(self, reached: Offsets) -> None:
+        if not self._options.commit_offsets:
+            return
+        moved = {queue: offset for queue, offset in reached.items() if self._told.get(queue) != offset}
+        if moved:
+            self._connected().commit(moved)
+            self._told.update(moved)
+
+
+def offsets_of(offset: dict[str, Any]) -> Offsets:
+    """The queues of a stream offset."""
+    return from_json(offset[QUEUES], "the checkpoint")

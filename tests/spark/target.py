@@ -1,0 +1,50 @@
+"""A cluster to read from: a name server and a broker of ours, or RocketMQ's own. Both filter by properties."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from bolide.admin.blocking import Admin
+from bolide.testing.broker import Broker
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a cluster is, and what it is."""
+
+    kind: str
+    namesrv_addr: str
+    broker_addr: str
+    broker_name: str
+
+    def create_topic(self, topic: str, queues: int = 4) -> None:
+        """Create a topic; returns when the name server routes to it."""
+        with Admin(self.namesrv_addr) as admin:
+            admin.create_topic(topic, queues=queues)
+
+    def options(self, topic: str, **more: object) -> Mapping[str, str]:
+        """Options of a read of this topic."""
+        return {"namesrv": self.namesrv_addr, "subscribe": topic} | {name: str(value) for name, value in more.items()}
+
+
+def bolide_target() -> Iterator[Target]:
+    """A broker in this process."""
+    with Broker(enable_property_filter=True) as broker:
+        yield Target("bolide", broker.namesrv_addr, broker.broker_addr, "broker-a")
+
+
+def java_target(folder: Path) -> Iterator[Target]:
+    """RocketMQ 5.5.0 as two processes."""
+    from tests.interop.java_processes import JavaBroker, JavaNameServer
+
+    namesrv = JavaNameServer(folder / "namesrv")
+    try:
+        broker = JavaBroker(folder / "broker", namesrv.address, {"enablePropertyFilter": "true"})
+        try:
+            yield Target("java", namesrv.address, broker.address, "broker-a")
+        finally:
+            broker.stop()
+    finally:
+        namesrv.stop()
