@@ -19,11 +19,13 @@ from bolide.dispatch.row import delay_level
 from bolide.layout.columns import RecordColumns
 from bolide.layout.delay import SCHEDULE_TOPIC, delivery_time
 from bolide.layout.hashes import java_hash
+from bolide.layout.properties import text_of
+from bolide.layout.property_columns import every, slices
 from bolide.layout.property_names import INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET
 from bolide.layout.sysflag import TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
 
 if TYPE_CHECKING:
-    from bolide.layout.property_columns import Column, Ints
+    from bolide.layout.property_columns import Bytes, Column, Ints
     from bolide.layout.shape import StoreShape
 
 Words = NDArray[np.uint32]
@@ -71,16 +73,17 @@ def dispatch_batch(records: RecordColumns, shape: StoreShape) -> pa.RecordBatch:
 
 def tags_codes(records: RecordColumns, shape: StoreShape) -> Ints:
     """The tags code of each record's queue unit; for the schedule topic the time of delivery."""
-    encoded: Any = records.tags.dictionary_encode()
-    hashes = np.array([java_hash(text) for text in encoded.dictionary.to_pylist()] + [0], np.int64)
-    codes: Ints = hashes[encoded.indices.fill_null(len(encoded.dictionary)).to_numpy()]
-    topics: Any = records.topic.dictionary_encode()
+    rows, begin, end = records.marks.spans(b"TAGS")
+    codes = np.zeros(len(records), np.int64)
+    codes[rows] = _hashes_of(_texts(records, begin, end))
+    topics: Any = records.topic_codes
     schedule = topics.dictionary.index(SCHEDULE_TOPIC).as_py()
     if schedule >= 0:
+        rows, begin, end = records.marks.spans(b"DELAY")
+        of_row = dict(zip(rows.tolist(), _texts(records, begin, end).to_pylist(), strict=True))
         times = records.numbers("store_timestamp")
-        levels = records.property_values("DELAY").to_pylist()
         for row in np.flatnonzero(topics.indices.to_numpy() == schedule).tolist():
-            level = min(delay_level(levels[row] or ""), len(shape.delay_levels_ms))
+            level = min(delay_level(text_of(of_row.get(row, b""))), len(shape.delay_levels_ms))
             if level > 0:
                 codes[row] = delivery_time(shape.delay_levels_ms, level, int(times[row]))
     return codes
@@ -135,33 +138,7 @@ def queue_units(physical_offset: Ints, size: Ints, tags_code: Ints) -> bytes:
 
 def index_batch(records: RecordColumns, shape: StoreShape) -> pa.RecordBatch:
     """One row an index entry, in the order of entries: physical_offset, store_timestamp, key_hash (never negative)."""
-    count = len(records)
-    sys_flag = records.numbers("sys_flag")
-    indexed = (sys_flag & TRANSACTION_MASK) != TRANSACTION_ROLLBACK
-    keys: Any = records.keys
-    groups: list[tuple[Ints, Ints, Column, bytes]] = []
-    uniq_key: Any = records.uniq_key
-    groups.append((*_present(uniq_key, indexed), b"#"))
-    rows = keys.value_parent_indices().to_numpy() if len(keys) else np.empty(0, np.int64)
-    taken = np.flatnonzero(indexed[rows])
-    inner = np.arange(len(rows)) - np.searchsorted(rows, rows)
-    groups.append((rows[taken], inner[taken], keys.flatten().take(_arrow.array(taken)), b"#"))
-    if shape.tags_in_index:
-        groups.append((*_present(records.tags, indexed), b"#T#"))
-    counts = [np.bincount(group[0], minlength=count) for group in groups]
-    total = sum(counts, np.zeros(count, np.int64))
-    base = np.cumsum(total) - total
-    hashes = np.empty(int(total.sum()), np.int64)
-    owners = np.repeat(np.arange(count), total)
-    topics: Any = records.topic.dictionary_encode()
-    of_row = topics.indices.to_numpy()
-    for (rows, inner, texts, prefix), of_group in zip(groups, counts, strict=True):
-        first = [java_hash(topic + prefix.decode()) for topic in topics.dictionary.to_pylist()]
-        seeds = np.array(first, np.int64).astype(np.uint32)[of_row[rows]] if len(rows) else np.empty(0, np.uint32)
-        signed = string_hashes(texts, seeds).astype(np.int64)
-        # Java's rule for the one number that has no absolute value is 0.
-        hashes[base[rows] + inner] = np.where(signed == -(2**31), 0, np.abs(signed))
-        base = base + of_group
+    owners, hashes = index_hashes(records, shape)
     arrays = [
         _arrow.array(records.numbers("physical_offset")[owners]),
         _arrow.array(records.numbers("store_timestamp")[owners]),
@@ -170,8 +147,71 @@ def index_batch(records: RecordColumns, shape: StoreShape) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, names=["physical_offset", "store_timestamp", "key_hash"])
 
 
+def index_hashes(records: RecordColumns, shape: StoreShape) -> tuple[Ints, Ints]:
+    """The row of each index entry, in the order of entries, and the hash of its key (never negative)."""
+    count = len(records)
+    indexed = (records.numbers("sys_flag") & TRANSACTION_MASK) != TRANSACTION_ROLLBACK
+    groups = [(*_spans(records, b"UNIQ_KEY", indexed), b"#")]
+    rows, begin, end = _spans(records, b"KEYS", indexed)
+    if len(rows):
+        groups.append((*_words(records.marks.raw, rows, begin, end), b"#"))
+    if shape.tags_in_index:
+        groups.append((*_spans(records, b"TAGS", indexed), b"#T#"))
+    counts = [np.bincount(group[0], minlength=count) for group in groups]
+    total = sum(counts, np.zeros(count, np.int64))
+    base = np.cumsum(total) - total
+    hashes = np.empty(int(total.sum()), np.int64)
+    topics: Any = records.topic_codes
+    of_row = topics.indices.to_numpy()
+    names = topics.dictionary.to_pylist()
+    for (rows, begin, end, prefix), of_group in zip(groups, counts, strict=True):
+        if not len(rows):
+            continue
+        first = [java_hash(topic + prefix.decode()) for topic in names]
+        seeds = np.array(first, np.int64).astype(np.uint32)[of_row[rows]]
+        signed = string_hashes(_texts(records, begin, end), seeds).astype(np.int64)
+        # Its place among the entries of its row: behind those of the groups before, and of the words before.
+        inner = np.arange(len(rows)) - np.searchsorted(rows, rows) if bool((of_group > 1).any()) else 0
+        # Java's rule for the one number that has no absolute value is 0.
+        hashes[base[rows] + inner] = np.where(signed == -(2**31), 0, np.abs(signed))
+        base = base + of_group
+    return np.repeat(np.arange(count), total), hashes
+
+
+def _spans(records: RecordColumns, name: bytes, wanted: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints]:
+    """Where a property of the wanted rows is."""
+    rows, begin, end = records.marks.spans(name)
+    if not bool(wanted.all()):
+        kept = wanted[rows]
+        rows, begin, end = rows[kept], begin[kept], end[kept]
+    return rows, begin, end
+
+
+def _words(raw: Bytes, rows: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
+    """The words of texts between blanks, empty ones left out: row, begin and end of each."""
+    blanks = np.flatnonzero(raw[begin[0] : end[-1]] == 0x20) + begin[0]
+    owner = np.searchsorted(begin, blanks, "right") - 1
+    inside = blanks < end[owner]
+    blanks, owner = blanks[inside], owner[inside]
+    order = np.argsort(np.concatenate([begin, blanks + 1]), kind="stable")
+    starts = np.concatenate([begin, blanks + 1])[order]
+    owners = np.concatenate([np.arange(len(rows)), owner])[order]
+    ends = np.sort(np.concatenate([end, blanks]))
+    filled = ends > starts
+    return rows[owners[filled]], starts[filled], ends[filled]
+
+
+def _texts(records: RecordColumns, begin: Ints, end: Ints) -> Any:
+    """Places in the properties' bytes as an array of bytes."""
+    offsets = np.empty(2 * len(begin) + 1, np.int32)
+    offsets[0:-1:2] = begin
+    offsets[1::2] = end
+    offsets[-1] = end[-1] if len(end) else 0
+    return every(slices(pa.binary(), offsets, records.marks.raw), 2)
+
+
 def string_hashes(texts: Column, seeds: Words | None = None) -> NDArray[np.int32]:
-    """Java's String.hashCode of each text; with seeds, of the text behind one whose hash is the seed."""
+    """Java's String.hashCode of each text (string or UTF-8); with seeds, of the text behind one whose hash is the seed."""
     count = len(texts)
     if not count:
         return np.empty(0, np.int32)
@@ -187,18 +227,13 @@ def string_hashes(texts: Column, seeds: Words | None = None) -> NDArray[np.int32
     hashes: Words = (sums[offsets[1:]] - sums[offsets[:-1]]) * powers[np.maximum(offsets[1:] - 1, 0)]
     wide = np.concatenate([[0], np.cumsum(raw >= 0x80)])
     for row in np.flatnonzero(wide[offsets[1:]] != wide[offsets[:-1]]).tolist():
-        text = plain[row].as_py()
+        one = plain[row].as_py()
+        text = one if isinstance(one, str) else text_of(one)
         hashes[row] = np.uint32(java_hash(text) & 0xFFFFFFFF)
         lengths[row] = len(text.encode("utf-16-be")) // 2
     if seeds is not None:
         hashes = hashes + seeds * powers[lengths]
     return hashes.view(np.int32)
-
-
-def _present(texts: Any, indexed: NDArray[np.bool_]) -> tuple[Ints, Ints, Column]:
-    """Rows that have a text and are indexed, a zero for each (its place in its group), and the texts."""
-    rows = np.flatnonzero(indexed & texts.is_valid().to_numpy(zero_copy_only=False))
-    return rows, np.zeros(len(rows), np.int64), texts.take(_arrow.array(rows))
 
 
 def _rounded(size: int) -> int:

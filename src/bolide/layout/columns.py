@@ -21,34 +21,28 @@ from numpy.typing import NDArray
 
 from bolide.layout.errors import RecordError
 from bolide.layout.message_id import host_text, offset_message_id
-from bolide.layout.property_columns import Bytes, Ints, Pairs, every, slices, strings, words
+from bolide.layout.property_columns import Bytes, Ints, Marks, Pairs, every, slices, strings, words
 from bolide.layout.record import BLANK_MAGIC, GOOD, MAGIC_V1, MAGIC_V2, MIN_RECORD_SIZE, check_record
 
 if TYPE_CHECKING:
     from bolide.layout.property_columns import Column
 
-_HEAD: Final = np.dtype(
-    [
-        ("total_size", ">i4"),
-        ("magic", ">i4"),
-        ("body_crc", ">i4"),
-        ("queue_id", ">i4"),
-        ("flag", ">i4"),
-        ("queue_offset", ">i8"),
-        ("physical_offset", ">i8"),
-        ("sys_flag", ">i4"),
-        ("born_timestamp", ">i8"),
-    ]
-)
-_HEAD_PROOF: Final = np.dtype(
-    {
-        "names": ["total_size", "physical_offset"],
-        "formats": [">i4", ">i8"],
-        "offsets": [0, 28],
-        "itemsize": 36,
-    }
-)
-_TAIL: Final = np.dtype([("reconsume_times", ">i4"), ("prepared_transaction_offset", ">i8"), ("body_length", ">i4")])
+_FIELDS: Final[dict[str, tuple[int, np.dtype[Any]]]] = {
+    "total_size": (0, np.dtype(">i4")),
+    "magic": (4, np.dtype(">i4")),
+    "body_crc": (8, np.dtype(">i4")),
+    "queue_id": (12, np.dtype(">i4")),
+    "flag": (16, np.dtype(">i4")),
+    "queue_offset": (20, np.dtype(">i8")),
+    "physical_offset": (28, np.dtype(">i8")),
+    "sys_flag": (36, np.dtype(">i4")),
+    "born_timestamp": (40, np.dtype(">i8")),
+}
+"""Bytes from the start of a record, and form, of the fields before the first host."""
+_LONG: Final = np.dtype(">i8")
+_INT: Final = np.dtype(">i4")
+_SHORT: Final = np.dtype(">i2")
+_BYTE: Final = np.dtype("u1")
 _UNIT: Final = np.dtype([("physical_offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
 _ENTRY: Final = np.dtype([("key_hash", ">i4"), ("physical_offset", ">i8"), ("seconds", ">i4"), ("previous", ">i4")])
 _MAX_BUFFER: Final = 2**31 - 1 - 2**20
@@ -102,9 +96,8 @@ def find_starts(buf: bytes, base: int) -> Starts:
     """
     raw = np.frombuffer(buf, np.uint8)
     candidates = _magic_positions(raw)
-    head = _gather(raw, candidates, 36).view(_HEAD_PROOF)[:, 0]
-    proven = head["physical_offset"] == candidates + base
-    candidates, sizes = candidates[proven], head["total_size"][proven].astype(np.int64)
+    candidates = candidates[_read(raw, candidates + 28, _LONG) == candidates + base]
+    sizes = _read(raw, candidates, _INT)
     whole = (sizes >= MIN_RECORD_SIZE) & (candidates + sizes <= len(raw))
     cut = candidates[~whole & (sizes >= MIN_RECORD_SIZE)]
     starts, sizes = candidates[whole], sizes[whole]
@@ -124,7 +117,7 @@ def chain_starts(buf: bytes) -> Ints:
     raw = np.frombuffer(buf, np.uint8)
     starts = _magic_positions(raw)
     if len(starts) and starts[0] == 0:
-        sizes = _gather(raw, starts, 4).view(">i4")[:, 0].astype(np.int64)
+        sizes = _read(raw, starts, _INT)
         if bool((starts + sizes == np.append(starts[1:], len(raw))).all()) and bool(
             (_Parts(raw, starts).end == starts + sizes).all()
         ):
@@ -174,13 +167,18 @@ class RecordColumns:
         return len(self._parts.starts)
 
     def numbers(self, name: str) -> NDArray[Any]:
-        """A fixed field as a native numpy array; `name` is one of NUMBERS."""
+        """A fixed field as a native numpy array, int32 or int64 as stored; `name` is one of NUMBERS."""
         parts = self._parts
-        if name == "store_timestamp":
-            return _gather(self._raw, parts.born_end, 8).view(">i8")[:, 0].astype(np.int64)
-        source = parts.tail if name in ("reconsume_times", "prepared_transaction_offset") else parts.head
-        values: NDArray[Any] = source[name].astype(source[name].dtype.newbyteorder("="))
-        return values
+        if name in _FIELDS:
+            at, kind = _FIELDS[name]
+            where = parts.starts + at
+        elif name == "store_timestamp":
+            where, kind = parts.born_end, _LONG
+        elif name == "reconsume_times":
+            where, kind = parts.store_end, _INT
+        else:
+            where, kind = parts.store_end + 4, _LONG
+        return _read(self._raw, where, kind).astype(kind.newbyteorder("="), copy=False)
 
     def column(self, name: str) -> Column:
         """One of COLUMNS as an Arrow array."""
@@ -211,9 +209,21 @@ class RecordColumns:
         return strings(self._spans(self._parts.topic, self._parts.properties - 2))
 
     @functools.cached_property
+    def topic_codes(self) -> Column:
+        """Topics, dictionary encoded."""
+        topics: Any = self.topic
+        encoded: Column = topics.dictionary_encode()
+        return encoded
+
+    @functools.cached_property
     def raw_properties(self) -> Column:
         """Stored properties, binary."""
         return self._spans(self._parts.properties, self._parts.end)
+
+    @functools.cached_property
+    def marks(self) -> Marks:
+        """Where a few properties are, for those who do not need their texts."""
+        return Marks(self.raw_properties)
 
     @functools.cached_property
     def _pairs(self) -> Pairs:
@@ -285,21 +295,19 @@ class _Parts:
 
     def __init__(self, raw: Bytes, starts: Ints) -> None:
         self.starts = starts
-        self.head = _gather(raw, starts, _HEAD.itemsize).view(_HEAD)[:, 0]
-        sys_flag = self.head["sys_flag"].astype(np.int64)
+        sys_flag = _read(raw, starts + 36, _INT)
         self.born_end = starts + 56 + 12 * ((sys_flag >> 4) & 1)
         self.store_end = self.born_end + 16 + 12 * ((sys_flag >> 5) & 1)
-        self.tail = _gather(raw, self.store_end, _TAIL.itemsize).view(_TAIL)[:, 0]
-        v2 = self.head["magic"] == MAGIC_V2
         self.body = self.store_end + 16
-        self.topic_length_at = self.body + np.maximum(self.tail["body_length"], 0)
-        lengths = _gather(raw, self.topic_length_at, 2)
-        one = lengths[:, 0].astype(np.int64)
-        topic_length = np.where(v2, lengths.view(">i2")[:, 0], np.where(one > 127, -1, one))
+        self.topic_length_at = self.body + np.maximum(_read(raw, self.store_end + 12, _INT), 0)
+        v2 = _read(raw, starts + 4, _INT) == MAGIC_V2
+        topic_length = _read(raw, self.topic_length_at, _BYTE)
+        topic_length[topic_length > 127] = -1
+        if v2.any():
+            topic_length = np.where(v2, _read(raw, self.topic_length_at, _SHORT), topic_length)
         self.topic = self.topic_length_at + 1 + v2
         self.properties = self.topic + np.maximum(topic_length, 0) + 2
-        properties_length = _gather(raw, self.properties - 2, 2).view(">i2")[:, 0]
-        end = self.properties + np.maximum(properties_length, 0)
+        end = self.properties + np.maximum(_read(raw, self.properties - 2, _SHORT), 0)
         self.end: Ints = np.where((topic_length < 0) | (end > len(raw)), -1, end)
 
 
@@ -315,9 +323,22 @@ def _magic_positions(raw: Bytes) -> Ints:
     if len(raw) < MIN_RECORD_SIZE:
         return np.empty(0, np.int64)
     at = np.flatnonzero(raw[4 : len(raw) - 3] == 0xDA)
-    magic = _gather(raw, at + 4, 4).view(">i4")[:, 0]
+    magic = _read(raw, at + 4, _INT)
     starts: Ints = at[(magic == MAGIC_V1) | (magic == MAGIC_V2)]
     return starts
+
+
+def _read(raw: Bytes, positions: Ints, kind: np.dtype[Any]) -> Ints:
+    """The number of this form at each position; positions beyond the end give numbers of no meaning."""
+    count = len(raw) - kind.itemsize + 1
+    if count <= 0:
+        return np.zeros(len(positions), np.int64)
+    # One element a byte, each as wide as the number, so that an index is a position.
+    every_byte: NDArray[Any] = np.ndarray((count,), kind, raw, strides=(1,))
+    if len(positions) and int(positions.max()) >= count:
+        positions = np.minimum(positions, count - 1)
+    found: Ints = every_byte[positions].astype(np.int64)
+    return found
 
 
 def _gather(raw: Bytes, positions: Ints, width: int) -> Bytes:

@@ -6,6 +6,7 @@ its last separator, a name twice in a row, bytes that are no UTF-8) is noticed a
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -137,6 +138,53 @@ class Pairs:
         if len(hits) == self._count:
             return take(self._values, where)
         return self._values.take(pa.array(where, pa.int64(), mask=where < 0))
+
+
+class Marks:
+    """Values of a few properties of many rows, found by name without taking all strings apart.
+
+    Everything is a place in `raw`, the bytes of all rows back to back.
+    """
+
+    def __init__(self, rows: Column) -> None:
+        self.count = len(rows)
+        raw, offsets = _contents(rows)
+        filled = offsets[1:] > offsets[:-1]
+        if not bool((raw[offsets[1:][filled] - 1] == 2).all()):
+            # 4.9 leaves the last separator out; an empty pair more does no harm.
+            rows = _compute.binary_join_element_wise(rows, b"", b"\x02")
+            raw, offsets = _contents(rows)
+        self.raw = np.append(raw, np.zeros(16, np.uint8))
+        self._ends = np.flatnonzero(raw == 2)
+        self._begins = np.concatenate([np.zeros(min(1, len(self._ends)), np.int64), self._ends[:-1] + 1])
+        self._offsets = offsets
+        # One element a byte: the eight bytes from there on as a number.
+        eights: NDArray[np.uint64] = np.ndarray((len(raw) + 8,), np.dtype("<u8"), self.raw, strides=(1,))
+        self._heads = eights[self._begins]
+
+    @functools.cached_property
+    def _rows(self) -> Ints:
+        """The row of each pair."""
+        return np.repeat(np.arange(self.count), np.diff(np.searchsorted(self._ends, self._offsets)))
+
+    def spans(self, name: bytes) -> tuple[Ints, Ints, Ints]:
+        """Rows that have this property (a name of 3 to 8 bytes), in order, and where its value begins and ends."""
+        size = len(name)
+        mark = (name + b"\x01")[:8]
+        wanted = np.uint64(int.from_bytes(mark, "little"))
+        heads = self._heads if len(mark) == 8 else self._heads & np.uint64((1 << 8 * len(mark)) - 1)
+        hits = np.flatnonzero(heads == wanted)
+        begin, end = self._begins[hits] + size + 1, self._ends[hits]
+        good = end > begin
+        if size == 8:
+            good &= self.raw[begin - 1] == 1
+        if not bool(good.all()):
+            hits, begin, end = hits[good], begin[good], end[good]
+        rows = self._rows[hits]
+        last = np.append(rows[1:] != rows[:-1], True)[: len(rows)]
+        if not bool(last.all()):
+            rows, begin, end = rows[last], begin[last], end[last]  # of two pairs with one name the last wins
+        return rows, begin, end
 
 
 def _contents(texts: Column) -> tuple[Bytes, Ints]:
