@@ -9,12 +9,16 @@ from pathlib import Path
 import pytest
 from librt.strings import BytesWriter
 
-from bolide.dispatch.rebuild import Skipped, rebuild
+from bolide.dispatch.rebuild import Rebuild, Skipped, rebuild
 from bolide.layout.message_id import encode_host
 from bolide.layout.record import encode_record
 from bolide.layout.shape import StoreShape
-from bolide.spark.derived_files import index_file_count, write_index, write_queue
-from bolide.spark.dispatch_parts import PartSummary, QueueRun, make_part
+from bolide.spark.derived_files import write_queue
+from bolide.spark.dispatch_parts import PartSummary, make_part
+from bolide.spark.dispatch_plan import bundles, index_names, index_tasks, next_state
+from bolide.spark.dispatch_state import DerivedState
+from bolide.spark.index_pieces import write_index
+from bolide.spark.output_files import OutputFiles
 from bolide.spark.store_plan import plan_stretches
 
 HOST = encode_host("127.0.0.1", 10911)
@@ -58,16 +62,18 @@ def test_columns_and_rows_write_the_same_files(tmp_path: Path, seed: int) -> Non
     data = log(seed)
     (tmp_path / "commitlog").mkdir()
     (tmp_path / "commitlog" / f"{0:020d}").write_bytes(data.ljust(1 << 20, b"\0"))
-    stretches = enumerate(plan_stretches(tmp_path, 5_000 + 997 * seed)[:12])
-    parts = [make_part(part, shape, f"{tmp_path}/parts/{number}", number) for number, part in stretches]
+    stretches = list(enumerate(plan_stretches(tmp_path, 5_000 + 997 * seed)[:12]))
     made = rebuild([(0, data)], shape)
-    queues: dict[tuple[str, int], list[tuple[PartSummary, QueueRun]]] = {}
-    for part in parts:
-        for run in part.runs:
-            queues.setdefault((run.topic, run.queue_id), []).append((part, run))
+    out = OutputFiles(str(tmp_path / "out"))
+    state = DerivedState()
     skipped: list[Skipped] = []
-    for runs in queues.values():
-        skipped += write_queue(str(tmp_path / "out"), runs, shape)[1]
+    # All at once, or in batches that go on from where the one before ended.
+    step = len(stretches) if seed % 4 < 2 else 1 + seed % 5
+    for at in range(0, len(stretches), step):
+        some = stretches[at : at + step]
+        parts = [make_part(part, shape, f"{tmp_path}/parts/{number}", number) for number, part in some]
+        state, odd = write_all(out, parts, state, shape)
+        skipped += odd
     expected = {}
     for (topic, queue_id), image in made.queues.items():
         for start, content in image.segments():
@@ -76,11 +82,45 @@ def test_columns_and_rows_write_the_same_files(tmp_path: Path, seed: int) -> Non
         for start, content in image.ext_segments():
             name = f"consumequeue_ext/{topic}/{queue_id}/{start:020d}"
             expected[name] = content.ljust(shape.consume_queue_ext_segment_size, b"\0")
-    out = tmp_path / "out"
-    assert {str(p.relative_to(out)): p.read_bytes() for p in out.rglob("*") if p.is_file()} == expected
+    names = [f"index/{name}" for name in state.index]
+    for name, file in zip(names, made.index_files, strict=True):
+        expected[name] = file.encode().ljust(40 + 4 * 7 + 20 * 12, b"\0")
+    folder = tmp_path / "out"
+    assert {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()} == expected
+    assert names == sorted(names)
     assert sorted(skip.physical_offset for skip in skipped) == [skip.physical_offset for skip in made.skipped]
-    assert index_file_count(parts, shape) == len(made.index_files)
-    for number, file in enumerate(made.index_files):
-        write_index(str(out), parts, number, str(number), shape)
-        java = file.encode()
-        assert (out / "index" / str(number)).read_bytes() == java.ljust(40 + 4 * 7 + 20 * 12, b"\0")
+    assert (state.entries, state.last_offset) == (
+        sum(int(file.header.index_count) - 1 for file in made.index_files),
+        parts_last(made, data),
+    )
+
+
+def write_all(
+    out: OutputFiles, parts: list[PartSummary], state: DerivedState, shape: StoreShape
+) -> tuple[DerivedState, list[Skipped]]:
+    """The second stage of the job, without Spark; large files in two pieces."""
+    names = index_names(parts, state, shape)
+    files = [part.file for part in parts]
+    for task in index_tasks(parts, state, names, out.path(""), shape, 2):
+        assert task.piece is not None
+        write_index(out, files, task.piece, shape)
+    ends = {}
+    skipped: list[Skipped] = []
+    for task in bundles(parts, state.queues, 3):
+        for queue in task.queues:
+            written = write_queue(out, files, queue, shape)
+            ends[queue.topic, queue.queue_id] = written.end
+            skipped += written.skipped
+    after = next_state(parts, state, names, ends, shape)
+    for name in set(state.index) - set(after.index):
+        Path(out.path(f"index/{name}")).unlink()
+    out.sync()
+    return after, skipped
+
+
+def parts_last(made: Rebuild, data: bytes) -> int:
+    """Physical offset of the last record."""
+    at, last = 0, -1
+    while at < made.end_offset:
+        last, at = at, at + int.from_bytes(data[at : at + 4], "big")
+    return last

@@ -10,7 +10,8 @@ import pytest
 
 from bolide.dispatch.rebuild import rebuild
 from bolide.layout.checkpoint import decode_checkpoint
-from bolide.spark.dispatch_job import Progress, dispatch_store
+from bolide.spark.dispatch_job import dispatch_store
+from bolide.spark.progress import Progress
 from bolide.store.files import FileLocked, RealFiles
 from bolide.store.verify import verify_store
 from tests.golden.stores import GOLDEN_NAMES, GoldenStore, golden_store
@@ -81,8 +82,8 @@ def test_derived_files_are_javas(spark: Any, name: str, tmp_path: Path) -> None:
     assert checkpoint.logics_msg_timestamp == last["storeTimestamp"]
     assert checkpoint.logics_physical_offset == (0 if golden.shape.store_version == "4.9" else last["physicalOffset"])
     assert golden.killed or checkpoint.index_msg_timestamp == java.index_msg_timestamp
-    assert (seen[-1].stage, seen[-1].done) == ("write", seen[-1].total)
-    assert any(one.stage == "read" and one.done == one.total == report.log_bytes for one in seen)
+    assert (seen[-1].stage, seen[-1].done) == ("writing files", seen[-1].total)
+    assert any(one.stage == "reading the log" and one.done == one.total == report.log_bytes for one in seen)
     assert sorted(path.name for path in (tmp_path / "out").iterdir() if path.name != "consumequeue_ext") == [
         "checkpoint",
         "consumequeue",

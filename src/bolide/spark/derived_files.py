@@ -1,95 +1,106 @@
-"""Second half of the dispatch job: the files of a queue, and an index file, out of parts.
+"""Second half of the dispatch job: the files of a queue out of parts, new or gone on with.
 
-The column twin of `dispatch.rebuild`: rules of RocketMQ's ConsumeQueue.putMessagePositionInfo, ConsumeQueueExt.put and
-IndexFile.putKey. Files have the full size a broker gives them; what is not written stays a hole.
+The column twin of `dispatch.rebuild`: rules of RocketMQ's ConsumeQueue.putMessagePositionInfo and ConsumeQueueExt.put.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from bolide.dispatch.multi import is_lmq
 from bolide.dispatch.rebuild import Skipped
 from bolide.layout.ext_unit import END_BLANK_SIZE, END_OF_FILE, ext_address
-from bolide.layout.index_file import IndexHeader, index_file_size
 from bolide.layout.queue_unit import PRE_BLANK, UNIT_SIZE
-from bolide.spark.dispatch_parts import (
-    UNIT,
-    PartSummary,
-    QueueRows,
-    QueueRun,
-    joined,
-    read_entries,
-    read_run,
-    write_new,
-)
+from bolide.spark.dispatch_parts import PartFile, QueueRows, raw_bytes, read_run
+from bolide.spark.dispatch_state import QueueEnd
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from bolide.layout.property_columns import Ints
     from bolide.layout.shape import StoreShape
+    from bolide.spark.output_files import OutputFiles
 
 _EXT: Final = (("size", ">i2"), ("code", ">i8"), ("time", ">i8"), ("bitmap", ">i2"))
-_ENTRY: Final = np.dtype([("hash", ">i4"), ("at", ">i8"), ("seconds", ">i4"), ("previous", ">i4")])
-_INT_MAX: Final = 0x7FFFFFFF
+BLOCK: Final = 1 << 20
+"""Units read and written at once."""
 
-Runs = Sequence[tuple[PartSummary, QueueRun]]
+
+@dataclass(frozen=True)
+class QueueTask:
+    """One queue's units in all parts, in the order of the log: runs (part, first, count, begin) as an array.
+
+    `end` is where its files end so far; None when it has none.
+    """
+
+    topic: str
+    queue_id: int
+    runs: NDArray[Any]
+    end: QueueEnd | None = None
+
+    @property
+    def units(self) -> int:
+        """How many there are."""
+        return int(self.runs["count"].sum())
+
+
+@dataclass(frozen=True)
+class WrittenQueue:
+    """Where a queue ends now, the units written, and what was passed over or stands oddly."""
+
+    end: QueueEnd
+    units: int
+    skipped: list[Skipped]
 
 
 def write_queue(
-    folder: str, runs: Runs, shape: StoreShape, filtered: Collection[str] = ()
-) -> tuple[int, list[Skipped]]:
-    """Write all files of one queue below `folder`; how many units, and what was passed over or stands oddly.
+    out: OutputFiles, parts: Sequence[PartFile], task: QueueTask, shape: StoreShape, filtered: Collection[str] = ()
+) -> WrittenQueue:
+    """Write what parts have of one queue.
 
-    Topics in `filtered` have filters, so that their extension units have bitmaps.
+    Topics in `filtered` have filters, so that their extension units have bitmaps. Memory is one block of units.
     """
-    ext = shape.enable_consume_queue_ext
-    read = [read_run(part, run) for part, run in runs]
-    units: NDArray[Any] = joined([one.units for one in read], UNIT)
-    offsets: Ints = np.concatenate([one.offsets for one in read])
-    topic, queue_id = runs[0][1].topic, runs[0][1].queue_id
+    size = shape.consume_queue_segment_size
+    begin = int(task.runs["begin"][0]) if task.end is None else task.end.units
+    start = begin * UNIT_SIZE // size * size
+    if task.end is None and (blank := begin * UNIT_SIZE - start):
+        out.write(_name(task, start), 0, [PRE_BLANK * (blank // UNIT_SIZE)], size)
+    with_ext = shape.enable_consume_queue_ext and not is_lmq(task.topic)  # a light queue has plain tags codes
+    end, ext = begin, 0 if task.end is None else task.end.ext
     skipped: list[Skipped] = []
-    if not bool((np.diff(offsets) == 1).all()):
-        keep, skipped = _as_dispatch_would(f"{topic} queue {queue_id}", units, offsets)
-        # An extension unit is put before its queue unit is found to be there already, so none is left out.
-        addresses = np.arange(len(units))[keep]
-    else:
-        keep = addresses = np.arange(len(units))
-    if ext:
-        addresses = _write_ext(f"{folder}/consumequeue_ext/{topic}/{queue_id}", read, shape, topic in filtered)[
-            addresses
-        ]
-    units = units[keep]
-    if ext:
-        units = units.copy()
-        units["code"] = addresses
-    for start, data in _segments(units, int(offsets[0]), shape.consume_queue_segment_size):
-        path = f"{folder}/consumequeue/{topic}/{queue_id}/{start:020d}"
-        write_new(path, [data], shape.consume_queue_segment_size)
-    return len(units), skipped
+    for block in queue_blocks(parts, task):
+        keep, odd = kept_rows(task, block, end)
+        skipped += odd
+        units = block.units
+        if with_ext:
+            # An extension unit is put before its queue unit is found to be there already, so none is left out.
+            units = units.copy()
+            units["code"] = _write_ext(out, task, block, shape, ext, task.topic in filtered)
+            ext += len(units)
+        end = _write_units(out, task, end, raw_bytes(units if keep is None else units[keep]), size)
+    return WrittenQueue(QueueEnd(start if task.end is None else task.end.start, end, ext), end - begin, skipped)
 
 
-def _segments(units: NDArray[Any], begin_offset: int, segment_size: int) -> Iterator[tuple[int, bytes]]:
-    """Start and bytes of each queue file; the first is filled up to the first queue offset."""
-    start = begin_offset * UNIT_SIZE // segment_size * segment_size
-    blank = begin_offset - start // UNIT_SIZE
-    per_file = segment_size // UNIT_SIZE
-    first = units[: per_file - blank]
-    yield start, PRE_BLANK * blank + first.tobytes()
-    for number, at in enumerate(range(len(first), len(units), per_file), 1):
-        yield start + number * segment_size, units[at : at + per_file].tobytes()
+def queue_blocks(parts: Sequence[PartFile], task: QueueTask) -> Iterator[QueueRows]:
+    """What each part has of a queue, in pieces of a bounded size."""
+    for part, first, count, _ in task.runs.tolist():
+        for at in range(first, first + count, BLOCK):
+            yield read_run(parts[part], at, min(BLOCK, first + count - at))
 
 
-def _as_dispatch_would(name: str, units: NDArray[Any], offsets: Ints) -> tuple[Ints, list[Skipped]]:
-    """Rows a broker would write when queue offsets do not rise by one, and what it would log."""
-    end = int(offsets[0])
+def kept_rows(task: QueueTask, block: QueueRows, end: int) -> tuple[Ints | None, list[Skipped]]:
+    """Which units a broker would write behind queue offset `end`, and what it would log; None for all, in order."""
+    if bool((block.offsets == np.arange(end, end + len(block.offsets))).all()):
+        return None, []
     kept = []
     skipped = []
-    for row, wanted in enumerate(offsets.tolist()):
-        at, size = int(units["at"][row]), int(units["size"][row])
+    name = f"{task.topic} queue {task.queue_id}"
+    places = zip(block.offsets.tolist(), block.units["at"].tolist(), block.units["size"].tolist(), strict=True)
+    for row, (wanted, at, size) in enumerate(places):
         if wanted and wanted < end:
             skipped.append(Skipped(at, size, f"{name} has a unit for queue offset {wanted} already"))
             continue
@@ -100,82 +111,63 @@ def _as_dispatch_would(name: str, units: NDArray[Any], offsets: Ints) -> tuple[I
     return np.array(kept, np.int64), skipped
 
 
-def _write_ext(folder: str, read: Sequence[QueueRows], shape: StoreShape, bitmaps: bool) -> Ints:
-    """Write the extension files of one queue, with bitmaps or without; the address of each unit."""
-    size = shape.consume_queue_ext_segment_size
-    width = read[0].bitmaps.shape[1] if bitmaps else 0
-    kind = np.dtype([*_EXT, ("bits", np.uint8, (width,))])
-    per_file = (size - END_BLANK_SIZE) // kind.itemsize
-    made = np.zeros(sum(len(one.units) for one in read), kind)
+def ext_kind(width: int) -> np.dtype[Any]:
+    """The form of an extension unit with a bitmap of so many bytes."""
+    return np.dtype([*_EXT, ("bits", np.uint8, (width,))])
+
+
+def ext_units(block: QueueRows, bitmaps: bool) -> NDArray[Any]:
+    """The extension units of rows of a queue."""
+    width = block.bitmaps.shape[1] if bitmaps else 0
+    kind = ext_kind(width)
+    made = np.zeros(len(block.units), kind)
     made["size"], made["bitmap"] = kind.itemsize, width
-    made["code"] = np.concatenate([one.units["code"] for one in read])
-    made["time"] = np.concatenate([one.times for one in read])
+    made["code"], made["time"] = block.units["code"], block.times
     if width:
-        made["bits"] = np.concatenate([one.bitmaps for one in read])
-    for number, at in enumerate(range(0, len(made), per_file)):
-        more = at + per_file < len(made)
-        buffers = [made[at : at + per_file].tobytes(), END_OF_FILE if more else b""]
-        write_new(f"{folder}/{number * size:020d}", buffers, size)
-    rows = np.arange(len(made), dtype=np.int64)
-    addresses: Ints = rows // per_file * size + rows % per_file * kind.itemsize + ext_address(0)
+        made["bits"] = block.bitmaps
+    return made
+
+
+def ext_addresses(first: int, count: int, unit_size: int, segment_size: int) -> Ints:
+    """The addresses of `count` extension units from number `first` of a queue on."""
+    per_file = (segment_size - END_BLANK_SIZE) // unit_size
+    numbers = np.arange(first, first + count, dtype=np.int64)
+    addresses: Ints = numbers // per_file * segment_size + numbers % per_file * unit_size + ext_address(0)
     return addresses
 
 
-def index_file_count(parts: Sequence[PartSummary], shape: StoreShape) -> int:
-    """Index files of the whole log: a record behind a full file begins the next, whether it has keys or not."""
-    total = sum(part.entries for part in parts)
-    records = sum(part.records for part in parts)
-    files, rest = divmod(total, shape.index_entries - 1)
-    last = max((part.last_offset for part in parts), default=-1)
-    last_entry = max((part.last_entry_offset for part in parts), default=-1)
-    return files + (1 if rest or (records and last > last_entry) else 0)
+def _write_ext(
+    out: OutputFiles, task: QueueTask, block: QueueRows, shape: StoreShape, before: int, bitmaps: bool
+) -> Ints:
+    """Write the extension units of one queue behind the `before` that it has; their addresses."""
+    size = shape.consume_queue_ext_segment_size
+    made = ext_units(block, bitmaps)
+    unit_size = made.dtype.itemsize
+    per_file = (size - END_BLANK_SIZE) // unit_size
+    folder = f"consumequeue_ext/{task.topic}/{task.queue_id}"
+    done = 0
+    while done < len(made):
+        number, place = divmod(before + done, per_file)
+        count = min(per_file - place, len(made) - done)
+        if number and not place:
+            out.write(f"{folder}/{(number - 1) * size:020d}", per_file * unit_size, [END_OF_FILE], size)
+        data = raw_bytes(made[done : done + count])
+        out.write(f"{folder}/{number * size:020d}", place * unit_size, [data], size)
+        done += count
+    return ext_addresses(before, len(made), unit_size, size)
 
 
-def write_index(folder: str, parts: Sequence[PartSummary], number: int, name: str, shape: StoreShape) -> IndexHeader:
-    """Write index file `number` of the log, under a name; its header."""
-    most = shape.index_entries - 1
-    first = number * most
-    before = read_entries(parts, first - 1, first) if first else None
-    entries = read_entries(parts, first, first + most)
-    header = IndexHeader()
-    if before is not None:
-        # A new file is preset from the one before, and its first entry's time still counted from there.
-        header.begin_timestamp = header.end_timestamp = int(before["time"][0])
-        header.begin_physical_offset = header.end_physical_offset = int(before["at"][0])
-    made = np.zeros(len(entries) + 1, _ENTRY)
-    slots = np.zeros(shape.index_slots, ">i4")
-    if len(entries):
-        rows = made[1:]
-        rows["hash"], rows["at"] = entries["hash"], entries["at"]
-        times = entries["time"]
-        rows["seconds"] = _seconds(times, int(times[0]))
-        rows["seconds"][0] = _seconds(times[:1], int(header.begin_timestamp))[0]
-        header.slot_count = _chain(rows, slots)
-        header.begin_timestamp, header.end_timestamp = int(times[0]), int(times[-1])
-        header.begin_physical_offset, header.end_physical_offset = int(entries["at"][0]), int(entries["at"][-1])
-        header.index_count = len(entries) + 1
-    size = index_file_size(shape.index_slots, shape.index_entries)
-    write_new(f"{folder}/index/{name}", [header.encode(), slots.tobytes(), made.tobytes()], size)
-    return header
+def _write_units(out: OutputFiles, task: QueueTask, begin: int, data: memoryview, size: int) -> int:
+    """Write units from a queue offset on; the offset behind them."""
+    at = begin * UNIT_SIZE
+    done = 0
+    while done < len(data):
+        start = (at + done) // size * size
+        count = min(start + size - at - done, len(data) - done)
+        out.write(_name(task, start), at + done - start, [data[done : done + count]], size)
+        done += count
+    return begin + len(data) // UNIT_SIZE
 
 
-def _chain(rows: NDArray[Any], slots: NDArray[Any]) -> int:
-    """Set each entry's predecessor in its slot's chain, and each slot to its newest entry; how many are used."""
-    slot = rows["hash"].astype(np.int64) % len(slots)
-    order = np.argsort(slot, kind="stable")
-    ordered = slot[order]
-    same = ordered[1:] == ordered[:-1]
-    previous = np.zeros(len(rows), np.int64)
-    previous[order[1:][same]] = order[:-1][same] + 1
-    rows["previous"] = previous
-    newest = np.append(~same, True)
-    slots[ordered[newest]] = order[newest] + 1
-    return int(newest.sum())
-
-
-def _seconds(times: Ints, begin: int) -> Ints:
-    """Time fields of entries: whole seconds since the file's begin, 0 in a file that has none yet."""
-    if begin <= 0:
-        return np.zeros(len(times), np.int64)
-    seconds: Ints = np.clip((times - begin) // 1000, 0, _INT_MAX)
-    return seconds
+def _name(task: QueueTask, start: int) -> str:
+    return f"consumequeue/{task.topic}/{task.queue_id}/{start:020d}"

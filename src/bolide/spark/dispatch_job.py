@@ -8,24 +8,25 @@ storage that driver and executors see under one path, as a store's files must an
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from bolide.dispatch.rebuild import Skipped
-from bolide.layout.checkpoint import Checkpoint
-from bolide.layout.queue_unit import UNIT_SIZE
 from bolide.spark.bitmaps import TopicFilter, read_filters
-from bolide.spark.derived_files import Runs, index_file_count, write_index, write_queue
-from bolide.spark.dispatch_parts import PartSummary, make_part, read_entries, write_new
+from bolide.spark.derived_files import WrittenQueue, write_queue
+from bolide.spark.dispatch_parts import PartFile, PartSummary, make_part
+from bolide.spark.dispatch_plan import WriteTask, bundles, index_names, index_tasks, next_state
+from bolide.spark.dispatch_state import DerivedState, QueueEnd
 from bolide.spark.errors import CorruptStore, OptionError
+from bolide.spark.index_pieces import write_index
 from bolide.spark.log_scan import BadRange, Stretch, first_store_timestamp
+from bolide.spark.output_files import OutputFiles, replace_file
+from bolide.spark.progress import Runner, Show, nowhere
 from bolide.spark.store_plan import plan_stretches, store_root
 from bolide.spark.swap import CHECKPOINT, DERIVED, INVENTORY, put_in, swap_in
 from bolide.store.files import RealFiles
@@ -37,27 +38,7 @@ if TYPE_CHECKING:
 
 STAGING: Final = ".bolide-dispatch"
 SPLIT_SIZE: Final = 64 * 1024 * 1024
-_POLL_S: Final = 0.5
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a stage is: `done` of `total` bytes (reading) or files (writing), and the seconds since it began."""
-
-    stage: str
-    done: int
-    total: int
-    seconds: float
-
-    @property
-    def rate(self) -> float:
-        """Done per second."""
-        return self.done / self.seconds if self.seconds > 0 else 0.0
-
-    @property
-    def seconds_left(self) -> float:
-        """At this rate; 0 while nothing is known."""
-        return (self.total - self.done) / self.rate if self.rate > 0 else 0.0
+TASKS_PER_CORE: Final = 4
 
 
 @dataclass
@@ -88,7 +69,7 @@ def dispatch_store(
     out: str | None = None,
     skip_corrupt: bool = False,
     split_size: int = SPLIT_SIZE,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Show = nowhere,
 ) -> DispatchReport:
     """Rebuild what is derived from a store's log, into the folder `out`, or in place when there is none.
 
@@ -109,9 +90,18 @@ def dispatch_store(
         # What a rebuild that was killed left behind; nobody else is here while the lock is held.
         shutil.rmtree(staging, ignore_errors=True)
         staging.mkdir(parents=True)
-        job = _Job(spark, root, shape, staging, progress or (lambda _: None))
-        report = DispatchReport(str(root), str(target))
-        job.run(report, skip_corrupt, split_size)
+        stretches = plan_stretches(root, split_size)
+        filters = read_filters(root, shape)
+        report = DispatchReport(str(root), str(target), log_bytes=sum(part.end - part.begin for part in stretches))
+        new = staging / "new"
+        for name in ("consumequeue", "index", *(("consumequeue_ext",) if shape.enable_consume_queue_ext else ())):
+            (new / name).mkdir(parents=True)
+        job = DispatchJob(Runner(spark.sparkContext, progress), shape, filters, str(staging / "parts"))
+        state = job.run(stretches, DerivedState(), str(new), report, skip_corrupt)
+        replace_file(str(new / INVENTORY), state.inventory())
+        replace_file(str(new / CHECKPOINT), state.checkpoint(shape).encode())
+        begin = first_store_timestamp(stretches[0].path, stretches[0].start) if stretches else 0
+        report.late_filters = [f"{one.topic}@{one.group}" for one in filters if one.born > begin]
         if out is None:
             swap_in(staging / "new", root)
         else:
@@ -123,149 +113,50 @@ def dispatch_store(
         files.unlock(lock)
 
 
-class _Job:
-    """One rebuild on its way."""
+class DispatchJob:
+    """Both stages over some stretches of a log, going on from what there is in the folder `root`."""
 
-    def __init__(
-        self, spark: SparkSession, root: Path, shape: StoreShape, staging: Path, progress: Callable[[Progress], None]
-    ) -> None:
-        self._context = spark.sparkContext
-        self._root = root
+    def __init__(self, runner: Runner, shape: StoreShape, filters: Sequence[TopicFilter], parts: str) -> None:
+        self._runner = runner
         self._shape = shape
-        self._staging = staging
-        self._progress = progress
+        self._filters = tuple(filters)
+        self._parts = parts
 
-    def run(self, report: DispatchReport, skip_corrupt: bool, split_size: int) -> None:
-        """Both stages and the checkpoint, into the staging folder."""
-        shape = self._shape
-        stretches = list(enumerate(plan_stretches(self._root, split_size)))
-        report.log_bytes = sum(part.end - part.begin for _, part in stretches)
-        filters = read_filters(self._root, shape)
-        read = partial(_read_stretch, shape=shape, folder=str(self._staging / "parts"), filters=filters)
-        parts: list[PartSummary] = self._each("read", stretches, read, [part.end - part.begin for _, part in stretches])
-        parts.sort(key=lambda part: part.number)
-        report.records = sum(part.records for part in parts)
-        report.index_entries = sum(part.entries for part in parts)
-        report.end_offset = max((part.end_offset for part in parts), default=0)
-        report.bad = [bad for part in parts for bad in part.bad]
+    def run(
+        self, stretches: Sequence[Stretch], state: DerivedState, root: str, report: DispatchReport, skip_corrupt: bool
+    ) -> DerivedState:
+        """Dispatch these stretches; the state afterwards. Raises CorruptStore, with nothing written."""
+        runner, shape = self._runner, self._shape
+        read = partial(_read_stretch, shape=shape, folder=self._parts, filters=self._filters)
+        sizes = [part.end - part.begin for part in stretches]
+        parts = runner.each("reading the log", "bytes", list(enumerate(stretches)), read, sizes)
+        report.bad += [bad for part in parts for bad in part.bad]
         lost = [bad for bad in report.bad if not bad.torn]
         if lost and not skip_corrupt:
             raise CorruptStore(
                 f"{lost[0].path} holds {lost[0].reason} at physical offset {lost[0].physical_offset}, one of "
                 f"{len(lost)} such places: bring the file back from a replica, or skip them"
             )
-        new = self._staging / "new"
-        for name in ("consumequeue", "index", *(("consumequeue_ext",) if shape.enable_consume_queue_ext else ())):
-            (new / name).mkdir(parents=True)
-        tasks = self._tasks(parts, report)
-        filtered = frozenset(one.topic for one in filters)
-        write = partial(_write_files, shape=shape, folder=str(new), parts=_without_runs(parts), filtered=filtered)
-        ends: dict[tuple[str, int], int] = {}
-        for written, skipped in self._each("write", tasks, write, [task.files for task in tasks]):
-            ends.update(written)
-            report.skipped += skipped
-        report.units = sum(ends.values())
-        write_new(str(new / INVENTORY), [self._inventory(tasks, ends)])
+        tasks = bundles(parts, state.queues, TASKS_PER_CORE * runner.parallelism)
+        names = index_names(parts, state, shape) if shape.index_enabled else []
+        if shape.index_enabled:
+            # They take longest, so they come first.
+            tasks = index_tasks(parts, state, names, root, shape, 2 * runner.parallelism) + tasks
+        files = [part.file for part in parts]
+        filtered = frozenset(one.topic for one in self._filters)
+        write = partial(_write_files, shape=shape, root=root, parts=files, filtered=filtered)
+        ends: dict[tuple[str, int], QueueEnd] = {}
+        for written in runner.each("writing files", "files", tasks, write, [task.files for task in tasks]):
+            for key, queue in written.items():
+                ends[key] = queue.end
+                report.units += queue.units
+                report.skipped += queue.skipped
         report.skipped.sort(key=lambda skip: skip.physical_offset)
-        write_new(str(new / CHECKPOINT), [self._checkpoint(parts).encode()])
-        begin = first_store_timestamp(stretches[0][1].path, stretches[0][1].start) if stretches else 0
-        report.late_filters = [f"{one.topic}@{one.group}" for one in filters if one.born > begin]
-
-    def _tasks(self, parts: list[PartSummary], report: DispatchReport) -> list[_Files]:
-        """Index files first, they take longest; queues in bundles of like size."""
-        shape = self._shape
-        queues: dict[tuple[str, int], list[Any]] = {}
-        for part in parts:
-            for run in part.runs:
-                queues.setdefault((run.topic, run.queue_id), []).append((part, run))
-        report.queues = len(queues)
-        report.index_files = index_file_count(parts, shape) if shape.index_enabled else 0
-        tasks = [_Files(index=(number, name)) for number, name in enumerate(self._names(parts, report.index_files))]
-        bundles: list[_Files] = [_Files() for _ in range(min(len(queues), 4 * self._context.defaultParallelism))]
-        weights = [0] * len(bundles)
-        for _, runs in sorted(queues.items(), key=lambda item: -sum(run.count for _, run in item[1])):
-            lightest = weights.index(min(weights))
-            bundles[lightest].queues.append([(_without_runs([part])[0], run) for part, run in runs])
-            # A file costs about as much as ten thousand units.
-            weights[lightest] += 10_000 + sum(run.count for _, run in runs)
-        return tasks + bundles
-
-    def _names(self, parts: Sequence[PartSummary], count: int) -> list[str]:
-        """Names of index files: the time of their first entry, in local time as a broker's, each later than the last.
-
-        A broker names them by the time at which it makes them, which no file holds.
-        """
-        files = RealFiles()
-        found: list[str] = []
-        most = self._shape.index_entries - 1
-        for number in range(count):
-            first = read_entries(parts, number * most, number * most + 1)
-            time_ms = int(first["time"][0]) if len(first) else max(part.last_timestamp for part in parts)
-            name = files.local_time(time_ms)
-            found.append(name if not found or name > found[-1] else str(int(found[-1]) + 1).zfill(len(name)))
-        return found
-
-    def _inventory(self, tasks: Sequence[_Files], units: Mapping[tuple[str, int], int]) -> bytes:
-        """Which files Bolide's broker will find: of each queue the byte its files begin with, and its end."""
-        size = self._shape.consume_queue_segment_size
-        table: dict[str, dict[str, list[int]]] = {}
-        for runs in (runs for task in tasks for runs in task.queues):
-            first = runs[0][1]
-            start = first.begin_offset * UNIT_SIZE // size * size
-            end = first.begin_offset + units[first.topic, first.queue_id]
-            table.setdefault(first.topic, {})[str(first.queue_id)] = [start, end]
-        names = [task.index[1] for task in tasks if task.index is not None]
-        return json.dumps({"queues": table, "index": names}).encode()
-
-    def _checkpoint(self, parts: Sequence[PartSummary]) -> Checkpoint:
-        """Everything up to the last record is in the files; the index safe up to its last full file."""
-        last = max(parts, key=lambda part: part.last_offset)
-        if last.records == 0:
-            return Checkpoint()
-        most = self._shape.index_entries - 1
-        full = sum(part.entries for part in parts) // most if self._shape.index_enabled else 0
-        newest = read_entries(parts, max(full * most - 1, 0), full * most)
-        return Checkpoint(
-            physic_msg_timestamp=last.last_timestamp,
-            logics_msg_timestamp=last.last_timestamp,
-            index_msg_timestamp=int(newest["time"][0]) if len(newest) else 0,
-            logics_physical_offset=last.last_offset if self._shape.store_version != "4.9" else 0,
-        )
-
-    def _each(self, stage: str, tasks: Sequence[Any], run: Callable[[Any], Any], weights: Sequence[int]) -> list[Any]:
-        """What `run` gives for each task, a Spark task each, with progress by the tasks' weights."""
-        if not tasks:
-            return []
-        done = self._context.accumulator(0)
-        began = time.monotonic()
-        total = sum(weights)
-
-        def one(both: Iterable[tuple[Any, int]]) -> Iterable[Any]:
-            for task, weight in both:
-                yield run(task)
-                done.add(weight)
-
-        both = list(zip(tasks, weights, strict=True))
-        data = self._context.parallelize(both, len(both)).mapPartitions(one)
-        with ThreadPoolExecutor(1) as pool:
-            answer = pool.submit(data.collect)
-            while True:
-                finished = wait([answer], _POLL_S).done
-                self._progress(Progress(stage, min(done.value, total), total, time.monotonic() - began))
-                if finished:
-                    return list(answer.result())
-
-
-@dataclass
-class _Files:
-    """One task of the second stage: an index file (number and name), or the queues it writes."""
-
-    index: tuple[int, str] | None = None
-    queues: list[Runs] = field(default_factory=list)
-
-    @property
-    def files(self) -> int:
-        return 1 if self.index else len(self.queues)
+        after = next_state(parts, state, names, ends, shape)
+        report.records += sum(part.records for part in parts)
+        report.queues, report.index_files = len(after.queues), len(names)
+        report.index_entries, report.end_offset = after.entries, max(after.end_offset, 0)
+        return after
 
 
 def _read_stretch(
@@ -276,21 +167,12 @@ def _read_stretch(
 
 
 def _write_files(
-    task: _Files, shape: StoreShape, folder: str, parts: Sequence[PartSummary], filtered: Collection[str]
-) -> tuple[dict[tuple[str, int], int], list[Skipped]]:
-    """The units written of each queue, and what was passed over."""
-    units: dict[tuple[str, int], int] = {}
-    skipped: list[Skipped] = []
-    if task.index is not None:
-        write_index(folder, parts, *task.index, shape)
-    for runs in task.queues:
-        count, odd = write_queue(folder, runs, shape, filtered)
-        units[runs[0][1].topic, runs[0][1].queue_id] = count
-        skipped += odd
-    return units, skipped
-
-
-def _without_runs(parts: Sequence[PartSummary]) -> list[PartSummary]:
-    """The parts as tasks need them, without what only the driver plans with."""
-    kept = ("path", "number", "records", "units", "entries", "row_bytes")
-    return [PartSummary(**{name: getattr(part, name) for name in kept}) for part in parts]
+    task: WriteTask, shape: StoreShape, root: str, parts: Sequence[PartFile], filtered: Collection[str]
+) -> dict[tuple[str, int], WrittenQueue]:
+    """One task of the second stage; what it wrote of each queue."""
+    out = OutputFiles(root)
+    if task.piece is not None:
+        write_index(out, parts, task.piece, shape)
+    written = {(queue.topic, queue.queue_id): write_queue(out, parts, queue, shape, filtered) for queue in task.queues}
+    out.sync()
+    return written

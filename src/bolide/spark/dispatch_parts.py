@@ -1,158 +1,210 @@
 """First half of the dispatch job: what follows from the records of one stretch, as columns in one file.
 
 A part file holds, in blocks: queue units sorted by queue (the bytes they will have, tags codes plain), their queue
-offsets, for extension files their store times and bitmaps, then index entries in the order of the log. What the second
-half needs to find its way (`PartSummary`) goes back to the driver: a few numbers a queue, never a row.
+offsets, for extension files their store times and bitmaps, then hash, offset and time of index entries in the order of
+the log. What the second half needs to find its way (`PartSummary`) goes back to the driver: a row a queue, as an array.
 """
 
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from bolide.dispatch.columns import index_batch, queue_units, tags_codes
+from bolide.dispatch.columns import index_hashes, light_queues, tags_codes
+from bolide.dispatch.multi import LMQ_QUEUE_ID
 from bolide.layout.columns import RecordColumns
 from bolide.layout.sysflag import TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
 from bolide.spark.bitmaps import Bitmaps, TopicFilter
 from bolide.spark.log_scan import BadRange, Found, Stretch, scan
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from numpy.typing import NDArray
 
-    from bolide.layout.property_columns import Ints
+    from bolide.layout.property_columns import Column, Ints
     from bolide.layout.shape import StoreShape
 
 UNIT: Final = np.dtype([("at", ">i8"), ("size", ">i4"), ("code", ">i8")])
-ENTRY: Final = np.dtype([("hash", "<i4"), ("at", "<i8"), ("time", "<i8")])
-"""An index entry before its file is known: key hash, physical offset, store time in ms."""
+RUN: Final = np.dtype([("topic", "i8"), ("queue_id", "i8"), ("first", "i8"), ("count", "i8"), ("begin", "i8")])
+"""The units of one queue in a part: rows [first, first + count) of its blocks; `begin` is the queue offset of the
+first; `topic` counts in the part's list of topics."""
+_LONG: Final = np.dtype("<i8")
+_HASH: Final = np.dtype("<i4")
+TAG_MARK: Final = np.int32(-(2**31))
+"""The sign of a hash, which is never negative, marks an entry for tags in the parts of an audit."""
 _EXT_ROW: Final = UNIT.itemsize + 8 + 8
 _NO_BITMAPS: Final = np.zeros((0, 0), np.uint8)
 
 
 @dataclass(frozen=True)
-class QueueRun:
-    """The units of one queue in one part: rows [first, first + count) of its blocks."""
+class PartFile:
+    """Where a part is, and the sizes of its blocks."""
 
-    topic: str
-    queue_id: int
-    first: int
-    count: int
-    begin_offset: int
-    """Queue offset of the first."""
-    even: bool
-    """Queue offsets rise by one."""
+    path: str
+    units: int
+    row_bytes: int
+    """Of a unit in all its blocks."""
+    entries: int
 
 
 @dataclass
 class PartSummary:
     """One part file and what is in it. Offsets are physical, times store times in ms; -1 where there is no record."""
 
-    path: str
     number: int
+    file: PartFile
     records: int = 0
-    units: int = 0
-    entries: int = 0
-    row_bytes: int = 0
-    """Of a unit in all its blocks."""
     last_offset: int = -1
     end_offset: int = -1
     last_timestamp: int = -1
     last_entry_offset: int = -1
-    runs: list[QueueRun] = field(default_factory=list)
+    topics: tuple[str, ...] = ()
+    runs: NDArray[Any] = field(default_factory=lambda: np.empty(0, RUN))
     bad: list[BadRange] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Entries:
+    """Index entries before their file is known: key hashes, physical offsets, store times in ms."""
+
+    hashes: NDArray[np.int32]
+    offsets: Ints
+    times: Ints
 
 
 class _Columns:
     """What one stretch has given so far."""
 
-    def __init__(self, shape: StoreShape, filters: Sequence[TopicFilter]) -> None:
-        self.topics: dict[str, int] = {}
-        self.keys: list[Ints] = []
-        self.units: list[NDArray[Any]] = []
-        self.offsets: list[Ints] = []
-        self.times: list[Ints] = []
-        self.entries: list[NDArray[Any]] = []
-        self.bitmaps: list[NDArray[np.uint8]] = []
+    def __init__(self, shape: StoreShape, filters: Sequence[TopicFilter], audit: bool) -> None:
+        self._topics: dict[str, int] = {}
+        self._columns: dict[str, list[Any]] = {}
+        self._bitmaps: list[NDArray[np.uint8]] = []
         self._shape = shape
         self._filter = Bitmaps(filters, shape)
+        self._audit = audit
 
     def add(self, records: RecordColumns) -> None:
         """Dispatch these records."""
-        bits = records.numbers("sys_flag") & TRANSACTION_MASK
-        rows = np.flatnonzero((bits != TRANSACTION_PREPARED) & (bits != TRANSACTION_ROLLBACK))
-        encoded: Any = records.topic.dictionary_encode()
-        numbers = [self.topics.setdefault(topic, len(self.topics)) for topic in encoded.dictionary.to_pylist()]
-        topics = np.array(numbers, np.int64)[encoded.indices.to_numpy()]
-        keys = topics * (1 << 32) + (records.numbers("queue_id").astype(np.int64) & 0xFFFFFFFF)
-        self.keys.append(keys[rows])
-        sizes, codes = records.numbers("total_size"), tags_codes(records, self._shape)
-        data = queue_units(records.numbers("physical_offset")[rows], sizes[rows], codes[rows])
-        self.units.append(np.frombuffer(data, UNIT))
-        self.offsets.append(records.numbers("queue_offset")[rows])
+        physical_offsets, times = records.numbers("physical_offset"), records.numbers("store_timestamp")
+        rows, keys, offsets = self._places(records)
+        self._keep("key", keys)
+        self._keep("offset", offsets)
+        self._keep("at", physical_offsets[rows])
+        self._keep("size", records.numbers("total_size")[rows])
+        self._keep("code", tags_codes(records, self._shape)[rows])
         if self._shape.enable_consume_queue_ext:
-            self.times.append(records.numbers("store_timestamp")[rows])
-            self.bitmaps.append(self._filter.of(records)[rows])
+            self._keep("time", times[rows])
+            self._bitmaps.append(self._filter.of(records)[rows])
         if self._shape.index_enabled:
-            made = index_batch(records, self._shape)
-            entries = np.empty(made.num_rows, ENTRY)
-            entries["hash"] = made.column("key_hash").to_numpy()
-            entries["at"] = made.column("physical_offset").to_numpy()
-            entries["time"] = made.column("store_timestamp").to_numpy()
-            self.entries.append(entries)
+            owners, hashes = index_hashes(records, self._shape)
+            hashes = hashes.astype(_HASH)
+            if self._audit and self._shape.tags_in_index:
+                # The entry for tags is the last of its record, where there is one more than without it.
+                plain, _ = index_hashes(records, replace(self._shape, store_version="4.9"))
+                counts = np.bincount(owners, minlength=len(records))
+                tagged = counts != np.bincount(plain, minlength=len(records))
+                hashes[np.cumsum(counts)[tagged] - 1] |= TAG_MARK
+            self._keep("entry_hash", hashes)
+            self._keep("entry_at", physical_offsets[owners])
+            self._keep("entry_time", times[owners])
+
+    def _keep(self, name: str, values: NDArray[Any]) -> None:
+        self._columns.setdefault(name, []).append(values)
+
+    def _column(self, name: str, kind: np.dtype[Any] = _LONG) -> NDArray[Any]:
+        found = self._columns.pop(name, [])
+        return np.concatenate(found).astype(kind, copy=False) if found else np.empty(0, kind)
+
+    def _places(self, records: RecordColumns) -> tuple[Ints, Ints, Ints]:
+        """The row, the queue and the queue offset of every unit, in the order of the log."""
+        bits = records.numbers("sys_flag") & TRANSACTION_MASK
+        queued = (bits != TRANSACTION_PREPARED) & (bits != TRANSACTION_ROLLBACK)
+        rows = np.flatnonzero(queued)
+        keys = self._keys(records.topic_codes, records.numbers("queue_id"))[rows]
+        offsets = records.numbers("queue_offset")[rows]
+        if not self._shape.multi_dispatch:
+            return rows, keys, offsets
+        light_rows, names, light_offsets = light_queues(records)
+        kept = queued[light_rows]
+        light: Any = names
+        light_keys = self._keys(light.dictionary_encode(), np.full(len(names), LMQ_QUEUE_ID, np.int64))
+        all_rows = np.concatenate([rows, light_rows[kept]])
+        order = np.argsort(all_rows, kind="stable")
+        every_key = np.concatenate([keys, light_keys[kept]])
+        return all_rows[order], every_key[order], np.concatenate([offsets, light_offsets[kept]])[order]
+
+    def _keys(self, topics: Column, queue_ids: Ints) -> Ints:
+        """One number for topic and queue id; `topics` are dictionary encoded."""
+        encoded: Any = topics
+        numbers = [self._topics.setdefault(topic, len(self._topics)) for topic in encoded.dictionary.to_pylist()]
+        of_row: Ints = np.array(numbers, np.int64)[encoded.indices.to_numpy()]
+        return of_row * (1 << 32) + (queue_ids.astype(np.int64) & 0xFFFFFFFF)
 
     def write(self, summary: PartSummary) -> None:
         """Sort by queue, keeping the log's order within one, and write the part file."""
-        keys = joined(self.keys, np.dtype(np.int64))
-        order = np.argsort(keys, kind="stable")
-        units = joined(self.units, UNIT)[order]
-        offsets = joined(self.offsets, np.dtype(np.int64))[order]
-        entries = joined(self.entries, ENTRY)
-        summary.runs = self._runs(keys[order], offsets)
-        summary.units, summary.entries = len(units), len(entries)
-        if len(entries):
-            summary.last_entry_offset = int(entries["at"][-1])
-        blocks: list[NDArray[Any]] = [units, offsets.astype("<i8")]
+        keys = self._column("key")
+        order = _order_of(keys)
+        units = np.empty(len(keys), UNIT)
+        for name in ("at", "size", "code"):
+            units[name] = self._column(name)[order]
+        offsets = self._column("offset")[order]
+        blocks: list[NDArray[Any]] = [units, offsets]
         if self._shape.enable_consume_queue_ext:
-            blocks.append(joined(self.times, np.dtype(np.int64))[order].astype("<i8"))
-            width = self._filter.width
-            maps = np.concatenate([np.zeros((0, width), np.uint8), *self.bitmaps])
-            blocks.append(maps[order])
-        summary.row_bytes = sum(block.itemsize * (block.shape[1] if block.ndim > 1 else 1) for block in blocks)
-        write_new(summary.path, [memoryview(block.tobytes()) for block in [*blocks, entries]])
+            blocks.append(self._column("time")[order])
+            blocks.append(np.concatenate([np.zeros((0, self._filter.width), np.uint8), *self._bitmaps])[order])
+        row_bytes = sum(block.itemsize * (block.shape[1] if block.ndim > 1 else 1) for block in blocks)
+        entries = [self._column("entry_hash", _HASH), self._column("entry_at"), self._column("entry_time")]
+        if len(entries[1]):
+            summary.last_entry_offset = int(entries[1][-1])
+        summary.topics = tuple(self._topics)
+        summary.runs = _runs(keys[order], offsets)
+        summary.file = PartFile(summary.file.path, len(units), row_bytes, len(entries[0]))
+        os.makedirs(os.path.dirname(summary.file.path), exist_ok=True)
+        # No sync: a part is gone after the job, and a job that was killed begins anew.
+        with open(summary.file.path, "wb") as file:
+            for block in [*blocks, *entries]:
+                file.write(raw_bytes(block))
 
-    def _runs(self, keys: Ints, offsets: Ints) -> list[QueueRun]:
-        names = list(self.topics)
-        cuts = np.flatnonzero(np.diff(keys)) + 1
-        found = []
-        for first, end in zip([0, *cuts.tolist()], [*cuts.tolist(), len(keys)], strict=True):
-            if first < end:
-                key = int(keys[first])
-                even = bool((np.diff(offsets[first:end]) == 1).all())
-                topic, queue_id = names[key >> 32], key & 0xFFFFFFFF
-                found.append(QueueRun(topic, queue_id, first, end - first, int(offsets[first]), even))
-        return found
+
+def _order_of(keys: Ints) -> Ints:
+    """The stable order of keys; in few queues, as most logs have, by a radix sort of their numbers."""
+    if not len(keys):
+        return np.empty(0, np.int64)
+    topics, queues = keys >> 32, keys & 0xFFFFFFFF
+    width = int(queues.max()) + 1
+    if (int(topics.max()) + 1) * width <= 1 << 16:
+        return np.argsort((topics * width + queues).astype(np.uint16), kind="stable")
+    return np.argsort(keys, kind="stable")
+
+
+def _runs(keys: Ints, offsets: Ints) -> NDArray[Any]:
+    """One row a queue, for keys in order."""
+    first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
+    runs = np.empty(len(first), RUN)
+    runs["topic"], runs["queue_id"] = keys[first] >> 32, keys[first] & 0xFFFFFFFF
+    runs["first"], runs["count"] = first, np.diff(np.append(first, len(keys)))
+    runs["begin"] = offsets[first]
+    return runs
 
 
 def make_part(
-    part: Stretch, shape: StoreShape, path: str, number: int, filters: Sequence[TopicFilter] = ()
+    part: Stretch, shape: StoreShape, path: str, number: int, filters: Sequence[TopicFilter] = (), audit: bool = False
 ) -> PartSummary:
-    """Read one stretch of the log and write its part file."""
-    summary = PartSummary(path, number)
-    columns = _Columns(shape, filters)
-    for step in scan(part):
+    """Read one stretch of the log and write its part file; a second attempt writes the same.
+
+    With `audit` bodies are compared with their CRC, and hashes of entries for tags are marked (TAG_MARK).
+    """
+    summary = PartSummary(number, PartFile(path, 0, 0, 0))
+    columns = _Columns(shape, filters, audit)
+    for step in scan(part, check_crc=audit):
         if isinstance(step, Found):
             records = RecordColumns(step.data, step.starts)
             columns.add(records)
-            offsets = records.numbers("physical_offset")
-            summary.records += len(offsets)
-            summary.last_offset = int(offsets[-1])
+            summary.records += len(records)
+            summary.last_offset = step.base + int(step.starts[-1])
             summary.end_offset = summary.last_offset + int(records.numbers("total_size")[-1])
             summary.last_timestamp = int(records.numbers("store_timestamp")[-1])
         else:
@@ -171,53 +223,70 @@ class QueueRows:
     bitmaps: NDArray[np.uint8]
 
 
-def read_run(summary: PartSummary, run: QueueRun) -> QueueRows:
-    """What a part holds of one queue."""
-    width = max(summary.row_bytes - _EXT_ROW, 0)
-    ext = summary.row_bytes >= _EXT_ROW
-    with open(summary.path, "rb") as file:
-        units = _block(file, run.first * UNIT.itemsize, run.count, UNIT)
-        at = summary.units * UNIT.itemsize
-        offsets = _block(file, at + 8 * run.first, run.count, np.dtype("<i8"))
-        times = _block(file, at + 8 * (summary.units + run.first), run.count if ext else 0, np.dtype("<i8"))
-        at = summary.units * _EXT_ROW + run.first * width
-        bitmaps = _block(file, at, run.count * width, np.dtype(np.uint8)).reshape(-1, width) if width else _NO_BITMAPS
+def read_run(part: PartFile, first: int, count: int) -> QueueRows:
+    """Rows [first, first + count) of a part."""
+    width = max(part.row_bytes - _EXT_ROW, 0)
+    ext = part.row_bytes >= _EXT_ROW
+    with open(part.path, "rb", 0) as file:
+        units = _block(file, first * UNIT.itemsize, count, UNIT)
+        at = part.units * UNIT.itemsize
+        offsets = _block(file, at + 8 * first, count, _LONG)
+        times = _block(file, at + 8 * (part.units + first), count if ext else 0, _LONG)
+        at = part.units * _EXT_ROW + first * width
+        bitmaps = _block(file, at, count * width, np.dtype(np.uint8)).reshape(-1, width) if width else _NO_BITMAPS
     return QueueRows(units, offsets, times, bitmaps)
 
 
-def read_entries(parts: Sequence[PartSummary], first: int, end: int) -> NDArray[Any]:
-    """Index entries [first, end) of the whole log, counted from 0."""
+def read_entries(parts: Sequence[PartFile], first: int, end: int) -> Entries:
+    """Index entries [first, end) of all parts, counted from 0."""
+    kinds: tuple[np.dtype[Any], ...] = (_HASH, _LONG, _LONG)
+    columns: list[list[NDArray[Any]]] = [[np.empty(0, kind)] for kind in kinds]
+    for part, low, high in _of_entries(parts, first, end):
+        with open(part.path, "rb", 0) as file:
+            at = part.units * part.row_bytes
+            for column, kind in zip(columns, kinds, strict=True):
+                column.append(_block(file, at + low * kind.itemsize, high - low, kind))
+                at += part.entries * kind.itemsize
+    hashes, offsets, times = (np.concatenate(column) for column in columns)
+    return Entries(hashes, offsets, times)
+
+
+def read_hashes(parts: Sequence[PartFile], first: int, end: int) -> NDArray[np.int32]:
+    """The key hashes alone of index entries [first, end)."""
+    found = []
+    for part, low, high in _of_entries(parts, first, end):
+        with open(part.path, "rb", 0) as file:
+            found.append(_block(file, part.units * part.row_bytes + 4 * low, high - low, _HASH))
+    return np.concatenate(found) if found else np.empty(0, _HASH)
+
+
+def _of_entries(parts: Sequence[PartFile], first: int, end: int) -> list[tuple[PartFile, int, int]]:
+    """The parts in which these entries are, and which of each."""
     found = []
     base = 0
-    for summary in parts:
-        low, high = max(first - base, 0), min(end - base, summary.entries)
+    for part in parts:
+        low, high = max(first - base, 0), min(end - base, part.entries)
         if low < high:
-            with open(summary.path, "rb") as file:
-                at = summary.units * summary.row_bytes
-                found.append(_block(file, at + low * ENTRY.itemsize, high - low, ENTRY))
-        base += summary.entries
-    return joined(found, ENTRY)
+            found.append((part, low, high))
+        base += part.entries
+    return found
 
 
-def write_new(path: str, buffers: Sequence[bytes | memoryview], size: int = 0) -> None:
-    """Write a file of `size` bytes at least, durable and whole or not at all; a second attempt writes the same."""
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    fresh = f"{path}.{uuid.uuid4().hex}.tmp"
-    with open(fresh, "wb") as file:
-        for buffer in buffers:
-            file.write(buffer)
-        if file.tell() < size:
-            file.truncate(size)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(fresh, path)
+def raw_bytes(array: NDArray[Any]) -> memoryview:
+    """The bytes of an array as they lie, not copied."""
+    flat: Any = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return memoryview(flat)
 
 
 def _block(file: Any, at: int, count: int, kind: np.dtype[Any]) -> NDArray[Any]:
-    file.seek(at)
-    return np.frombuffer(file.read(count * kind.itemsize), kind)
-
-
-def joined(arrays: Sequence[NDArray[Any]], kind: np.dtype[Any]) -> NDArray[Any]:
-    """One array of this type; numpy by itself would give structures the machine's byte order."""
-    return np.concatenate(arrays).astype(kind, copy=False) if arrays else np.empty(0, kind)
+    values = np.empty(count, kind)
+    if count:
+        file.seek(at)
+        view = raw_bytes(values)
+        got = 0
+        while got < len(view):
+            more = file.readinto(view[got:])
+            if not more:
+                raise EOFError(f"{file.name} ends before byte {at + len(view)}")
+            got += more
+    return values

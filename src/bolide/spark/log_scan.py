@@ -11,14 +11,18 @@ import os
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from bolide.layout.columns import blank_at, find_starts
+from bolide.layout.columns import RecordColumns, blank_at, find_starts
 from bolide.layout.record import MIN_RECORD_SIZE
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from bolide.layout.property_columns import Ints
 
 CHUNK: Final = 8 * 1024 * 1024
@@ -27,7 +31,6 @@ _LAP: Final = 64 * 1024
 """Read beyond a stretch at first, so that its last record is usually whole."""
 _HEAD: Final = 36
 """Bytes by which a record proves itself; a chunk's last ones are read again with the next."""
-_SIX: Final = np.dtype({"names": ["crc", "sys_flag"], "formats": [">u4", ">i4"], "offsets": [8, 36], "itemsize": 40})
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,10 @@ class Stretch:
     end: int
     last: bool
     """No later file holds a record: here a torn end is what a crash leaves, and zeros are the end of the log."""
+    known_begin: bool = False
+    """A record, or the filler, begins at `begin`; it does so in any case at the start of a file."""
+    known_end: bool = False
+    """A record ends at `end`; what lies behind is not looked at, for it may just be written."""
 
 
 @dataclass(frozen=True)
@@ -86,17 +93,18 @@ class _Scan:
         self._file = file
         self._part = part
         self._chunk = chunk
-        self._expected = 0 if part.begin == 0 else -1
+        self._expected = part.begin if part.begin == 0 or part.known_begin else -1
+        self._limit = part.end if part.known_end else part.size
         self._done = False
 
     def steps(self) -> Iterator[Found | BadRange]:
         part = self._part
         at = part.begin
         want = min(self._chunk, part.end - at + _LAP)
-        while at < part.size and not self._done:
+        while at < self._limit and not self._done:
             if self._expected < 0 and at >= part.end:
                 return  # no record begins here: what lies here belongs to an earlier owner
-            asked = min(want, part.size - at)
+            asked = min(want, self._limit - at)
             data = _read(self._file, asked, at)
             found = find_starts(data, part.start + at)
             yield from self._chunk_of(data, at, found.starts)
@@ -109,13 +117,13 @@ class _Scan:
                 cut = at + found.cut
                 if cut == self._expected and cut >= part.end:
                     return
-                if cut + claimed <= part.size and len(data) == asked:
+                if cut + claimed <= self._limit and len(data) == asked:
                     at, want = cut, max(want, claimed)
                     continue
-                if cut + claimed > part.size:
+                if cut + claimed > self._limit:
                     at = cut + 1  # it would not fit into the file: look behind it
                     continue
-            if at + len(data) >= part.size or len(data) <= _HEAD:
+            if at + len(data) >= self._limit or len(data) <= _HEAD:
                 break
             at = max(self._expected, at + len(data) - _HEAD)
         if self._expected >= 0 and not self._done:
@@ -156,12 +164,12 @@ class _Scan:
     def _tail(self) -> Iterator[BadRange]:
         """What follows the last record of a file, when it is not the filler."""
         part, begin = self._part, self._expected
-        size = part.size - begin
-        if size < 8:
+        size = self._limit - begin
+        if size < (1 if part.known_end else 8):
             return
         if blank_at(_read(self._file, 8, begin), 0):
             return
-        if _zeros(self._file, begin, part.size):
+        if _zeros(self._file, begin, self._limit):
             if not part.last:
                 reason = "zeros up to the end of the file, and the log goes on in the next"
                 yield BadRange(part.path, part.start + begin, size, reason)
@@ -172,21 +180,23 @@ class _Scan:
 
 def _checked(step: Found, path: str) -> Iterator[Found | BadRange]:
     """The same records without those whose body does not match its CRC."""
-    head = np.frombuffer(step.data, np.uint8)
-    good = np.ones(len(step.starts), np.bool_)
-    bad: list[BadRange] = []
-    view = memoryview(step.data)
-    for number, at in enumerate(step.starts.tolist()):
-        fields = head[at : at + 40].view(_SIX)[0]
-        flag = int(fields["sys_flag"])
-        length_at = at + 84 + (12 if flag & 0x10 else 0) + (12 if flag & 0x20 else 0)
-        length = int.from_bytes(view[length_at : length_at + 4], "big")
-        if length and zlib.crc32(view[length_at + 4 : length_at + 4 + length]) & 0x7FFFFFFF != int(fields["crc"]):
-            good[number] = False
-            size = int.from_bytes(view[at : at + 4], "big")
-            bad.append(BadRange(path, step.base + at, size, "a record whose body does not match its CRC"))
-    yield Found(step.data, step.base, step.starts[good]) if bad else step
-    yield from bad
+    good = crc_matches(RecordColumns(step.data, step.starts))
+    if good.all():
+        yield step
+        return
+    yield Found(step.data, step.base, step.starts[good])
+    for at in step.starts[~good].tolist():
+        size = int.from_bytes(step.data[at : at + 4], "big")
+        yield BadRange(path, step.base + at, size, "a record whose body does not match its CRC")
+
+
+def crc_matches(records: RecordColumns) -> NDArray[np.bool_]:
+    """Which bodies match their CRC; an empty body has none."""
+    bodies: Any = records.body
+    found = np.fromiter(map(zlib.crc32, bodies.to_pylist()), np.int64, len(records)) & 0x7FFFFFFF
+    empty: Any = pc.equal(pc.binary_length(bodies), pa.scalar(0))
+    matches: NDArray[np.bool_] = (found == records.numbers("body_crc")) | empty.to_numpy(zero_copy_only=False)
+    return matches
 
 
 def _sizes(data: bytes, starts: Ints) -> Ints:

@@ -1,9 +1,18 @@
-"""A Spark session for a job of the command line: quiet, and its workers are this very interpreter."""
+"""A Spark session for short jobs: quiet, its workers this very interpreter, and quick to start.
+
+Used by the command line, the demo and the tests, so that what they show is what a user gets.
+"""
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from bolide.spark.errors import SparkMissing
@@ -15,18 +24,60 @@ _SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
+    "spark.sql.session.timeZone": "UTC",
 }
+_LOCAL: Final = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "2",
+}
+QUICK_START: Final = {"spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"}
+"""For jobs of less than a minute, or whose rows do not pass through the JVM: it starts in less time."""
 
 
-def job_session(name: str, master: str) -> SparkSession:
-    """A session at this master, made when there is none; raises SparkMissing."""
+def job_session(
+    name: str,
+    master: str = "local[*]",
+    folder: Path | None = None,
+    settings: Mapping[str, str] = MappingProxyType({}),
+) -> SparkSession:
+    """A session at this master, or the one that runs already. A local one keeps all its files below `folder`.
+
+    Raises SparkMissing. Without a folder a temporary one is used and removed at exit.
+    """
     try:
+        import pyspark
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise SparkMissing('Spark is not installed: pip install "bolide[spark]"') from error
     # Without this Spark takes whatever `python3` is first on the path, and refuses it when its version differs.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    wanted = dict(_SETTINGS)
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        if folder is None:
+            folder = Path(tempfile.mkdtemp(prefix="bolide-spark-"))
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        _use_home(folder / "spark-home", Path(pyspark.__file__).parent)
+        wanted |= _LOCAL
+        wanted |= {"spark.sql.warehouse.dir": str(folder / "warehouse"), "spark.local.dir": str(folder / "local")}
     builder = SparkSession.builder.appName(name).master(master)
-    for key, value in _SETTINGS.items():
+    for key, value in {**wanted, **settings}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def _use_home(home: Path, package: Path) -> None:
+    """Let SPARK_HOME hold no zip of pyspark: workers then import it from where it is installed, with its byte code.
+
+    That saves each about a second of processor time. A SPARK_HOME that is set already is the user's own.
+    """
+    given = os.environ.get("SPARK_HOME")
+    if given is not None and Path(given).resolve() != package.resolve():
+        return
+    home.mkdir(parents=True, exist_ok=True)
+    for part in ("bin", "sbin", "jars"):
+        if not (home / part).exists():
+            (home / part).symlink_to(package / part)
+    os.environ["SPARK_HOME"] = str(home)

@@ -7,6 +7,7 @@ topic's ConsumeQueue units say where its records lie; only what dispatch has pas
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -57,10 +58,21 @@ def plan_stretches(root: Path, split_size: int, begin_ms: int = 0, end_ms: int =
         if 0 <= following < begin_ms or (end_ms and times[number] >= end_ms):
             continue
         whole = Stretch(str(path), start, size, 0, size, last=number >= last)
-        tail = LAST_STRETCH if size > 2 * LAST_STRETCH else 0
-        cuts = [at for at in range(0, size, split_size) if at == 0 or at + tail <= size]
-        found += [replace(whole, begin=a, end=b) for a, b in zip(cuts, [*cuts[1:], size], strict=True)]
+        found += cut(whole, split_size)
     return found
+
+
+def cut(whole: Stretch, split_size: int) -> list[Stretch]:
+    """A stretch in pieces of about this size; the last of a file is never small."""
+    tail = LAST_STRETCH if whole.end == whole.size > 2 * LAST_STRETCH else 0
+    cuts = [at for at in range(whole.begin, whole.end, split_size) if at == whole.begin or at + tail <= whole.end]
+    return [
+        replace(
+            whole, begin=a, end=b, known_begin=whole.known_begin and a == whole.begin,
+            known_end=whole.known_end and b == whole.end,
+        )
+        for a, b in pairwise([*cuts, whole.end])
+    ]  # fmt: skip
 
 
 def with_topics(root: Path, parts: list[Stretch], topics: tuple[str, ...]) -> list[Stretch]:

@@ -25,11 +25,16 @@ if TYPE_CHECKING:
 
 MESSAGES: Final = "messages"
 BAD_RANGES: Final = "bad_ranges"
+STRETCHES: Final = "stretches"
 
 TABLES: Final = {
     MESSAGES: {**COLUMNS, "physical_offset": "bigint", "kind": "string"},
     BAD_RANGES: {
         "path": "string", "physical_offset": "bigint", "size": "bigint", "reason": "string", "torn": "boolean",
+    },
+    STRETCHES: {
+        "path": "string", "start": "bigint", "size": "bigint", "begin": "bigint", "end": "bigint", "last": "boolean",
+        "known_begin": "boolean", "known_end": "boolean",
     },
     "consume_queue": {
         "topic": "string", "queue_id": "int", "queue_offset": "bigint", "physical_offset": "bigint", "size": "int",

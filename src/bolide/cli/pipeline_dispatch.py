@@ -1,0 +1,108 @@
+"""`bolide pipeline dispatch STORE`: what is derived from a store's log, made anew on Spark."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from bolide.cli import output
+from bolide.cli.options import Master
+from bolide.cli.output import JsonFlag, boundary
+from bolide.cli.progress import shower
+from bolide.cli.store_shape import store_shape
+from bolide.errors import ConfigError
+
+if TYPE_CHECKING:
+    from bolide.layout.shape import StoreShape
+    from bolide.spark.dispatch_job import DispatchReport
+
+_SHOWN = 20
+
+
+def attach(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command()(dispatch)
+
+
+def dispatch(
+    store: Path = typer.Argument(..., help="The store folder: the one that holds commitlog."),
+    out: Path | None = typer.Option(None, help="Where consumequeue, index and checkpoint go; not there yet, or empty."),
+    in_place: bool = typer.Option(False, "--in-place", help="Replace those of the store itself, all or none."),
+    follow: bool = typer.Option(False, "--follow", help="Go on as the store's broker writes, until stopped."),
+    once: bool = typer.Option(False, "--once", help="With --follow: stop when everything that is there is done."),
+    every: float = typer.Option(1.0, min=0.1, help="With --follow: seconds between two batches."),
+    durable: str = typer.Option("auto", help="With --follow: what of the log counts: auto, confirm or flushed."),
+    config: Path | None = typer.Option(None, "--config", "-c", help="The broker.conf the store was written with."),
+    store_version: str | None = typer.Option(None, help="5.5 or 4.9: whose index rules; default as in broker.conf."),
+    skip_corrupt: bool = typer.Option(False, help="Go on where the log holds bytes that are no record, and say where."),
+    split_size: int = typer.Option(64, min=1, help="MiB of the log a task reads."),
+    master: str = Master,
+    as_json: bool = JsonFlag,
+) -> None:
+    """Rebuild queues, extension files, index and checkpoint from the CommitLog alone, at once or behind a broker."""
+    with boundary():
+        if (out is None) != in_place:
+            raise ConfigError("say where the result goes: either --out DIR or --in-place")
+        if follow and out is None:
+            raise ConfigError("--follow needs --out DIR: the files of the store itself are its broker's")
+        if once and not follow:
+            raise ConfigError("--once goes with --follow")
+        shape = store_shape(store, config, store_version)
+        from bolide.spark.session import QUICK_START, job_session
+
+        spark = job_session("bolide pipeline dispatch", master, settings=QUICK_START)
+        try:
+            if follow:
+                _follow(spark, store, shape, str(out), once, every, durable, skip_corrupt, as_json)
+                return
+            from bolide.spark.dispatch_job import dispatch_store
+
+            target = None if out is None else str(out)
+            report = dispatch_store(spark, str(store), shape, target, skip_corrupt, split_size << 20, shower())
+        finally:
+            spark.stop()
+        if as_json:
+            output.print_json(asdict(report))
+        else:
+            _show(report)
+
+
+def _show(report: DispatchReport) -> None:
+    for bad in report.bad[:_SHOWN]:
+        output.note(f"note: {bad.path}: {bad.reason}, {bad.size:,} bytes at physical offset {bad.physical_offset}")
+    for skip in report.skipped[:_SHOWN]:
+        output.note(f"note: record at physical offset {skip.physical_offset}: {skip.reason}")
+    if report.late_filters:
+        names = ", ".join(output.printable(name) for name in report.late_filters)
+        output.note(f"note: filters younger than the log have bits in units older than they: {names}")
+    print(
+        f"{report.records:,} records became {report.units:,} units of {report.queues:,} queues and "
+        f"{report.index_entries:,} index entries in {report.index_files:,} files in {report.seconds:.1f} s "
+        f"({report.records / max(report.seconds, 1e-9):,.0f} records/s); bad places: {len(report.bad):,}, "
+        f"records skipped: {len(report.skipped):,}"
+    )
+
+
+def _follow(
+    spark: Any, store: Path, shape: StoreShape, out: str, once: bool, every: float, durable: str,
+    skip_corrupt: bool, as_json: bool,
+) -> None:  # fmt: skip
+    from bolide.spark.follow import Followed, follow_store
+
+    def show(done: Followed) -> None:
+        if as_json:
+            output.print_json_line(asdict(done))
+            return
+        rate = done.records / max(done.seconds, 1e-9)
+        odd = f", {done.skipped:,} stand oddly, {done.bad:,} bad places" if done.skipped or done.bad else ""
+        output.note(f"up to {done.end_offset:,}: {done.records:,} records in {done.seconds:.2f} s, {rate:,.0f}/s{odd}")
+
+    output.note(f"following {store} into {out}")
+    state = follow_store(spark, str(store), shape, out, once, skip_corrupt, every, durable, show)
+    queues, entries = len(state.queues), state.entries
+    output.note(
+        f"stopped at physical offset {max(state.end_offset, 0):,}: {queues:,} queues, {entries:,} index entries"
+    )

@@ -1,0 +1,32 @@
+"""Progress of a long job on standard error, with its rate and the time left."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bolide.spark.progress import Progress
+
+
+def shower() -> Callable[[Progress], None]:
+    """Shows progress: one line that is written over on a terminal, else a line every ten seconds."""
+    terminal = sys.stderr.isatty()
+    stage, second = "", -10.0
+
+    def show(now: Progress) -> None:
+        nonlocal stage, second
+        finished = now.done >= now.total
+        if not terminal and not finished and now.stage == stage and now.seconds < second + 10:
+            return
+        stage, second = now.stage, now.seconds
+        if now.unit == "bytes":
+            text = f"{now.stage}: {now.done / 1e6:,.0f} of {now.total / 1e6:,.0f} MB, {now.rate / 1e6:,.0f} MB/s"
+        else:
+            text = f"{now.stage}: {now.done:,} of {now.total:,} {now.unit}, {now.rate:,.0f}/s"
+        text += "" if finished else f", {now.seconds_left:,.0f} s left" if now.rate else ""
+        sys.stderr.write(f"\r{text}\x1b[K" + ("\n" if finished else "") if terminal else f"{text}\n")
+        sys.stderr.flush()
+
+    return show

@@ -1,0 +1,175 @@
+"""A stream of `format("rocketmq-store")`: follows the log of a store that a broker writes, up to what is durable.
+
+An offset is a physical offset between two records, so it also says how far a query has come in bytes. The first end
+offset carries its start, because Spark asks for the start anew when it replays the first batch.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
+
+from bolide.spark.durable import DurableEnd, next_start
+from bolide.spark.errors import DataLost
+from bolide.spark.log_scan import Stretch
+from bolide.spark.store_options import EARLIEST, LATEST, StoreOptions
+from bolide.spark.store_plan import cut, plan_stretches, segment_files, store_root
+from bolide.spark.store_rows import bad_ranges, read_stretch, stretch_rows
+from bolide.spark.store_tables import BAD_RANGES, STRETCHES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+OFFSET: Final = "offset"
+FROM: Final = "from"
+INITIAL: Final = "initial"
+ASK_INTERVAL_S: Final = 0.1
+
+
+@dataclass
+class LogPartition(InputPartition):
+    """One task over the log."""
+
+    parts: tuple[Stretch, ...]
+
+    def __post_init__(self) -> None:
+        super().__init__(None)
+
+
+class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Lives in one process for a whole run of a query; `read` runs in executors."""
+
+    def __init__(self, options: StoreOptions, columns: tuple[str, ...]) -> None:
+        self._options = options
+        self._columns = columns
+        self._root: Path | None = None
+        self._durable: DurableEnd | None = None
+        self._initial: dict[str, Any] | None = None
+        self._latest = -1
+        self._until = -1
+        self._asked = -ASK_INTERVAL_S
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_options": self._options, "_columns": self._columns}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["_options"], state["_columns"])  # type: ignore[misc] # what it has learnt stays behind
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        most = self._options.max_bytes_per_trigger
+        return ReadMaxBytes(most) if most else ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._until = self._end()
+
+    def initialOffset(self) -> dict[str, Any]:
+        # Spark asks twice before the first batch; "latest" must not move in between.
+        if self._initial is None:
+            options = self._options
+            files = segment_files(self._store() / "commitlog")
+            at = files[0][0]
+            if options.starting == LATEST:
+                at = self._end()
+            elif options.starting != EARLIEST:
+                at = self._boundary(max(options.starting, at), max(options.starting, at))
+            elif options.begin_ms:
+                parts = plan_stretches(self._store(), 1 << 40, options.begin_ms)
+                at = parts[0].start if parts else self._end()
+            self._initial = {INITIAL: True, OFFSET: at}
+        return self._initial
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        begin = int(start[OFFSET])
+        end = self._latest = self._until if self._until >= 0 else self._end()
+        if isinstance(limit, ReadMaxBytes) and end - begin > limit.max_bytes:
+            end = self._boundary(begin + limit.max_bytes, end)
+        if end <= begin:
+            return start  # Spark compares offsets by their text: the same object says that nothing is new
+        reached: dict[str, Any] = {OFFSET: end}
+        if start.get(INITIAL):
+            reached[FROM] = begin
+        return reached
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        return None if self._latest < 0 else {OFFSET: self._latest}
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        options = self._options
+        begin, reached = int(end.get(FROM, start[OFFSET])), int(end[OFFSET])
+        parts = stretches_between(self._store(), begin, reached, options.split_size)
+        there = sum(part.end - part.begin for part in parts)
+        if there < reached - begin and options.fail_on_data_loss:
+            first = parts[0].start if parts else reached
+            raise DataLost(
+                f"{options.path} no longer has its log from physical offset {begin} to {reached}, it goes on at "
+                f"{first}: the broker deleted the file; set failOnDataLoss to false to go on there"
+            )
+        if options.table == STRETCHES:
+            return [LogPartition(tuple(parts))]
+        return [LogPartition((part,)) for part in parts]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if isinstance(partition, LogPartition):
+            yield from read_parts(partition, self._options, self._columns)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """The checkpoint is the truth; nothing is written into a store."""
+
+    def stop(self) -> None:
+        """Nothing is held open."""
+
+    def _store(self) -> Path:
+        if self._root is None:
+            self._root = store_root(self._options.path)
+        return self._root
+
+    def _end(self) -> int:
+        # An idle stream polls every 10 ms; the store is looked at ten times a second at most.
+        wait = self._asked + ASK_INTERVAL_S - time.monotonic()
+        if wait > 0:
+            time.sleep(wait)
+        self._asked = time.monotonic()
+        if self._durable is None:
+            self._durable = DurableEnd(self._store(), self._options.durable)
+        return self._durable.find()
+
+    def _boundary(self, at: int, end: int) -> int:
+        """The first record at `at` or behind it, but `end` at most."""
+        for start, path, size in segment_files(self._store() / "commitlog"):
+            if start <= at < start + size:
+                return at if at == start else min(next_start(str(path), start, size, at), max(end, at))
+        return end
+
+
+def stretches_between(root: Path, begin: int, end: int, split_size: int) -> list[Stretch]:
+    """What of the log lies between two physical offsets at which a record or the filler begins, as far as it exists."""
+    found: list[Stretch] = []
+    for start, path, size in segment_files(root / "commitlog"):
+        low, high = max(begin - start, 0), min(end - start, size)
+        if low < high:
+            whole = Stretch(str(path), start, size, low, high, last=False, known_begin=True, known_end=high < size)
+            found += cut(whole, split_size)
+    return found
+
+
+def read_parts(partition: LogPartition, options: StoreOptions, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    """The rows of one task over the log, of whatever table."""
+    if options.table == STRETCHES:
+        yield stretch_rows(partition.parts, columns)
+        return
+    read = bad_ranges if options.table == BAD_RANGES else None
+    for part in partition.parts:
+        try:
+            yield from read(part, columns) if read is not None else read_stretch(part, options, columns)
+        except FileNotFoundError:
+            if options.fail_on_data_loss:
+                raise DataLost(
+                    f"{part.path} was deleted by the broker before it was read: set failOnDataLoss to false to go on "
+                    "without it"
+                ) from None

@@ -1,0 +1,102 @@
+"""What an audit of a store found: plain data for a table, for JSON and for a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+KEPT: Final = 1_000
+"""Findings of one kind of file that are kept one by one; all are counted."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that is not as RocketMQ would have left it: the file, the byte in it (or offset), one sentence."""
+
+    path: str
+    position: int
+    sentence: str
+
+
+@dataclass
+class QueueRow:
+    """One queue: records of the log, units of its files, and the queue offsets its files have."""
+
+    topic: str
+    queue_id: int
+    records: int = 0
+    units: int = 0
+    first: int = 0
+    end: int = 0
+    findings: int = 0
+
+
+@dataclass
+class IndexRow:
+    """One index file."""
+
+    name: str
+    entries: int = 0
+    slots: int = 0
+    findings: int = 0
+
+
+@dataclass
+class Verdict:
+    """`notes` are worth knowing and no fault, as what a start of the broker mends by itself."""
+
+    store: str
+    log_files: int = 0
+    log_bytes: int = 0
+    first_offset: int = 0
+    end_offset: int = 0
+    records: int = 0
+    units: int = 0
+    ext_units: int = 0
+    index_entries: int = 0
+    consumer_offsets: int = 0
+    seconds: float = 0.0
+    count: int = 0
+    """Of all findings."""
+    findings: list[Finding] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    queues: list[QueueRow] = field(default_factory=list)
+    index: list[IndexRow] = field(default_factory=list)
+
+    @property
+    def clean(self) -> bool:
+        """True when nothing was found."""
+        return self.count == 0
+
+    def add(self, found: Findings) -> None:
+        """Take over what a task found."""
+        self.count += found.count
+        self.findings += found.kept
+
+    def find(self, path: str, position: int, sentence: str) -> None:
+        """One finding."""
+        self.count += 1
+        self.findings.append(Finding(path, position, sentence))
+
+
+@dataclass
+class Findings:
+    """What one task found; no more is kept than anybody reads."""
+
+    count: int = 0
+    kept: list[Finding] = field(default_factory=list)
+
+    def find(self, path: str, position: int, sentence: str) -> None:
+        """One finding."""
+        self.count += 1
+        if len(self.kept) < KEPT:
+            self.kept.append(Finding(path, int(position), sentence))
+
+    def each(self, many: int, some: Iterable[tuple[str, int, str]]) -> None:
+        """`many` findings, of which an iterator makes as many as are kept."""
+        for path, position, sentence in some:
+            if len(self.kept) >= KEPT:
+                break
+            self.kept.append(Finding(path, int(position), sentence))
+        self.count += many
