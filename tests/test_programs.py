@@ -99,3 +99,9 @@ def test_steer_consumer(bolide_broker: Broker, capsys: pytest.CaptureFixture[str
 
 def test_fixture_program(bolide_broker: Broker) -> None:
     program("test_with_a_broker").test_an_order_is_stored(bolide_broker)
+
+
+@pytest.mark.bolide_broker(enable_lmq=True, enable_multi_dispatch=True)
+def test_light_queues(bolide_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    run("light_queues", bolide_broker)
+    assert capsys.readouterr().out == "[b'hello all', b'hello bob']\n[b'hello all']\n"

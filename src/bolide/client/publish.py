@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final
 
 from bolide.client.errors import NoQueue, TopicNotFound
+from bolide.client.light_queues import is_lmq
 from bolide.client.message import Message
 from bolide.client.queue import MessageQueue
 from bolide.client.routes import TEMPLATE_TOPIC, Route
@@ -108,6 +109,7 @@ class PublishRoutes:
                 template = await instance.fetch_route(TEMPLATE_TOPIC)
             except TopicNotFound:
                 raise missing from None
-            route = template.from_template(topic, self.queue_count)
+            # A light queue (LMQ) is a topic that is in no route, with one queue.
+            route = template.from_template(topic, 1 if is_lmq(topic) else self.queue_count)
         known = self._topics[topic] = TopicQueues(route)
         return known

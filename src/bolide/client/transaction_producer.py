@@ -16,6 +16,7 @@ from typing import Any, Final, Self, Unpack
 from bolide.client.errors import MessageRefused
 from bolide.client.interceptor import EndTransactionCall, end_transaction
 from bolide.client.message import Message
+from bolide.client.namespace import with_namespace, without_namespace
 from bolide.client.options import DEFAULT_NAMESRV
 from bolide.client.producer import Producer, ProducerOptions
 from bolide.client.publish import QueueChoice
@@ -112,6 +113,7 @@ class TransactionProducer(Producer):
         message.codec = self.codec
         if message.get_property(names.PGROUP) != self.group or self._instance is None:
             return False
+        message.topic = without_namespace(self.options.namespace, message.topic)
         self._instance.spawn(self._answer_check(address, message, command.ext()), f"transaction {message.message_id}")
         return True
 
@@ -139,7 +141,7 @@ class TransactionProducer(Producer):
         ext = {
             "tranStateTableOffset": asked.get("tranStateTableOffset", ""),
             "commitLogOffset": asked.get("commitLogOffset", ""),
-            "topic": asked.get("topic") or message.topic,
+            "topic": asked.get("topic") or message.record.topic,
         }
         await self._end(call, ext)
 
@@ -164,7 +166,7 @@ class TransactionProducer(Producer):
         ext = {
             "tranStateTableOffset": str(sent.queue_offset),
             "commitLogOffset": str(decode_offset_message_id(sent.offset_message_id)[2]),
-            "topic": sent.queue.topic,
+            "topic": with_namespace(self.options.namespace, sent.queue.topic),
             "bname": sent.queue.broker_name,
         }
         await self._end(call, ext)

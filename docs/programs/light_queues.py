@@ -1,0 +1,33 @@
+import asyncio
+
+from bolide.client import Message, Producer, PullConsumer, PushConsumer, lmq
+
+
+async def main(namesrv: str = "127.0.0.1:9876") -> None:
+    async with Producer("chat", namesrv) as producer:
+        # One message, stored once, in the queues of everybody in the room.
+        await producer.send(Message("Chat", b"hello all", light_queues=["ann", "bob", "cid"]))
+        await producer.send(Message("Chat", b"hello bob", light_queues=["bob"]))
+
+    received: list[bytes] = []
+    done = asyncio.Event()
+
+    async def take(message) -> None:
+        received.append(message.body)
+        if len(received) == 2:
+            done.set()
+
+    bob = PushConsumer("bob-phone", namesrv, start_from="first")
+    bob.subscribe(lmq("bob"), "*", take, parent="Chat")
+    async with bob:
+        await done.wait()
+    print(received)
+
+    async with PullConsumer("ann-phone", namesrv, start_from="first") as ann:
+        queues = await ann.queues(lmq("ann"), parent="Chat")
+        await ann.assign(queues, parent="Chat")
+        print([message.body for message in await ann.poll()])
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
