@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bolide.broker.expressions import Compiled, ExpressionRefused, ExpressionTypes
+from bolide.broker.expressions import Compile, Compiled, ExpressionRefused, ExpressionTypes, built_in
 from bolide.broker.pull_filter import EVERYTHING, Filters
 from bolide.broker.refused import response_code
 from bolide.layout.hashes import java_hash
@@ -15,6 +15,11 @@ def passing(prefix: str) -> Compiled:
     if not prefix:
         raise ValueError("nothing begins with nothing")
     return Compiled(None, lambda properties: properties["city"].startswith(prefix))
+
+
+def with_begins(name: str) -> Compile:
+    """The built-in types and the one above."""
+    return passing if name == "BEGINS" else built_in(name)
 
 
 def test_tags_are_codes() -> None:
@@ -32,11 +37,11 @@ def test_sql_decides_on_properties() -> None:
 
 
 def test_what_is_refused_is_answered_23() -> None:
-    types = ExpressionTypes({"BEGINS": passing})
+    types = ExpressionTypes(with_begins)
     for name, text, says in (
         ("SQL92", "a = 5 AND", "filter"),
         ("BEGINS", "", "nothing begins"),
-        ("XPATH", "a", "use one of TAG, SQL92, BEGINS"),
+        ("XPATH", "a", "'XPATH' is unknown, known are TAG, SQL92"),
     ):
         with pytest.raises(ExpressionRefused, match=says) as refused:
             types.compile(name, text)
@@ -44,7 +49,7 @@ def test_what_is_refused_is_answered_23() -> None:
 
 
 def test_an_installed_type_filters_and_its_faults_drop_the_record() -> None:
-    filters = Filters(ExpressionTypes({"BEGINS": passing}))
+    filters = Filters(ExpressionTypes(with_begins))
     chosen = filters.of("BEGINS", "Hang")
     assert chosen.expression and chosen.predicate is not None
     assert chosen.predicate(b"city\x01Hangzhou\x02")

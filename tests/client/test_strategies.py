@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
+from bolide import plugins
 from bolide.client.queue import MessageQueue
 from bolide.client.strategies import (
-    BUILT_IN,
     avg,
     avg_by_circle,
     config,
@@ -28,7 +26,7 @@ def ids(found: list[MessageQueue]) -> list[int]:
     return [queue.queue_id for queue in found]
 
 
-@pytest.mark.parametrize("name", sorted(BUILT_IN))
+@pytest.mark.parametrize("name", sorted(plugins.ALLOCATE_STRATEGIES.built_in))
 @pytest.mark.parametrize("count", [0, 1, 3, 4, 7, 16])
 @pytest.mark.parametrize("clients", [["a"], ["a", "b"], ["a", "b", "c", "d", "e"]])
 def test_every_queue_belongs_to_exactly_one_client(name: str, count: int, clients: list[str]) -> None:
@@ -74,17 +72,3 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
     with pytest.raises(ConfigError, match="needs arguments"):
         find_strategy("CONFIG")
     assert find_strategy(avg) is avg
-
-
-def test_a_strategy_may_be_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    info = tmp_path / "plug_in-1.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Name: plug-in\nVersion: 1\n")
-    (info / "entry_points.txt").write_text("[bolide.allocate_strategies]\nFIRST = plug_in_of_the_test:first\n")
-    (tmp_path / "plug_in_of_the_test.py").write_text(
-        "def first(group, client_id, queues, clients):\n    return queues[:1]\n"
-    )
-    monkeypatch.syspath_prepend(str(tmp_path))
-    assert find_strategy("FIRST")("G", "a", queues(3), ["a"]) == queues(1)
-    with pytest.raises(ConfigError, match="FIRST"):
-        find_strategy("SECOND")

@@ -6,7 +6,7 @@ text that it refuses. RocketMQ's FilterFactory and FilterAPI (protocol/behaviour
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from bolide.dispatch.sql92 import EvaluationError, Sql92Error, compile_sql92
@@ -16,7 +16,6 @@ from bolide.layout.hashes import java_hash
 TAG: Final = "TAG"
 SQL92: Final = "SQL92"
 SUB_ALL: Final = "*"
-ENTRY_POINTS: Final = "bolide.expression_types"
 
 Evaluate: TypeAlias = Callable[[dict[str, str]], bool | None]
 
@@ -60,18 +59,27 @@ def compile_sql(text: str) -> Compiled:
     return Compiled(None, evaluate)
 
 
-class ExpressionTypes:
-    """The types of one broker by name: the built-in ones and those that are installed."""
+def built_in(name: str) -> Compile:
+    """The types of this file by name. Raises `ExpressionRefused` for any other."""
+    found = {TAG: compile_tags, SQL92: compile_sql}.get(name)
+    if found is None:
+        raise ExpressionRefused(f"the expression type {name!r} is unknown, known are {TAG}, {SQL92}")
+    return found
 
-    def __init__(self, installed: Mapping[str, Compile] | None = None) -> None:
-        self._types: dict[str, Compile] = {TAG: compile_tags, SQL92: compile_sql, **(installed or {})}
+
+class ExpressionTypes:
+    """The types of one broker by name. `find` knows them, built-in and installed, and raises for a name it does not."""
+
+    def __init__(self, find: Callable[[str], Compile] = built_in) -> None:
+        self._find = find
+        self._types: dict[str, Compile] = {}
 
     def compile(self, name: str, text: str) -> Compiled:
         """The filter for a text. Raises `ExpressionRefused`."""
-        kind = self._types.get(name)
-        if kind is None:
-            raise ExpressionRefused(f"the expression type {name!r} is unknown: use one of {', '.join(self._types)}")
         try:
+            kind = self._types.get(name)
+            if kind is None:
+                kind = self._types[name] = self._find(name)
             return kind(text)
         except Exception as error:  # a plug-in may raise anything: whatever it is, the text was not taken
             raise ExpressionRefused(f"{error}") from error

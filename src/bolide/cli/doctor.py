@@ -44,7 +44,7 @@ def doctor(
 ) -> None:
     """Look at Python, compiled modules, libraries, Java, limits and disk. Exit code 1 when something is wrong."""
     with boundary():
-        found = [python(), implementation(), *libraries(), java(), open_files(), *disk(store)]
+        found = [python(), implementation(), *libraries(), *added(), java(), open_files(), *disk(store)]
         rows = [(finding.what, finding.state, finding.detail) for finding in found]
         output.table("This machine", ("What", "State", "Detail"), rows, as_json)
         if any(finding.state == BAD for finding in found):
@@ -79,6 +79,25 @@ def libraries() -> list[Finding]:
         missing = [name for name in names if importlib.util.find_spec(name) is None]
         detail = "installed" if not missing else f"not installed: {', '.join(missing)}"
         found.append(Finding(part, OK if not missing else WARN, detail))
+    return found
+
+
+def added() -> list[Finding]:
+    """What plug-ins are installed, and whether each can be loaded."""
+    from bolide import plugins
+    from bolide.errors import ConfigError
+
+    found = []
+    for plugin in plugins.installed():
+        state, detail = OK, f"{plugin.value} of {plugin.package}"
+        if plugin.name in plugin.kind.built_in:
+            state, detail = WARN, f"{detail} is never used: the built-in one has its name"
+        else:
+            try:
+                plugins.find(plugin.kind, plugin.name)
+            except ConfigError as error:
+                state, detail = BAD, str(error)
+        found.append(Finding(f"{plugin.kind.noun} {plugin.name}", state, detail))
     return found
 
 

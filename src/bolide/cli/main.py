@@ -45,18 +45,22 @@ def load() -> typer.Typer:
 
 @app.command()
 def version(as_json: bool = JsonFlag) -> None:
-    """Show the version and which modules run compiled."""
-    from bolide import _impl
+    """Show the version, which modules run compiled, and the plug-ins that are installed."""
+    from bolide import _impl, plugins
     from bolide.version import VERSION
 
     modules = _impl.compiled_modules()
+    added = [(plugin.kind.noun, plugin.name, plugin.package) for plugin in plugins.installed()]
     if as_json:
-        output.print_json({"version": VERSION, "rocketmq": "5.5.0", "compiled": modules})
+        named = [dict(zip(("kind", "name", "package"), plugin, strict=True)) for plugin in added]
+        output.print_json({"version": VERSION, "rocketmq": "5.5.0", "compiled": modules, "plugins": named})
         return
     print(f"bolide {VERSION}, announces RocketMQ 5.5.0, Python {sys.version.split()[0]}")
     print(_impl.describe())
     for module in modules:
         print(f"  {module}")
+    for kind, name, package in added:
+        print(f"{kind} {output.printable(name)} of {output.printable(package)}")
 
 
 def main() -> None:

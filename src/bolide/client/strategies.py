@@ -2,25 +2,23 @@
 
 A strategy gets the group, its own client id, all queues and all client ids, both sorted in Java's order: every member
 works the same table out for itself, so a strategy must not depend on anything else. More come in by the entry points
-`bolide.allocate_strategies`.
+`bolide.allocate_strategies` (`bolide.plugins`).
 """
 
 from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib.metadata import entry_points
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from bolide import plugins
 from bolide.client.queue import MessageQueue
-from bolide.errors import ConfigError
 
 Strategy = Callable[[str, str, Sequence[MessageQueue], Sequence[str]], list[MessageQueue]]
 """``strategy(group, client_id, queues, client_ids)`` returns the queues of `client_id`, one of `client_ids`."""
 
 VIRTUAL_NODES: Final = 10
-ENTRY_POINTS: Final = "bolide.allocate_strategies"
 
 
 def avg(group: str, client_id: str, queues: Sequence[MessageQueue], clients: Sequence[str]) -> list[MessageQueue]:
@@ -101,29 +99,9 @@ def machine_room_nearby(
     return strategy
 
 
-BUILT_IN: Final[Mapping[str, Strategy]] = {
-    "AVG": avg,
-    "AVG_BY_CIRCLE": avg_by_circle,
-    "CONSISTENT_HASH": consistent_hash,
-}
-NEEDS_ARGUMENTS: Final[Mapping[str, str]] = {
-    "CONFIG": "strategies.config(queues)",
-    "MACHINE_ROOM": "strategies.machine_room(rooms)",
-    "MACHINE_ROOM_NEARBY": "strategies.machine_room_nearby(inner, room_of_broker, room_of_client)",
-}
-
-
 def find_strategy(name: str | Strategy) -> Strategy:
     """The strategy of a name, built in or installed; a function is taken as it is. Raises `ConfigError`."""
     if not isinstance(name, str):
         return name
-    if name in BUILT_IN:
-        return BUILT_IN[name]
-    if name in NEEDS_ARGUMENTS:
-        raise ConfigError(f"strategy {name} needs arguments, give {NEEDS_ARGUMENTS[name]} instead of its name")
-    installed = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
-    if name in installed:
-        found: Strategy = installed[name].load()
-        return found
-    known = ", ".join([*BUILT_IN, *NEEDS_ARGUMENTS, *sorted(installed)])
-    raise ConfigError(f"strategy {name!r} is unknown, known are {known}")
+    found: Strategy = plugins.find(plugins.ALLOCATE_STRATEGIES, name)
+    return found

@@ -10,15 +10,26 @@ from bolide.layout.hashes import java_hash
 
 
 @dataclass(frozen=True, slots=True)
-class Sql:
-    """An SQL92 expression, such as ``a > 5 AND region IN ('eu', 'us')``; the broker evaluates it."""
+class Selector:
+    """An expression that the broker evaluates: SQL92, such as ``a > 5 AND region IN ('eu', 'us')``, or a type that a
+    plug-in adds to the broker."""
 
     expression: str
+    expression_type: str = "SQL92"
 
 
-def sql(expression: str) -> Sql:
+Sql = Selector
+"""The type under the name of its commonest use."""
+
+
+def sql(expression: str) -> Selector:
     """Select by an SQL92 expression instead of tags; the broker needs enablePropertyFilter=true."""
-    return Sql(expression)
+    return Selector(expression)
+
+
+def selector(expression_type: str, expression: str) -> Selector:
+    """Select by an expression of a type that the broker knows by a plug-in; it needs enablePropertyFilter=true."""
+    return Selector(expression, expression_type)
 
 
 @dataclass(slots=True)
@@ -49,10 +60,10 @@ class Subscription:
         }
 
 
-def subscription(topic: str, expression: str | Sql, now: int) -> Subscription:
+def subscription(topic: str, expression: str | Selector, now: int) -> Subscription:
     """The subscription for what a user wrote; blank means all. Raises `ClientStateError` for tags without any tag."""
-    if isinstance(expression, Sql):
-        return Subscription(topic, expression.expression, "SQL92", now)
+    if isinstance(expression, Selector):
+        return Subscription(topic, expression.expression, expression.expression_type, now)
     text = expression.strip()
     if text in ("", "*"):
         return Subscription(topic, "*", "TAG", now)

@@ -12,11 +12,13 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
 from bolide.broker.effects import Effects
+from bolide import plugins
 from bolide.broker.expressions import ExpressionTypes
 from bolide.broker.filters import ConsumerFilters
 from bolide.broker.hold import HoldTable
@@ -38,7 +40,6 @@ from bolide.node.front import ALL_SERVED, Connections, Front
 from bolide.node.host import NodeHost
 from bolide.node.live_settings import LiveSettings
 from bolide.node.persist import ConfigFiles
-from bolide.node.plugins import expression_types
 from bolide.node.registration import Place, Registration
 from bolide.node.route_book import RouteBook
 from bolide.node.turns import Turns
@@ -103,7 +104,8 @@ class BrokerNode:
         for line in self._warnings():
             host.log.warning("%s", line)
         effects = Effects()
-        filters = ConsumerFilters(options, Filters(ExpressionTypes(expression_types())), effects, now)
+        expression_types = ExpressionTypes(partial(plugins.find, plugins.EXPRESSION_TYPES))
+        filters = ConsumerFilters(options, Filters(expression_types), effects, now)
         self.store = store = MessageStore(
             self._files, self.root, shape_of(options), store_options(options), filters.calc_bitmap
         )

@@ -1,0 +1,137 @@
+"""Plug-ins by entry point: what installed packages add under a name, and the built-in ones behind the same door.
+
+A package says in its `pyproject.toml` what it adds; `docs/plugins.md` tells what each kind must be:
+
+    [project.entry-points."bolide.dispatchers"]
+    search = "my_package:SearchDispatcher"
+
+Nothing is looked for until a setting, a subscription or a call names something that is not built in: only then are the
+entry points of the installed packages read (once), and only the one that is named is imported.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from bolide.errors import ConfigError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of plug-in: the group of its entry points, its noun, and the built-in ones as `module:attribute`."""
+
+    group: str
+    noun: str
+    built_in: Mapping[str, str] = field(default_factory=dict)
+    need_arguments: Mapping[str, str] = field(default_factory=dict)
+    """Built-in ones that a name alone does not make: what to write instead."""
+
+
+EXPRESSION_TYPES: Final = Kind(
+    "bolide.expression_types",
+    "expression type",
+    {"TAG": "bolide.broker.expressions:compile_tags", "SQL92": "bolide.broker.expressions:compile_sql"},
+)
+ALLOCATE_STRATEGIES: Final = Kind(
+    "bolide.allocate_strategies",
+    "strategy",
+    {
+        "AVG": "bolide.client.strategies:avg",
+        "AVG_BY_CIRCLE": "bolide.client.strategies:avg_by_circle",
+        "CONSISTENT_HASH": "bolide.client.strategies:consistent_hash",
+    },
+    {
+        "CONFIG": "strategies.config(queues)",
+        "MACHINE_ROOM": "strategies.machine_room(rooms)",
+        "MACHINE_ROOM_NEARBY": "strategies.machine_room_nearby(inner, room_of_broker, room_of_client)",
+    },
+)
+DISPATCHERS: Final = Kind("bolide.dispatchers", "dispatcher")
+HOOKS: Final = Kind("bolide.hooks", "broker hook")
+SINKS: Final = Kind("bolide.sinks", "sink")
+KINDS: Final = (EXPRESSION_TYPES, ALLOCATE_STRATEGIES, DISPATCHERS, HOOKS, SINKS)
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A plug-in of an installed package."""
+
+    kind: Kind
+    name: str
+    value: str
+    """`module:attribute`."""
+    package: str
+    """Name and version of the package."""
+
+
+def installed() -> list[Installed]:
+    """Every plug-in of every installed package, by kind and name; nothing of them is imported."""
+    return [
+        Installed(kind, point.name, point.value, _package(point)) for kind in KINDS for point in _points(kind.group)
+    ]
+
+
+def known(kind: Kind) -> list[str]:
+    """The names of a kind: built-in ones first."""
+    return list(dict.fromkeys([*kind.built_in, *kind.need_arguments, *(p.name for p in _points(kind.group))]))
+
+
+def find(kind: Kind, name: str) -> Any:
+    """What has this name. Raises `ConfigError`: with the known names, or with what is wrong with the plug-in.
+
+    A built-in name cannot be taken by a package.
+    """
+    value = kind.built_in.get(name)
+    if value is not None:
+        return _entry_point(name, value, kind.group).load()
+    if name in kind.need_arguments:
+        raise ConfigError(f"{kind.noun} {name} needs arguments, give {kind.need_arguments[name]} instead of its name")
+    points = [point for point in _points(kind.group) if point.name == name]
+    if not points:
+        names = ", ".join(known(kind)) or "none: no package that adds one is installed"
+        raise ConfigError(f"the {kind.noun} {name!r} is unknown, known are {names}")
+    if len(points) > 1:
+        packages = " and ".join(_package(point) for point in points)
+        raise ConfigError(f"the {kind.noun} {name} is added by {packages}: remove all of them but one")
+    point = points[0]
+    try:
+        return point.load()
+    except Exception as error:  # anything may go wrong in another's module: it is told, and where
+        raise ConfigError(
+            f"the {kind.noun} {name} ({point.value} of {_package(point)}) cannot be loaded: {error}; "
+            f"repair or remove that package"
+        ) from error
+
+
+def names_in(text: str) -> list[str]:
+    """The names in a setting, joined by `;` or `,`."""
+    return [name.strip() for name in text.replace(",", ";").split(";") if name.strip()]
+
+
+def _points(group: str) -> list[EntryPoint]:
+    return _scanned(tuple(sys.path)).get(group, [])
+
+
+@lru_cache(maxsize=4)
+def _scanned(path: tuple[str, ...]) -> dict[str, list[EntryPoint]]:
+    """Entry points of our groups, as they are with this `sys.path`: read once, not whenever a peer asks."""
+    from importlib.metadata import entry_points  # here, since it costs a process that needs no plug-in 20 ms
+
+    return {kind.group: sorted(set(entry_points(group=kind.group)), key=lambda p: p.name) for kind in KINDS}
+
+
+def _entry_point(name: str, value: str, group: str) -> EntryPoint:
+    from importlib.metadata import EntryPoint
+
+    return EntryPoint(name, value, group)
+
+
+def _package(point: EntryPoint) -> str:
+    return f"{point.dist.name} {point.dist.version}" if point.dist is not None else "an unknown package"
