@@ -17,7 +17,7 @@ from bolide.remoting.command import Command, encode, make_request, make_response
 from bolide.transport.client import ClientConnection
 from bolide.transport.entrance import Entrance
 from bolide.transport.server import ServerConnection, bound_port, listen
-from bolide.transport.tls import server_context
+from bolide.transport.tls_contexts import server_context
 from tests.transport.certificates import Certificate, have_openssl
 
 needs_openssl = pytest.mark.skipif(not have_openssl(), reason="certificates are made with openssl")
@@ -47,6 +47,9 @@ class EchoOwner:
 
     def proxied(self, peer: Any, connection: ServerConnection) -> None:
         self.addresses.append(f"{connection.remote_ip}:{connection.remote_port}")
+
+    def caught_up(self, peer: Any) -> None:
+        """What is written here waits for nothing."""
 
     def closed(self, peer: Any) -> None:
         self.open -= 1

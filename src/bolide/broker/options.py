@@ -114,6 +114,25 @@ class BrokerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     """PEM certificates that vouch for clients."""
     tls_need_client_auth: Literal["none", "optional", "require"] = "none"
 
+    # TLS to the name servers; Java's tls.enable and tls.client.*
+    tls_enable: Literal["", "true", "false"] = ""
+    """Whether this broker speaks TLS to its name servers; "" = it does when tlsMode is enforcing, as in Java."""
+    tls_client_auth_server: bool = False
+    """Refuse name servers whose certificate nobody vouches for. Java's default, too: any certificate will do."""
+    tls_client_trust_cert_path: str = ""
+    """PEM certificates that vouch for name servers; "" = those of this machine."""
+    tls_client_cert_path: str = ""
+    """PEM certificate chain shown to name servers that ask for one; "" = none."""
+    tls_client_key_path: str = ""
+    """PEM private key of that certificate."""
+    tls_client_key_password: str = ""
+
+    # plug-ins by name, joined by `;`
+    dispatchers: str = ""
+    """Each is handed every record of the log, in a thread of its own. Ours."""
+    broker_hooks: str = ""
+    """Called around requests, sends and pulls, in this order. Ours."""
+
     # registration
     register_broker_timeout_mills: PositiveMs = 24_000
     register_name_server_period: Annotated[int, Meta(ge=10_000, le=60_000, extra={"unit": "ms"})] = 30_000

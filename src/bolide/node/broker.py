@@ -10,15 +10,16 @@ import asyncio
 import dataclasses
 import logging
 import os
+import ssl
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from bolide.broker.effects import Effects
 from bolide import plugins
+from bolide.broker.effects import Effects
 from bolide.broker.expressions import ExpressionTypes
 from bolide.broker.filters import ConsumerFilters
 from bolide.broker.hold import HoldTable
@@ -50,6 +51,7 @@ from bolide.store.message_store import MessageStore
 from bolide.store.options import StoreOptions, warnings_for
 from bolide.transport.entrance import Entrance
 from bolide.transport.server import bound_port, listen
+from bolide.transport.tls_contexts import client_context
 
 log = logging.getLogger("bolide.node")
 FAST_PORT_LACKS: Final = frozenset(
@@ -162,9 +164,10 @@ class BrokerNode:
             place = Place(
                 self.address, host_port(options.broker_ip2 or self.ip, options.ha_listen_port or self.port + 1)
             )
-            self._registration = Registration(options, place, parts.topics)
+            context = name_server_context(options)
+            self._registration = Registration(options, place, parts.topics, context)
             host.on_register = self._registration.changed
-            self._routes = RouteBook(options.namesrv_addr, self._route_told)
+            self._routes = RouteBook(options.namesrv_addr, self._route_told, context)
             parts.assignments.ask_route = self._routes.ask
 
     async def _listen(self, parts: BrokerParts, host: NodeHost) -> None:
@@ -274,6 +277,20 @@ async def within(seconds: float, condition: Callable[[], bool]) -> bool:
             return False
         await asyncio.sleep(0.005)
     return True
+
+
+def name_server_context(options: BrokerOptions) -> ssl.SSLContext | None:
+    """How name servers are spoken to; None in the clear. Raises `ConfigError`."""
+    wanted = options.tls_enable == "true" or (options.tls_enable == "" and options.tls_mode == "enforcing")
+    if not wanted:
+        return None
+    return client_context(
+        options.tls_client_auth_server,
+        options.tls_client_trust_cert_path,
+        options.tls_client_cert_path,
+        options.tls_client_key_path,
+        options.tls_client_key_password,
+    )
 
 
 def shape_of(options: BrokerOptions) -> StoreShape:

@@ -28,9 +28,15 @@ JAVA_PROPERTIES: Final = {
     "tls.server.keyPassword": "tlsKeyPassword",
     "tls.server.trustCertPath": "tlsTrustCertPath",
     "tls.server.need.client.auth": "tlsNeedClientAuth",
+    "tls.enable": "tlsEnable",
+    "tls.client.authServer": "tlsClientAuthServer",
+    "tls.client.trustCertPath": "tlsClientTrustCertPath",
+    "tls.client.certPath": "tlsClientCertPath",
+    "tls.client.keyPath": "tlsClientKeyPath",
+    "tls.client.keyPassword": "tlsClientKeyPassword",
 }
 """What Java takes as system properties or from tls.properties (TlsSystemConfig), and we from the daemon's own file."""
-SECRETS: Final = frozenset({"tlsKeyPassword"})
+SECRETS: Final = frozenset({"tlsKeyPassword", "tlsClientKeyPassword"})
 """Keys whose value is never shown."""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl as ssl_module
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -46,10 +47,13 @@ class Place:
 class Registration:
     """Keeps one connection and one task for each name server."""
 
-    def __init__(self, options: BrokerOptions, place: Place, topics: TopicTable) -> None:
+    def __init__(
+        self, options: BrokerOptions, place: Place, topics: TopicTable, ssl: ssl_module.SSLContext | None = None
+    ) -> None:
         self._options = options
         self._place = place
         self._topics = topics
+        self._ssl = ssl
         self._servers = [part.strip() for part in options.namesrv_addr.split(";") if part.strip()]
         self._connections: dict[str, ClientConnection] = {}
         self._changed: dict[str, set[str]] = {server: {""} for server in self._servers}
@@ -167,7 +171,7 @@ class Registration:
     async def _connection(self, server: str) -> ClientConnection:
         known = self._connections.get(server)
         if known is None or known.closed:
-            known = await ClientConnection.connect(server)
+            known = await ClientConnection.connect(server, ssl=self._ssl)
             self._connections[server] = known
         return known
 

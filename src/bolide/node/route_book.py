@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl as ssl_module
 from collections.abc import Callable
 from typing import Final
 
@@ -22,9 +23,15 @@ _READ: Final = 4
 class RouteBook:
     """Asks one name server after the other; `told(topic, queues)` gets the readable queues, or None for no answer."""
 
-    def __init__(self, namesrv_addr: str, told: Callable[[str, list[MessageQueue] | None], None]) -> None:
+    def __init__(
+        self,
+        namesrv_addr: str,
+        told: Callable[[str, list[MessageQueue] | None], None],
+        ssl: ssl_module.SSLContext | None = None,
+    ) -> None:
         self._servers = [part.strip() for part in namesrv_addr.split(";") if part.strip()]
         self._told = told
+        self._ssl = ssl
         self._connections: dict[str, ClientConnection] = {}
         self._asking: dict[str, asyncio.Task[None]] = {}
 
@@ -60,7 +67,7 @@ class RouteBook:
     async def _queues(self, server: str, topic: str) -> list[MessageQueue] | None:
         connection = self._connections.get(server)
         if connection is None or connection.closed:
-            connection = self._connections[server] = await ClientConnection.connect(server)
+            connection = self._connections[server] = await ClientConnection.connect(server, ssl=self._ssl)
         ext = {"topic": topic, "acceptStandardJsonOnly": "true"}
         response = await connection.request(make_request(codes.GET_ROUTEINFO_BY_TOPIC, 0, ext), TIMEOUT_S)
         if response.code != codes.SUCCESS:

@@ -13,7 +13,8 @@ from typing import Any, Final, Protocol
 from bolide.errors import ConfigError, ProtocolError
 from bolide.transport.proxy_preamble import may_begin, read_preamble
 from bolide.transport.server import ServerConnection
-from bolide.transport.tls import TlsLayer, server_context
+from bolide.transport.tls import TlsLayer
+from bolide.transport.tls_contexts import server_context
 
 HANDSHAKE: Final = 0x16
 """Content type of a TLS record that begins a handshake."""

@@ -7,10 +7,9 @@ event loop's `start_tls` takes bytes that were read already. The loop's transpor
 from __future__ import annotations
 
 import ssl
-from pathlib import Path
 from typing import Any, Final
 
-from bolide.errors import ConfigError, ProtocolError
+from bolide.errors import ProtocolError
 
 PIECE: Final = 256 * 1024
 """Bytes decrypted at a time."""
@@ -78,15 +77,19 @@ class TlsLayer:
 
     def write(self, data: bytes) -> None:
         """Encrypt and send. Before the handshake is done nobody was asked anything, so there is nothing to answer."""
-        if self._closed or not self._open:
-            return
-        try:
-            self._tls.write(data)
-        except ssl.SSLError as error:
-            self._closed = True
-            self._above.refuse(ProtocolError(f"TLS failed: {error.reason or error}"))
-            return
-        self._send()
+        self.writelines([data])
+
+    def writelines(self, buffers: list[Any]) -> None:
+        """Encrypt and send, as one write."""
+        if not self._closed and self._open:
+            try:
+                for data in buffers:
+                    self._tls.write(data)
+            except ssl.SSLError as error:
+                self._closed = True
+                self._above.refuse(ProtocolError(f"TLS failed: {error.reason or error}"))
+                return
+            self._send()
 
     def close(self) -> None:
         """Say goodbye, send what is queued, close."""
@@ -141,37 +144,3 @@ class TlsLayer:
     def _send(self) -> None:
         if self._outgoing.pending:
             self._below.write(self._outgoing.read())
-
-
-def server_context(
-    cert_path: str, key_path: str, key_password: str, trust_cert_path: str, client_auth: str
-) -> ssl.SSLContext:
-    """The server's side of TLS 1.2 and 1.3 from PEM files. Raises `ConfigError` with the key that is wrong.
-
-    `client_auth`: "none", "optional" or "require" a certificate of the client that `trust_cert_path` vouches for.
-    """
-    for key, path in (("tlsCertPath", cert_path), ("tlsKeyPath", key_path), ("tlsTrustCertPath", trust_cert_path)):
-        if path and not Path(path).expanduser().is_file():
-            raise ConfigError(f"{key} = {path!r} is no file: give the path of a PEM file")
-    if not key_path:
-        raise ConfigError("tlsKeyPath is missing: a certificate (tlsCertPath) is of no use without its private key")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # A callable, so that an encrypted key without a password fails instead of asking at the terminal.
-    password = lambda: key_password  # noqa: E731 # one expression, used once
-    try:
-        context.load_cert_chain(str(Path(cert_path).expanduser()), str(Path(key_path).expanduser()), password)
-    except (ssl.SSLError, OSError, ValueError) as error:
-        raise ConfigError(
-            f"tlsCertPath = {cert_path!r} and tlsKeyPath = {key_path!r} cannot be used: {error}; they must be a PEM "
-            f"certificate and its private key, with tlsKeyPassword when it is encrypted"
-        ) from None
-    if client_auth != "none":
-        if not trust_cert_path:
-            raise ConfigError(f"tlsNeedClientAuth = {client_auth} needs tlsTrustCertPath: who vouches for clients")
-        try:
-            context.load_verify_locations(str(Path(trust_cert_path).expanduser()))
-        except (ssl.SSLError, OSError) as error:
-            raise ConfigError(f"tlsTrustCertPath = {trust_cert_path!r} cannot be used: {error}") from None
-        context.verify_mode = ssl.CERT_REQUIRED if client_auth == "require" else ssl.CERT_OPTIONAL
-    return context

@@ -1,0 +1,87 @@
+"""What TLS is spoken with: contexts made of PEM files, for the daemons' ports and for connections to name servers.
+
+Keys are those of the daemons' settings (Java's tls.server.* and tls.client.*, TlsSystemConfig and TlsHelper).
+"""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+from bolide.errors import ConfigError
+
+
+def client_context(
+    auth_server: bool, trust_cert_path: str = "", cert_path: str = "", key_path: str = "", key_password: str = ""
+) -> ssl.SSLContext:
+    """The client's side of TLS 1.2 and 1.3. Raises `ConfigError` with the key that is wrong.
+
+    `auth_server` False takes any certificate, as Java's clients do unless told otherwise; True one that
+    `trust_cert_path` (a PEM file; "" = this machine's) vouches for. The name in it is not compared with the address:
+    routes hold addresses, and Java does not either.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.check_hostname = False
+    if not auth_server:
+        context.verify_mode = ssl.CERT_NONE
+    elif trust_cert_path:
+        load_trust(context, "tlsClientTrustCertPath", trust_cert_path)
+    else:
+        context.load_default_certs()
+    if cert_path or key_path:
+        load_pair(context, "tlsClientCertPath", cert_path, "tlsClientKeyPath", key_path, key_password)
+    return context
+
+
+def server_context(
+    cert_path: str, key_path: str, key_password: str, trust_cert_path: str, client_auth: str
+) -> ssl.SSLContext:
+    """The server's side of TLS 1.2 and 1.3 from PEM files. Raises `ConfigError` with the key that is wrong.
+
+    `client_auth`: "none", "optional" or "require" a certificate of the client that `trust_cert_path` vouches for.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    load_pair(context, "tlsCertPath", cert_path, "tlsKeyPath", key_path, key_password)
+    if client_auth != "none":
+        if not trust_cert_path:
+            raise ConfigError(f"tlsNeedClientAuth = {client_auth} needs tlsTrustCertPath: who vouches for clients")
+        load_trust(context, "tlsTrustCertPath", trust_cert_path)
+        context.verify_mode = ssl.CERT_REQUIRED if client_auth == "require" else ssl.CERT_OPTIONAL
+    return context
+
+
+def load_pair(
+    context: ssl.SSLContext, cert_key: str, cert_path: str, key_key: str, key_path: str, password: str
+) -> None:
+    """A certificate and its private key, from the settings of these names. Raises `ConfigError`."""
+    for key, path in ((cert_key, cert_path), (key_key, key_path)):
+        if not path:
+            raise ConfigError(
+                f"{key} is missing: a certificate ({cert_key}) and its private key ({key_key}) go together"
+            )
+    try:
+        # A callable, so that an encrypted key without a password fails instead of asking at the terminal.
+        context.load_cert_chain(pem_file(cert_key, cert_path), pem_file(key_key, key_path), lambda: password)
+    except (ssl.SSLError, OSError, ValueError) as error:
+        raise ConfigError(
+            f"{cert_key} = {cert_path!r} and {key_key} = {key_path!r} cannot be used: {error}; they must be a PEM "
+            f"certificate and its private key, with its password when it is encrypted"
+        ) from None
+
+
+def load_trust(context: ssl.SSLContext, key: str, path: str) -> None:
+    """The certificates that vouch for peers. Raises `ConfigError`."""
+    try:
+        context.load_verify_locations(pem_file(key, path))
+    except (ssl.SSLError, OSError) as error:
+        raise ConfigError(f"{key} = {path!r} cannot be used: {error}") from None
+
+
+def pem_file(key: str, path: str) -> str:
+    """The path of a file that is there. Raises `ConfigError`."""
+    full = Path(path).expanduser()
+    if not full.is_file():
+        raise ConfigError(f"{key} = {path!r} is no file: give the path of a PEM file")
+    return str(full)
