@@ -116,7 +116,7 @@ def reply_of(outcome: Outcome) -> Command:
     assert isinstance(outcome, Reply), outcome
     if outcome.command is not None:
         return outcome.command
-    return Connection().receive(outcome.frame)[0]
+    return Connection().receive(b"".join([outcome.frame, *(outcome.body or [])]))[0]
 
 
 def held_of(outcome: Outcome) -> Hold:

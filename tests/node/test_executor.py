@@ -11,10 +11,12 @@ import pytest
 from bolide.broker.channel import Channel
 from bolide.broker.effects import Effects
 from bolide.broker.hold import HoldTable
+from bolide.broker.options import BrokerOptions
 from bolide.broker.outcome import NOTHING, Ask, Cold, HeldPull, Hold, Outcome, Parked, reply
 from bolide.broker.put import PutDoor
 from bolide.broker.refused import Refused
 from bolide.broker.stats import BrokerStats
+from bolide.broker.timer_rules import TimerRules
 from bolide.errors import ProtocolError
 from bolide.layout.message_id import encode_host
 from bolide.layout.shape import StoreShape
@@ -46,9 +48,16 @@ class NotingHost:
         self.faults: list[str] = []
         self.refusals: list[int] = []
 
-    def write(self, channel: Channel) -> None:
+    def write(self, channel: Channel) -> int:
         frames, channel.frames = channel.frames, []
         self.written.setdefault(channel.id, []).extend(Connection().receive(b"".join(frames)))
+        return 0
+
+    def hold_back(self, channel: Channel) -> None:
+        raise AssertionError("nobody is slow here")
+
+    def let_on(self, channel: Channel) -> None:
+        raise AssertionError("nobody is slow here")
 
     def close(self, channel: Channel) -> None:
         self.closed.append(channel)
@@ -101,7 +110,7 @@ class World:
         shape = StoreShape(commit_log_segment_size=1 << 20, index_slots=100, index_entries=400)
         self.store = MessageStore(self.files, str(folder), shape, options)
         self.store.load(NOW)
-        self.door = PutDoor(self.store, 4096, 18)
+        self.door = PutDoor(self.store, 4096, 18, TimerRules(BrokerOptions()))
         self.door.set_host(encode_host("127.0.0.1", 1))
         self.answers: dict[int, Callable[[Channel, Command, int], Outcome]] = {}
         self.effects = Effects()

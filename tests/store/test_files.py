@@ -6,6 +6,7 @@ import errno
 import os
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,23 @@ def test_more_buffers_than_one_call_takes(tmp_path: Path) -> None:
     buffers = [b"%07d" % number for number in range(3000)]
     files.write_at(handle, buffers, 5)
     assert files.read_at(handle, 1 << 20, 5) == b"".join(buffers)
+    files.close(handle)
+
+
+def test_what_is_in_memory_is_copied_once(tmp_path: Path) -> None:
+    files, size = RealFiles(), 4 << 20
+    handle = files.open(str(tmp_path / "f"), True)
+    files.write_at(handle, [bytes(range(256)) * (size // 256)], 0)
+    tracemalloc.start()
+    try:
+        data = files.read_warm(handle, size, 0)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert data is not None and data[:: size - 1] == b"\0\xff"
+    assert peak < 1.1 * size
+    assert files.read_warm(handle, size, 100) == data[100:]
+    assert files.read_warm(handle, 10, size) == files.read_warm(handle, 0, 0) == b""
     files.close(handle)
 
 

@@ -10,6 +10,7 @@ import pytest
 from bolide.layout.hashes import tags_code
 from bolide.layout.record import decode_records
 from bolide.store.consume_queue import ConsumeQueue
+from bolide.store.files import RealFiles
 from bolide.store.options import StoreOptions
 from bolide.store.read import (
     FOUND,
@@ -55,7 +56,7 @@ def read(
 
 
 def offsets(result: ReadResult) -> list[int]:
-    return [record.queue_offset for data in result.buffers for record in decode_records(data)]
+    return [record.queue_offset for data in result.buffers for record in decode_records(bytes(data))]
 
 
 @pytest.mark.parametrize(
@@ -92,6 +93,36 @@ def test_adjacent_records_are_one_buffer(tmp_path: Path) -> None:
     assert len(result.buffers) == 2
     assert (result.message_count, result.size) == (9, sum(map(len, result.buffers)))
     assert result.next_begin_offset == 11
+
+
+class TracedFiles(RealFiles):
+    """Real files that remember the very objects they gave out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.given: list[bytes] = []
+
+    def read_warm(self, handle: int, size: int, offset: int) -> bytes | None:
+        data = super().read_warm(handle, size, offset)
+        if data is not None:
+            self.given.append(data)
+        return data
+
+
+@pytest.mark.parametrize("n", [None, {"0", "1", "9"}, {"5"}], ids=["all", "filtered", "sparse"])
+def test_what_was_read_is_handed_on_uncopied(tmp_path: Path, n: set[str] | None) -> None:
+    files = TracedFiles()
+    parts, queue = filled(tmp_path, 10, files=files)
+    parts.append(put_of("T", 1, b"between"))
+    parts.append(put_of("T", 0, b"after", n="5"))
+    parts.dispatch()
+    result = read(parts, queue, 0, n=n)
+    assert result.message_count == (11 if n is None else 3 if "0" in n else 2)
+    for data in result.buffers:
+        source = data.obj if isinstance(data, memoryview) else data
+        assert any(source is given for given in files.given)
+        # A view keeps the whole of it in memory until the peer has read: never much more than is sent.
+        assert len(source) <= 8 * len(data) or n is None
 
 
 def test_count_and_size_limits_in_memory(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ class NotingTransport:
     def __init__(self) -> None:
         self.calls: list[str] = []
         self.written: list[bytes] = []
+        self.lines: list[list[Any]] = []
         self.unread = 0
 
     def set_write_buffer_limits(self, high: int) -> None:
@@ -32,6 +33,9 @@ class NotingTransport:
 
     def write(self, data: bytes) -> None:
         self.written.append(data)
+
+    def writelines(self, buffers: list[Any]) -> None:
+        self.lines.append(buffers)
 
     def pause_reading(self) -> None:
         self.calls.append("pause")
@@ -53,6 +57,7 @@ class NotingOwner:
         self.reads = 0
         self.bad: list[Exception] = []
         self.gone: list[Any] = []
+        self.caught_up_peers: list[Any] = []
 
     def connected(self, connection: ServerConnection) -> Any:
         return None if self.refuses else "peer"
@@ -63,6 +68,9 @@ class NotingOwner:
 
     def bad_frame(self, peer: Any, error: Exception) -> None:
         self.bad.append(error)
+
+    def caught_up(self, peer: Any) -> None:
+        self.caught_up_peers.append(peer)
 
     def closed(self, peer: Any) -> None:
         self.gone.append(peer)
@@ -114,15 +122,37 @@ def test_a_slow_reader_is_not_read_from_and_then_cut_off() -> None:
     assert transport.calls == ["high 1000"]
     connection.pause_writing()
     transport.unread = 5000
-    connection.write([b"x"])
+    assert connection.write([b"x"]) == 5000
     connection.resume_writing()
     assert transport.calls[1:] == ["pause", "resume"]
+    assert owner.caught_up_peers == ["peer"]
+    assert connection.write([b"x"]) == 0
     connection.pause_writing()
     transport.unread = 5001
     connection.write([b"x"])
     assert transport.calls[-1] == "abort"
     connection.resume_writing()
     assert transport.calls[-1] == "abort"
+
+
+def test_what_its_owner_holds_back_stays_unread_until_both_let_it_on() -> None:
+    connection, transport = connected(NotingOwner())
+    connection.hold_back()
+    connection.pause_writing()
+    connection.resume_writing()
+    assert transport.calls[1:] == ["pause", "pause"]
+    connection.pause_writing()
+    connection.let_on()
+    assert transport.calls[1:] == ["pause"] * 3
+    connection.resume_writing()
+    assert transport.calls[-1] == "resume"
+
+
+def test_bodies_leave_as_the_very_objects_that_were_read() -> None:
+    connection, transport = connected(NotingOwner())
+    body = memoryview(b"the body of a message")
+    connection.write([b"head", body], True)
+    assert transport.lines[0][1] is body
 
 
 def test_a_connection_may_be_refused() -> None:

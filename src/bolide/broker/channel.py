@@ -26,8 +26,16 @@ class Channel:
         self.language: int = 0
         self.version: int = 0
         self.alive: bool = True
-        self.frames: list[bytes] = []
-        """Encoded frames waiting for the end of the turn; one write takes them all."""
+        self.frames: list[Any] = []
+        """Encoded frames, and pieces of bodies behind them, waiting for the end of the turn: one write takes all."""
+        self.bodies: bool = False
+        """True when there are such pieces among them."""
+        self.queued: int = 0
+        """Bytes of `frames`, and those the peer had left unread when it was last written to."""
+        self.unread: int = 0
+        """Those the peer had left unread when it was last written to."""
+        self.waits: bool = False
+        """True while requests of this channel wait until the peer has read more; see the node's outbox."""
         self.dirty: bool = False
         """True while this channel is in the executor's list of channels to write."""
         self.link: Any = None

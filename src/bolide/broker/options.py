@@ -86,7 +86,7 @@ class BrokerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     access_message_in_memory_max_ratio: Percent = 40
     max_filter_message_size: PositiveCount = 16000
     max_held_requests: PositiveCount = 100_000
-    """Pull requests held at once; beyond it a miss is answered with SYSTEM_BUSY. Ours; Java has no limit."""
+    """Pull requests held at once; beyond it a miss is answered with FLOW_CONTROL. Ours; Java has no limit."""
     hold_sweep_interval: PositiveMs = 5000
     """Safety net behind the wake-ups: every held pull is compared with its queue this often."""
 
@@ -99,6 +99,8 @@ class BrokerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     """A peer that leaves more than this unread is not read from until it has caught up."""
     client_write_buffer_limit: Bytes = 128 * 1024 * 1024
     """A peer that leaves more than this unread is disconnected."""
+    client_write_buffer_total: Bytes = 1024 * 1024 * 1024
+    """While all peers together leave more than this unread, pulls are answered with FLOW_CONTROL."""
     notify_consumer_ids_changed_enable: bool = True
     use_server_side_reset_offset: bool = True
 
@@ -263,6 +265,7 @@ RELOADABLE: Final = frozenset(
         "maxGroups",
         "maxHeldRequests",
         "maxConnections",
+        "clientWriteBufferTotal",
         "serverChannelMaxIdleTimeSeconds",
         "startAcceptSendRequestTimeStamp",
         # load

@@ -41,11 +41,15 @@ from bolide.remoting.command import Command
 
 @final
 class Reply:
-    """Answer at the end of this turn: a command, or a whole frame already encoded (`command` is then None)."""
+    """Answer at the end of this turn: a command, or a frame already encoded (`command` is then None).
 
-    def __init__(self, command: Command | None, frame: bytes = b"") -> None:
+    ``body`` are buffers that belong behind the frame and were counted in it: they are sent as they are, never joined.
+    """
+
+    def __init__(self, command: Command | None, frame: bytes = b"", body: list[Any] | None = None) -> None:
         self.command: Command | None = command
         self.frame: bytes = frame
+        self.body: list[Any] | None = body
 
 
 @final
@@ -59,6 +63,8 @@ class Parked:
         self.reply: Reply = reply
         self.offset: int = offset
         self.wait: bool = wait
+        self.after: Callable[[bytes], None] | None = None
+        """Called with the frame when it leaves, whatever it says by then; for hooks."""
 
 
 @final

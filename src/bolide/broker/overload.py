@@ -12,6 +12,8 @@ from typing import Final, final
 from bolide.broker.options import BrokerOptions
 from bolide.remoting.codes import (
     CONSUMER_SEND_MSG_BACK,
+    LITE_PULL_MESSAGE,
+    PULL_MESSAGE,
     SEND_BATCH_MESSAGE,
     SEND_MESSAGE,
     SEND_MESSAGE_V2,
@@ -30,6 +32,8 @@ GATED: Final = frozenset(
     }
 )
 """Requests of Java's send and reply pools. What ends a transaction or reads is never refused for load."""
+PULLS: Final = frozenset({PULL_MESSAGE, LITE_PULL_MESSAGE})
+"""What fills the sockets: answered with FLOW_CONTROL (215) when all peers together leave too much unread."""
 
 
 @final

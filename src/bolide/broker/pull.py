@@ -342,7 +342,7 @@ class PullService:
         next_offset: int,
         min_offset: int,
         max_offset: int,
-        buffers: list[bytes],
+        buffers: list[bytes | memoryview],
         suggest_slave: bool,
     ) -> Reply:
         suggested = 0
@@ -367,7 +367,7 @@ class PullService:
             status_name(status),
             command.serialize_type == BINARY_TYPE,
         )
-        return Reply(None, head + b"".join(buffers) if buffers else head)
+        return Reply(None, head, buffers if buffers else None)
 
 
 def refuse(command: Command, code: int, remark: str) -> Reply:

@@ -149,6 +149,7 @@ class BrokerNode:
             hold,
             options.sync_flush_timeout,
             options.hold_sweep_interval if options.long_polling_enable else 1000,
+            options.client_write_buffer_high,
         )
         executor.gate.configure(options)
         self._turns = turns = Turns(loop, executor)

@@ -15,14 +15,16 @@ from bolide.broker.channel import Channel
 from bolide.broker.effects import Effects
 from bolide.broker.hold import HoldTable
 from bolide.broker.outcome import Ask, Cold, HeldPull, Hold, Nothing, Outcome, Parked, Reply
-from bolide.broker.overload import GATED
+from bolide.broker.overload import GATED, PULLS
 from bolide.broker.refused import response_code
 from bolide.broker.stats import BrokerStats
 from bolide.errors import BolideError, PeerError
 from bolide.node.asking import Asked, Asking
+from bolide.node.outbox import Outbox, Waiting
 from bolide.node.parked import NO_DEADLINE, ParkedReplies, ParkedReply, with_code
 from bolide.node.refusals import ORDINARY
-from bolide.node.send_gate import SendGate, busy
+from bolide.node.reruns import COLD_ROUNDS, Reruns
+from bolide.node.send_gate import SendGate, busy, later
 from bolide.node.services import Services
 from bolide.node.surroundings import Host
 from bolide.remoting.codes import FLUSH_DISK_TIMEOUT, REQUEST_CODE_NOT_SUPPORTED, SERVICE_NOT_AVAILABLE, SYSTEM_ERROR
@@ -33,8 +35,6 @@ from bolide.store.message_store import MessageStore
 
 DISPATCH_BUDGET: Final = 4000
 """Records dispatched in one turn; more wait for the next, so that a backlog does not silence the connections."""
-COLD_ROUNDS: Final = 8
-"""Times a request is run again because its bytes left memory meanwhile; then it is answered with an error."""
 
 
 @final
@@ -51,6 +51,7 @@ class Executor:
         hold: HoldTable | None,
         flush_timeout_ms: int,
         sweep_ms: int,
+        write_high: int = 4 * 1024 * 1024,
     ) -> None:
         self._services: Services = services
         self._handlers: dict[int, Callable[[Channel, Command, int], Outcome]] = services.handlers
@@ -66,7 +67,8 @@ class Executor:
         self._failed: bool = False
         self._parked: ParkedReplies = ParkedReplies()
         self.gate: SendGate = SendGate(self._parked, flush_timeout_ms)
-        self._dirty: list[Channel] = []
+        self.outbox: Outbox = Outbox(host, write_high)
+        self._reruns: Reruns = Reruns(self.outbox, host, self._begin, self.settle, self._handler_failed)
         self._asking: Asking = Asking()
         self._tick_failed: Any = self._service_failed
 
@@ -76,7 +78,12 @@ class Executor:
         """Run one command that came in. `not_served` holds codes this port does not know."""
         if command.is_response:
             self._answered(channel, command, now)
-            return
+        elif self.outbox.full(channel):
+            self.outbox.wait(channel, Waiting(command, not_served, None, 0))
+        else:
+            self._begin(channel, command, not_served, now)
+
+    def _begin(self, channel: Channel, command: Command, not_served: frozenset[int], now: int) -> None:
         self._stats.requests += 1
         self._services.touched = True
         code = command.code
@@ -90,6 +97,9 @@ class Executor:
             return
         if self.gate.busy and code in GATED:
             self._send(channel, command, busy(command, self.gate.busy))
+            return
+        if self.outbox.unread > self.gate.most_unread and code in PULLS:
+            self._send(channel, command, later(command, f"peers have left {self.outbox.unread} bytes unread"))
             return
         try:
             outcome = handler(channel, command, now)
@@ -107,7 +117,7 @@ class Executor:
         elif isinstance(outcome, Hold):
             self._held(channel, command, outcome.held, now)
         elif isinstance(outcome, Cold):
-            self._cold(channel, command, outcome, COLD_ROUNDS)
+            self._reruns.cold(channel, command, outcome, COLD_ROUNDS)
         elif isinstance(outcome, Ask):
             self._ask(channel, command, outcome, now)
         elif isinstance(outcome, Nothing):
@@ -119,7 +129,9 @@ class Executor:
         if reply.command is not None:
             self._send(channel, command, reply.command)
         elif not command.is_oneway:
-            self._queue(channel, reply.frame)
+            self.outbox.queue(channel, reply.frame)
+            if reply.body is not None:
+                self.outbox.queue_body(channel, reply.body)
 
     def _send(self, channel: Channel, request: Command, response: Command) -> None:
         if response.code not in ORDINARY:
@@ -133,15 +145,7 @@ class Executor:
             frame = encode(response)
         except FrameError as error:
             frame = encode(make_response(request, SYSTEM_ERROR, f"FrameError: {error}"))
-        self._queue(channel, frame)
-
-    def _queue(self, channel: Channel, frame: bytes) -> None:
-        if not channel.alive:
-            return
-        channel.frames.append(frame)
-        if not channel.dirty:
-            channel.dirty = True
-            self._dirty.append(channel)
+        self.outbox.queue(channel, frame)
 
     def _park(self, channel: Channel, command: Command, parked: Parked, now: int) -> None:
         if command.is_oneway:
@@ -150,8 +154,14 @@ class Executor:
         frame = reply.frame
         if reply.command is not None:
             frame = encode(reply.command)
-        entry = ParkedReply(channel, frame, parked.offset, now + self._flush_timeout_ms)
-        self._parked.add(entry, parked.wait)
+        deadline = now + self._flush_timeout_ms
+        self._parked.add(ParkedReply(channel, frame, parked.offset, deadline, parked.after), parked.wait)
+
+    def _leave(self, entry: ParkedReply, frame: bytes) -> None:
+        """A parked reply goes out, as it was or with another code."""
+        if entry.after is not None:
+            entry.after(frame)
+        self.outbox.queue(entry.channel, frame)
 
     def _held(self, channel: Channel, command: Command, held: HeldPull, now: int) -> None:
         hold = self._hold
@@ -159,42 +169,7 @@ class Executor:
         if not channel.alive:
             return
         if not hold.park(held):
-            self._send(channel, command, busy(command, f"{hold.count} pulls are held, maxHeldRequests: pull later"))
-
-    def _again(self, held: HeldPull, now: int) -> None:
-        """Run a held pull once more, with holding off."""
-        if not held.channel.alive:
-            return
-        try:
-            outcome = held.again(now)
-        except Exception as error:  # same boundary as `handle`
-            self._handler_failed(held.channel, held.command, error)
-            return
-        if isinstance(outcome, Hold):
-            raise AssertionError("a pull run with holding off was held again")
-        self.settle(held.channel, held.command, outcome, now)
-
-    def _cold(self, channel: Channel, command: Command, cold: Cold, rounds: int) -> None:
-        if rounds == 0:
-            text = "the records asked for could not be kept in memory long enough to be sent: try again"
-            self._send(channel, command, make_response(command, SYSTEM_ERROR, text))
-            return
-
-        def loaded(later: int) -> None:
-            if not channel.alive:
-                return
-            try:
-                outcome = cold.again(later)
-            except Exception as error:  # same boundary as `handle`
-                self._handler_failed(channel, command, error)
-            else:
-                if isinstance(outcome, Cold):
-                    self._cold(channel, command, outcome, rounds - 1)
-                else:
-                    self.settle(channel, command, outcome, later)
-            self._host.another_turn()
-
-        self._host.load(cold.extents, loaded)
+            self._send(channel, command, later(command, f"{hold.count} pulls are held, maxHeldRequests"))
 
     # ---- requests of ours
 
@@ -204,7 +179,7 @@ class Executor:
             self._finish(asked, None, now)
             return
         self._asking.add(asked)
-        self._queue(ask.channel, encode(ask.command))
+        self.outbox.queue(ask.channel, encode(ask.command))
 
     def _answered(self, channel: Channel, response: Command, now: int) -> None:
         asked = self._asking.answered(channel, response)
@@ -240,19 +215,14 @@ class Executor:
 
     def end_of_turn(self, now: int) -> None:
         """Write, flush, dispatch, wake, answer: once for everything this turn brought."""
+        for channel in self.outbox.take_ready():
+            self._reruns.caught_up(channel, now)
         store = self._store
         if store is not None and not self._failed:
             self._store_turn(store, now)
         if self._effects.pending:
             self._carry_out(now)
-        dirty = self._dirty
-        if dirty:
-            self._dirty = []
-            host = self._host
-            for channel in dirty:
-                channel.dirty = False
-                if channel.alive:
-                    host.write(channel)
+        self.outbox.write_all()
 
     def _store_turn(self, store: MessageStore, now: int) -> None:
         try:
@@ -260,7 +230,7 @@ class Executor:
         except Exception as error:  # full disk or worse: the store took back what this turn appended
             self._not_written(store.written_offset, error)
         for entry in self._parked.take_unwaited():
-            self._queue(entry.channel, entry.frame)
+            self._leave(entry, entry.frame)
         target = store.flush_target(now)  # -1 also while a sync is under way: the next one takes all that waits
         if target >= 0:
             self._host.start_flush(int(target))
@@ -270,11 +240,11 @@ class Executor:
             hold = self._hold
             if hold is not None and hold.count:
                 for held in hold.arrived(arrivals):
-                    self._again(held, now)
+                    self._reruns.held(held, now)
             for hook in self._services.arrived_hooks:
                 hook(arrivals, now)
         for entry in self._parked.take_confirmed(store.dispatched_offset):
-            self._queue(entry.channel, entry.frame)
+            self._leave(entry, entry.frame)
         if store.dispatched_offset < store.confirm_offset and self._progress(store):
             self._host.another_turn()
         for job in store.jobs():
@@ -291,7 +261,7 @@ class Executor:
         self._host.failed("a write of the commit log", error)
         text = f"the message could not be written: {error}"
         for entry in self._parked.take_beyond(written):
-            self._queue(entry.channel, with_code(entry.frame, SERVICE_NOT_AVAILABLE, text))
+            self._leave(entry, with_code(entry.frame, SERVICE_NOT_AVAILABLE, text))
 
     def _job_done(self, job: Job, error: str) -> None:
         store = self._store
@@ -314,7 +284,7 @@ class Executor:
             self._store.stop_writing(str(error))
         text = f"the log could not be synced: {error}"
         for entry in self._parked.take_all():
-            self._queue(entry.channel, with_code(entry.frame, SERVICE_NOT_AVAILABLE, text))
+            self._leave(entry, with_code(entry.frame, SERVICE_NOT_AVAILABLE, text))
         self._host.store_failed(error)
         self._host.another_turn()
 
@@ -326,12 +296,12 @@ class Executor:
         for channel, command in noted.sends:
             if channel.alive:
                 command.opaque = self._asking.next_opaque()
-                self._queue(channel, encode(command))
+                self.outbox.queue(channel, encode(command))
         hold = self._hold
         if hold is not None:
             for topic, queue_id in noted.releases:
                 for held in hold.release(topic, queue_id):
-                    self._again(held, now)
+                    self._reruns.held(held, now)
         for channel in noted.closes:
             self._host.close(channel)
         if noted.persists:
@@ -340,6 +310,8 @@ class Executor:
             self._host.register(noted.registrations)
         for extents, then in noted.loads:
             self._host.load(extents, then)
+        for job, done in noted.jobs:
+            self._host.run(job, done)
         for service in noted.wakes:
             self._services.wake(service, now)
 
@@ -364,22 +336,22 @@ class Executor:
         hold = self._hold
         if hold is not None and hold.count:
             for held in hold.expired(now):
-                self._again(held, now)
+                self._reruns.held(held, now)
             if now >= self._next_sweep:
                 self._next_sweep = now + self._sweep_ms
                 store = self._store
                 if store is not None:
                     for held in hold.behind(store.max_queue_offset):
-                        self._again(held, now)
+                        self._reruns.held(held, now)
         for entry in self._parked.take_late(now):
-            self._queue(entry.channel, with_code(entry.frame, FLUSH_DISK_TIMEOUT, ""))
+            self._leave(entry, with_code(entry.frame, FLUSH_DISK_TIMEOUT, ""))
         for asked in self._asking.take_late(now):
             self._finish(asked, None, now)
 
     def closed(self, channel: Channel, now: int) -> None:
         """A connection is gone: forget what it held, tell the services, answer for it where somebody waits."""
         channel.alive = False
-        channel.frames = []
+        self.outbox.closed(channel)
         if self._hold is not None:
             self._hold.drop(channel)
         for asked in self._asking.take_of(channel):

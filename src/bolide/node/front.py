@@ -94,6 +94,10 @@ class Front:
         peer.remote = f"{connection.remote_ip}:{connection.remote_port}"
         peer.remote_host = encode_host(connection.remote_ip, connection.remote_port)
 
+    def caught_up(self, peer: Channel) -> None:
+        """The peer has read what was sent: what it asked meanwhile is run."""
+        self._turns.executor.outbox.caught_up(peer)
+
     def closed(self, peer: Channel) -> None:
         """Forget a channel."""
         self._connections.channels.pop(peer.id, None)

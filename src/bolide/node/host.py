@@ -38,11 +38,22 @@ class NodeHost:
         self._loop: Any = loop
         self._files: Any = files
 
-    def write(self, channel: Channel) -> None:
-        """Hand the channel's frames to its socket."""
+    def write(self, channel: Channel) -> int:
+        """Hand the channel's frames to its socket; the bytes the peer leaves unread, 0 while it keeps up."""
         frames = channel.frames
         channel.frames = []
-        channel.link.write(frames)
+        bodies = channel.bodies
+        channel.bodies = False
+        left: int = channel.link.write(frames, bodies)
+        return left
+
+    def hold_back(self, channel: Channel) -> None:
+        """Read nothing from the channel's socket until `let_on`."""
+        channel.link.hold_back()
+
+    def let_on(self, channel: Channel) -> None:
+        """Read from the channel's socket again."""
+        channel.link.let_on()
 
     def close(self, channel: Channel) -> None:
         """Close the channel once what is queued has been sent."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -45,6 +46,9 @@ class Peer:
         self.id = id
         self.connection = connection
         self.remote = host_port(connection.remote_ip, connection.remote_port)
+        self.waiting: deque[Command] = deque()
+        """Commands not answered yet: more than one read's worth only while the peer does not read its answers."""
+        self.behind = False
 
 
 class NamesrvNode:
@@ -114,16 +118,33 @@ class NamesrvNode:
         return peer
 
     def received(self, peer: Peer, commands: list[Command]) -> None:
-        """Answer the requests of one read in one write."""
+        """Answer the requests of one read in one write, unless that would be more than the peer reads."""
+        peer.waiting.extend(commands)
+        self._serve(peer)
+
+    def caught_up(self, peer: Peer) -> None:
+        """The peer has read its answers: go on with what it asked."""
+        peer.behind = False
+        self._serve(peer)
+        if not peer.waiting:
+            peer.connection.let_on()
+
+    def _serve(self, peer: Peer) -> None:
         now = now_ms()
-        frames = []
-        for command in commands:
-            answer = self._answer(peer, command, now)
-            if answer is not None:
-                if answer.code not in ORDINARY and answer.code != codes.TOPIC_NOT_EXIST:
-                    self._refusals.note(peer.remote, command, answer, now)
-                frames.append(encode_or_refuse(command, answer))
-        peer.connection.write(frames)
+        while peer.waiting and not peer.behind:
+            frames: list[bytes] = []
+            size = 0
+            while peer.waiting and size <= WRITE_HIGH:
+                command = peer.waiting.popleft()
+                answer = self._answer(peer, command, now)
+                if answer is not None:
+                    if answer.code not in ORDINARY and answer.code != codes.TOPIC_NOT_EXIST:
+                        self._refusals.note(peer.remote, command, answer, now)
+                    frames.append(encode_or_refuse(command, answer))
+                    size += len(frames[-1])
+            peer.behind = peer.connection.write(frames) > 0
+        if peer.waiting:
+            peer.connection.hold_back()
         self._carry_out()
 
     def bad_frame(self, peer: Peer, error: Exception) -> None:

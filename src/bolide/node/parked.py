@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import final
 
 from mypy_extensions import i64
@@ -17,11 +18,19 @@ NO_DEADLINE = 1 << 62
 class ParkedReply:
     """An encoded answer, leaving once the log is confirmed to `offset` (physical end of its records)."""
 
-    def __init__(self, channel: Channel, frame: bytes, offset: i64, deadline: int) -> None:
+    def __init__(
+        self,
+        channel: Channel,
+        frame: bytes,
+        offset: i64,
+        deadline: int,
+        after: Callable[[bytes], None] | None = None,
+    ) -> None:
         self.channel: Channel = channel
         self.frame: bytes = frame
         self.offset: i64 = offset
         self.deadline: int = deadline
+        self.after: Callable[[bytes], None] | None = after
 
 
 @final

@@ -13,8 +13,14 @@ from bolide.store.jobs import Job
 class Host(Protocol):
     """All methods are called on the loop and return at once. `node.host.NodeHost` is the real one."""
 
-    def write(self, channel: Channel) -> None:
-        """Hand the channel's frames to its socket."""
+    def write(self, channel: Channel) -> int:
+        """Hand the channel's frames to its socket; the bytes the peer leaves unread, 0 while it keeps up."""
+
+    def hold_back(self, channel: Channel) -> None:
+        """Read nothing from the channel's socket until `let_on`."""
+
+    def let_on(self, channel: Channel) -> None:
+        """Read from the channel's socket again."""
 
     def close(self, channel: Channel) -> None:
         """Close the channel's socket; the executor's `closed` is called when it is."""

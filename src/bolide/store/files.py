@@ -10,6 +10,7 @@ import fcntl
 import os
 import stat
 import time
+from io import BytesIO
 from typing import Final
 
 from bolide.store.file_contract import DiskFull, FileFailed, FileLocked, Files
@@ -88,15 +89,17 @@ class RealFiles:
     def read_warm(self, handle: int, size: int, offset: int) -> bytes | None:
         if not self._nowait:
             return self.read_at(handle, size, offset)
-        buffer = bytearray(size)
-        view = memoryview(buffer)
+        # `preadv` alone knows the flag, and wants a buffer that can be written. A BytesIO lends its bytes as one, and
+        # gives them away uncopied when no view is left: what is in the page cache is copied here, and only here.
+        buffer = BytesIO(bytes(size))
         have = 0
         try:
-            while have < size:
-                done = os.preadv(handle, [view[have:]], offset + have, self._nowait)
-                if done == 0:
-                    return bytes(view[:have])
-                have += done
+            with buffer.getbuffer() as view:
+                while have < size:
+                    done = os.preadv(handle, [view[have:] if have else view], offset + have, self._nowait)
+                    if done == 0:
+                        break
+                    have += done
         except BlockingIOError:
             return None
         except OSError as error:
@@ -104,7 +107,9 @@ class RealFiles:
                 self._nowait = 0  # this file system cannot tell: all reads count as warm from now on
                 return self.read_at(handle, size, offset)
             raise _failed("read", self._paths.get(handle, "?"), error) from error
-        return bytes(buffer)
+        if have < size:
+            buffer.truncate(have)
+        return buffer.getvalue()
 
     def next_data(self, handle: int, offset: int) -> int:
         if not hasattr(os, "SEEK_DATA"):

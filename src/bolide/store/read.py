@@ -59,6 +59,8 @@ _GAP: Final = 2048
 """Records of other queues this long, in bytes, are read along: cheaper than another call to the kernel."""
 _SPAN: Final = 256 * 1024
 _WINDOW: Final = 64 * 1024
+_SPARSE: Final = 8
+"""Times its own size that a record may keep in memory of what was read along with it."""
 _BORN_V6: Final = 0x10
 _STORE_V6: Final = 0x20
 
@@ -78,8 +80,9 @@ class ReadResult:
         """Where the client goes on; corrected where its offset was wrong (a slave answers the old one then)."""
         self.min_offset: i64 = min_offset
         self.max_offset: i64 = max_offset
-        self.buffers: list[bytes] = []
-        """Whole records, in the order of the queue; one buffer may hold several."""
+        self.buffers: list[bytes | memoryview] = []
+        """Whole records, in the order of the queue; one buffer may hold several. They are what `Files` read, or views
+        into it: nothing is copied between the page cache and whoever sends them."""
         self.size: i64 = 0
         self.message_count: i64 = 0
         self.last_physical_offset: i64 = 0
@@ -279,22 +282,31 @@ class _Scan:
         return unit is None or units.passes(int(unit.store_timestamp), unit.bitmap)
 
     def _record_matches(self, physical_offset: i64, size: i64, predicate: Callable[[bytes], bool]) -> bool:
-        data = self._record_bytes(physical_offset, size)
-        if data is None:
+        if not self._bring(physical_offset, size):
             # Go on through the units, to name everything this read will want at once.
             self._add_cold(self.log.segments.extent(physical_offset, size))
             return False
-        if check_record(data, 0, size, False).status != GOOD or not predicate(properties_of(data)):
+        data = self._window
+        at = physical_offset - self._window_at
+        if check_record(data, at, at + size, False).status != GOOD or not predicate(properties_of(data, at)):
             return False
-        self.result.buffers.append(data)
+        whole: i64 = len(data)
+        if whole > _SPARSE * size:
+            # A view would keep the whole window in memory until the peer has read it.
+            alone = self.log.segments.read_warm(physical_offset, size)
+            if alone is not None and len(alone) == size:
+                self.result.buffers.append(alone)
+                return True
+        self.result.buffers.append(data if size == whole else memoryview(data)[int(at) : int(at + size)])
         return True
 
-    def _record_bytes(self, physical_offset: i64, size: i64) -> bytes | None:
-        """One record, None when it is cold. Where records lie close together, ever more of the log is read at once."""
+    def _bring(self, physical_offset: i64, size: i64) -> bool:
+        """Have one record in the window; False when it is cold. Where records lie close together, ever more of the log
+        is read at once."""
         at = physical_offset - self._window_at
         end: i64 = len(self._window)
         if at >= 0 and at + size <= end:
-            return self._window[at : at + size]
+            return True
         segments = self.log.segments
         want = size
         if end > 0 and at >= 0 and at - end <= _GAP:
@@ -304,13 +316,9 @@ class _Scan:
         data = segments.read_warm(physical_offset, want)
         if data is None and want > size:
             data = segments.read_warm(physical_offset, size)
-        if data is None or len(data) <= size:
-            self._window = data if data is not None else b""
-            self._window_at = physical_offset
-            return data
-        self._window = data
+        self._window = data if data is not None else b""
         self._window_at = physical_offset
-        return data[:size]
+        return data is not None
 
     def _add_cold(self, extent: Extent) -> None:
         cold = self.result.cold
@@ -363,9 +371,10 @@ class _Scan:
         if after == first + 1:
             buffers.append(data)
             return
+        view = memoryview(data)
         while first < after:
-            at: i64 = self._starts[first] - begin
-            buffers.append(data[at : at + self._sizes[first]])
+            at = self._starts[first] - int(begin)
+            buffers.append(view[at : at + self._sizes[first]])
             first += 1
 
 
@@ -376,10 +385,10 @@ def _ext_unit(ext: ConsumeQueueExt, address: i64) -> ExtUnit | None:
         return None
 
 
-def properties_of(data: bytes) -> bytes:
-    """The raw properties of a whole record."""
-    sys_flag: i64 = i64(read_i32_be(data, 36))
-    at: i64 = 84
+def properties_of(data: bytes, begin: i64) -> bytes:
+    """The raw properties of the whole record that begins at this byte."""
+    sys_flag: i64 = i64(read_i32_be(data, begin + 36))
+    at: i64 = begin + 84
     if sys_flag & _BORN_V6:
         at += 12
     if sys_flag & _STORE_V6:
@@ -388,7 +397,7 @@ def properties_of(data: bytes) -> bytes:
     at += 4
     if body > 0:
         at += body
-    if read_i32_be(data, 4) == MAGIC_V2:
+    if read_i32_be(data, begin + 4) == MAGIC_V2:
         at += 2 + i64(read_i16_be(data, at))
     else:
         at += 1 + i64(data[at])

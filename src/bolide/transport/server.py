@@ -32,6 +32,9 @@ class Owner(Protocol):
     def proxied(self, peer: Any, connection: ServerConnection) -> None:
         """The peer is a load balancer that named its client before any command: the address has changed."""
 
+    def caught_up(self, peer: Any) -> None:
+        """The peer was too slow (`write` told how much it had left unread), and has read most of it now."""
+
     def closed(self, peer: Any) -> None:
         """The connection is gone, by whichever side."""
 
@@ -48,6 +51,7 @@ class ServerConnection:
         self._write_high: int = write_high
         self._write_limit: int = write_limit
         self._choked: bool = False
+        self._held_back: bool = False
         self._closing: bool = False
         self.remote_ip: str = ""
         self.remote_port: int = 0
@@ -112,7 +116,9 @@ class ServerConnection:
         """The peer has caught up."""
         self._choked = False
         if not self._closing:
-            self._transport.resume_reading()
+            if not self._held_back:
+                self._transport.resume_reading()
+            self._owner.caught_up(self._peer)
 
     # ---- what the entrance calls, before any frame
 
@@ -138,15 +144,40 @@ class ServerConnection:
 
     # ---- what the owner calls
 
-    def write(self, frames: list[bytes]) -> None:
-        """Send these frames in one write; a peer that leaves more than the limit unread is cut off."""
+    def write(self, frames: list[Any], bodies: bool = False) -> int:
+        """Send these buffers in one write; with `bodies` among them none is copied to join it to the others. A peer
+        that leaves more than the limit unread is cut off.
+
+        Returns the bytes left unread once they are more than the high-water mark, else 0.
+        """
         if self._closing or not frames:
-            return
+            return 0
         self.used = True
-        self._transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
-        if self._choked and self._transport.get_write_buffer_size() > self._write_limit:
+        if len(frames) == 1:
+            self._transport.write(frames[0])
+        elif bodies:
+            self._transport.writelines(frames)
+        else:
+            self._transport.write(b"".join(frames))
+        if not self._choked:
+            return 0
+        unread: int = self._transport.get_write_buffer_size()
+        if unread > self._write_limit:
             self._closing = True
             self._transport.abort()
+        return unread
+
+    def hold_back(self) -> None:
+        """Read nothing more until `let_on`: the peer asks faster than it reads."""
+        self._held_back = True
+        if not self._closing and not self._choked:
+            self._transport.pause_reading()
+
+    def let_on(self) -> None:
+        """Read again, unless the peer is still behind."""
+        self._held_back = False
+        if not self._closing and not self._choked:
+            self._transport.resume_reading()
 
     def close(self) -> None:
         """Send what is queued, then close."""

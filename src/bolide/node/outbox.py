@@ -1,0 +1,140 @@
+"""Frames on their way to the sockets of one node, and requests that wait because their peer does not read its answers.
+
+All frames of a turn leave in one write a connection. While a peer has more than `high` bytes unread nothing of it is
+run and nothing is read from it: what it asked already waits here, in order, so a peer that never reads costs its
+unread bytes, one answer more, and the requests of one read. Compiled by mypyc.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, final
+
+from mypy_extensions import i64
+
+from bolide.broker.channel import Channel
+from bolide.broker.outcome import Outcome
+from bolide.remoting.command import Command
+
+
+@final
+class Waiting:
+    """A request of a peer that must read first: not begun yet (`again` None), or to be run on by `again`."""
+
+    def __init__(
+        self, command: Command, not_served: frozenset[int], again: Callable[[int], Outcome] | None, rounds: int
+    ) -> None:
+        self.command: Command = command
+        self.not_served: frozenset[int] = not_served
+        self.again: Callable[[int], Outcome] | None = again
+        self.rounds: int = rounds
+
+
+@final
+class Outbox:
+    """Of one executor. `host` writes and stops reading."""
+
+    def __init__(self, host: Any, high: int) -> None:
+        self._host: Any = host
+        self._high: i64 = high
+        self._dirty: list[Channel] = []
+        self._waiting: dict[int, Any] = {}
+        self._ready: list[Channel] = []
+        self.unread: i64 = 0
+        """Bytes that all peers together had left unread when they were last written to."""
+
+    # ---- frames
+
+    def queue(self, channel: Channel, frame: bytes) -> None:
+        """Send a frame at the end of this turn."""
+        if not channel.alive:
+            return
+        channel.frames.append(frame)
+        channel.queued += len(frame)
+        if not channel.dirty:
+            channel.dirty = True
+            self._dirty.append(channel)
+
+    def queue_body(self, channel: Channel, body: list[Any]) -> None:
+        """Send these pieces behind the frame queued just now, as they are: a body is not copied on its way."""
+        if not channel.alive:
+            return
+        channel.bodies = True
+        for piece in body:
+            channel.frames.append(piece)
+            channel.queued += len(piece)
+
+    def write_all(self) -> None:
+        """The end of a turn: one write a connection."""
+        dirty = self._dirty
+        if not dirty:
+            return
+        self._dirty = []
+        host = self._host
+        for channel in dirty:
+            channel.dirty = False
+            if channel.alive:
+                unread: int = host.write(channel)
+                self._left_unread(channel, unread)
+        if self._ready:
+            host.another_turn()
+
+    def _left_unread(self, channel: Channel, unread: int) -> None:
+        self.unread += unread - channel.unread
+        channel.unread = unread
+        channel.queued = unread
+        if channel.waits and unread <= self._high:
+            self._ready.append(channel)
+
+    # ---- requests that wait
+
+    def full(self, channel: Channel) -> bool:
+        """True while the peer must read before anything of it is run: also behind what waits already."""
+        return channel.queued > self._high or channel.waits
+
+    def wait(self, channel: Channel, waiting: Waiting) -> None:
+        """Keep a request until its peer has caught up."""
+        if not channel.waits:
+            channel.waits = True
+            self._waiting[channel.id] = deque()
+            self._host.hold_back(channel)
+        self._waiting[channel.id].append(waiting)
+
+    def caught_up(self, channel: Channel) -> None:
+        """The socket's buffer is nearly empty again."""
+        self._left_unread(channel, 0)
+        if self._ready:
+            self._host.another_turn()
+
+    def take_ready(self) -> list[Channel]:
+        """Channels whose waiting requests may run now."""
+        ready = self._ready
+        if ready:
+            self._ready = []
+        return ready
+
+    def next(self, channel: Channel) -> Waiting | None:
+        """Take the request that has waited longest; None when the peer must read first, or none is left."""
+        if not channel.waits or channel.queued > self._high:
+            return None
+        waiting: Any = self._waiting[channel.id]
+        if waiting:
+            first: Waiting = waiting.popleft()
+            return first
+        self._forget(channel)
+        self._host.let_on(channel)
+        return None
+
+    def closed(self, channel: Channel) -> None:
+        """A connection is gone."""
+        self.unread -= channel.unread
+        channel.unread = 0
+        channel.queued = 0
+        channel.frames = []
+        if channel.waits:
+            self._forget(channel)
+
+    def _forget(self, channel: Channel) -> None:
+        channel.waits = False
+        del self._waiting[channel.id]
