@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from bolide.broker.assignments import AssignmentService
@@ -53,6 +53,7 @@ class BrokerParts:
         update: Callable[[dict[str, str]], str | None],
         log: Any,
         filters: ConsumerFilters,
+        more: Sequence[Any],
         now: int,
     ) -> None:
         levels = parse_delay_levels(options.message_delay_level)
@@ -94,5 +95,6 @@ class BrokerParts:
             RelayService(clients, store),
             ReplyService(options, door, topics, clients),
             assignments,
+            *more,
         ]
         self.services = Services(made)

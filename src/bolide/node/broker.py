@@ -23,6 +23,7 @@ from bolide.broker.effects import Effects
 from bolide.broker.expressions import ExpressionTypes
 from bolide.broker.filters import ConsumerFilters
 from bolide.broker.hold import HoldTable
+from bolide.broker.hooks import Hooked
 from bolide.broker.options import BrokerOptions
 from bolide.broker.pull_filter import Filters
 from bolide.broker.uniq_key import UniqKeys
@@ -34,8 +35,10 @@ from bolide.node.assembly import BrokerParts
 from bolide.node.clock import now_ms
 from bolide.node.config import load_options, shown
 from bolide.node.daemon import run_daemon, start_logging
+from bolide.node.dispatchers import Dispatchers
 from bolide.node.executor import Executor
 from bolide.node.exit_codes import BAD_CONFIG
+from bolide.node.extensions import make_dispatchers, make_hooks
 from bolide.node.flusher import FlushThread
 from bolide.node.front import ALL_SERVED, Connections, Front
 from bolide.node.host import NodeHost
@@ -133,9 +136,20 @@ class BrokerNode:
         loop = asyncio.get_running_loop()
         options = self.options
         keys = UniqKeys(encode_host(self.ip, 0)[:-4], os.getpid(), int.from_bytes(os.urandom(4), "big"))
-        self.parts = parts = BrokerParts(
-            options, store, effects, keys, self.settings, self._update, host.log, filters, now
+        self._dispatchers = Dispatchers(
+            make_dispatchers(options.dispatchers, conf_of(options)),
+            store,
+            effects,
+            loop.call_soon_threadsafe,
+            host.another_turn,
+            now_ms,
         )
+        self.parts = parts = BrokerParts(
+            options, store, effects, keys, self.settings, self._update, host.log, filters, [self._dispatchers], now
+        )
+        hooks = make_hooks(options.broker_hooks, conf_of(options))
+        if hooks:
+            Hooked(hooks, host.failed).around(parts.services.handlers)
         config = ConfigFiles(self._files, self.root + "/config", parts.services.persisted, loop.call_soon_threadsafe)
         config.load()
         host.configs = config
@@ -206,7 +220,8 @@ class BrokerNode:
         host = self._host
         assert host.flusher is not None
         await asyncio.to_thread(host.flusher.stop)
-        await asyncio.sleep(0)  # lets the flush thread's last report run before the store closes
+        await asyncio.to_thread(self._dispatchers.stop)
+        await asyncio.sleep(0)  # lets the last reports of these threads run before the store closes
         await asyncio.to_thread(host.pool.shutdown)
         self.store.close(now_ms())
         assert host.configs is not None

@@ -1,0 +1,276 @@
+"""Dispatchers of plug-ins: each is handed every record of the log, in order, in a thread of its own, at its own pace.
+
+RocketMQ's CommitLogDispatcher, with the rule that Java leaves open: a dispatcher never holds up the broker. It gets
+records that are confirmed; how far it has come is kept in config/dispatcherProgress.json, so after a restart it gets
+again what it was handed since the last write of that file (at least once). A call that raises is made again with the
+same records, after 1 s and then ever longer pauses up to 1 min. Nothing piles up in memory for a slow one: the log is
+read when it is ready for more. What the log loses to retention before that is lost to it, and one line says so.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import queue
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from librt.strings import read_i32_be
+
+from bolide.broker.effects import Effects
+from bolide.layout.record import BAD_SIZED, BLANK_MAGIC, BLANK_SIZE, GOOD, Record, check_record, decode_record
+from bolide.store.arrival import Arrival
+from bolide.store.message_store import MessageStore
+
+log = logging.getLogger("bolide.dispatchers")
+CHUNK: Final = 256 * 1024
+"""Bytes of the log handed over at once; a longer record comes alone."""
+PERSIST_INTERVAL_MS: Final = 5000
+FIRST_PAUSE_MS: Final = 1000
+LONGEST_PAUSE_MS: Final = 60_000
+STOP_S: Final = 2.0
+"""How long the stop of a broker waits for the call that is under way."""
+
+
+class Dispatcher(Protocol):
+    """What the entry point makes when it is called with the broker's settings (by Java key, as text).
+
+    Two attributes are optional: `from_first` True begins at the oldest record of the log when there is no progress
+    yet (else with the next record), and `close()` is called in the thread when the broker stops.
+    """
+
+    def dispatch(self, records: Sequence[Record]) -> None:
+        """Take these records, one after the other in the log. Returning means that they need not come again."""
+
+
+class Batch:
+    """The whole records at the front of some bytes of the log, and the physical offset to read on from."""
+
+    def __init__(self, records: list[Record], end: int, wanted: int = 0) -> None:
+        self.records = records
+        self.end = end
+        self.wanted = wanted
+        """Bytes that the record at `end` needs, when it is longer than what was read."""
+
+
+def cut(data: bytes, at: int, segment_size: int) -> Batch:
+    """The records in `data`, which was read at physical offset `at`. What dispatch skipped is skipped here."""
+    records: list[Record] = []
+    place = 0
+    segment_end = at - at % segment_size + segment_size
+    while place < len(data):
+        checked = check_record(data, place, len(data), False)
+        if checked.status == GOOD:
+            records.append(decode_record(data, place))
+        elif checked.status != BAD_SIZED:
+            break
+        place += int(checked.size)
+    left = len(data) - place
+    if left >= BLANK_SIZE and read_i32_be(data, place + 4) == BLANK_MAGIC:
+        return Batch(records, segment_end)
+    wanted = int(read_i32_be(data, place)) if not records and left >= 4 else 0
+    return Batch(records, at + place, wanted if wanted > left else 0)
+
+
+class Feed:
+    """One dispatcher, its thread and its place in the log."""
+
+    def __init__(self, name: str, dispatcher: Dispatcher, told: Callable[[Feed, Batch, str], None]) -> None:
+        self.name = name
+        self.offset = -1
+        """Everything below this physical offset was taken; -1 = it has no progress yet."""
+        self.busy = False
+        self.want = CHUNK
+        self.not_before = 0
+        self.failures = 0
+        self.problem = ""
+        self._dispatcher = dispatcher
+        self._told = told
+        self._jobs: queue.SimpleQueue[tuple[bytes, int, int] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name=f"bolide-dispatcher-{name}", daemon=True)
+        self._thread.start()
+
+    @property
+    def from_first(self) -> bool:
+        """True when it wants what was stored before it was first named."""
+        return bool(getattr(self._dispatcher, "from_first", False))
+
+    def give(self, data: bytes, at: int, segment_size: int) -> None:
+        """Hand over bytes of the log; `told` is called in the thread when they are taken or refused."""
+        self.busy = True
+        self._jobs.put((data, at, segment_size))
+
+    def stop(self) -> None:
+        """End the thread after the call that is under way; one that takes longer is left to itself."""
+        self._jobs.put(None)
+        self._thread.join(STOP_S)
+        if self._thread.is_alive():
+            log.warning(
+                "the dispatcher %s is still at work: it gets its last records again at the next start", self.name
+            )
+
+    def _run(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            data, at, segment_size = job
+            batch, error = Batch([], at), ""
+            try:
+                batch = cut(data, at, segment_size)
+                if batch.records:
+                    self._dispatcher.dispatch(batch.records)
+            except Exception as raised:  # another's code: whatever it is, the records come again
+                error = f"{type(raised).__name__}: {raised}"
+            self._told(self, batch, error)
+        close = getattr(self._dispatcher, "close", None)
+        if close is not None:
+            try:
+                close()
+            except Exception as raised:  # the broker is stopping, nothing more can be done about it
+                log.warning("closing the dispatcher %s failed: %s", self.name, raised)
+
+
+class Dispatchers:
+    """All dispatchers of one broker: a service that gives each what it has not had yet."""
+
+    persist_name = "dispatcherProgress"
+
+    def __init__(
+        self,
+        made: Mapping[str, Dispatcher],
+        store: MessageStore,
+        effects: Effects,
+        soon: Callable[..., object],
+        another_turn: Callable[[], None],
+        clock: Callable[[], int],
+    ) -> None:
+        self._store = store
+        self._effects = effects
+        self._soon = soon
+        self._another_turn = another_turn
+        self._clock = clock
+        self._kept: dict[str, int] = {}
+        self._next_persist = 0
+        self._dirty = False
+        self._stopped = False
+        self.feeds = [Feed(name, dispatcher, self._told) for name, dispatcher in made.items()]
+
+    # ---- what the node calls
+
+    def arrived(self, arrivals: list[Arrival], now: int) -> None:
+        """Records were dispatched: whoever is ready gets more."""
+        for feed in self.feeds:
+            self._feed(feed, now)
+
+    def due(self, now: int) -> int | None:
+        """When to write progress, or to give records to one that has none: now, or after the pause of a failed call."""
+        end = int(self._store.dispatched_offset)
+        times = [max(feed.not_before, now) for feed in self.feeds if not feed.busy and feed.offset < end]
+        times += [now] if any(feed.offset < 0 for feed in self.feeds) else []
+        if self._dirty:
+            times.append(self._next_persist)
+        return min(times, default=None)
+
+    def tick(self, now: int, budget: int) -> None:
+        for feed in self.feeds:
+            self._feed(feed, now)
+        if self._dirty and now >= self._next_persist:
+            self._dirty = False
+            self._next_persist = now + PERSIST_INTERVAL_MS
+            self._effects.persist(self.persist_name)
+
+    def encode(self) -> bytes:
+        """Where each has come to; one that is not named any more keeps its place."""
+        self._kept.update({feed.name: feed.offset for feed in self.feeds if feed.offset >= 0})
+        return json.dumps({"progress": self._kept}, indent=2, sort_keys=True).encode()
+
+    def load(self, data: bytes) -> None:
+        """Read the file."""
+        stored: Any = json.loads(data)
+        self._kept = {str(name): int(offset) for name, offset in stored["progress"].items()}
+        for feed in self.feeds:
+            feed.offset = self._kept.get(feed.name, -1)
+
+    def stop(self) -> None:
+        """End every thread; called off the loop."""
+        self._stopped = True
+        for feed in self.feeds:
+            feed.stop()
+
+    # ---- inside
+
+    def _feed(self, feed: Feed, now: int) -> None:
+        store = self._store
+        if feed.busy or now < feed.not_before or self._stopped:
+            return
+        end, first = int(store.dispatched_offset), int(store.min_physical_offset())
+        if feed.offset < 0:
+            feed.offset = first if feed.from_first else end
+            self._changed(now)
+        elif feed.offset > end:
+            # Only a loss of power with ASYNC_FLUSH takes back what was confirmed.
+            log.warning("the dispatcher %s was at %d, the log ends at %d: going on there", feed.name, feed.offset, end)
+            feed.offset = end
+        elif feed.offset < first:
+            log.warning("the dispatcher %s missed %d bytes: the log was deleted", feed.name, first - feed.offset)
+            feed.offset = first
+        if feed.offset < end:
+            self._give(feed, end)
+
+    def _give(self, feed: Feed, end: int) -> None:
+        segments = self._store.log.segments
+        at, size = feed.offset, int(segments.segment_size)
+        room = min(feed.want, end - at, size - at % size)
+        data = segments.read_warm(at, room)
+        if data is not None:
+            feed.give(data, at, size)
+            return
+        feed.busy = True  # until the bytes are in memory
+
+        def loaded(now: int) -> None:
+            feed.busy = False
+            self._feed(feed, now)
+
+        self._effects.load([segments.extent(at, room)], loaded)
+
+    def _told(self, feed: Feed, batch: Batch, error: str) -> None:
+        """In the feed's thread."""
+        try:
+            self._soon(self._taken, feed, batch, error)
+        except RuntimeError:
+            return  # the loop is closed: the progress that was written counts
+
+    def _taken(self, feed: Feed, batch: Batch, error: str) -> None:
+        now = self._clock()
+        feed.busy = False
+        if error:
+            feed.failures += 1
+            feed.not_before = now + min(FIRST_PAUSE_MS << min(feed.failures - 1, 10), LONGEST_PAUSE_MS)
+            if error != feed.problem:  # one line for each new reason
+                log.error("the dispatcher %s failed at offset %d of the log: %s", feed.name, feed.offset, error)
+            feed.problem = error
+        else:
+            if feed.failures:
+                log.info("the dispatcher %s goes on after %d failed calls", feed.name, feed.failures)
+            feed.failures, feed.problem = 0, ""
+            self._advance(feed, batch, now)
+        self._feed(feed, now)
+        self._effects.wake(self)
+        self._another_turn()
+
+    def _advance(self, feed: Feed, batch: Batch, now: int) -> None:
+        before, feed.want = feed.offset, CHUNK
+        if batch.end > feed.offset:
+            feed.offset = batch.end
+        elif 0 < batch.wanted <= self._store.dispatched_offset - feed.offset:
+            feed.want = batch.wanted
+        else:
+            # No record begins here, and dispatch has gone past it: as it did, over the rest of the file.
+            size = int(self._store.log.segments.segment_size)
+            feed.offset = min(feed.offset - feed.offset % size + size, int(self._store.dispatched_offset))
+        if feed.offset != before:
+            self._changed(now)
+
+    def _changed(self, now: int) -> None:
+        if not self._dirty:
+            self._dirty = True
+            self._next_persist = max(self._next_persist, now + PERSIST_INTERVAL_MS)

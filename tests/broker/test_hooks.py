@@ -1,0 +1,175 @@
+"""Broker hooks: before and after whatever a handler answers, refusals with their code, faults that cost nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from bolide.broker.channel import Channel
+from bolide.broker.hooks import BrokerHook, ConsumeCall, Hooked, RequestCall, SendCall
+from bolide.broker.outcome import Ask, Cold, Handler, HeldPull, Hold, Outcome, Parked, Reply, reply
+from bolide.broker.refused import Refused
+from bolide.remoting import codes
+from bolide.remoting.command import Command, encode, make_request, make_response
+from tests.node.test_broker import pull_request, send_request
+
+PEER = Channel(1, bytes(8), "10.0.0.1:2")
+
+
+class Noting(BrokerHook):
+    """Notes every call; does `act` in the method it is named for."""
+
+    def __init__(self, name: str, seen: list[str], act: dict[str, Callable[[], None]] | None = None) -> None:
+        self.name, self.seen, self.act = name, seen, act or {}
+
+    def _note(self, method: str, text: str) -> None:
+        self.seen.append(f"{self.name} {method} {text}")
+        self.act.get(method, lambda: None)()
+
+    def before_request(self, call: RequestCall) -> None:
+        self._note("before_request", str(call.code))
+
+    def after_request(self, call: RequestCall) -> None:
+        assert call.answer is not None
+        self._note("after_request", str(call.answer.code))
+
+    def before_send(self, call: SendCall) -> None:
+        self._note("before_send", f"{call.producer_group} {call.topic} {call.properties} {call.body.decode()}")
+
+    def after_send(self, call: SendCall) -> None:
+        assert call.answer is not None
+        self._note("after_send", str(call.answer.code))
+
+    def before_consume(self, call: ConsumeCall) -> None:
+        self._note("before_consume", f"{call.consumer_group} {call.topic} {call.queue_id} {call.queue_offset}")
+
+    def after_consume(self, call: ConsumeCall) -> None:
+        assert call.answer is not None
+        self._note("after_consume", str(call.answer.code))
+
+
+def hooked(handler: Handler, code: int, *hooks: BrokerHook, failed: list[str] | None = None) -> Handler:
+    """The handler of a code with hooks around it."""
+    table = {code: handler}
+    told = [] if failed is None else failed
+    Hooked(hooks, lambda what, error: told.append(f"{what}: {error}")).around(table)
+    return table[code]
+
+
+def answering(outcome: Callable[[Command], Outcome]) -> Handler:
+    return lambda channel, command, now: outcome(command)
+
+
+def parked(command: Command) -> Parked:
+    return Parked(Reply(None, encode(make_response(command, codes.SUCCESS))), 100)
+
+
+def test_a_send_is_seen_around_its_parked_answer_and_in_reverse_behind_it() -> None:
+    seen: list[str] = []
+    command = send_request("T", b"x", "k\x01v\x02")
+    handle = hooked(answering(parked), command.code, Noting("a", seen), Noting("b", seen))
+    outcome = handle(PEER, command, 1)
+    before = [f"{n} {m}" for n in "ab" for m in ("before_request 310", "before_send pg T {'k': 'v'} x")]
+    assert seen == before
+    assert isinstance(outcome, Parked) and outcome.after is not None
+    outcome.after(encode(make_response(command, codes.FLUSH_DISK_TIMEOUT)))  # what it says in the end
+    assert seen[4:] == [f"{n} {m} 10" for n in "ba" for m in ("after_send", "after_request")]
+
+
+def test_a_refusal_is_the_answer_and_the_handler_is_not_asked() -> None:
+    seen: list[str] = []
+
+    def no() -> None:
+        raise Refused(codes.NO_PERMISSION, "not you")
+
+    def never(channel: Channel, command: Command, now: int) -> Outcome:
+        raise AssertionError("the handler was asked")
+
+    command = send_request()
+    outcome = hooked(never, command.code, Noting("a", seen, {"before_send": no}))(PEER, command, 1)
+    assert isinstance(outcome, Reply) and outcome.command is not None
+    assert (outcome.command.code, outcome.command.remark) == (codes.NO_PERMISSION, "not you")
+    assert seen[-2:] == ["a after_send 16", "a after_request 16"]
+
+
+@pytest.mark.parametrize("method", ["before_request", "before_send", "after_send", "after_request"])
+def test_a_fault_of_a_hook_is_told_and_costs_nothing(method: str) -> None:
+    failed: list[str] = []
+
+    def fault() -> None:
+        raise ZeroDivisionError("oops")
+
+    command = send_request()
+    hook = Noting("a", [], {method: fault})
+    outcome = hooked(answering(parked), command.code, hook, failed=failed)(PEER, command, 1)
+    assert isinstance(outcome, Parked) and outcome.after is not None
+    outcome.after(encode(make_response(command, 0)))
+    assert failed == ["the broker hook Noting: oops"]
+
+
+def test_a_refusal_that_comes_too_late_changes_nothing() -> None:
+    failed: list[str] = []
+
+    def no() -> None:
+        raise Refused(codes.NO_PERMISSION, "not you")
+
+    command = make_request(codes.HEART_BEAT, 1)
+    handler = answering(lambda c: reply(make_response(c, codes.SUCCESS)))
+    outcome = hooked(handler, command.code, Noting("a", [], {"after_request": no}), failed=failed)(PEER, command, 1)
+    assert isinstance(outcome, Reply) and outcome.command is not None and outcome.command.code == codes.SUCCESS
+    assert failed == ["the broker hook Noting, too late to refuse,: not you"]
+
+
+def test_a_pull_is_followed_through_cold_and_hold_to_its_answer() -> None:
+    seen: list[str] = []
+    command = pull_request("T", 7)
+
+    def found(now: int) -> Outcome:
+        head = encode(make_response(command, codes.SUCCESS, body=b"abcdef"))
+        return Reply(None, head[:-6], [b"abc", memoryview(b"def")])
+
+    held = HeldPull(PEER, command, "T", 0, 7, 5, None, None, found)
+    handle = hooked(answering(lambda c: Cold([], lambda now: Hold(held))), command.code, Noting("a", seen))
+    cold = handle(PEER, command, 1)
+    assert isinstance(cold, Cold)
+    hold = cold.again(2)
+    assert isinstance(hold, Hold) and seen == ["a before_request 11", "a before_consume g T 0 7"]
+    answer = hold.held.again(3)
+    assert isinstance(answer, Reply) and answer.body == [b"abc", b"def"]
+    assert seen[2:] == ["a after_consume 0", "a after_request 0"]
+
+
+def test_what_another_client_answers_is_waited_for_and_a_oneway_is_not() -> None:
+    seen: list[str] = []
+    command = send_request()
+    command.code = codes.SEND_REPLY_MESSAGE_V2
+    ask = Ask(PEER, command, 1000, lambda answer, now: reply(make_response(command, codes.SUCCESS)))
+    outcome = hooked(answering(lambda c: ask), command.code, Noting("a", seen))(PEER, command, 1)
+    assert isinstance(outcome, Ask) and len(seen) == 2
+    outcome.then(None, 2)
+    assert seen[2:] == ["a after_send 0", "a after_request 0"]
+    oneway = make_request(codes.SEND_MESSAGE_V2, 1, send_request().ext(), b"x", oneway=True)
+    seen.clear()
+    hooked(answering(parked), oneway.code, Noting("a", seen))(PEER, oneway, 1)
+    assert seen[2:] == ["a after_send 0", "a after_request 0"]
+
+
+def test_a_handlers_refusal_is_seen_and_raised_on() -> None:
+    seen: list[str] = []
+
+    def full(channel: Channel, command: Command, now: int) -> Outcome:
+        raise Refused(codes.SERVICE_NOT_AVAILABLE, "full")
+
+    command = send_request()
+    with pytest.raises(Refused, match="full"):
+        hooked(full, command.code, Noting("a", seen))(PEER, command, 1)
+    assert seen[-2:] == ["a after_send 14", "a after_request 14"]
+
+
+def test_a_header_that_its_handler_will_refuse_is_no_send() -> None:
+    seen: list[str] = []
+    command = make_request(codes.SEND_MESSAGE_V2, 1, {"b": "T"})
+    handler = answering(lambda c: reply(make_response(c, codes.SYSTEM_ERROR)))
+    hooked(handler, command.code, Noting("a", seen))(PEER, command, 1)
+    assert seen == ["a before_request 310", "a after_request 1"]

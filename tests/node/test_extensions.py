@@ -1,0 +1,206 @@
+"""A wheel with one plug-in of each kind, installed beside a real broker process and a real client."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bolide.client import Message, Producer, PushConsumer
+from bolide.client.errors import ResponseError
+from bolide.client.strategies import find_strategy
+from bolide.client.subscription import selector
+from bolide.remoting import codes
+from bolide.transport.client import ClientConnection
+from tests.client.waiting import until
+from tests.interop.processes import ServerProcess, free_ports
+from tests.node.test_broker import pull_request, send_request
+
+PLUGIN = Path(__file__).parent.parent / "plugin"
+PACKAGE = "flights-for-bolide 1.2"
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built by pip as for any user and installed into a folder of its own."""
+    folder = tmp_path_factory.mktemp("plugin")
+    source, target = folder / "source", folder / "installed"
+    shutil.copytree(PLUGIN, source)  # setuptools writes beside what it builds
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    subprocess.run([*pip, "install", "--no-deps", "--target", str(target), str(source)], check=True)
+    return target
+
+
+@pytest.fixture
+def imported(installed: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The wheel on this process's path, and gone from it again."""
+    monkeypatch.syspath_prepend(installed)
+    yield installed
+    for name in [name for name in sys.modules if name.split(".")[0] == "flights_for_bolide"]:
+        del sys.modules[name]
+
+
+class Cluster:
+    """A name server and a broker with the wheel on their path."""
+
+    def __init__(self, home: Path, wheel: Path, **settings: str) -> None:
+        self.home, self.wheel = home, wheel
+        self.namesrv_addr = f"127.0.0.1:{free_ports()}"
+        self.namesrv = self._start("namesrv", self.namesrv_addr, {})
+        self.settings = {
+            "storePathRootDir": str(home / "store"),
+            "namesrvAddr": self.namesrv_addr,
+            "brokerName": "broker-with-plug-ins",
+            "mappedFileSizeCommitLog": "4194304",
+            "enablePropertyFilter": "true",
+            **settings,
+        }
+        self.broker = self.start_broker()
+
+    def start_broker(self) -> ServerProcess:
+        self.address = f"127.0.0.1:{free_ports()}"
+        return self._start("broker", self.address, self.settings)
+
+    def _start(self, name: str, listen: str, settings: dict[str, str]) -> ServerProcess:
+        words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+        command = [sys.executable, "-m", "bolide.cli", name, "--listen", listen, *words]
+        environment = {"PYTHONPATH": str(self.wheel), "HOME": str(self.home)}
+        process = ServerProcess(command, self.home / f"{name}.out", environment)
+        process.wait_ready("ready")
+        return process
+
+    def stop(self) -> None:
+        for process in (self.broker, self.namesrv):
+            assert process.stop() == 0, process.output()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, installed: Path) -> Iterator[Cluster]:
+    made = Cluster(tmp_path, installed, dispatchers="journal", brokerHooks="guard")
+    yield made
+    made.stop()
+
+
+def lines_of(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def test_all_of_them_in_a_running_cluster(cluster: Cluster, imported: Path) -> None:
+    journal, seen = cluster.home / "journal", []
+
+    async def scenario() -> None:
+        async with Producer("flights", cluster.namesrv_addr) as producer:
+            for city in ("Hangzhou", "Berlin", "Hanoi"):
+                message = Message("Flights", city.encode(), properties={"city": city})
+                assert (await producer.send(message)).queue_offset >= 0
+            with pytest.raises(ResponseError, match="the gate of Flights is closed") as refused:
+                await producer.send(Message("Flights", b"never", properties={"gate": "closed", "city": "Hanoi"}))
+            assert refused.value.code == codes.MESSAGE_ILLEGAL
+            consumer = PushConsumer("towers", cluster.namesrv_addr, start_from="first", strategy="FIRST_TAKES_ALL")
+            consumer.subscribe("Flights", selector("BEGINS", "Han"), lambda message: seen.append(message.body))
+            async with consumer:
+                await until(lambda: len(seen) == 2, "what the expression selects")
+                # Now its pulls are held: the expression decides on what arrives, too.
+                await producer.send(Message("Flights", b"Hanover", properties={"city": "Hanover"}))
+                await producer.send(Message("Flights", b"Rome", properties={"city": "Rome"}))
+                await until(lambda: len(seen) == 3, "what arrives at a held pull")
+        await until(lambda: len(lines_of(journal / "lines")) >= 5, "the journal")
+
+    asyncio.run(scenario())
+    assert sorted(seen) == [b"Hangzhou", b"Hanoi", b"Hanover"]
+    bodies = [line.split()[2] for line in lines_of(journal / "lines") if line.startswith("Flights ")]
+    assert bodies == ["Hangzhou", "Berlin", "Hanoi", "Hanover", "Rome"]
+    guarded = lines_of(cluster.home / "guard.log")
+    assert sum(line.startswith("send Flights 0 ") for line in guarded) == 5
+    assert "send Flights 13 None" in guarded
+    assert any(line.startswith("pull Flights 0 ") and "Hangzhou" in line for line in guarded)
+
+
+def test_a_broken_or_stuck_dispatcher_stops_nobody_and_misses_nothing(cluster: Cluster) -> None:
+    journal = cluster.home / "journal"
+
+    async def send(*bodies: bytes) -> None:
+        async with Producer("flights", cluster.namesrv_addr) as producer:
+            for body in bodies:
+                await producer.send(Message("Flights", body))
+
+    async def journaled(count: int) -> None:
+        await until(lambda: len(lines_of(journal / "lines")) == count, f"{count} lines in the journal")
+
+    (journal / "broken").touch()
+    asyncio.run(send(b"one", b"two"))
+    (journal / "broken").unlink()
+    asyncio.run(journaled(2))
+    (journal / "stuck").touch()
+    asyncio.run(send(b"three"))
+    assert cluster.broker.stop() == 0, cluster.broker.output()
+    assert "the dispatcher journal failed at offset 0 of the log: RuntimeError: the journal is broken" in (
+        cluster.broker.output()
+    )
+    (journal / "stuck").unlink()
+    cluster.broker = cluster.start_broker()
+    asyncio.run(send(b"four"))
+    asyncio.run(journaled(4))
+    assert [line.split()[2] for line in lines_of(journal / "lines")] == ["one", "two", "three", "four"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ("dispatchers=search", "the dispatcher 'search' is unknown, known are journal"),
+        ("brokerHooks=guard;audit", "the broker hook 'audit' is unknown, known are guard"),
+    ],
+)
+def test_an_unknown_name_stops_the_start_and_lists_the_known(
+    tmp_path: Path, installed: Path, setting: str, sentence: str
+) -> None:
+    command = [sys.executable, "-m", "bolide.cli", "broker", "--listen", "127.0.0.1:0", "--store", str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(installed)}
+    done = subprocess.run(
+        [*command, "--set", setting], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_unknown_expression_type_is_answered_with_the_known_ones(cluster: Cluster) -> None:
+    async def scenario() -> None:
+        client = await ClientConnection.connect(cluster.address)
+        try:
+            assert (await client.request(send_request(), 5)).code == 0
+            for _ in range(2):
+                answer = await client.request(pull_request(expressionType="XPATH", subscription="//city"), 5)
+                assert answer.code == codes.SUBSCRIPTION_PARSE_FAILED
+                assert "'XPATH' is unknown, known are TAG, SQL92, BEGINS" in str(answer.remark)
+            answer = await client.request(pull_request(expressionType="BEGINS", subscription="1"), 5)
+            assert answer.code == codes.SUBSCRIPTION_PARSE_FAILED
+            assert "'1' is no beginning of a city" in str(answer.remark)
+        finally:
+            client.close()
+            await client.wait_closed()
+
+    asyncio.run(scenario())
+
+
+def test_the_strategy_is_found_by_name(imported: Path) -> None:
+    assert find_strategy("FIRST_TAKES_ALL")("g", "a", [], ["a"]) == []
+
+
+@pytest.mark.parametrize("verb", ["version", "doctor"])
+def test_the_command_line_lists_them(installed: Path, verb: str) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(installed)}
+    command = [sys.executable, "-m", "bolide.cli", verb, "--json"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert PACKAGE in done.stdout, done.stderr
+    shown = json.loads(done.stdout)
+    text = json.dumps(shown)
+    for name in ("journal", "BEGINS", "FIRST_TAKES_ALL", "guard", "tally"):
+        assert name in text

@@ -1,0 +1,1 @@
+"""One plug-in of each kind, in a package of its own."""
