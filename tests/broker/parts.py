@@ -20,6 +20,7 @@ from bolide.broker.pull_filter import Filters
 from bolide.broker.put import PutDoor
 from bolide.broker.send import SendService
 from bolide.broker.stats import BrokerStats
+from bolide.broker.timer_rules import TimerRules
 from bolide.broker.topics import TopicTable
 from bolide.broker.uniq_key import UniqKeys
 from bolide.layout.message_id import encode_host
@@ -62,7 +63,8 @@ class Parts:
         self.clients = Clients()
         self.locks = QueueLocks()
         self.stats = BrokerStats(NOW)
-        self.door = PutDoor(self.store, options.max_message_size, 18, self.stats.topic_puts)
+        self.timer_rules = TimerRules(options)
+        self.door = PutDoor(self.store, options.max_message_size, 18, self.timer_rules, self.stats.topic_puts)
         self.door.set_host(STORE)
         keys = UniqKeys(b"\x7f\x00\x00\x01", 1, 2)
         self.send_service = SendService(options, self.door, self.topics, self.groups, self.locks, keys, self.stats)

@@ -212,9 +212,8 @@ def test_a_retry_of_an_unknown_group_is_refused(tmp_path: Path) -> None:
     parts.close()
 
 
-def test_transactions_and_timers_are_refused_while_nobody_serves_them(parts: Parts) -> None:
+def test_transactions_are_refused_while_nobody_serves_them(parts: Parts) -> None:
     assert parts.answer(send_request(properties=text(TRAN_MSG="true"))).code == codes.NO_PERMISSION
-    assert parts.answer(send_request(properties=text(TIMER_DELAY_SEC="1"))).code == codes.SYSTEM_ERROR
 
 
 def test_a_priority_chooses_the_queue(parts: Parts) -> None:

@@ -18,7 +18,7 @@ from bolide.broker.data_version import DataVersion
 from bolide.broker.effects import Effects
 from bolide.broker.names import HALF_TOPIC, SCHEDULE_TOPIC
 from bolide.broker.outcome import Handler, Outcome, reply
-from bolide.broker.put import PutDoor, scan_properties
+from bolide.broker.put import PutDoor
 from bolide.errors import BolideError
 from bolide.layout.properties import parse_properties_bytes, text_of
 from bolide.layout.property_names import REAL_QID, REAL_TOPIC
@@ -147,26 +147,8 @@ class DelayService:
         if not topic or topic == HALF_TOPIC or not queue_id.isdecimal():
             return True
         # The stored string keeps DELAY, REAL_TOPIC and REAL_QID, as Java leaves them; only the level no longer acts.
-        text = text_of(record.properties)
-        found = scan_properties(text)
-        found.delay_level = 0
-        found.wait = False
         try:
-            appended = self._door.put_text(
-                topic,
-                topic.encode(),
-                int(queue_id),
-                record.body,
-                text,
-                found,
-                record.flag,
-                record.sys_flag,
-                record.born_timestamp,
-                record.born_host,
-                record.reconsume_times,
-                0,
-                now,
-            )
+            appended = self._door.put_again(record, topic, int(queue_id), text_of(record.properties), now)
         except BolideError:
             self.failures += 1
             return False

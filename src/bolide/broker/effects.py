@@ -22,6 +22,7 @@ class Effects:
         self.persists: set[str] = set()
         self.registrations: set[str] = set()
         self.loads: list[tuple[list[Any], Callable[[int], None]]] = []
+        self.jobs: list[tuple[Any, Callable[[Any, str], None]]] = []
         self.wakes: list[object] = []
         self.releases: list[tuple[str, int]] = []
         self.pending: bool = False
@@ -54,6 +55,11 @@ class Effects:
         self.loads.append((extents, then))
         self.pending = True
 
+    def run(self, job: Any, done: Callable[[Any, str], None]) -> None:
+        """Run a job of the store (store/jobs.py) in the pool, then call `done(job, error)`; "" means that it did it."""
+        self.jobs.append((job, done))
+        self.pending = True
+
     def wake(self, service: object) -> None:
         """Ask this service's `due` again: its next tick has moved."""
         self.wakes.append(service)
@@ -72,6 +78,7 @@ class Effects:
         taken.persists, self.persists = self.persists, set()
         taken.registrations, self.registrations = self.registrations, set()
         taken.loads, self.loads = self.loads, []
+        taken.jobs, self.jobs = self.jobs, []
         taken.wakes, self.wakes = self.wakes, []
         taken.releases, self.releases = self.releases, []
         self.pending = False

@@ -15,6 +15,7 @@ from bolide.broker.effects import Effects
 from bolide.broker.options import BrokerOptions
 from bolide.broker.outcome import Handler, Outcome, reply
 from bolide.broker.stats import BrokerStats
+from bolide.broker.timers import TimerService
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.bodies.query import ConsumeQueueData, QueryConsumeQueueResponseBody
@@ -38,6 +39,7 @@ class InspectService:
         store: MessageStore,
         stats: BrokerStats,
         delay: DelayService,
+        timers: TimerService,
         effects: Effects,
         settings: Callable[[], dict[str, str]],
         update: Callable[[dict[str, str]], str | None],
@@ -48,6 +50,7 @@ class InspectService:
         self._store = store
         self._stats = stats
         self._delay = delay
+        self._timers = timers
         self._effects = effects
         self._settings = settings
         self._update = update
@@ -77,6 +80,7 @@ class InspectService:
         stats, store = self._stats, self._store
         put = self._rates(stats.put_rate, now)
         got = self._rates(stats.got_rate, now)
+        late, behind, waiting = self._timers.behind(now)
         info = {
             "brokerVersion": str(codes.VERSION_5_5_0),
             "brokerVersionDesc": "V5_5_0",
@@ -117,9 +121,9 @@ class InspectService:
             "sendThreadPoolQueueHeadWaitTimeMills": "0",
             "pullThreadPoolQueueHeadWaitTimeMills": "0",
             "queryThreadPoolQueueHeadWaitTimeMills": "0",
-            "timerReadBehind": "0",
-            "timerOffsetBehind": "0",
-            "timerCongestNum": "0",
+            "timerReadBehind": str(late // 1000),
+            "timerOffsetBehind": str(behind),
+            "timerCongestNum": str(waiting),
             "timerEnqueueTps": "0.0",
             "timerDequeueTps": "0.0",
         }

@@ -67,6 +67,24 @@ class BrokerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     reject_transaction_message: bool = False
     auto_message_version_on_topic_len: bool = True
 
+    # delays of any length
+    timer_wheel_enable: bool = True
+    timer_precision_ms: PositiveMs = 1000
+    """Width of a slot: 100, 200, 500 or 1000; another value means the greatest of these that is not above it."""
+    timer_max_delay_sec: Annotated[int, Meta(ge=1, le=1 << 31, extra={"unit": "s"})] = 3 * 24 * 3600
+    timer_roll_window_slot: Count = 2 * 24 * 3600
+    """Slots a message waits in one go; what is due later goes back to the timer topic on the way."""
+    timer_congest_num_each_slot: PositiveCount = (1 << 31) - 1
+    """Messages of one slot from which on some are refused, and from twice as many on all."""
+    timer_flush_interval_ms: PositiveMs = 1000
+    timer_stop_enqueue: bool = False
+    timer_stop_dequeue: bool = False
+    append_topic_for_timer_delete_key: bool = False
+    """Deletes name topic and key (5.3.1 to 5.3.3), else the key alone."""
+    mapped_file_size_timer_log: Annotated[int, Meta(ge=120, le=1 << 31, extra={"unit": "bytes"})] = 100 * 1024 * 1024
+    recall_message_enable: bool = False
+    allow_recall_when_broker_not_writeable: bool = True
+
     # pull and hold
     long_polling_enable: bool = True
     short_polling_time_mills: PositiveMs = 1000

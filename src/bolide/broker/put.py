@@ -1,6 +1,6 @@
 """The one door to the log: every record the broker stores comes through here, whoever asks for it.
 
-Order: check sizes and state, rewrite a delayed message to the schedule topic, append. Send, retries, delay delivery,
+Order: rewrite a delayed message to the schedule or timer topic, check sizes and state, append. Send, retries, delays,
 transactions and replies all use it. Rules from RocketMQ's HookUtils, MessageStore and CommitLog.asyncPutMessage
 (protocol/behaviour.md 2 and 2.3, protocol/store.md 2 and 9).
 """
@@ -11,13 +11,15 @@ from collections.abc import Mapping
 from typing import Final, final
 
 from bolide.broker.light_queues import light_queues, without_offsets
-from bolide.broker.names import RETRY_PREFIX, SCHEDULE_TOPIC
+from bolide.broker.names import RETRY_PREFIX, SCHEDULE_TOPIC, TIMER_TOPIC
 from bolide.broker.refused import Refused
 from bolide.broker.stats import Tally, count
+from bolide.broker.timer_rules import TimerRules
 from bolide.layout.hashes import tags_code
 from bolide.layout.message_id import HOST_V4_SIZE
 from bolide.layout.properties import format_properties, parse_properties
-from bolide.layout.property_names import TRANSIENT_PREFIX
+from bolide.layout.property_names import TIMER_DELAY_MS, TIMER_DELAY_SEC, TIMER_DELIVER_MS, TRANSIENT_PREFIX
+from bolide.layout.record import Record
 from bolide.layout.sysflag import (
     BORN_HOST_V6,
     STORE_HOST_V6,
@@ -34,6 +36,7 @@ MAX_PROPERTIES: Final = 32767
 MAX_TOPIC_BYTES: Final = 127
 """Stored length of a topic is a signed byte, except of %RETRY% topics in records of version 2."""
 _SCHEDULE_BYTES: Final = SCHEDULE_TOPIC.encode()
+_TIMER_BYTES: Final = TIMER_TOPIC.encode()
 
 _UNIQ_KEY: Final = 1
 _KEYS: Final = 2
@@ -57,6 +60,7 @@ _SEEN: Final[dict[str, int]] = {
     "TIMER_DELAY_SEC": _TIMER,
     "TIMER_DELAY_MS": _TIMER,
     "TIMER_DELIVER_MS": _TIMER,
+    "TIMER_OUT_MS": _TIMER_OUT,
     "MSG_REGION": _OURS,
     "TRACE_ON": _OURS,
     "CLUSTER": _OURS,
@@ -157,13 +161,19 @@ class PutDoor:
     """Checks and stores messages. `set_host` comes before the first, once the listener's port is known."""
 
     def __init__(
-        self, store: MessageStore, max_message_size: int, delay_levels: int, puts: dict[str, Tally] | None = None
+        self,
+        store: MessageStore,
+        max_message_size: int,
+        delay_levels: int,
+        timers: TimerRules,
+        puts: dict[str, Tally] | None = None,
     ) -> None:
         self.store: MessageStore = store
         self.store_host: bytes = b""
         self._host_hex: str = ""
         self.max_message_size: int = max_message_size
         self.delay_levels: int = delay_levels
+        self.timers: TimerRules = timers
         self.multi_dispatch: bool = store.shape.multi_dispatch
         self._tags_codes: dict[str, int] = {}
         self.puts: dict[str, Tally] = puts if puts is not None else {}
@@ -187,21 +197,29 @@ class PutDoor:
     ) -> Appended:
         """Store one message. `properties` is the text to keep, `found` what `scan_properties` said of it.
 
-        Raises `Refused` 13 (too long, or DELAY out of shape) or 14 (store not writable); the store's own errors pass.
+        Raises `Refused` 13 (too long, or a delay out of shape), 14 (store not writable) or 1 (no timer now); the
+        store's own errors pass.
         """
         sys_flag = self.host_flags(sys_flag, born_host)
         level = found.delay_level
-        if level > 0:
+        if level > 0 or found.timer:
             kind = sys_flag & TRANSACTION_MASK
-            if kind in (TRANSACTION_NONE, TRANSACTION_COMMIT):
+            if kind != TRANSACTION_NONE and kind != TRANSACTION_COMMIT:
+                level = 0
+            elif level > 0:
                 if level > self.delay_levels:
                     level = self.delay_levels
                 properties = delayed_properties(properties, topic, queue_id, level)
                 topic = SCHEDULE_TOPIC
                 topic_bytes = _SCHEDULE_BYTES
                 queue_id = level - 1
-            else:
-                level = 0
+            elif not found.timer_out and topic != TIMER_TOPIC:
+                waiting = self.timers.rewritten(properties, topic, queue_id, now)
+                if waiting is not None:
+                    properties, found.waits_until = waiting
+                    topic = TIMER_TOPIC
+                    topic_bytes = _TIMER_BYTES
+                    queue_id = 0
         light: list[str] | None = None
         if self.multi_dispatch and (found.multi or found.multi_offsets):
             light = light_queues(topic, found.multi)
@@ -248,7 +266,7 @@ class PutDoor:
         prepared_transaction_offset: int,
         now: int,
     ) -> Appended:
-        """Store one message given its properties as a mapping: the way of every service but SEND."""
+        """Store a message of the broker's own, its properties given as a mapping."""
         text = format_properties(properties)
         return self.put_text(
             topic,
@@ -262,6 +280,44 @@ class PutDoor:
             born_timestamp,
             born_host,
             reconsume_times,
+            prepared_transaction_offset,
+            now,
+        )
+
+    def put_again(
+        self,
+        record: Record,
+        topic: str,
+        queue_id: int,
+        properties: str,
+        now: int,
+        delays: bool = False,
+        sys_flag: int = -1,
+        reconsume_times: int = -1,
+        prepared_transaction_offset: int = 0,
+    ) -> Appended:
+        """Store a record once more under this topic and with these properties; body, flag and birth stay.
+
+        With `delays` what the properties say of a delay acts; else it has acted, or acts later. -1 keeps the record's
+        own value. Nobody's answer waits for the copy because of a property. Raises as `put_text`.
+        """
+        found = scan_properties(properties)
+        found.wait = False
+        if not delays:
+            found.delay_level = 0
+            found.timer = False
+        return self.put_text(
+            topic,
+            topic.encode(),
+            queue_id,
+            record.body,
+            properties,
+            found,
+            record.flag,
+            record.sys_flag if sys_flag < 0 else sys_flag,
+            record.born_timestamp,
+            record.born_host,
+            record.reconsume_times if reconsume_times < 0 else reconsume_times,
             prepared_transaction_offset,
             now,
         )
@@ -320,6 +376,8 @@ class PutDoor:
 def delayed_properties(text: str, topic: str, queue_id: int, level: int) -> str:
     """The stored properties of a message on its way through the schedule topic."""
     properties = parse_properties(text)
+    for name in (TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS):
+        properties.pop(name, None)  # a level beats them
     properties["DELAY"] = str(level)
     properties["REAL_TOPIC"] = topic
     properties["REAL_QID"] = str(queue_id)

@@ -17,7 +17,7 @@ from bolide.broker.put import PutDoor
 from bolide.broker.stats import BrokerStats, count
 from bolide.broker.topics import PERM_READ, PERM_WRITE, TopicTable
 from bolide.layout.message_id import offset_message_id
-from bolide.layout.properties import parse_properties_bytes, property_value
+from bolide.layout.properties import format_properties, parse_properties_bytes, property_value
 from bolide.layout.property_names import DELAY, ORIGIN_MESSAGE_ID, RETRY_TOPIC, WAIT
 from bolide.layout.record import Record
 from bolide.remoting import codes
@@ -106,17 +106,7 @@ class RetryService:
         properties[DELAY] = str(level)
         if not properties.get(ORIGIN_MESSAGE_ID, "").strip():
             properties[ORIGIN_MESSAGE_ID] = offset_message_id(record.store_host, record.physical_offset)
-        appended = self._door.put_properties(
-            topic,
-            queue_id,
-            record.body,
-            properties,
-            record.flag,
-            record.sys_flag,
-            record.born_timestamp,
-            record.born_host,
-            record.reconsume_times + 1,
-            0,
-            now,
-        )
+        text = format_properties(properties)
+        times = record.reconsume_times + 1
+        appended = self._door.put_again(record, topic, queue_id, text, now, delays=True, reconsume_times=times)
         return appended.end_offset

@@ -41,6 +41,7 @@ from bolide.remoting.codes import (
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.send import SendMessageRequestHeader, SendMessageRequestHeaderV2
+from bolide.remoting.recall_handle import encode_recall_handle
 from bolide.remoting.replies import encode_send_response
 
 HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
@@ -171,8 +172,6 @@ class SendService:
                 )
             if target is not topic:
                 stored_topic, stored_bytes, stored_queue, queue_id = target.topic_name, target.topic_bytes, 0, 0
-        if found.timer and found.delay_level <= 0:
-            return refuse(command, SYSTEM_ERROR, "accurate timer message is not enabled: use a delay level")
         if found.transactional and not (reconsume_times > 0 and found.delay_level > 0):
             if not self._transactions:
                 return refuse(
@@ -181,7 +180,8 @@ class SendService:
             text = half_properties(text, stored_topic, stored_queue, found.uniq_key)
             stored_topic, stored_bytes, stored_queue = HALF_TOPIC, _HALF_BYTES, 0
             sys_flag &= ~TRANSACTION_MASK
-            found.delay_level = 0
+            found.delay_level = 0  # what it says of a delay acts when it commits
+            found.timer = False
         appended = self._door.put_text(
             stored_topic,
             stored_bytes,
@@ -209,8 +209,15 @@ class SendService:
             self._trace_on,
             "",
             command.serialize_type == BINARY_TYPE,
+            self._recall_handle(stored_topic, found) if found.waits_until else "",
         )
         return Parked(Reply(None, frame), appended.end_offset, found.wait)
+
+    def _recall_handle(self, topic: str, found: Scanned) -> str:
+        """By what the producer may take a waiting message back. The time is one more than its slot: Java floors it."""
+        if topic.startswith(RETRY_PREFIX):
+            return ""
+        return encode_recall_handle(topic, self._broker, found.waits_until + 1, found.uniq_key)
 
     def _closed(self, command: Command, header: Any, now: int) -> Outcome | None:
         """The answer while this broker as a whole takes no message, or None."""

@@ -254,8 +254,9 @@ def system_topics(options: BrokerOptions) -> list[TopicConfig]:
         TopicConfig(OP_HALF_TOPIC, 1, 1),
         TopicConfig(f"rmq_sys_REVIVE_LOG_{cluster}", 8, 8),
         TopicConfig(f"rmq_sys_SYNC_BROKER_MEMBER_{broker}", 1, 1),
-        TopicConfig(TIMER_TOPIC, 1, 1),
     ]
+    if options.timer_wheel_enable:
+        made.append(TopicConfig(TIMER_TOPIC, 1, 1))
     if options.auto_create_topic_enable:
         queues = options.default_topic_queue_nums
         made.append(TopicConfig(AUTO_CREATE_TOPIC_KEY, queues, queues, 7))

@@ -22,7 +22,7 @@ from bolide.broker.half_messages import Half, HalfMessages
 from bolide.broker.names import HALF_TOPIC, OP_HALF_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
 from bolide.broker.options import BrokerOptions
 from bolide.broker.outcome import NOTHING, Handler, Outcome, Parked, reply
-from bolide.broker.put import PutDoor, scan_properties
+from bolide.broker.put import PutDoor
 from bolide.broker.topics import PERM_READ, PERM_WRITE, TopicTable
 from bolide.errors import BolideError
 from bolide.layout import property_names as names
@@ -132,18 +132,15 @@ class TransactionService:
     def _commit(self, half: Record, properties: dict[str, str], now: int) -> Appended:
         """Store the message under its own topic. 5.5 leaves REAL_TOPIC and REAL_QID out of the stored string."""
         kept = {name: value for name, value in properties.items() if name not in (names.REAL_TOPIC, names.REAL_QID)}
-        return self._door.put_properties(
+        return self._door.put_again(
+            half,
             properties[names.REAL_TOPIC],
             int(properties.get(names.REAL_QID, "0")),
-            half.body,
-            kept,
-            half.flag,
-            half.sys_flag & ~TRANSACTION_MASK | TRANSACTION_COMMIT,
-            half.born_timestamp,
-            half.born_host,
-            half.reconsume_times,
-            half.physical_offset,
+            format_properties(kept),
             now,
+            delays=True,
+            sys_flag=half.sys_flag & ~TRANSACTION_MASK | TRANSACTION_COMMIT,
+            prepared_transaction_offset=half.physical_offset,
         )
 
     def _decide(self, halves: list[Half], now: int) -> int:
@@ -182,7 +179,7 @@ class TransactionService:
             remark = f"no half message is stored at {header.msg_id}: it cannot be put back to {HALF_TOPIC}"
             return reply(make_response(command, codes.SYSTEM_ERROR, remark))
         properties[names.TRANSACTION_CHECK_TIMES] = "0"
-        end = self._copy(record, HALF_TOPIC, 0, properties, now).end_offset
+        end = self._copy(record, HALF_TOPIC, properties, now).end_offset
         return Parked(reply(make_response(command, codes.SUCCESS)), end)
 
     # -- we ask
@@ -238,7 +235,7 @@ class TransactionService:
         elif 0 <= age <= limit:
             return False
         # Stored anew with its counter, as Java does: the old record is done with, the new one is asked about.
-        renewed = self._copy(record, HALF_TOPIC, 0, properties, now)
+        renewed = self._copy(record, HALF_TOPIC, properties, now)
         self._halves.renew(half.queue_offset, renewed.queue_offset)
         self._ask(record, properties, renewed)
         return True
@@ -250,27 +247,11 @@ class TransactionService:
 
     def _give_up(self, record: Record, properties: dict[str, str], now: int) -> None:
         self._topics.find_or_create(TRANS_CHECK_MAX_TIME_TOPIC, 1, PERM_READ | PERM_WRITE, 0, False, now)
-        self._copy(record, TRANS_CHECK_MAX_TIME_TOPIC, 0, properties, now)
+        self._copy(record, TRANS_CHECK_MAX_TIME_TOPIC, properties, now)
 
-    def _copy(self, record: Record, topic: str, queue_id: int, properties: dict[str, str], now: int) -> Appended:
-        text = format_properties(properties)
-        found = scan_properties(text)
-        found.delay_level = 0  # a delay acts once the transaction commits, not on its half message
-        return self._door.put_text(
-            topic,
-            topic.encode(),
-            queue_id,
-            record.body,
-            text,
-            found,
-            record.flag,
-            record.sys_flag,
-            record.born_timestamp,
-            record.born_host,
-            record.reconsume_times,
-            0,
-            now,
-        )
+    def _copy(self, record: Record, topic: str, properties: dict[str, str], now: int) -> Appended:
+        # A delay acts once the transaction commits, not on its half message.
+        return self._door.put_again(record, topic, 0, format_properties(properties), now)
 
     def _ask(self, record: Record, properties: dict[str, str], renewed: Appended) -> None:
         producer = self._clients.next_producer(properties.get(names.PGROUP, ""))

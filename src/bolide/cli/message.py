@@ -1,7 +1,8 @@
-"""`bolide message`: find and show single messages."""
+"""`bolide message`: find and show single messages, and take one back that waits."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import typer
@@ -77,6 +78,26 @@ def find(
         output.table(
             f"{topic} with key {key}", ("Message id", "Queue", "Offset", "Tags", "Stored", "Bytes"), rows, False
         )
+
+
+@app.command()
+def recall(
+    topic: str = typer.Argument(..., help="Topic."),
+    handle: str = typer.Argument(..., help="The recall handle `bolide produce --json` showed."),
+    namesrv: str = Namesrv,
+) -> None:
+    """Take back a message that waits for its time; the broker must have recallMessageEnable."""
+    with boundary():
+        message_id = asyncio.run(take_back(namesrv, topic, handle))
+        output.note(f"{message_id} will not be delivered")
+
+
+async def take_back(namesrv: str, topic: str, handle: str) -> str:
+    """Recall one message; its id."""
+    from bolide.client import Producer
+
+    async with Producer("bolide-cli-producer", namesrv) as producer:
+        return await producer.recall(topic, handle)
 
 
 def show(message: Any, as_json: bool) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -30,23 +32,26 @@ def produce(
     keys: str = typer.Option("", help="Keys of every message, separated by blanks."),
     sharding_key: str = typer.Option("", help="Messages with one sharding key go to one queue."),
     delay_level: int = typer.Option(0, min=0, max=18, help="Deliver later: 1 is 1 s, 18 is 2 h."),
+    delay: float = typer.Option(0.0, min=0.0, help="Deliver so many seconds later."),
+    deliver_at: str = typer.Option("", help="Deliver at this time: 2030-01-31T12:00, or with +01:00."),
     group: str = typer.Option("bolide-cli-producer", help="Producer group."),
     from_json: bool = typer.Option(
         False,
         "--from-json",
-        help='Lines are objects: {"body": "...", "tags": ..., "keys": [...], "properties": {...}}.',
+        help='Lines are objects: {"body": "...", "tags": ..., "keys": [...], "properties": {...}, "delay": ...}.',
     ),
     as_json: bool = JsonFlag,
 ) -> None:
     """Send messages and show where each was stored."""
     from bolide.client.message import Message  # the daemons share this command line and need no client
 
-    def message(line: str) -> Message:
-        if from_json:
-            return message_from_json(line, topic, tags, keys, sharding_key, delay_level)
-        return Message(topic, line.encode(), tags, keys, {}, delay_level, sharding_key)
-
     with boundary():
+        moment = moment_of(deliver_at) if deliver_at else None
+        model = Message(topic, b"", tags, keys, {}, delay_level, sharding_key, delay=delay, deliver_at=moment)
+
+        def message(line: str) -> Message:
+            return message_from_json(line, model) if from_json else replace(model, body=line.encode())
+
         sent, failed = asyncio.run(send_all(namesrv, group, body or None, message, as_json))
     if not as_json:
         output.note(f"{sent} sent, {failed} failed")
@@ -54,10 +59,16 @@ def produce(
         raise typer.Exit(output.FAILED)
 
 
-def message_from_json(line: str, topic: str, tags: str, keys: str, sharding_key: str, delay_level: int) -> Message:
-    """The message an input line describes; what it leaves out comes from the flags."""
-    from bolide.client.message import Message
+def moment_of(text: str) -> datetime:
+    """A time of the command line; without a zone it is the machine's own."""
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except ValueError:
+        output.fail(f"--deliver-at {text!r} is no time: write it as 2030-01-31T12:00", output.USAGE)
 
+
+def message_from_json(line: str, model: Message) -> Message:
+    """The message an input line describes; what it leaves out comes from the flags."""
     try:
         given: Any = json.loads(line)
     except ValueError as error:
@@ -65,14 +76,16 @@ def message_from_json(line: str, topic: str, tags: str, keys: str, sharding_key:
     if not isinstance(given, dict) or "body" not in given:
         output.fail(f'the line {line[:60]!r} must be an object with a "body"', output.USAGE)
     content = given["body"]
-    return Message(
-        str(given.get("topic") or topic),
-        (content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)).encode(),
-        str(given.get("tags") or tags),
-        given.get("keys") or keys,
-        {str(name): str(value) for name, value in (given.get("properties") or {}).items()},
-        int(given.get("delay_level") or delay_level),
-        str(given.get("sharding_key") or sharding_key),
+    return replace(
+        model,
+        topic=str(given.get("topic") or model.topic),
+        body=(content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)).encode(),
+        tags=str(given.get("tags") or model.tags),
+        keys=given.get("keys") or model.keys,
+        properties={str(name): str(value) for name, value in (given.get("properties") or {}).items()},
+        delay_level=int(given.get("delay_level") or model.delay_level),
+        sharding_key=str(given.get("sharding_key") or model.sharding_key),
+        delay=float(given["delay"]) if given.get("delay") else model.delay,
     )
 
 
@@ -100,6 +113,7 @@ async def send_all(namesrv: str, group: str, bodies: list[str] | None, message: 
                     "queue_id": result.queue.queue_id,
                     "queue_offset": result.queue_offset,
                     "status": result.status.name,
+                    **({"recall_handle": result.recall_handle} if result.recall_handle else {}),
                 }
             )
         else:

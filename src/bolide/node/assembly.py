@@ -24,11 +24,14 @@ from bolide.broker.options import BrokerOptions
 from bolide.broker.pull import PullService
 from bolide.broker.put import PutDoor
 from bolide.broker.query import QueryService
+from bolide.broker.recall import RecallService
 from bolide.broker.relay import RelayService
 from bolide.broker.replies import ReplyService
 from bolide.broker.retries import RetryService
 from bolide.broker.send import SendService
 from bolide.broker.stats import BrokerStats
+from bolide.broker.timer_rules import TimerRules
+from bolide.broker.timers import TimerService
 from bolide.broker.topic_admin import TopicAdminService
 from bolide.broker.topic_stats import TopicStatsService
 from bolide.broker.topics import TopicTable
@@ -38,6 +41,7 @@ from bolide.layout.delay import parse_delay_levels
 from bolide.node.services import Services
 from bolide.node.store_watch import StoreWatch
 from bolide.store.message_store import MessageStore
+from bolide.store.timer_files import TimerFiles
 
 
 class BrokerParts:
@@ -63,8 +67,11 @@ class BrokerParts:
         self.offsets = offsets = ConsumerOffsets(effects, options.enable_lmq)
         self.clients = clients = Clients(options.client_channel_expired_time)
         self.locks = locks = QueueLocks(options.rebalance_lock_max_live_time)
-        self.door = door = PutDoor(store, options.max_message_size, len(levels), stats.topic_puts)
+        rules = TimerRules(options)
+        self.door = door = PutDoor(store, options.max_message_size, len(levels), rules, stats.topic_puts)
         self.delay = delay = DelayService(levels, store, door, effects, now)
+        wheel = TimerFiles(store.files, store.root, rules.precision, options.mapped_file_size_timer_log)
+        self.timers = timers = TimerService(options, rules, store, door, effects, wheel, now)
         self.assignments = assignments = AssignmentService(options, topics, groups, clients, effects)
         moved = OffsetMovedEvents(door, options.broker_name, options.offset_moved_event_enable)
         resets = None
@@ -79,6 +86,8 @@ class BrokerParts:
             groups,
             offsets,
             delay,
+            timers,
+            RecallService(options, door, topics),
             SendService(options, door, topics, groups, locks, uniq_keys, stats, transactions=True),
             TransactionService(options, store, door, topics, offsets, clients, effects, now),
             PullService(options, store, topics, groups, offsets, clients, stats, filters, moved),
@@ -91,7 +100,7 @@ class BrokerParts:
             TopicAdminService(store, topics, offsets),
             GroupAdminService(groups, offsets, clients),
             ConsumeStatsService(options, store, topics, groups, offsets, clients, stats),
-            InspectService(options, store, stats, delay, effects, settings, update, now),
+            InspectService(options, store, stats, delay, timers, effects, settings, update, now),
             RelayService(clients, store),
             ReplyService(options, door, topics, clients),
             assignments,

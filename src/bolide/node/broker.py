@@ -173,6 +173,7 @@ class BrokerNode:
         self.connections = Connections(options.max_connections, options.server_channel_max_idle_time_seconds * 1000)
         await self._listen(parts, host)
         parts.door.set_host(encode_host(self.ip, self.port))
+        parts.timers.load(now)
         parts.services.start(now)
         turns.start()
         if options.namesrv_addr:

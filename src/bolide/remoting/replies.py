@@ -28,11 +28,13 @@ def encode_send_response(
     trace_on: bool = True,
     remark: str = "",
     binary: bool = False,
+    recall_handle: str = "",
 ) -> bytes:
     """The whole frame that answers a send.
 
     code: 0, or 10, 11, 12, which are successes with a doubt; msg_id: offset message id (a batch: joined by commas);
-    queue_offset: of the first message; transaction_id: UNIQ_KEY, "" leaves it out; remark: "" means none.
+    queue_offset: of the first message; transaction_id: UNIQ_KEY, "" leaves it out; remark: "" means none;
+    recall_handle: of a message that waits for its time, "" leaves it out.
     """
     if binary:
         w = BytesWriter()
@@ -43,8 +45,12 @@ def encode_send_response(
         _entry(w, b"queueOffset", b"%d" % queue_offset)
         if transaction_id:
             _entry(w, b"transactionId", transaction_id.encode("utf-8", "replace"))
+        if recall_handle:
+            _entry(w, b"recallHandle", recall_handle.encode())
         return _binary_frame(opaque, code, remark, w, 0)
-    transaction: bytes = b',"transactionId":%b' % JSON_ENCODER.encode(transaction_id) if transaction_id else b""
+    rest: bytes = b',"transactionId":%b' % JSON_ENCODER.encode(transaction_id) if transaction_id else b""
+    if recall_handle:
+        rest += b',"recallHandle":"%b"' % recall_handle.encode()
     header = (
         b'{"code":%d,"extFields":{"queueId":"%d","TRACE_ON":"%b","MSG_REGION":%b,"msgId":"%b","queueOffset":"%d"%b},'
         % (
@@ -54,7 +60,7 @@ def encode_send_response(
             _region(region),
             msg_id.encode(),
             queue_offset,
-            transaction,
+            rest,
         )
         + _TAIL % (opaque, _remark(remark))
     )

@@ -278,6 +278,10 @@ class CommitLog:
             return -1
         return self._last_look + self.flush_interval
 
+    def flush_soon(self) -> None:
+        """Let the next look of the asynchronous flush take whatever there is: somebody waits for it."""
+        self._last_thorough = 0
+
     def flush_target(self, now: i64) -> i64:
         """The offset to sync to now, -1 for none: because nothing is dirty, too little is, or a sync is under way."""
         if self._syncing or self.written_offset == self.flushed_offset:

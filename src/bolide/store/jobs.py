@@ -10,7 +10,8 @@ import posixpath
 from typing import Protocol
 
 from bolide.layout.checkpoint import Checkpoint
-from bolide.store.checkpoint_file import write_checkpoint
+from bolide.layout.timer_checkpoint import TimerCheckpoint
+from bolide.store.checkpoint_file import write_block, write_checkpoint
 from bolide.store.files import FileFailed, Files
 from bolide.store.segments import make_segment
 
@@ -74,20 +75,76 @@ class SyncDerived:
 
     def run(self) -> None:
         """Sync all, and only then write the checkpoint, which promises just that."""
-        for path in self._paths:
-            try:
-                handle = self._files.open(path)
-            except FileFailed:
-                if self._files.size(path) < 0:
-                    continue  # its topic was deleted, or its time was up, meanwhile
-                raise
-            try:
-                self._files.datasync(handle)
-            finally:
-                self._files.close(handle)
-        for folder in self._folders:
-            self._files.sync_dir(folder)
+        sync_files(self._files, self._paths, self._folders)
         write_checkpoint(self._files, self._root, self.checkpoint)
+
+
+class SyncTimer:
+    """Makes the timer's files safe in their order: the log, the wheel that names its units, and the checkpoint."""
+
+    name = "sync the timer's files"
+
+    def __init__(
+        self,
+        files: Files,
+        root: str,
+        paths: list[str],
+        folders: list[str],
+        wheel_size: int,
+        changes: list[tuple[int, list[bytes]]],
+        checkpoint: TimerCheckpoint,
+        metrics: bytes | None,
+    ) -> None:
+        self._files = files
+        self._root = root
+        self._paths = paths
+        self._folders = folders
+        self._wheel_size = wheel_size
+        self._changes = changes
+        self.checkpoint = checkpoint
+        self._metrics = metrics
+
+    def run(self) -> None:
+        """A crash between two steps leaves the checkpoint before, and files that go at least as far as it says."""
+        sync_files(self._files, self._paths, self._folders)
+        if self._changes:
+            self._write_wheel(self._root + "/timerwheel")
+        config = self._root + "/config"
+        if self._files.size(config + "/timercheck") < 0:
+            self._files.make_dir(config)
+            self._files.sync_dir(self._root)
+        write_block(self._files, config, "timercheck", self.checkpoint.encode())
+        if self._metrics is not None:
+            self._files.write_file(config + "/timermetrics", self._metrics)
+
+    def _write_wheel(self, path: str) -> None:
+        fresh = self._files.size(path) != self._wheel_size
+        handle = self._files.open(path, fresh, self._wheel_size)
+        try:
+            for offset, parts in self._changes:
+                self._files.write_at(handle, parts, offset)
+            self._files.datasync(handle)
+        finally:
+            self._files.close(handle)
+        if fresh:
+            self._files.sync_dir(self._root)
+
+
+def sync_files(files: Files, paths: list[str], folders: list[str]) -> None:
+    """Sync files and folders by their paths, with handles of its own; one that is gone is no error."""
+    for path in paths:
+        try:
+            handle = files.open(path)
+        except FileFailed:
+            if files.size(path) < 0:
+                continue  # its topic was deleted, or its time was up, meanwhile
+            raise
+        try:
+            files.datasync(handle)
+        finally:
+            files.close(handle)
+    for folder in folders:
+        files.sync_dir(folder)
 
 
 class WriteCheckpoint:

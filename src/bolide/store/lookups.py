@@ -18,6 +18,7 @@ from bolide.store.index_service import IndexService
 from bolide.store.options import StoreOptions
 from bolide.store.query import QueryResult
 from bolide.store.read import QueueReader, ReadResult
+from bolide.store.segments import Extent
 from bolide.store.unit_filter import UnitFilter
 
 
@@ -113,6 +114,13 @@ class Lookups:
         except RecordError:
             return None
         return record if record.physical_offset == physical_offset else None
+
+    def cold_extent(self, physical_offset: i64, size: i64) -> Extent | None:
+        """Where the record at an offset is in its file, when its bytes are not in memory; None when they are, or are
+        nowhere."""
+        if self.log.segments.read_warm(physical_offset, size) is None:
+            return self.log.segments.extent(physical_offset, size)
+        return None
 
     # -- times and keys --
 

@@ -80,6 +80,8 @@ class MessageStore(Lookups):
         """The least physical offset acknowledged by the replicas a send waits for; -1 = nobody is waited for."""
         self.failure = ""
         """Why the store stopped for good, "" while it runs."""
+        self.closing: list[Callable[[int], None]] = []
+        """What else is derived from the log and closes with it, once all of it is synced."""
         self._sync_flush: bool = options.sync_flush
         self._lock = -1
         self._open = False
@@ -131,7 +133,11 @@ class MessageStore(Lookups):
             if self.failure == "":
                 self._settle(now)
         finally:
-            self._let_go()
+            try:
+                for close in self.closing:
+                    close(now)
+            finally:
+                self._let_go()
 
     def _let_go(self) -> None:
         self.handles.close()
@@ -311,6 +317,10 @@ class MessageStore(Lookups):
         if self.failure:
             return -1
         return self.log.flush_target(now if now >= 0 else self._now)
+
+    def flush_soon(self) -> None:
+        """Let the next asynchronous flush take everything: somebody waits for it."""
+        self.log.flush_soon()
 
     def sync_commit_log(self, target: i64) -> None:
         """Make the log up to `target` survive a power cut. Raises `FileFailed`: then call `stop_writing`."""

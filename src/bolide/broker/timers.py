@@ -1,0 +1,355 @@
+"""Delivery of messages delayed to any time: from the timer topic into the wheel, out of it when their time has come.
+
+RocketMQ's TimerMessageStore. A message beyond the window waits on the way: when its slot is due it goes back to the
+timer topic (a roll). A delete waits in the slot of what it deletes. At least once: the checkpoint never says more
+than the commit log holds on disk, so a crash delivers again what was delivered since the last one, a second or two ago.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from bolide.broker.channel import Channel
+from bolide.broker.effects import Effects
+from bolide.broker.names import TIMER_TOPIC
+from bolide.broker.options import BrokerOptions
+from bolide.broker.outcome import Handler, Outcome, reply
+from bolide.broker.put import PutDoor
+from bolide.broker.timer_delivery import NEVER_WAITED, Delivery
+from bolide.broker.timer_metrics import TimerMetrics
+from bolide.broker.timer_rules import TimerRules, java_long
+from bolide.broker.timer_slot import COLD, DAMAGED, OVER, REFUSED, SlotRun
+from bolide.layout import property_names as names
+from bolide.layout.hashes import java_hash
+from bolide.layout.properties import parse_properties_bytes
+from bolide.layout.timer import MAGIC_DEFAULT, MAGIC_DELETE, MAGIC_ROLL, floor_time, roll_window, rolled_time
+from bolide.layout.timer_checkpoint import TimerCheckpoint
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_response
+from bolide.store.message_store import MessageStore
+from bolide.store.timer_files import TimerFiles, Wish
+
+UNITS_AT_ONCE: Final = 256
+CLEAN_INTERVAL_MS: Final = 30_000
+METRICS_INTERVAL_MS: Final = 10_000
+LOOK_MS: Final = 50
+
+
+class TimerService:
+    """The timer of one broker. `load` comes before the first tick."""
+
+    def __init__(
+        self,
+        options: BrokerOptions,
+        rules: TimerRules,
+        store: MessageStore,
+        door: PutDoor,
+        effects: Effects,
+        files: TimerFiles,
+        now: int,
+    ) -> None:
+        self.metrics = TimerMetrics(now)
+        self.queue_offset = 0
+        """Messages of the timer queue before this one wait in the wheel, or are delivered."""
+        self._options = options
+        self._store = store
+        self._effects = effects
+        self._files = files
+        self._precision = rules.precision
+        self._delivery = Delivery(door, self.metrics, rules.precision)
+        self._window = roll_window(options.timer_roll_window_slot, files.wheel.round_slots)
+        self._on = options.timer_wheel_enable and not options.is_slave
+        self._write_time = 0
+        self._run: SlotRun | None = None
+        self._loading = False
+        self._done_to = 0
+        """End of the last slot that is over: the checkpoint on disk should get there."""
+        self._next_sync = now + options.timer_flush_interval_ms
+        self._next_metrics = now + METRICS_INTERVAL_MS
+        self._next_clean = now + CLEAN_INTERVAL_MS
+        self._noted: tuple[int, TimerCheckpoint] | None = None
+        self._syncing = False
+        self._sync_failed = False
+        self._rebuild_to = 0
+        self._rebuild_from = 0
+        self._rolled: set[tuple[str, int]] = set()
+        rules.waiting_at = files.wheel.count_at
+
+    # -- start and end
+
+    def load(self, now: int) -> None:
+        """Take up where the checkpoint says, or begin anew when the files are no use."""
+        if not self._on:
+            return
+        files = self._files
+        self.metrics.load(self._store.files, self._store.root)
+        found = files.load(self._queue_offset_of)
+        self._write_time = max(floor(now, self._precision), files.checkpoint.read_time)
+        if files.lost:
+            self._store.upkeep.problem = f"{files.lost}: every message of the timer is enqueued again"
+            self._start_over(files.checkpoint.read_time, found)
+        else:
+            self.queue_offset = found
+            self._clamp()
+        self._store.closing.append(self.close)
+
+    def close(self, now: int) -> None:
+        """The store's log is synced and closes: make the files safe and the checkpoint exact."""
+        try:
+            if self._unsynced() and not (self._syncing or self._sync_failed or self._rebuild_to):
+                if self._store.flushed_offset >= self._store.end_offset:
+                    self._files.sync_job(self._checkpoint(now), self.metrics.take()).run()
+        finally:
+            self._on = False
+            self._files.close()
+
+    def _queue_offset_of(self, physical_offset: int, size: int) -> int:
+        record = self._store.record_at(physical_offset, size)
+        return -1 if record is None or record.topic != TIMER_TOPIC else int(record.queue_offset)
+
+    def _start_over(self, read_time: int, queue_offset: int) -> None:
+        """The wheel is no use: let every message of the queue enter it again that is not due before `read_time`.
+
+        A message that rolled is in the queue once more; only its newest copy counts.
+        """
+        self._files.reset()
+        self._run = None
+        self.queue_offset = 0
+        self._clamp()
+        self._rebuild_from = read_time
+        self._rebuild_to = queue_offset if queue_offset > self.queue_offset else 0
+        at = self.queue_offset
+        while at < self._rebuild_to:
+            units = self._store.units(TIMER_TOPIC, 0, at, UNITS_AT_ONCE)
+            if not units:
+                break
+            for physical_offset, size, _ in units:
+                record = self._store.record_at(physical_offset, size)
+                if record is not None:
+                    self._note_roll(parse_properties_bytes(record.properties))
+            at += len(units)
+
+    def _note_roll(self, properties: dict[str, str]) -> None:
+        times = java_long(properties.get(names.TIMER_ROLL_TIMES, ""))
+        if times:
+            self._rolled.add((properties.get(names.UNIQ_KEY, ""), times))
+
+    def _clamp(self) -> None:
+        low = int(self._store.min_queue_offset(TIMER_TOPIC, 0))
+        high = int(self._store.max_queue_offset(TIMER_TOPIC, 0))
+        self.queue_offset = min(max(self.queue_offset, low), high)
+
+    # -- what others ask
+
+    def behind(self, now: int) -> tuple[int, int, int]:
+        """(ms the delivery is late, messages not in the wheel yet, messages that wait), for runtime info."""
+        first = self._files.wheel.first_time() if self._on else -1
+        late = max(now - first - self._precision, 0) if first >= 0 else 0
+        waiting = int(self._store.max_queue_offset(TIMER_TOPIC, 0)) - self.queue_offset if self._on else 0
+        return late, max(waiting, 0), self._files.wheel.count
+
+    def handlers(self) -> dict[int, Handler]:
+        return {codes.GET_TIMER_CHECK_POINT: self.on_checkpoint, codes.GET_TIMER_METRICS: self.on_metrics}
+
+    def on_checkpoint(self, channel: Channel, command: Command, now: int) -> Outcome:
+        return self._told(command, self._checkpoint(now).encode_body())
+
+    def on_metrics(self, channel: Channel, command: Command, now: int) -> Outcome:
+        return self._told(command, self.metrics.encode())
+
+    def _told(self, command: Command, body: bytes) -> Outcome:
+        if not self._on:
+            return reply(make_response(command, codes.SYSTEM_ERROR, "The timer of this broker is off"))
+        return reply(make_response(command, codes.SUCCESS, body=body))
+
+    # -- the clock
+
+    def due(self, now: int) -> int | None:
+        if not self._on:
+            return None
+        at = self._next_clean
+        if self._noted is not None:
+            at = min(at, now + LOOK_MS)
+        elif not (self._sync_failed or self._rebuild_to) and self._unsynced():
+            at = min(at, self._next_sync)
+        if self._loading:
+            return at
+        if self._backlog():
+            at = min(at, max(now, self._delivery.retry_at))
+        if not self._options.timer_stop_dequeue:
+            first = self._run.time if self._run is not None else self._files.wheel.first_time()
+            if first >= 0:
+                at = min(at, max(first + self._precision, self._delivery.retry_at))
+        return at
+
+    def tick(self, now: int, budget: int) -> None:
+        """Enqueue what came, deliver what is due, at most `budget` messages in all, and keep the files."""
+        self._write_time = max(self._write_time, floor(now, self._precision))
+        if not self._loading and now >= self._delivery.retry_at:
+            left = budget
+            if self._backlog():
+                left -= self._enqueue(now, left)
+            if left > 0 and not self._options.timer_stop_dequeue:
+                self._dequeue(now, left)
+        if now >= self._next_clean:
+            self._next_clean = now + CLEAN_INTERVAL_MS
+            self._files.log.delete_before(int(self._store.min_physical_offset()))
+        self._keep(now)
+
+    def _backlog(self) -> bool:
+        if self._options.timer_stop_enqueue or self._store.max_queue_offset(TIMER_TOPIC, 0) <= self.queue_offset:
+            return False
+        # A ring holds two rounds: what has been due for one of them leaves it before anything new comes in.
+        first = self._files.wheel.first_time()
+        return first < 0 or first > self._write_time - self._files.wheel.round_slots * self._precision
+
+    # -- into the wheel
+
+    def _enqueue(self, now: int, budget: int) -> int:
+        store = self._store
+        self.queue_offset = max(self.queue_offset, int(store.min_queue_offset(TIMER_TOPIC, 0)))
+        units = store.units(TIMER_TOPIC, 0, self.queue_offset, min(budget, UNITS_AT_ONCE))
+        wishes: list[tuple[Wish, dict[str, str]]] = []
+        passed = 0
+        for physical_offset, size, _ in units:
+            record = store.record_at(physical_offset, size)
+            properties = {} if record is None else parse_properties_bytes(record.properties)
+            out = java_long(properties.get(names.TIMER_OUT_MS, ""))
+            if record is None or out is None or self._was_done(properties, out, self.queue_offset + passed):
+                passed += 1  # not in the log any more; no timer message; or a rebuild meets it after its delivery
+                continue
+            if out < floor(now, self._precision):
+                passed = self._settle(wishes, passed)
+                if not self._delivery.deliver(record, properties, NEVER_WAITED, now):
+                    return len(units)
+                self.queue_offset += 1  # at once: what follows may fail, and this is delivered
+                continue
+            wishes.append((self._wish(properties, out, physical_offset, size), properties))
+            passed += 1
+        self._settle(wishes, passed)
+        if self._rebuild_to and self.queue_offset >= self._rebuild_to:
+            self._rebuild_to = 0
+            self._rolled.clear()
+        return len(units)
+
+    def _settle(self, wishes: list[tuple[Wish, dict[str, str]]], passed: int) -> int:
+        """Let what was read so far wait; the queue offset moves over it. Raises `FileFailed`, with nothing moved."""
+        if wishes:
+            self._files.append([wish for wish, _ in wishes], self._write_time)
+            for wish, properties in wishes:
+                self.metrics.add(properties, -1 if wish.magic & MAGIC_DELETE else 1, self._write_time)
+            self.metrics.enqueued += len(wishes)
+            wishes.clear()
+        self.queue_offset += passed
+        return 0
+
+    def _wish(self, properties: dict[str, str], out: int, physical_offset: int, size: int) -> Wish:
+        # Never before the time written last: that slot may be over. It is later than `out` only if the clock went back.
+        out = max(out, self._write_time)
+        time = int(rolled_time(out, self._write_time, self._window, self._precision))
+        magic = MAGIC_DEFAULT
+        if time != out:
+            magic |= MAGIC_ROLL
+        if names.TIMER_DEL_UNIQKEY in properties:
+            magic |= MAGIC_DELETE
+        topic = properties.get(names.REAL_TOPIC)
+        topic_hash = 0 if topic is None else java_hash(topic)
+        return Wish(floor(time, self._precision), magic, physical_offset, size, topic_hash)
+
+    def _was_done(self, properties: dict[str, str], out: int, queue_offset: int) -> bool:
+        if queue_offset >= self._rebuild_to:
+            return False
+        if out < self._rebuild_from:
+            return True
+        times = java_long(properties.get(names.TIMER_ROLL_TIMES, "0")) or 0
+        return (properties.get(names.UNIQ_KEY, ""), times + 1) in self._rolled
+
+    # -- out of the wheel
+
+    def _dequeue(self, now: int, budget: int) -> None:
+        left = budget
+        while left > 0:
+            run = self._run
+            if run is None:
+                first = self._files.wheel.first_time()
+                if first < 0 or first >= self._write_time:
+                    return
+                slot = self._files.wheel.slots[first]
+                with_topic = self._options.append_topic_for_timer_delete_key
+                run = SlotRun(first, int(slot.last), self._store, self._files.log, self._delivery, with_topic)
+                self._run = run
+            left -= run.go_on(now, left)
+            if run.state == OVER:
+                self._over(run)
+            elif run.state == DAMAGED:
+                # A unit is not where the wheel says: the queue of the timer topic knows better.
+                where = self._files.log.segments.folder
+                self._store.upkeep.problem = f"{where} is damaged: every message of the timer is enqueued again"
+                self._start_over(run.time, self.queue_offset)
+                return
+            elif run.state == COLD:
+                self._loading = True
+                self._effects.load(run.extents, self._loaded)
+                return
+            elif run.state == REFUSED:
+                return
+
+    def _loaded(self, now: int) -> None:
+        self._loading = False
+        self._effects.wake(self)
+
+    def _over(self, run: SlotRun) -> None:
+        """A slot is done: the next start begins behind it."""
+        for properties in run.deleted_nothing():
+            self.metrics.add(properties, 1, self._write_time)  # it was counted as if it had
+        self._files.wheel.drop(run.time)
+        self._done_to = run.time + self._precision
+        self._run = None
+
+    # -- the files
+
+    def _checkpoint(self, now: int) -> TimerCheckpoint:
+        """What is true now. Slots before the first that waits are over; nothing enters one before the write time."""
+        first = self._run.time if self._run is not None else self._files.wheel.first_time()
+        read_time = self._write_time if first < 0 else min(first, self._write_time)
+        last = self._files.checkpoint
+        return TimerCheckpoint(
+            read_time, self._files.log.end, self.queue_offset, 0, now, last.counter + 1, self._precision
+        )
+
+    def _unsynced(self) -> bool:
+        last = self._files.checkpoint
+        there = last.queue_offset == self.queue_offset and last.log_end == self._files.log.end
+        return not there or last.read_time < self._done_to
+
+    def _keep(self, now: int) -> None:
+        """Every timerFlushIntervalMs note what is true, and sync it once the commit log is on disk up to there."""
+        if self._sync_failed or self._rebuild_to:
+            return
+        if self._noted is None and now >= self._next_sync and not self._syncing:
+            self._next_sync = now + self._options.timer_flush_interval_ms
+            if self._unsynced():
+                self._noted = (int(self._store.end_offset), self._checkpoint(now))
+                self._store.flush_soon()
+        if self._noted is not None and self._store.flushed_offset >= self._noted[0]:
+            checkpoint = self._noted[1]
+            self._noted = None
+            self._syncing = True
+            metrics = None
+            if now >= self._next_metrics:
+                self._next_metrics = now + METRICS_INTERVAL_MS
+                metrics = self.metrics.take()
+            self._effects.run(self._files.sync_job(checkpoint, metrics), self._synced)
+
+    def _synced(self, job: Any, error: str) -> None:
+        self._syncing = False
+        if error:
+            # What was not synced may be lost and never reported again: the checkpoint stays where it is.
+            self._sync_failed = True
+        else:
+            self._files.checkpoint = job.checkpoint
+
+
+def floor(time: int, precision: int) -> int:
+    """The slot a moment lies in."""
+    return int(floor_time(time, precision))

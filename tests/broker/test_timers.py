@@ -1,0 +1,312 @@
+"""Messages wait in the wheel for their time: delivery, rolls, deletes, restarts, files that are lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from bolide.broker.names import TIMER_TOPIC
+from bolide.broker.timer_delivery import NEVER_WAITED
+from bolide.layout.timer_checkpoint import decode_timer_checkpoint
+from bolide.store.files import FileFailed
+from bolide.store.running_flags import NOT_WRITABLE
+from bolide.testing.files import SimulatedFiles
+from tests.broker.timer_parts import NOW, ROOT, Timer, properties_of
+
+MINUTE = 60_000
+
+
+def test_a_message_is_delivered_within_the_second_that_begins_at_its_time() -> None:
+    timer = Timer(now=NOW + 250)
+    found = timer.send("a", 3_500, TAGS="red", KEYS="k")
+    assert found.waits_until == NOW + 3_000
+    timer.later(3_700)
+    assert timer.delivered() == []
+    timer.later(1_000)
+    (record,) = timer.records()
+    assert record.store_timestamp == NOW + 4_000
+    properties = properties_of(record)
+    stamps = {name: properties.pop(name) for name in ("TIMER_ENQUEUE_MS", "TIMER_DEQUEUE_MS")}
+    assert stamps == {"TIMER_ENQUEUE_MS": str(NOW), "TIMER_DEQUEUE_MS": str(NOW + 4_000)}
+    assert properties == {
+        "UNIQ_KEY": "a",
+        "TIMER_DELIVER_MS": str(NOW + 3_750),
+        "TAGS": "red",
+        "KEYS": "k",
+        "TIMER_OUT_MS": str(NOW + 3_000),
+        "REAL_TOPIC": "T",
+        "REAL_QID": "0",
+    }
+    assert (record.topic, record.born_timestamp, record.prepared_transaction_offset) == ("T", 5, 0)
+
+
+def test_a_time_on_the_second_is_kept_to_the_millisecond() -> None:
+    timer = Timer()
+    assert timer.send("a", 4_000).waits_until == NOW + 3_000
+    timer.later(3_999)
+    assert timer.delivered() == []
+    timer.later(1)
+    assert timer.delivered() == ["a"]
+
+
+@pytest.mark.parametrize("precision", [100, 200, 500])
+def test_a_finer_wheel_is_nearer_to_the_time(precision: int) -> None:
+    timer = Timer(timer_precision_ms=precision)
+    timer.send("a", 1_250)
+    timer.later(1_249)
+    assert timer.delivered() == []
+    timer.later(precision)
+    assert timer.delivered() == ["a"]
+
+
+def test_messages_of_one_slot_keep_their_order_over_file_ends_and_small_budgets() -> None:
+    timer = Timer()
+    keys = [f"m{i}" for i in range(40)]
+    for key in keys:
+        timer.put(key, TIMER_DELAY_SEC="5")
+    timer.turn()
+    timer.later(6_000, budget=3)
+    assert timer.delivered() == keys
+    assert len(timer.files.list_dir(f"{ROOT}/timerlog")) == 6
+
+
+def test_what_is_due_before_it_comes_to_the_wheel_is_delivered_at_once() -> None:
+    timer = Timer()
+    timer.send("late", 2_000)
+    timer.now += 10_000  # the timer had no tick
+    timer.later(0)
+    (record,) = timer.records()
+    assert properties_of(record)["TIMER_ENQUEUE_MS"] == str(NEVER_WAITED)
+
+
+def test_a_message_beyond_the_window_rolls_on_the_way() -> None:
+    timer = Timer(timer_roll_window_slot=30)
+    timer.send("far", 100_000)
+    timer.send("near", 29_000)
+    timer.later(99_999)
+    assert timer.delivered() == ["near"]
+    timer.later(1)
+    assert timer.delivered() == ["near", "far"]
+    assert [properties_of(r).get("TIMER_ROLL_TIMES") for r in timer.waiting()] == [None, None, "1", "2", "3"]
+    assert properties_of(timer.records()[1])["TIMER_ROLL_TIMES"] == "3"
+
+
+def test_a_delete_takes_the_message_of_its_slot_and_no_other() -> None:
+    timer = Timer(timer_roll_window_slot=30)
+    for key in ("kept", "gone", "other"):
+        timer.send(key, 50_500)
+    timer.send("later", 51_500)
+    timer.later(5_000)
+    for key in ("gone", "later"):
+        timer.send("d" + key, 45_500, TIMER_DEL_UNIQKEY=key)
+    timer.later(80_000)
+    assert timer.delivered() == ["kept", "other", "later"]
+    assert timer.wheel.wheel.count == 0
+
+
+def test_deletes_that_name_the_topic_too() -> None:
+    timer = Timer(append_topic_for_timer_delete_key=True)
+    for key in ("a", "b"):
+        timer.send(key, 5_000)
+    timer.send("d", 5_000, TIMER_DEL_UNIQKEY="T+a")
+    timer.send("e", 5_000, TIMER_DEL_UNIQKEY="b")
+    timer.later(6_000)
+    assert timer.delivered() == ["b"]
+
+
+def test_a_clean_stop_delivers_nothing_twice_and_loses_nothing() -> None:
+    timer = Timer(timer_roll_window_slot=30)
+    for second in range(1, 60):
+        timer.send(f"m{second}", second * 1000)
+    for _ in range(12):
+        timer.later(5_000)
+        timer.close()
+        timer = timer.again()
+    timer.later(10_000)
+    assert timer.delivered() == [f"m{second}" for second in range(1, 60)]
+    assert not timer.store.upkeep.problem
+
+
+def test_a_store_nobody_delayed_anything_in_has_no_file_of_the_timer() -> None:
+    timer = Timer()
+    timer.put("plain")
+    timer.later(MINUTE)
+    timer.close()
+    assert timer.files.list_dir(f"{ROOT}/timerlog") == []
+    assert timer.files.size(f"{ROOT}/timerwheel") == -1
+    assert timer.files.size(f"{ROOT}/config/timercheck") == -1
+
+
+def test_messages_wait_through_a_week_and_more_of_downtime() -> None:
+    timer = Timer()
+    timer.send("a", 5_000)
+    timer.close()
+    timer = timer.again(now=timer.now + 3 * 600 * 1000)  # three rounds of this wheel
+    timer.send("b", 5_000)
+    timer.later(10_000)
+    assert timer.delivered() == ["a", "b"]
+
+
+def test_a_clock_that_goes_back_delays_and_never_hurries() -> None:
+    timer = Timer()
+    timer.send("a", 2_000)
+    timer.later(30_000)
+    timer.now -= 20_000
+    timer.send("b", 5_000)
+    timer.later(4_999)
+    assert timer.delivered() == ["a"]
+    timer.later(16_001)
+    assert timer.delivered() == ["a", "b"]
+    timer.close()
+    timer = timer.again()
+    timer.later(30_000)
+    assert timer.delivered() == ["a", "b"]
+
+
+def test_a_store_that_takes_nothing_loses_nothing() -> None:
+    timer = Timer()
+    timer.send("a", 2_000)
+    timer.later(1_000)
+    timer.store.flags.set(NOT_WRITABLE)
+    assert not timer.store.writable()
+    timer.later(5_000)
+    assert timer.delivered() == []
+    timer.store.flags.clear(NOT_WRITABLE)
+    timer.later(500)
+    assert timer.delivered() == ["a"]
+
+
+def test_properties_that_grow_too_long_are_delivered_as_they_are() -> None:
+    timer = Timer()
+    timer.send("a", 2_000, big="x" * 32_640)
+    timer.later(3_000)
+    (record,) = timer.records()
+    assert "TIMER_DEQUEUE_MS" not in properties_of(record)
+
+
+def test_records_that_are_not_in_memory_are_read_in_the_pool() -> None:
+    timer = Timer()
+    for number in range(100):
+        timer.put(f"m{number}", TIMER_DELAY_SEC="5")
+    timer.turn()
+    timer.later(2_000)
+    log = timer.files.list_dir(f"{ROOT}/commitlog")
+    assert isinstance(timer.files, SimulatedFiles)
+    timer.files.cold.update(f"{ROOT}/commitlog/{name}" for name in log)
+    timer.later(5_000)
+    assert timer.delivered() == [f"m{number}" for number in range(100)]
+    assert not timer.files.cold
+
+
+def test_a_full_disk_under_the_timer_log_is_tried_again() -> None:
+    timer = Timer()
+    timer.send("a", 5_000)
+    timer.files.fail_next("write_at")  # type: ignore[attr-defined]  # the disk here is a simulated one
+    with pytest.raises(FileFailed):
+        timer.service.tick(timer.now, 1000)
+    timer.later(6_000)
+    assert timer.delivered() == ["a"]
+
+
+def test_a_failed_sync_leaves_the_checkpoint_where_it_was() -> None:
+    timer = Timer()
+    timer.send("a", 50_000)
+    timer.later(3_000)
+    before = timer.files.read_file(f"{ROOT}/config/timercheck")
+    timer.send("b", 50_000)
+    timer.service.tick(timer.now, 1000)
+    timer.now += 2_000
+    timer.service.tick(timer.now, 1000)
+    timer.files.fail_next("datasync")  # type: ignore[attr-defined]  # as above
+    timer.turn()
+    timer.later(60_000)
+    timer.close()
+    assert timer.files.read_file(f"{ROOT}/config/timercheck") == before
+    assert timer.delivered() == ["a", "b"]
+
+
+@pytest.mark.parametrize("what", ["timerwheel", "timerlog", "precision"])
+def test_lost_files_are_made_again_from_the_queue(what: str) -> None:
+    timer = Timer(timer_roll_window_slot=30)
+    for second in range(1, 90, 4):
+        timer.send(f"m{second}", second * 1000)
+    timer.send("d", 81_000, TIMER_DEL_UNIQKEY="m81")
+    timer.later(40_000)
+    timer.close()
+    settings = {}
+    if what == "precision":
+        settings = {"timer_precision_ms": 500}
+    elif what == "timerwheel":
+        timer.files.remove(f"{ROOT}/timerwheel")
+    else:
+        for name in timer.files.list_dir(f"{ROOT}/timerlog"):
+            timer.files.remove(f"{ROOT}/timerlog/{name}")
+    timer = timer.again(**settings)
+    assert "enqueued again" in timer.store.upkeep.problem
+    timer.later(60_000)
+    assert timer.delivered() == [f"m{second}" for second in range(1, 90, 4) if second != 81]
+    timer.close()
+    timer = timer.again(**settings)
+    assert not timer.store.upkeep.problem
+
+
+def test_a_damaged_unit_is_noticed_and_everything_enqueued_again() -> None:
+    timer = Timer()
+    for number in range(20):
+        timer.send(f"m{number}", 10_000 + number * 1000)
+    timer.later(5_000)
+    timer.close()
+    name = timer.files.list_dir(f"{ROOT}/timerlog")[1]
+    handle = timer.files.open(f"{ROOT}/timerlog/{name}")
+    timer.files.write_at(handle, [bytes(100)], 0)
+    timer.files.close(handle)
+    timer = timer.again()
+    timer.later(60_000)
+    assert timer.delivered() == [f"m{number}" for number in range(20)]
+    assert "damaged" in timer.store.upkeep.problem
+
+
+def test_files_of_the_timer_log_go_with_their_records() -> None:
+    timer = Timer()
+    for number in range(40):
+        timer.send(f"m{number}", 1_000)
+        timer.later(1_000)
+    timer.later(31_000)
+    assert len(timer.files.list_dir(f"{ROOT}/timerlog")) == 6
+    timer.wheel.log.delete_before(int(timer.store.end_offset))
+    assert len(timer.files.list_dir(f"{ROOT}/timerlog")) == 1
+    timer.send("after", 2_000)
+    timer.later(3_000)
+    timer.close()
+    timer = timer.again()
+    timer.send("last", 2_000)
+    timer.later(3_000)
+    assert timer.delivered()[40:] == ["after", "last"]
+
+
+def test_stopped_by_a_setting() -> None:
+    timer = Timer(timer_stop_enqueue=True)
+    timer.send("a", 2_000)
+    timer.later(10_000)
+    assert (timer.delivered(), timer.service.behind(timer.now)[1]) == ([], 1)
+    timer.close()
+    timer = timer.again(timer_stop_enqueue=False, timer_stop_dequeue=True)
+    timer.send("b", 2_000)
+    timer.later(10_000)
+    assert timer.delivered() == ["a"]
+    timer.close()
+    timer = timer.again(timer_stop_dequeue=False)
+    timer.later(1_000)
+    assert timer.delivered() == ["a", "b"]
+
+
+def test_what_runtime_info_and_the_checkpoint_tell() -> None:
+    timer = Timer()
+    timer.send("a", 20_000)
+    assert timer.service.behind(timer.now) == (0, 1, 0)
+    timer.later(5_000)
+    assert timer.service.behind(timer.now) == (0, 0, 1)
+    found = decode_timer_checkpoint(timer.files.read_file(f"{ROOT}/config/timercheck"))
+    assert (found.queue_offset, found.log_end, found.ours) == (1, 52, True)
+    assert NOW <= found.read_time <= timer.now
+    assert timer.wheel.wheel.count_at(NOW + 19_000) == 1
+    assert len(timer.records(TIMER_TOPIC)) == 1

@@ -1,0 +1,125 @@
+"""A store, its door and the timer, with a clock in the hand of the test and a small wheel that rolls often."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bolide.broker.effects import Effects
+from bolide.broker.names import TIMER_TOPIC
+from bolide.broker.options import BrokerOptions
+from bolide.broker.put import PutDoor, Scanned, scan_properties
+from bolide.broker.timer_rules import TimerRules
+from bolide.broker.timers import TimerService
+from bolide.layout.message_id import encode_host
+from bolide.layout.properties import parse_properties_bytes
+from bolide.layout.record import Record
+from bolide.layout.shape import StoreShape
+from bolide.store.files import FileFailed, Files
+from bolide.store.message_store import MessageStore
+from bolide.store.options import StoreOptions
+from bolide.store.timer_files import TimerFiles
+from bolide.testing.files import SimulatedFiles
+
+ROOT = "/store"
+NOW = 1_700_000_000_000
+PEER = encode_host("10.1.2.3", 4567)
+STORE = encode_host("127.0.0.1", 10911)
+SHAPE = StoreShape(commit_log_segment_size=1 << 17, consume_queue_segment_size=2000, index_slots=50, index_entries=200)
+LOG_FILE = 52 * 7 + 16 + 9
+"""Seven units a file, and some bytes that none can use."""
+ROUND = 600
+
+
+class Timer:
+    """One run of a broker's timer on a disk; `again` is the next."""
+
+    def __init__(self, files: Files | None = None, now: int = NOW, sync: bool = True, **settings: Any) -> None:
+        self.files = files or SimulatedFiles()
+        self.now = now
+        self.sync = sync
+        self.settings = settings
+        flush = "SYNC_FLUSH" if sync else "ASYNC_FLUSH"
+        self.options = BrokerOptions(flush_disk_type=flush, **settings)
+        self.effects = Effects()
+        self.store = MessageStore(self.files, ROOT, SHAPE, StoreOptions(flush_disk_type=flush))
+        self.store.load(now)
+        rules = TimerRules(self.options)
+        self.door = PutDoor(self.store, 1 << 16, 18, rules)
+        self.door.set_host(STORE)
+        self.wheel = TimerFiles(self.files, ROOT, rules.precision, LOG_FILE, ROUND)
+        self.service = TimerService(self.options, rules, self.store, self.door, self.effects, self.wheel, now)
+        self.service.load(now)
+
+    def again(self, files: Files | None = None, now: int | None = None, **settings: Any) -> Timer:
+        """The next run on this disk, or on another."""
+        at = self.now if now is None else now
+        return Timer(files or self.files, at, self.sync, **{**self.settings, **settings})
+
+    def put(self, key: str, topic: str = "T", queue_id: int = 0, **properties: str) -> Scanned:
+        """Put one message with this UNIQ_KEY through the door; what the door found."""
+        text = "".join(f"{name}\x01{value}\x02" for name, value in {"UNIQ_KEY": key, **properties}.items())
+        found = scan_properties(text)
+        body = key.encode()
+        self.door.put_text(topic, topic.encode(), queue_id, body, text, found, 0, 0, 5, PEER, 0, 0, self.now)
+        return found
+
+    def send(self, key: str, delay: int, **properties: str) -> Scanned:
+        """A message to be delivered in so many ms, acknowledged."""
+        found = self.put(key, TIMER_DELIVER_MS=str(self.now + delay), **properties)
+        self.turn()
+        return found
+
+    def turn(self) -> None:
+        """What the end of a turn does, with threads that take no time."""
+        self.store.write_pending()
+        target = self.store.flush_target(self.now)
+        if target >= 0:
+            self.store.sync_commit_log(target)
+            self.store.flushed(target)
+        self.store.dispatch(1000, self.now)
+        taken = self.effects.take()
+        for job, done in taken.jobs:
+            error = ""
+            try:
+                job.run()
+            except FileFailed as failed:
+                error = str(failed)
+            done(job, error)
+        for extents, then in taken.loads:
+            for extent in extents:
+                self.files.warm(extent.path, extent.offset, extent.size)
+            then(self.now)
+
+    def later(self, milliseconds: int, budget: int = 1000) -> None:
+        """Let time pass; the service has every tick it asks for."""
+        stop = self.now + milliseconds
+        while (due := self.service.due(self.now)) is not None and due <= stop:
+            self.now = max(self.now, due)
+            self.service.tick(self.now, budget)
+            self.store.tick(self.now)
+            self.turn()
+        self.now = stop
+        self.turn()
+
+    def close(self) -> None:
+        self.store.close(self.now)
+
+    def records(self, topic: str = "T", queue_id: int = 0) -> list[Record]:
+        """Everything in a queue."""
+        found = []
+        for physical_offset, size, _ in self.store.units(topic, queue_id, 0, 1 << 20):
+            record = self.store.record_at(physical_offset, size)
+            assert record is not None
+            found.append(record)
+        return found
+
+    def delivered(self, topic: str = "T") -> list[str]:
+        """The keys in a topic, in their order."""
+        return [record.body.decode() for record in self.records(topic)]
+
+    def waiting(self) -> list[Record]:
+        return self.records(TIMER_TOPIC)
+
+
+def properties_of(record: Record) -> dict[str, str]:
+    return parse_properties_bytes(record.properties)
