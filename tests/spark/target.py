@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from bolide.admin.blocking import Admin
+from bolide.client import Message, SendResult
+from bolide.spark.cluster import Cluster
+from bolide.spark.options import read_options
+from bolide.spark.queues import Offsets, Queue
 from bolide.testing.broker import Broker
+from tests.interop.processes import until
+from tests.spark.produce import send
 
 
 @dataclass(frozen=True)
@@ -23,6 +29,18 @@ class Target:
         """Create a topic; returns when the name server routes to it."""
         with Admin(self.namesrv_addr) as admin:
             admin.create_topic(topic, queues=queues)
+
+    def send(self, messages: Sequence[Message]) -> list[SendResult]:
+        """Send all and return where each is, once all can be read: Java answers before its queues know a message."""
+        results = send(self.namesrv_addr, messages)
+        ends: Offsets = {}
+        for result in results:
+            queue = Queue(result.queue.topic, result.queue.broker_name, result.queue.queue_id)
+            ends[queue] = max(ends.get(queue, 0), result.queue_offset + 1)
+        cluster = Cluster(read_options(self.options(messages[0].topic)))
+        until(lambda: all(cluster.latest([queue])[queue] >= end for queue, end in ends.items()), 20, "all can be read")
+        cluster.close()
+        return results
 
     def options(self, topic: str, **more: object) -> Mapping[str, str]:
         """Options of a read of this topic."""

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bolide.admin.blocking import Admin
-from bolide.client import Message, MessageQueue, Producer
+from bolide.client import Message
 from bolide.testing.broker import Broker
-from tests.spark.produce import send
 from tests.spark.target import Target
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -36,7 +33,7 @@ def numbers(frame: Any) -> list[int]:
 def test_every_column_is_what_the_producer_and_the_broker_said(spark: Any, rocketmq: Target, topic: str) -> None:
     rocketmq.create_topic(topic)
     messages = [*some(topic), Message(topic, b"z" * 10_000, flag=7)]
-    results = send(rocketmq.namesrv_addr, messages)
+    results = rocketmq.send(messages)
     rows = {row.message_id: row for row in load(spark, rocketmq, topic, columns="*, property.n").collect()}
     assert len(rows) == 101
     for message, result in zip(messages, results, strict=True):
@@ -59,80 +56,9 @@ def test_every_column_is_what_the_producer_and_the_broker_said(spark: Any, rocke
     assert first.properties["UNIQ_KEY"] == results[0].message_id
 
 
-def test_compressed_bodies_are_inflated(spark: Any, rocketmq: Target, topic: str) -> None:
-    rocketmq.create_topic(topic)
-    bodies = {kind: kind.encode() * 2000 for kind in ("ZLIB", "LZ4", "ZSTD")}
-
-    async def produce() -> None:
-        for kind, body in bodies.items():
-            async with Producer("spark-tests", rocketmq.namesrv_addr, compress_above=100, compression=kind) as producer:
-                await producer.send(Message(topic, body))
-
-    asyncio.run(produce())
-    rows = load(spark, rocketmq, topic).collect()
-    assert sorted(bytes(row.body) for row in rows) == sorted(bodies.values())
-    assert all(row.sys_flag & 1 for row in rows)
-
-
-def test_filters_leave_out_what_was_not_asked_for(spark: Any, rocketmq: Target, topic: str) -> None:
-    rocketmq.create_topic(topic)
-    # "Aa" and "BB" have one hash, which is all that a broker compares.
-    twins = [Message(topic, b"x-200", tags="Aa"), Message(topic, b"x-201", tags="BB")]
-    results = send(rocketmq.namesrv_addr, [*some(topic), *twins])
-    evens = list(range(0, 100, 2))
-    assert numbers(load(spark, rocketmq, topic, tags="A")) == evens
-    assert load(spark, rocketmq, topic, tags="A || B").count() == 100
-    assert numbers(load(spark, rocketmq, topic, tags="BB")) == [201]
-    assert load(spark, rocketmq, topic, tags="C").count() == 0
-    assert numbers(load(spark, rocketmq, topic, sql="n BETWEEN 10 AND 13")) == [10, 11, 12, 13]
-    assert numbers(load(spark, rocketmq, topic, sql="n > 95", tags="B")) == [97, 99]
-    by_key = load(spark, rocketmq, topic, keys="k5,k7,nobody")
-    assert numbers(by_key) == [5, 7]
-    assert by_key.rdd.getNumPartitions() == 1, "found by the index"
-    assert load(spark, rocketmq, topic, keys="all").count() == 100, "more than an index answers with"
-    queue = results[3].queue.queue_id
-    mine = [n for n, result in enumerate(results[:100]) if result.queue.queue_id == queue]
-    some_of_it = load(spark, rocketmq, topic, queueIds=queue, brokers=rocketmq.broker_name, offsetFrom=2, offsetTo=5)
-    assert numbers(some_of_it) == mine[2:5]
-    times = sorted(row[0] for row in load(spark, rocketmq, topic).selectExpr("unix_millis(store_timestamp)").collect())
-    assert load(spark, rocketmq, topic, storedFrom=times[0], storedTo=times[-1] + 1).count() == 102
-    assert load(spark, rocketmq, topic, storedTo=times[0]).count() == 0
-    assert load(spark, rocketmq, topic, storedFrom=times[-1]).count() == sum(t >= times[-1] for t in times)
-    assert load(spark, rocketmq, topic, storedTo=times[50]).count() == sum(t < times[50] for t in times)
-
-
-def test_positions(spark: Any, rocketmq: Target, topic: str) -> None:
-    rocketmq.create_topic(topic, queues=2)
-    results = send(rocketmq.namesrv_addr, some(topic))
-    broker = rocketmq.broker_name
-    ends = {queue_id: sum(1 for r in results if r.queue.queue_id == queue_id) for queue_id in (0, 1)}
-    assert load(spark, rocketmq, topic, startingOffsets="latest").count() == 0
-    offsets = json.dumps({topic: {broker: {"0": 5, "1": -2}}})
-    assert load(spark, rocketmq, topic, startingOffsets=offsets).count() == 95
-    assert load(spark, rocketmq, topic, endingOffsets=offsets.replace("-2", "-1")).count() == 5 + ends[1]
-    assigned = {"namesrv": rocketmq.namesrv_addr, "assign": json.dumps({topic: {broker: [1]}})}
-    assert spark.read.format("rocketmq").options(**assigned).load().count() == ends[1]
-    group = f"g_{topic}"[:60]
-    with Admin(rocketmq.namesrv_addr) as admin:
-        admin.create_group(group)
-        admin.set_group_offset(group, MessageQueue(topic, broker, 0), 3)
-    # The other queue was never committed: a batch read then begins at its first message.
-    assert load(spark, rocketmq, topic, startingOffsets="group", group=group).count() == ends[0] - 3 + ends[1]
-    last = max(r[0] for r in load(spark, rocketmq, topic).selectExpr("unix_millis(store_timestamp)").collect())
-    assert load(spark, rocketmq, topic, startingTimestamp=last + 60_000).count() == 0
-    assert load(spark, rocketmq, topic, startingTimestamp=0, endingTimestamp=last + 60_000).count() == 100
-    times = json.dumps({topic: {broker: {"0": last + 60_000}}})
-    assert load(spark, rocketmq, topic, startingOffsetsByTimestamp=times).count() == ends[1]
-    assert load(spark, rocketmq, topic, startingOffsetsByTimestamp=json.dumps({topic: last + 60_000})).count() == 0
-    split = load(spark, rocketmq, topic, maxRecordsPerPartition=7)
-    assert split.rdd.getNumPartitions() >= 15
-    assert split.count() == 100
-    assert load(spark, rocketmq, topic, minPartitions=9).rdd.getNumPartitions() == 9
-
-
 def test_columns_are_left_out(spark: Any, rocketmq: Target, topic: str) -> None:
     rocketmq.create_topic(topic)
-    send(rocketmq.namesrv_addr, some(topic))
+    rocketmq.send(some(topic))
     narrow = spark.read.format("rocketmq").schema("queue_offset BIGINT, `property.n` STRING")
     rows = narrow.options(**rocketmq.options(topic)).load().collect()
     assert sorted(int(row["property.n"]) for row in rows) == list(range(100))
@@ -143,7 +69,7 @@ def test_columns_are_left_out(spark: Any, rocketmq: Target, topic: str) -> None:
 def test_typed_bodies(spark: Any, rocketmq: Target, topic: str) -> None:
     rocketmq.create_topic(topic, queues=1)
     bodies = [b'{"id": %d, "place": {"city": "Cairo"}}' % number for number in range(20)]
-    send(rocketmq.namesrv_addr, [Message(topic, body) for body in [*bodies, b"no json"]])
+    rocketmq.send([Message(topic, body) for body in [*bodies, b"no json"]])
     more = {"body.format": "json", "body.schema": "id BIGINT, place STRUCT<city: STRING>"}
     frame = load(spark, rocketmq, topic, **more, **{"body.onBadRecord": "drop"})
     assert frame.selectExpr("sum(id) AS s", "count(place.city) AS c").collect()[0].asDict() == {"s": 190, "c": 20}
@@ -174,7 +100,7 @@ def test_a_stream_goes_on_from_its_checkpoint(spark: Any, rocketmq: Target, topi
         return [progress for progress in query.recentProgress if progress.numInputRows]
 
     rocketmq.create_topic(topic)
-    send(rocketmq.namesrv_addr, some(topic))
+    rocketmq.send(some(topic))
     first = run()
     assert sum(progress.numInputRows for progress in first) == 100
     assert max(progress.numInputRows for progress in first) <= 30
@@ -182,7 +108,7 @@ def test_a_stream_goes_on_from_its_checkpoint(spark: Any, rocketmq: Target, topi
     reached, latest = (sum(sum(queues.values()) for queues in end[topic].values()) for end in ends)
     assert latest - reached == 70, "the lag that progress shows"
     more = [Message(topic, b"later-%d" % number, tags="A") for number in range(20)]
-    send(rocketmq.namesrv_addr, more)
+    rocketmq.send(more)
     assert sum(progress.numInputRows for progress in run()) == 20
     stored = [row.body for row in spark.read.parquet(str(tmp_path / "out")).collect()]
     assert sorted(stored) == sorted(message.body.decode() for message in [*some(topic), *more])
@@ -191,7 +117,7 @@ def test_a_stream_goes_on_from_its_checkpoint(spark: Any, rocketmq: Target, topi
 def test_queries_that_share_a_load_see_the_same_rows(spark: Any, rocketmq: Target, topic: str) -> None:
     """With Spark's own push-down the second one would get the first one's rows only."""
     rocketmq.create_topic(topic)
-    send(rocketmq.namesrv_addr, some(topic))
+    rocketmq.send(some(topic))
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     try:
         frame = load(spark, rocketmq, topic)
@@ -202,17 +128,6 @@ def test_queries_that_share_a_load_see_the_same_rows(spark: Any, rocketmq: Targe
         assert empty.collect() == [], "no task at all is one task with nothing to do"
     finally:
         spark.conf.unset("spark.sql.python.filterPushdown.enabled")
-
-
-def test_lost_offsets_fail_the_read_or_are_passed_over(spark: Any, bolide_broker: Broker) -> None:
-    target = Target("bolide", bolide_broker.namesrv_addr, bolide_broker.broker_addr, "broker-a")
-    results = send(bolide_broker.namesrv_addr, some("T"))
-    queue = results[0].queue
-    beyond = json.dumps({"T": {queue.broker_name: {str(queue.queue_id): 10_000}}})
-    with pytest.raises(Exception, match="the broker holds 0 to|fewer messages than when the batch was planned"):
-        load(spark, target, "T", endingOffsets=beyond).count()
-    kept = load(spark, target, "T", endingOffsets=beyond, failOnDataLoss="false")
-    assert kept.where(f"queue_id = {queue.queue_id}").count() == sum(1 for r in results if r.queue == queue)
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,11 @@ def rows(reader: RocketMQStreamReader, start: dict[str, Any], end: dict[str, Any
 
 
 def produce(target: Target | Broker, topic: str, count: int) -> None:
-    send(target.namesrv_addr, [Message(topic, b"m%d" % number) for number in range(count)])
+    messages = [Message(topic, b"m%d" % number) for number in range(count)]
+    if isinstance(target, Target):
+        target.send(messages)
+    else:
+        send(target.namesrv_addr, messages)
 
 
 def test_a_first_batch_that_is_replayed_starts_where_it_first_did(rocketmq: Target, topic: str) -> None:
