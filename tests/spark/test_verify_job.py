@@ -20,7 +20,6 @@ from tests.golden.stores import GOLDEN_NAMES, GoldenStore, golden_store
 from tests.spark.in_process import InProcess
 
 
-
 def verify(root: Path, shape: StoreShape) -> Verdict:
     return verify_with(InProcess(), str(root), shape, split_size=300_000)  # type: ignore[arg-type]  # a stand-in
 

@@ -9,6 +9,7 @@ counts.
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from bolide.layout.property_columns import Ints
 
 CHUNK: Final = 4 * 1024 * 1024
+SETTLED_MS: Final = 1000
+"""How old a flushed time must be before records stored in that very millisecond count."""
 CONTROLLER_FILE: Final = "epochFileCheckpoint"
 AUTO: Final = "auto"
 CONFIRM: Final = "confirm"
@@ -52,9 +55,11 @@ def read_limit(root: Path, rule: str = AUTO) -> Limit:
     # Asked last: a broker that started in between has written nothing yet when the checkpoint was read.
     if stopped and not (root / "abort").exists() and rule == AUTO:
         return Limit(0, 0, whole=True)
+    flushed = checkpoint.physic_msg_timestamp
+    if flushed > time.time() * 1000 - SETTLED_MS:
+        flushed -= 1  # a record of this very millisecond may just be written
     confirm = rule == CONFIRM or (rule == AUTO and (root / CONTROLLER_FILE).exists())
-    time = 0 if confirm else checkpoint.physic_msg_timestamp
-    return Limit(0 if rule == FLUSHED else checkpoint.confirm_physical_offset, time)
+    return Limit(0 if rule == FLUSHED else checkpoint.confirm_physical_offset, 0 if confirm else flushed)
 
 
 class DurableEnd:
@@ -99,10 +104,10 @@ def _begins_within(file: tuple[int, Path, int], limit: Limit) -> bool:
     """True when the first record of a file is durable: then so is every file before it."""
     start, path, _ = file
     try:
-        time = first_store_timestamp(str(path), start)
+        stored = first_store_timestamp(str(path), start)
     except FileNotFoundError:
         return True
-    return time >= 0 and (limit.whole or start < limit.offset or time <= limit.timestamp)
+    return stored >= 0 and (limit.whole or start < limit.offset or stored <= limit.timestamp)
 
 
 def _walk(path: Path, start: int, size: int, at: int, limit: Limit) -> tuple[int, bool]:

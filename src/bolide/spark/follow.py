@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from bolide.spark.bitmaps import TopicFilter, read_filters
+from bolide.spark.bitmaps import read_filters
 from bolide.spark.dispatch_job import DispatchJob, DispatchReport
 from bolide.spark.dispatch_state import DerivedState, decode_state, encode_state
 from bolide.spark.errors import OptionError
@@ -63,22 +63,20 @@ class Follower:
         self._skip_corrupt = skip_corrupt
         self._folder = self._out / FOLDER
         self._state_file = self._folder / STATE
-        self._filters: tuple[TopicFilter, ...]
         if self._state_file.exists():
             data = self._state_file.read_bytes()
             self.state, self._filters = decode_state(data, shape, str(self._out))
-            return
-        there = [name for name in (*DERIVED, CHECKPOINT) if (self._out / name).exists()]
-        if there:
-            raise OptionError(
-                f"{self._out} has {' and '.join(there)} already, not made by following: name another folder"
-            )
-        # Bits of the filter bitmaps must mean the same in all units, so later filters are for a later rebuild.
-        self.state, self._filters = DerivedState(), read_filters(Path(root), shape)
+        else:
+            there = [name for name in (*DERIVED, CHECKPOINT) if (self._out / name).exists()]
+            if there:
+                names = " and ".join(there)
+                raise OptionError(f"{self._out} has {names} already, not made by following: name another folder")
+            # Bits of the filter bitmaps must mean the same in all units, so later filters are for a later rebuild.
+            self.state, self._filters = DerivedState(), read_filters(Path(root), shape)
+            # First of all: a folder without a state is somebody else's.
+            self._save(self.state)
         for name in ("consumequeue", "index", *(("consumequeue_ext",) if shape.enable_consume_queue_ext else ())):
             (self._out / name).mkdir(parents=True, exist_ok=True)
-        # Crash before this: folders without a state are refused above only when something is in the way of a store.
-        self._save(self.state)
 
     @property
     def checkpoint_folder(self) -> str:

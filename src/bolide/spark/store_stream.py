@@ -77,7 +77,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if options.starting == LATEST:
                 at = self._end()
             elif options.starting != EARLIEST:
-                at = self._boundary(max(options.starting, at), max(options.starting, at))
+                at = self._boundary(max(options.starting, at), 1 << 62)
             elif options.begin_ms:
                 parts = plan_stretches(self._store(), 1 << 40, options.begin_ms)
                 at = parts[0].start if parts else self._end()
@@ -144,7 +144,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for start, path, size in segment_files(self._store() / "commitlog"):
             if start <= at < start + size:
                 return at if at == start else min(next_start(str(path), start, size, at), max(end, at))
-        return end
+        return min(at, end)
 
 
 def stretches_between(root: Path, begin: int, end: int, split_size: int) -> list[Stretch]:
