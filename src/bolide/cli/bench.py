@@ -68,13 +68,35 @@ async def _send(namesrv: str, topic: str, seconds: float, in_flight: int, body: 
         "messages": len(latencies),
         "failed": failed,
         "messages_per_second": round(len(latencies) / elapsed),
-        "p50_ms": _percentile(latencies, 0.50),
-        "p99_ms": _percentile(latencies, 0.99),
-        "max_ms": _percentile(latencies, 1.0),
+        "p50_ms": percentile(latencies, 0.50),
+        "p99_ms": percentile(latencies, 0.99),
+        "max_ms": percentile(latencies, 1.0),
     }
 
 
-def _percentile(sorted_seconds: list[float], share: float) -> float | None:
+@app.command()
+def pull(
+    namesrv: str = Namesrv,
+    topic: str = typer.Option("BenchmarkTest", help="Topic to read; what it lacks is sent first."),
+    seconds: float = typer.Option(10.0, min=0.5, help="How long."),
+    body: int = typer.Option(4096, min=1, max=4 * 1024 * 1024, help="Bytes of a body."),
+    messages: int = typer.Option(2000, min=1, help="Messages the topic must hold."),
+    in_flight: int = typer.Option(16, min=1, max=4096, help="Pulls sent and not answered."),
+    as_json: bool = JsonFlag,
+) -> None:
+    """Pull the same messages again and again, and show the rate, and how often a broker copies a body for it."""
+    with boundary():
+        from bolide.cli.pull_load import copies_of_a_body, pull_load
+        from bolide.node.daemon import new_runner
+
+        figures = asyncio.run(pull_load(namesrv, topic, seconds, body, messages, in_flight))
+        with new_runner() as loop:  # the loop of the daemons: what is judged is how a broker runs
+            figures["copies_per_body"] = loop.run(copies_of_a_body())
+        output.pairs("Pull", figures, as_json)
+
+
+def percentile(sorted_seconds: list[float], share: float) -> float | None:
+    """A percentile of latencies, in ms; None when there is none."""
     if not sorted_seconds:
         return None
     return round(sorted_seconds[min(int(len(sorted_seconds) * share), len(sorted_seconds) - 1)] * 1000, 3)

@@ -1,0 +1,157 @@
+"""The load of `bolide bench pull`, and the judgement of what a pull costs a broker: copies of each body.
+
+The load speaks the protocol directly, since a consumer that decodes every message would be what is measured.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+import tracemalloc
+from typing import TYPE_CHECKING, Final
+
+from bolide.errors import BolideError
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_request
+
+if TYPE_CHECKING:
+    from bolide.transport.client import ClientConnection
+
+GROUP: Final = "bolide-bench"
+BATCH: Final = 32
+TIMEOUT_S: Final = 10.0
+JUDGED_BYTES: Final = 4 * 1024 * 1024 - 4096
+_PASS_SUBSCRIPTION: Final = 4
+
+
+async def pull_load(
+    namesrv: str, topic: str, seconds: float, body: int, messages: int, in_flight: int
+) -> dict[str, object]:
+    """Rates of pulls of one queue, from its first message to its last and again, for so many seconds."""
+    from bolide.cli import output
+    from bolide.client import Message, MessageQueue, Producer
+    from bolide.transport.client import ClientConnection
+
+    async with Producer(GROUP, namesrv, max_in_flight=512) as producer:
+        first = (await producer.queues(topic))[0]
+        queue = MessageQueue(topic, first.broker_name, first.queue_id)
+        output.note(f"sending {messages:,} messages of {body:,} bytes to {queue} ...")
+        content = bytes(body - 1) + b"x"
+        await asyncio.gather(*(producer.send(Message(topic, content), queue=queue) for _ in range(messages)))
+        address = producer.instance.master_address(queue.broker_name)
+    if address is None:
+        raise BolideError(f"no master of broker {queue.broker_name} is known: start it")
+    connection = await ClientConnection.connect(address)
+    try:
+        output.note(f"measuring for {seconds:g} s ...")
+        return await _measure(connection, queue.topic, queue.queue_id, seconds, in_flight)
+    finally:
+        connection.close()
+        await connection.wait_closed()
+
+
+async def _measure(
+    connection: ClientConnection, topic: str, queue_id: int, seconds: float, in_flight: int
+) -> dict[str, object]:
+    begin = time.perf_counter()
+    until = begin + seconds
+    pulls = got = 0
+
+    async def loop(offset: int) -> None:
+        nonlocal pulls, got
+        while time.perf_counter() < until:
+            answer = await connection.request(pull_request(topic, queue_id, offset), TIMEOUT_S)
+            ext = answer.ext()
+            if answer.code == codes.SUCCESS:
+                pulls += 1
+                got += len(answer.body)
+                offset = int(ext["nextBeginOffset"])
+            elif answer.code == codes.PULL_NOT_FOUND:
+                offset = 0  # from the front again
+            elif answer.code == codes.PULL_OFFSET_MOVED:
+                offset = int(ext["nextBeginOffset"])
+            else:
+                raise BolideError(f"a pull was answered {codes.response_name(answer.code)}: {answer.remark}")
+
+    await asyncio.gather(*(loop(number) for number in range(in_flight)))
+    elapsed = time.perf_counter() - begin
+    return {
+        "pulls": pulls,
+        "pulls_per_second": round(pulls / elapsed),
+        "bytes_per_second": round(got / elapsed),
+        "mean_answer_bytes": round(got / pulls) if pulls else 0,
+    }
+
+
+def pull_request(topic: str, queue_id: int, offset: int) -> Command:
+    """A pull of up to 32 messages that is answered at once."""
+    ext = {
+        "consumerGroup": GROUP,
+        "topic": topic,
+        "queueId": str(queue_id),
+        "queueOffset": str(offset),
+        "maxMsgNums": str(BATCH),
+        "sysFlag": str(_PASS_SUBSCRIPTION),
+        "commitOffset": "0",
+        "suspendTimeoutMillis": "0",
+        "subVersion": "0",
+        "subscription": "*",
+    }
+    return make_request(codes.PULL_MESSAGE, 0, ext)
+
+
+async def copies_of_a_body() -> float:
+    """How often a broker of this installation copies a body on its way from the page cache to the socket: 1.0 is once.
+
+    A broker of this process answers a pull of one large message while every allocation is counted; the client is a
+    socket that takes the bytes into memory it had before.
+    """
+    from bolide.broker.options import BrokerOptions
+    from bolide.node.broker import BrokerNode
+    from bolide.remoting.command import encode
+    from bolide.transport.client import ClientConnection
+
+    with tempfile.TemporaryDirectory(prefix="bolide-bench-") as folder:
+        node = BrokerNode(
+            BrokerOptions(
+                store_path_root_dir=folder,
+                listen_port=0,
+                mapped_file_size_commit_log=16 * 1024 * 1024,
+                max_hash_slot_num=1000,
+                max_index_num=4000,
+            )
+        )
+        await node.start()
+        try:
+            client = await ClientConnection.connect(node.address)
+            sent = {"a": GROUP, "b": "Bench", "c": "TBW102", "d": "1", "e": "0", "f": "0", "g": "1", "h": "0", "i": ""}
+            stored = await client.request(make_request(codes.SEND_MESSAGE_V2, 0, sent, bytes(JUDGED_BYTES)), TIMEOUT_S)
+            client.close()
+            await client.wait_closed()
+            if stored.code != codes.SUCCESS:
+                raise BolideError(f"the message to be judged by was not stored: {stored.remark}")
+            return await asyncio.to_thread(_allocated, node.port, encode(pull_request("Bench", 0, 0)))
+        finally:
+            await node.stop()
+
+
+def _allocated(port: int, request: bytes) -> float:
+    """Bytes allocated at most while the answer to this pull was made and sent, as a multiple of the body."""
+    import socket
+
+    room = memoryview(bytearray(JUDGED_BYTES + 65_536))
+    with socket.create_connection(("127.0.0.1", port), TIMEOUT_S) as sock:
+        tracemalloc.start()
+        try:
+            before = tracemalloc.get_traced_memory()[0]
+            sock.sendall(request)
+            have = 0
+            while have < JUDGED_BYTES:
+                count = sock.recv_into(room[have:])
+                if count == 0:
+                    raise BolideError("the broker closed the connection in the middle of an answer")
+                have += count
+            return round((tracemalloc.get_traced_memory()[1] - before) / JUDGED_BYTES, 2)
+        finally:
+            tracemalloc.stop()
