@@ -12,6 +12,7 @@ import pytest
 from bolide.broker.channel import Channel
 from bolide.broker.groups import SubscriptionGroupConfig
 from bolide.broker.heartbeats import HeartbeatService
+from bolide.broker.refused import Refused
 from bolide.broker.topics import TopicConfig
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
@@ -71,6 +72,15 @@ def test_a_heartbeat_makes_the_group_and_its_retry_topic(parts: Beating) -> None
     assert parts.clients.producer_by_client_id("c") is not None
     listed = parts.ask(codes.GET_CONSUMER_LIST_BY_GROUP, consumerGroup="g")
     assert json.loads(listed.body)["consumerIdList"] == ["c"]
+
+
+def test_producer_groups_are_bounded_too(tmp_path: Path) -> None:
+    parts = Beating(tmp_path, max_groups=30)
+    names = [{"groupName": f"p{number}"} for number in range(31)]
+    with pytest.raises(Refused, match=r"producer group\[p30\] cannot be registered: maxGroups is 30"):
+        parts.beat(consumerDataSet=[], producerDataSet=names)
+    assert parts.beat(consumerDataSet=[], producerDataSet=names[:30]).code == codes.SUCCESS
+    parts.close()
 
 
 def test_a_fingerprint_that_stays_changes_nothing(parts: Beating) -> None:

@@ -15,6 +15,7 @@ from bolide.broker.names import retry_topic
 from bolide.broker.options import BrokerOptions
 from bolide.broker.outcome import Handler, Outcome, reply
 from bolide.broker.pull_filter import ExpressionRefused, is_tag
+from bolide.broker.refused import Refused
 from bolide.broker.topics import PERM_READ, PERM_WRITE, TopicTable
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_body, encode_body
@@ -58,6 +59,10 @@ class HeartbeatService:
         self._next_scan = 0
         self._opaque = 0
 
+    def configure(self, options: BrokerOptions) -> None:
+        """Take over what may change while the broker runs."""
+        self._options = options
+
     def handlers(self) -> dict[int, Handler]:
         return {
             codes.HEART_BEAT: self.on_heart_beat,
@@ -77,12 +82,20 @@ class HeartbeatService:
         for consumer in data.consumer_data_set:
             if fingerprint and self._fingerprints.get(consumer.group_name, fingerprint) != fingerprint:
                 subscriptions_changed = True
-            self._fingerprints[consumer.group_name] = fingerprint
             self._register_consumer(consumer, client, not (fingerprint and data.without_sub), now)
+            if self._groups.get(consumer.group_name) is not None:  # what may not be created is not remembered either
+                self._fingerprints[consumer.group_name] = fingerprint
         for producer in data.producer_data_set:
-            self._clients.register_producer(producer.group_name, client)
+            self._register_producer(producer.group_name, client)
         ext = {"IS_SUPPORT_HEART_BEAT_V2": "true", "IS_SUB_CHANGE": "true" if subscriptions_changed else "false"}
         return reply(make_response(command, codes.SUCCESS, ext=ext))
+
+    def _register_producer(self, group: str, client: Client) -> None:
+        groups = self._clients.producer_groups
+        if group not in groups and len(groups) >= self._options.max_groups:
+            text = f"producer group[{group}] cannot be registered: maxGroups is {self._options.max_groups}"
+            raise Refused(codes.SYSTEM_ERROR, f"{text} for producers, too; use fewer groups or raise it")
+        self._clients.register_producer(group, client)
 
     def _register_consumer(self, data: ConsumerData, client: Client, with_subscriptions: bool, now: int) -> None:
         config = self._groups.find(data.group_name, now)
