@@ -50,6 +50,12 @@ def test_transaction(bolide_broker: Broker, capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.bolide_broker(enable_property_filter=True)
+@pytest.mark.bolide_broker(recall_message_enable=True)
+def test_timer_message(bolide_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    run("timer_message", bolide_broker)
+    assert capsys.readouterr().out == "call home\ntea is ready\ngood night\n"
+
+
 def test_sql_filter(bolide_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
     run("sql_filter", bolide_broker)
     assert capsys.readouterr().out == "[b'Cairo', b'Rome']\n"

@@ -103,6 +103,23 @@ def test_a_delete_takes_the_message_of_its_slot_and_no_other() -> None:
     assert timer.wheel.wheel.count == 0
 
 
+@pytest.mark.parametrize("seen", ["nothing", "the message", "both"])
+def test_a_delete_that_came_in_time_counts_after_a_long_downtime(seen: str) -> None:
+    timer = Timer()
+    for key in ("kept", "gone"):
+        timer.send(key, 10_000)
+    if seen != "nothing":
+        timer.later(2_000)
+    timer.put("d", TIMER_DELIVER_MS=str(NOW + 10_000), TIMER_DEL_UNIQKEY="gone")
+    timer.turn()
+    if seen == "both":
+        timer.later(2_000)
+    timer.close()
+    timer = timer.again(now=NOW + 100_000)
+    timer.later(1_000)
+    assert timer.delivered() == ["kept"]
+
+
 def test_deletes_that_name_the_topic_too() -> None:
     timer = Timer(append_topic_for_timer_delete_key=True)
     for key in ("a", "b"):

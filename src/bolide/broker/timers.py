@@ -7,7 +7,7 @@ than the commit log holds on disk, so a crash delivers again what was delivered 
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from bolide.broker.channel import Channel
 from bolide.broker.effects import Effects
@@ -15,6 +15,7 @@ from bolide.broker.names import TIMER_TOPIC
 from bolide.broker.options import BrokerOptions
 from bolide.broker.outcome import Handler, Outcome, reply
 from bolide.broker.put import PutDoor
+from bolide.broker.recall import delete_key
 from bolide.broker.timer_delivery import NEVER_WAITED, Delivery
 from bolide.broker.timer_metrics import TimerMetrics
 from bolide.broker.timer_rules import TimerRules, java_long
@@ -22,6 +23,7 @@ from bolide.broker.timer_slot import COLD, DAMAGED, OVER, REFUSED, SlotRun
 from bolide.layout import property_names as names
 from bolide.layout.hashes import java_hash
 from bolide.layout.properties import parse_properties_bytes
+from bolide.layout.record import Record
 from bolide.layout.timer import MAGIC_DEFAULT, MAGIC_DELETE, MAGIC_ROLL, floor_time, roll_window, rolled_time
 from bolide.layout.timer_checkpoint import TimerCheckpoint
 from bolide.remoting import codes
@@ -33,6 +35,21 @@ UNITS_AT_ONCE: Final = 256
 CLEAN_INTERVAL_MS: Final = 30_000
 METRICS_INTERVAL_MS: Final = 10_000
 LOOK_MS: Final = 50
+
+
+class Entry(NamedTuple):
+    """A message of the timer queue; `record` is None when there is nothing to deliver."""
+
+    physical_offset: int
+    size: int
+    record: Record | None
+    properties: dict[str, str]
+    out: int
+
+    @property
+    def deletes(self) -> bool:
+        """True for one that only takes another message away."""
+        return names.TIMER_DEL_UNIQKEY in self.properties
 
 
 class TimerService:
@@ -206,31 +223,49 @@ class TimerService:
     # -- into the wheel
 
     def _enqueue(self, now: int, budget: int) -> int:
+        """Take up to `budget` messages of the queue into the wheel; what is due already is delivered at once."""
         store = self._store
         self.queue_offset = max(self.queue_offset, int(store.min_queue_offset(TIMER_TOPIC, 0)))
         units = store.units(TIMER_TOPIC, 0, self.queue_offset, min(budget, UNITS_AT_ONCE))
+        entries = [self._entry(physical_offset, size) for physical_offset, size, _ in units]
+        current = floor(now, self._precision)
+        gone = {(e.properties[names.TIMER_DEL_UNIQKEY], e.out) for e in entries if e.deletes and e.out < current}
         wishes: list[tuple[Wish, dict[str, str]]] = []
         passed = 0
-        for physical_offset, size, _ in units:
-            record = store.record_at(physical_offset, size)
-            properties = {} if record is None else parse_properties_bytes(record.properties)
-            out = java_long(properties.get(names.TIMER_OUT_MS, ""))
-            if record is None or out is None or self._was_done(properties, out, self.queue_offset + passed):
+        for entry in entries:
+            if entry.record is None or self._was_done(entry, self.queue_offset + passed):
                 passed += 1  # not in the log any more; no timer message; or a rebuild meets it after its delivery
                 continue
-            if out < floor(now, self._precision):
+            if entry.out < current and not self._meets_its_slot(entry):
                 passed = self._settle(wishes, passed)
-                if not self._delivery.deliver(record, properties, NEVER_WAITED, now):
-                    return len(units)
+                if (self._key_of(entry.properties), entry.out) not in gone:
+                    if not self._delivery.deliver(entry.record, entry.properties, NEVER_WAITED, now):
+                        return len(units)
                 self.queue_offset += 1  # at once: what follows may fail, and this is delivered
                 continue
-            wishes.append((self._wish(properties, out, physical_offset, size), properties))
+            wishes.append((self._wish(entry), entry.properties))
             passed += 1
         self._settle(wishes, passed)
         if self._rebuild_to and self.queue_offset >= self._rebuild_to:
             self._rebuild_to = 0
             self._rolled.clear()
         return len(units)
+
+    def _entry(self, physical_offset: int, size: int) -> Entry:
+        record = self._store.record_at(physical_offset, size)
+        properties = {} if record is None else parse_properties_bytes(record.properties)
+        out = java_long(properties.get(names.TIMER_OUT_MS, ""))
+        return Entry(physical_offset, size, None if out is None else record, properties, out or 0)
+
+    def _key_of(self, properties: dict[str, str]) -> str:
+        """How a delete names the message with these properties."""
+        with_topic = self._options.append_topic_for_timer_delete_key
+        return delete_key(properties.get(names.REAL_TOPIC, ""), properties.get(names.UNIQ_KEY, ""), with_topic)
+
+    def _meets_its_slot(self, entry: Entry) -> bool:
+        """True for a late delete whose message is late, too, and waits in a slot nobody has begun to deliver."""
+        running = self._run is not None and self._run.time == entry.out
+        return entry.deletes and not running and self._files.wheel.get(entry.out) is not None
 
     def _settle(self, wishes: list[tuple[Wish, dict[str, str]]], passed: int) -> int:
         """Let what was read so far wait; the queue offset moves over it. Raises `FileFailed`, with nothing moved."""
@@ -243,26 +278,27 @@ class TimerService:
         self.queue_offset += passed
         return 0
 
-    def _wish(self, properties: dict[str, str], out: int, physical_offset: int, size: int) -> Wish:
-        # Never before the time written last: that slot may be over. It is later than `out` only if the clock went back.
-        out = max(out, self._write_time)
+    def _wish(self, entry: Entry) -> Wish:
+        # Never before the time written last: that slot may be over. It is later than `out` only if the clock went back,
+        # or for a delete that meets its slot.
+        out = entry.out if self._meets_its_slot(entry) else max(entry.out, self._write_time)
         time = int(rolled_time(out, self._write_time, self._window, self._precision))
         magic = MAGIC_DEFAULT
         if time != out:
             magic |= MAGIC_ROLL
-        if names.TIMER_DEL_UNIQKEY in properties:
+        if entry.deletes:
             magic |= MAGIC_DELETE
-        topic = properties.get(names.REAL_TOPIC)
+        topic = entry.properties.get(names.REAL_TOPIC)
         topic_hash = 0 if topic is None else java_hash(topic)
-        return Wish(floor(time, self._precision), magic, physical_offset, size, topic_hash)
+        return Wish(floor(time, self._precision), magic, entry.physical_offset, entry.size, topic_hash)
 
-    def _was_done(self, properties: dict[str, str], out: int, queue_offset: int) -> bool:
+    def _was_done(self, entry: Entry, queue_offset: int) -> bool:
         if queue_offset >= self._rebuild_to:
             return False
-        if out < self._rebuild_from:
+        if entry.out < self._rebuild_from:
             return True
-        times = java_long(properties.get(names.TIMER_ROLL_TIMES, "0")) or 0
-        return (properties.get(names.UNIQ_KEY, ""), times + 1) in self._rolled
+        times = java_long(entry.properties.get(names.TIMER_ROLL_TIMES, "0")) or 0
+        return (entry.properties.get(names.UNIQ_KEY, ""), times + 1) in self._rolled
 
     # -- out of the wheel
 

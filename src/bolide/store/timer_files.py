@@ -102,6 +102,7 @@ class TimerFiles:
         most = int(self.log.segments.end_of_files)
         at = max((found.log_end - size) // size * size, self.log.begin)
         end, newest = at, None
+        known = {time: int(slot.last) for time, slot in self.wheel.slots.items()}
         going = True
         while going and at != NOWHERE and at < most:
             units = self.log.units_from(at, most)
@@ -112,27 +113,29 @@ class TimerFiles:
                         going = False
                         break
                 newest, end = unit, position + UNIT_SIZE
-                self._relink(position, unit, found.read_time)
+                self._relink(position, unit, found.read_time, known)
             else:
                 at = self.log.goes_on(end if units else at, most)
         offset = found.queue_offset
         if self.log.next_position(end) < found.log_end:
             return offset, NOWHERE
         if newest is not None:
-            known = queue_offset_of(int(newest.physical_offset), int(newest.size))
-            if known >= 0:
-                offset = min(offset, known + 1)
+            last = queue_offset_of(int(newest.physical_offset), int(newest.size))
+            if last >= 0:
+                offset = min(offset, last + 1)
         return offset, end
 
-    def _relink(self, position: int, unit: Unit, since: int) -> None:
+    def _relink(self, position: int, unit: Unit, since: int, known: dict[int, int]) -> None:
+        """Let the slot of a unit end there; `known` is where the file's slots end, which count what comes before."""
         time = self._slot_time(unit)
         if time < since:
             return
         slot = self.wheel.get(time)
         if slot is None:
             self.wheel.put(Slot(time, position, position, unit.worth))
-        elif slot.last != position:
-            self.wheel.put(Slot(time, slot.first, position, slot.count))
+        else:
+            more = unit.worth if position > known.get(time, NOWHERE) else 0
+            self.wheel.put(Slot(time, slot.first, position, slot.count + more))
 
     def _slot_time(self, unit: Unit) -> int:
         return int(floor_time(unit.time, self.wheel.precision))

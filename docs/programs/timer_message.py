@@ -1,0 +1,28 @@
+import asyncio
+import time
+
+from bolide.client import Message, Producer, PushConsumer
+
+
+async def main(namesrv: str = "127.0.0.1:9876") -> None:
+    async with Producer("reminders", namesrv) as producer:
+        await producer.send(Message("Reminders", b"tea is ready", delay=2))
+        await producer.send(Message("Reminders", b"call home", deliver_at=time.time() + 1))
+        dropped = await producer.send(Message("Reminders", b"buy milk", delay=3))
+        await producer.recall("Reminders", dropped.recall_handle)
+        await producer.send(Message("Reminders", b"good night", delay=5))
+    done = asyncio.Event()
+
+    async def remind(message) -> None:
+        print(message.body.decode())
+        if message.body == b"good night":
+            done.set()
+
+    consumer = PushConsumer("me", namesrv, start_from="first")
+    consumer.subscribe("Reminders", "*", remind)
+    async with consumer:
+        await done.wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
