@@ -27,6 +27,7 @@ from bolide.layout.record import (
     encode_blank,
     encode_record,
     find_record,
+    properties_at,
     record_size,
 )
 from tests.layout.strategies import encoded, record_fields
@@ -90,6 +91,7 @@ def test_every_field_comes_back(fields: dict[str, Any]) -> None:
         else:
             assert getattr(record, name) == value, name
     assert record.total_size == len(data)
+    assert properties_at(b"??" + data + b"rest", 2) == fields["properties"]
 
 
 @given(st.lists(record_fields(), max_size=4))

@@ -60,7 +60,7 @@ def test_a_name_server_nobody_vouches_for_is_refused_when_told_so(tmp_path: Path
     other.mkdir()
 
     async def scenario() -> None:
-        namesrv = NamesrvNode(NamesrvOptions(listen_port=0, **enforcing(certificate)))  # type: ignore[arg-type] # texts
+        namesrv = NamesrvNode(NamesrvOptions(listen_port=0, **enforcing(certificate)))  # type: ignore[arg-type] # all texts
         await namesrv.start()
         strict = {"tls_enable": "true", "tls_client_auth_server": True}
         trusting = {"tls_client_trust_cert_path": Certificate(other).cert}

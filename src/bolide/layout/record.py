@@ -226,6 +226,25 @@ def decode_record(buf: bytes, at: i64) -> Record:
     )
 
 
+def properties_at(buf: bytes, at: i64) -> bytes:
+    """The raw properties of the record at byte `at`, which is known to be whole."""
+    sys_flag: i64 = i64(read_i32_be(buf, at + OFFSET_SYS_FLAG))
+    p: i64 = at + 84
+    if sys_flag & _BORN_V6:
+        p += 12
+    if sys_flag & _STORE_V6:
+        p += 12
+    body: i64 = i64(read_i32_be(buf, p))
+    p += 4
+    if body > 0:
+        p += body
+    if read_i32_be(buf, at + 4) == MAGIC_V2:
+        p += 2 + i64(read_i16_be(buf, p))
+    else:
+        p += 1 + i64(buf[p])
+    return buf[p + 2 : p + 2 + i64(read_i16_be(buf, p))]
+
+
 def decode_records(buf: bytes) -> list[Record]:
     """Records back to back, as in the answer to a pull; stops, as Java does, before the first that is none."""
     found: list[Record] = []

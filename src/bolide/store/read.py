@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, final
 
-from librt.strings import read_i16_be, read_i32_be, read_i64_be
+from librt.strings import read_i32_be, read_i64_be
 from mypy_extensions import i64
 
 from bolide.layout.errors import LayoutError
 from bolide.layout.ext_unit import ExtUnit, is_ext_address
 from bolide.layout.queue_unit import UNIT_SIZE
-from bolide.layout.record import GOOD, MAGIC_V2, check_record
+from bolide.layout.record import GOOD, check_record, properties_at
 from bolide.store.commit_log import CommitLog
 from bolide.store.consume_queue import ConsumeQueue
 from bolide.store.consume_queue_ext import ConsumeQueueExt
@@ -61,8 +61,6 @@ _SPAN: Final = 256 * 1024
 _WINDOW: Final = 64 * 1024
 _SPARSE: Final = 8
 """Times its own size that a record may keep in memory of what was read along with it."""
-_BORN_V6: Final = 0x10
-_STORE_V6: Final = 0x20
 
 
 def status_name(status: int) -> str:
@@ -288,7 +286,7 @@ class _Scan:
             return False
         data = self._window
         at = physical_offset - self._window_at
-        if check_record(data, at, at + size, False).status != GOOD or not predicate(properties_of(data, at)):
+        if check_record(data, at, at + size, False).status != GOOD or not predicate(properties_at(data, at)):
             return False
         whole: i64 = len(data)
         if whole > _SPARSE * size:
@@ -383,22 +381,3 @@ def _ext_unit(ext: ConsumeQueueExt, address: i64) -> ExtUnit | None:
         return ext.unit(address)
     except LayoutError:
         return None
-
-
-def properties_of(data: bytes, begin: i64) -> bytes:
-    """The raw properties of the whole record that begins at this byte."""
-    sys_flag: i64 = i64(read_i32_be(data, begin + 36))
-    at: i64 = begin + 84
-    if sys_flag & _BORN_V6:
-        at += 12
-    if sys_flag & _STORE_V6:
-        at += 12
-    body: i64 = i64(read_i32_be(data, at))
-    at += 4
-    if body > 0:
-        at += body
-    if read_i32_be(data, begin + 4) == MAGIC_V2:
-        at += 2 + i64(read_i16_be(data, at))
-    else:
-        at += 1 + i64(data[at])
-    return data[at + 2 : at + 2 + i64(read_i16_be(data, at))]
