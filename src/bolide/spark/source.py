@@ -14,6 +14,7 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
     DataSourceReader,
+    DataSourceStreamArrowWriter,
     DataSourceStreamReader,
     InputPartition,
 )
@@ -23,11 +24,11 @@ from bolide.spark.bounds import batch_offsets
 from bolide.spark.cluster import Cluster
 from bolide.spark.errors import OptionError
 from bolide.spark.key_lookup import ranges_of_keys
-from bolide.spark.options import SourceOptions, read_options, write_options
+from bolide.spark.options import SourceOptions, read_options
 from bolide.spark.schema import check_read_schema, ddl_of, kinds_of
 from bolide.spark.stream import RocketMQStreamReader
 from bolide.spark.tasks import plan, read_partition
-from bolide.spark.writer import BatchWriter
+from bolide.spark.writer import batch_writer, stream_writer
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,9 +52,10 @@ class RocketMQDataSource(DataSource):
         return RocketMQStreamReader(self._checked(schema, True), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
-        if overwrite:
-            raise OptionError('a topic cannot be overwritten: use .mode("append")')
-        return BatchWriter(write_options(self.options), schema.fieldNames())
+        return batch_writer(self.options, schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
+        return stream_writer(self.options, schema, overwrite)
 
     def _checked(self, schema: StructType, streaming: bool) -> SourceOptions:
         options = read_options(self.options, streaming)

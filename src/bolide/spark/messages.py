@@ -1,0 +1,213 @@
+"""From rows to messages: what a row says becomes the fields of one SEND, or a sentence that says why it cannot.
+
+A message gets its id from its place (query, batch, partition, row), not from the clock: when Spark runs a task again,
+a row has the id it had before, so that a consumer can tell a repeated message.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final
+
+from bolide.layout import property_names as names
+from bolide.layout.properties import format_properties
+from bolide.spark.errors import RowRefused
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MAX_TOPIC: Final = 127
+MAX_DELAY_LEVEL: Final = 18
+MAX_PROPERTIES: Final = 32_767
+_TOPIC: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
+_TAKEN_OVER: Final = frozenset({names.TAGS, names.KEYS, names.SHARDING_KEY})
+"""Reserved names that count in a column `properties`, so that what was read with them is written with them."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """Who writes: one attempt at one partition of one batch of one query."""
+
+    query: str
+    batch: int
+    partition: int
+    attempt: int = 0
+    run: str = ""
+    """One run of a query, from start to end; a restarted query has the same `query` and another `run`."""
+
+    @classmethod
+    def current(cls, query: str) -> Task:
+        """The task of this worker; `query` names it where Spark has no name, that is, in a batch write."""
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        if context is None:
+            return cls(query, 0, 0)
+        batch = context.getLocalProperty("streaming.sql.batchId")
+        return cls(
+            context.getLocalProperty("sql.streaming.queryId") or query if batch else query,
+            int(batch or 0),
+            context.partitionId(),
+            context.attemptNumber(),
+            context.getLocalProperty("spark.jobGroup.id") or "",
+        )
+
+
+@dataclass(slots=True)
+class Outgoing:
+    """One message on its way, and the row it was made from."""
+
+    row: int
+    topic: str
+    body: bytes
+    properties: str
+    flag: int
+    queue_id: int | None
+    route_key: str
+    """Messages of one key go to one queue; empty: any."""
+    born_timestamp: int | None
+    """ms since the epoch; None: the time of sending."""
+    alone: bool
+    """True when it cannot travel in a batch: it is delayed, or was born at a time of its own."""
+    values: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class Refusal:
+    """A row that is no message."""
+
+    row: int
+    topic: str
+    reason: str
+    values: Mapping[str, Any]
+
+    def error(self, partition: int) -> RowRefused:
+        """The error of a write that takes no dead letters."""
+        return RowRefused(
+            f"partition {partition}, row {self.row}, topic {self.topic or '(none)'}: {self.reason}; correct the row, "
+            "or set option deadLetterPath to put such rows aside"
+        )
+
+
+class _Unfit(Exception):
+    """Why a row cannot become a message."""
+
+
+class RowReader:
+    """Makes the messages of one task."""
+
+    def __init__(self, topic: str, task: Task, immediate: bool) -> None:
+        """`immediate`: no row may ask for a delay."""
+        self._topic = topic
+        self._immediate = immediate
+        place = f"{task.query}/{task.batch}/{task.partition}".encode()
+        self._ids = blake2b(place, digest_size=12).hexdigest().upper()
+        self._row = 0
+        self._good_topics: set[str] = set()
+
+    @property
+    def rows(self) -> int:
+        """Rows seen so far."""
+        return self._row
+
+    def read(self, batch: pa.RecordBatch) -> Iterator[Outgoing | Refusal]:
+        """The rows of one Arrow batch, in order."""
+        for values in batch.to_pylist():
+            topic = values.get("topic") or self._topic
+            try:
+                yield self._message(values, topic)
+            except _Unfit as unfit:
+                yield Refusal(self._row, topic, str(unfit), values)
+            self._row += 1
+
+    def _message(self, values: Mapping[str, Any], topic: str) -> Outgoing:
+        body = values["body"]
+        if isinstance(body, str):
+            body = body.encode()
+        if not body:
+            raise _Unfit("its body is empty, and RocketMQ stores no empty messages")
+        self._check_topic(topic)
+        properties = self._properties(values)
+        delayed = self._delay(values, properties)
+        text = format_properties(properties)
+        if len(text) > MAX_PROPERTIES // 3 and len(text.encode()) > MAX_PROPERTIES:
+            raise _Unfit(f"its tags, keys and properties have more than {MAX_PROPERTIES} bytes: move data to the body")
+        queue_id = values.get("queue_id")
+        if queue_id is not None and queue_id < 0:
+            raise _Unfit(f"queue_id is {queue_id}, and queues are counted from 0")
+        flag = values.get("flag") or 0
+        if not -(1 << 31) <= flag < 1 << 31:
+            raise _Unfit(f"flag is {flag}, and takes 32 bits only")
+        born = values.get("born_timestamp")
+        if born is not None and self._immediate:
+            raise _Unfit(
+                "it has a born_timestamp, by which a broker would give up a message in a transaction: use "
+                "mode=at-least-once"
+            )
+        return Outgoing(
+            self._row,
+            topic,
+            body,
+            text,
+            flag,
+            queue_id,
+            values.get("route_key") or properties.get(names.SHARDING_KEY, ""),
+            None if born is None else milliseconds(born),
+            delayed or born is not None,
+            values,
+        )
+
+    def _check_topic(self, topic: str) -> None:
+        if topic in self._good_topics:
+            return
+        if not topic:
+            raise _Unfit("it names no topic, and the option topic is not set")
+        if not _TOPIC.fullmatch(topic) or len(topic) > MAX_TOPIC:
+            raise _Unfit(f"a topic has up to {MAX_TOPIC} letters, digits and % | - _ only")
+        if len(self._good_topics) < 100_000:  # a bound on memory, not on topics
+            self._good_topics.add(topic)
+
+    def _properties(self, values: Mapping[str, Any]) -> dict[str, str]:
+        unique = values.get("message_id") or f"{self._ids}{self._row:08X}"
+        properties = {names.UNIQ_KEY: unique, names.WAIT: "true"}
+        for name, value in values.get("properties") or ():
+            if value and (name not in names.RESERVED or name in _TAKEN_OVER):
+                properties[name] = value
+        for name, column in ((names.TAGS, "tags"), (names.SHARDING_KEY, "sharding_key")):
+            if values.get(column):
+                properties[name] = values[column]
+        keys = values.get("keys")
+        if keys:
+            properties[names.KEYS] = keys if isinstance(keys, str) else " ".join(key for key in keys if key)
+        for name, value in properties.items():
+            if "\x01" in name + value or "\x02" in name + value:
+                raise _Unfit(f"the property {name} holds a character that separates properties (0x01 or 0x02)")
+        return properties
+
+    def _delay(self, values: Mapping[str, Any], properties: dict[str, str]) -> bool:
+        level = values.get("delay_level") or 0
+        time = values.get("deliver_time")
+        if not level and time is None:
+            return False
+        if self._immediate:
+            raise _Unfit("it asks for a delay, which a message in a transaction cannot have: use mode=at-least-once")
+        if level and time is not None:
+            raise _Unfit("it has both delay_level and deliver_time: leave one null")
+        if level:
+            if not 0 < level <= MAX_DELAY_LEVEL:
+                raise _Unfit(f"delay_level is {level}, and levels go from 1 to {MAX_DELAY_LEVEL}")
+            properties[names.DELAY] = str(level)
+        if time is not None:
+            properties[names.TIMER_DELIVER_MS] = str(milliseconds(time))
+        return True
+
+
+def milliseconds(time: datetime | int) -> int:
+    """A point in time as RocketMQ writes it; Arrow hands timestamps over with their zone."""
+    if isinstance(time, datetime):
+        return int(time.timestamp()) * 1000 + time.microsecond // 1000
+    return time

@@ -1,0 +1,55 @@
+"""A broker of ours as a process that can be killed and started again on its store and its port."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tests.interop.java_processes import is_registered
+from tests.interop.our_processes import OurNameServer
+from tests.interop.processes import ServerProcess, free_ports, until
+
+
+class RestartableBroker:
+    """A name server and a broker named `broker-a`, in a folder of its own."""
+
+    def __init__(self, home: Path, **settings: str) -> None:
+        self._home = home
+        self.namesrv = OurNameServer(home / "namesrv")
+        port = free_ports(1, -2)
+        self.address = f"127.0.0.1:{port}"
+        values = {
+            "brokerClusterName": "DefaultCluster",
+            "brokerName": "broker-a",
+            "brokerIP1": "127.0.0.1",
+            "listenPort": str(port),
+            "namesrvAddr": self.namesrv.address,
+            "storePathRootDir": str(home / "store"),
+            "flushDiskType": "ASYNC_FLUSH",
+            **settings,
+        }
+        self._conf = home / "broker.conf"
+        self._conf.write_text("".join(f"{key}={value}\n" for key, value in values.items()), encoding="utf-8")
+        self._starts = 0
+        self.process = self._start()
+
+    def restart(self) -> None:
+        """Start it again after `kill`."""
+        self.process = self._start()
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self.process.kill()
+
+    def close(self) -> None:
+        """End both."""
+        self.process.kill()
+        self.namesrv.kill()
+
+    def _start(self) -> ServerProcess:
+        self._starts += 1
+        command = [sys.executable, "-m", "bolide.cli", "broker", "-c", str(self._conf)]
+        process = ServerProcess(command, self._home / f"broker-{self._starts}.out")
+        process.wait_ready("ready")
+        until(lambda: is_registered(self.namesrv.address), 30, "the broker registers with its name server")
+        return process

@@ -1,0 +1,62 @@
+"""A real query as a program, for rounds that kill it: `python -m tests.spark.fault_query FOLDER NAMESRV SEED`.
+
+It copies topic In<SEED> to Out<SEED> exactly once until it has read what is there. A task may fail twice.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+
+def main(folder: Path, namesrv: str, seed: str) -> None:
+    """Run the query to its end."""
+    import pyspark
+    from pyspark.sql import SparkSession
+
+    home = folder / f"home-{os.getpid()}"
+    home.mkdir()
+    for name in ("bin", "sbin", "jars"):
+        (home / name).symlink_to(Path(pyspark.__file__).parent / name)
+    os.environ.update(
+        SPARK_HOME=str(home),
+        SPARK_LOCAL_IP="127.0.0.1",
+        PYSPARK_PYTHON=sys.executable,
+        PYSPARK_DRIVER_PYTHON=sys.executable,
+    )
+    builder = SparkSession.builder.master("local[2,3]").appName("fault-query")
+    for key, value in {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.local.dir": str(folder / "local"),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "700m",
+        "spark.log.level": "ERROR",
+        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    }.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    rows = (
+        spark.readStream.format("rocketmq")
+        .options(namesrv=namesrv, subscribe=f"In{seed}", startingOffsets="earliest", maxOffsetsPerTrigger=40)
+        .load()
+        .select("body")
+    )
+    query = (
+        rows.writeStream.format("rocketmq")
+        .options(namesrv=namesrv, topic=f"Out{seed}", mode="exactly-once", requestTimeoutMs=3000)
+        .option("checkpointLocation", str(folder / f"checkpoint-{seed}"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    sys.stdout.write("started\n")
+    sys.stdout.flush()
+    query.awaitTermination()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3])

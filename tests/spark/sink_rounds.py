@@ -1,0 +1,91 @@
+"""Tasks and commits of the sink driven by hand against a broker: what a test of one moment needs, with no session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from bolide.layout.record import Record, decode_records
+from bolide.spark.cluster import Cluster
+from bolide.spark.committing import PARTS, Parts
+from bolide.spark.fetch import RangeReader
+from bolide.spark.messages import Task
+from bolide.spark.options import read_options
+from bolide.spark.queues import Queue
+from bolide.spark.ranges import Range
+from bolide.spark.sink_options import sink_options
+from bolide.spark.task_writing import Written
+from bolide.spark.writer import StreamWriter
+
+HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
+OP_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+
+
+def stream_writer(options: dict[str, str], parts: Parts = PARTS) -> StreamWriter:
+    """A writer as Spark makes one for each batch, and again for each commit."""
+    return StreamWriter(sink_options(options, streaming=True), parts)
+
+
+def write(options: dict[str, str], task: Task, bodies: Sequence[bytes | None], **columns: Sequence[Any]) -> Written:
+    """One attempt at one task."""
+    arrays = [pa.array(bodies, pa.binary()), *(pa.array(values) for values in columns.values())]
+    batch = pa.RecordBatch.from_arrays(arrays, names=["body", *columns])
+    written = stream_writer(options).write_task(iter([batch]), task)
+    assert isinstance(written, Written)
+    return written
+
+
+def commit(options: dict[str, str], messages: Sequence[Any], batch: int, parts: Parts = PARTS) -> None:
+    """What the driver does when all tasks have answered."""
+    stream_writer(options, parts).commit(list(messages), batch)
+
+
+def records(namesrv: str, topic: str) -> list[Record]:
+    """Everything that can be pulled from a topic, queue by queue."""
+    options = read_options({"namesrv": namesrv, "subscribe": topic})
+    cluster = Cluster(options)
+    try:
+        return [
+            record
+            for queue, end in sorted(cluster.latest(cluster.queues([topic])).items())
+            for record in pulled(cluster, options, queue, end)
+        ]
+    finally:
+        cluster.close()
+
+
+def pulled(cluster: Cluster, options: Any, queue: Queue, end: int) -> list[Record]:
+    """The records of one queue up to an offset."""
+    reader = RangeReader(Range(queue, 0, end), cluster.addresses[queue.broker], options)
+    try:
+        return [record for data, _ in reader.chunks() for record in decode_records(data)]
+    finally:
+        reader.close()
+
+
+def bodies(namesrv: str, topic: str) -> list[bytes]:
+    """The bodies of a topic, sorted."""
+    return sorted(record.body for record in records(namesrv, topic))
+
+
+def undecided(namesrv: str, topic: str) -> int:
+    """Half messages on the brokers of a topic that no op record names."""
+    options = read_options({"namesrv": namesrv, "subscribe": topic})
+    cluster = Cluster(options)
+    try:
+        count = 0
+        for broker in {queue.broker for queue in cluster.queues([topic])}:
+            halves, ops = (Queue(name, broker, 0) for name in (HALF_TOPIC, OP_TOPIC))
+            ends = cluster.latest([halves, ops])
+            named = {
+                int(offset)
+                for record in pulled(cluster, options, ops, ends[ops])
+                for offset in record.body.decode().split(",")
+                if offset
+            }
+            count += sum(record.queue_offset not in named for record in pulled(cluster, options, halves, ends[halves]))
+        return count
+    finally:
+        cluster.close()

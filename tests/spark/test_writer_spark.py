@@ -1,0 +1,116 @@
+"""The sink in a real session: what Spark passes on, replays, aborts and refuses."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bolide.client import Message
+from bolide.testing.broker import Broker
+from tests.spark.produce import send
+from tests.spark.sink_rounds import bodies, records
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+
+def copy(spark: Any, broker: Broker, checkpoint: Path, **options: str) -> Any:
+    """Run a query that copies topic In to topic Out until it has read what is there."""
+    rows = (
+        spark.readStream.format("rocketmq")
+        .options(namesrv=broker.namesrv_addr, subscribe="In", startingOffsets="earliest", maxOffsetsPerTrigger=40)
+        .load()
+        .select("body", "tags")
+    )
+    given = {"mode": "exactly-once", **options}
+    writer = rows.writeStream.format("rocketmq").queryName("copy").options(namesrv=broker.namesrv_addr, topic="Out")
+    query = writer.options(**given).option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+    assert query.awaitTermination(120)
+    return query.exception()
+
+
+@pytest.mark.parametrize("mode", ["at-least-once", "exactly-once"])
+def test_a_stream_writes_and_a_replayed_batch_adds_what_its_mode_allows(
+    spark: Any, bolide_broker: Broker, tmp_path: Path, mode: str
+) -> None:
+    for topic in ("In", "Out"):
+        bolide_broker.create_topic(topic, queues=2)
+    sent = [b"m-%03d" % number for number in range(100)]
+    send(bolide_broker.namesrv_addr, [Message("In", body, tags="t") for body in sent])
+    checkpoint = tmp_path / "checkpoint"
+    assert copy(spark, bolide_broker, checkpoint, mode=mode) is None
+    assert bodies(bolide_broker.namesrv_addr, "Out") == sent
+    # Killed after the sink's commit and before Spark's: the batch is run again.
+    commits = checkpoint / "commits"
+    last = max(int(path.name) for path in commits.iterdir() if path.name.isdecimal())
+    for name in (str(last), f".{last}.crc"):
+        (commits / name).unlink(missing_ok=True)
+    assert copy(spark, bolide_broker, checkpoint, mode=mode) is None
+    seen = Counter(bodies(bolide_broker.namesrv_addr, "Out"))
+    assert sorted(seen) == sent
+    twice = sum(1 for count in seen.values() if count > 1)
+    assert twice == 0 if mode == "exactly-once" else twice > 0
+    ids = {record.body: record.properties for record in records(bolide_broker.namesrv_addr, "Out")}
+    assert len(ids) == len(sent)
+
+
+def test_a_failed_job_leaves_nothing_to_see_and_a_named_one_adds_its_rows_once(
+    spark: Any, bolide_broker: Broker, tmp_path: Path
+) -> None:
+    bolide_broker.create_topic("Out")
+    options = {"namesrv": bolide_broker.namesrv_addr, "topic": "Out", "mode": "exactly-once"}
+    frame = spark.range(0, 40, 1, 2).selectExpr("CAST(id AS STRING) AS body")
+    broken = spark.range(0, 40, 1, 2).selectExpr("IF(id = 39, raise_error('broken'), CAST(id AS STRING)) AS body")
+    with pytest.raises(Exception, match="broken"):
+        broken.write.format("rocketmq").mode("append").options(**options).save()
+    assert bodies(bolide_broker.namesrv_addr, "Out") == []
+    frame.write.format("rocketmq").mode("append").options(**options).save()
+    assert len(bodies(bolide_broker.namesrv_addr, "Out")) == 40
+    named = {**options, "commitLog": str(tmp_path / "log"), "jobId": "night"}
+    for _ in range(2):
+        frame.write.format("rocketmq").mode("append").options(**named).save()
+    assert sorted(Counter(bodies(bolide_broker.namesrv_addr, "Out")).values()) == [2] * 40
+
+
+def test_refused_rows_fail_with_their_place_or_go_to_a_table(spark: Any, bolide_broker: Broker, tmp_path: Path) -> None:
+    bolide_broker.create_topic("Out")
+    frame = spark.range(0, 10, 1, 1).selectExpr("IF(id = 7, '', CAST(id AS STRING)) AS body", "'t' AS tags")
+    writer = frame.write.format("rocketmq").mode("append").options(namesrv=bolide_broker.namesrv_addr, topic="Out")
+    with pytest.raises(Exception, match="partition 0, row 7, topic Out: its body is empty"):
+        writer.save()
+    dead = str(tmp_path / "dead")
+    writer.option("deadLetterPath", dead).save()
+    (row,) = spark.read.parquet(dead).collect()
+    assert (row.topic, row.tags, row.row, row.partition) == ("Out", "t", 7, 0)
+    assert "its body is empty" in row.reason
+
+
+@pytest.mark.parametrize(
+    ("options", "mode", "text"),
+    [
+        ({"topic": "Out"}, "overwrite", "a topic cannot be overwritten"),
+        ({"topic": "Out"}, None, "cannot be written in the .ErrorIfExists. mode"),
+        ({"topic": "Out", "mode": "twice"}, "append", "mode must be at-least-once or exactly-once"),
+        ({}, "append", "needs a column topic or"),
+    ],
+    ids=["overwrite", "no-mode", "wrong-mode", "no-topic"],
+)
+def test_a_wrong_write_is_one_sentence(spark: Any, options: dict[str, str], mode: str | None, text: str) -> None:
+    writer = spark.range(1).selectExpr("'x' AS body").write.format("rocketmq").options(namesrv="127.0.0.1:1", **options)
+    with pytest.raises(Exception, match=text):
+        (writer.mode(mode) if mode else writer).save()
+
+
+def test_the_program_of_the_page(spark: Any, bolide_broker: Broker, tmp_path: Path) -> None:
+    from tests.test_programs import program
+
+    for topic in ("Orders", "Paid"):
+        bolide_broker.create_topic(topic)
+    paid = [Message("Orders", b"tea", tags="paid", keys="o1"), Message("Orders", b"rum", tags="open", keys="o2")]
+    send(bolide_broker.namesrv_addr, paid)
+    main = program("spark_sink").main
+    for _ in range(2):
+        main(bolide_broker.namesrv_addr, str(tmp_path / "checkpoint"))
+    assert bodies(bolide_broker.namesrv_addr, "Paid") == [b"tea"]
