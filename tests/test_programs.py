@@ -49,13 +49,13 @@ def test_transaction(bolide_broker: Broker, capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().out == "payment-1 ROLLBACK\npayment-2 COMMIT\npayment-2 b'20 coins'\n"
 
 
-@pytest.mark.bolide_broker(enable_property_filter=True)
 @pytest.mark.bolide_broker(recall_message_enable=True)
 def test_timer_message(bolide_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
     run("timer_message", bolide_broker)
     assert capsys.readouterr().out == "call home\ntea is ready\ngood night\n"
 
 
+@pytest.mark.bolide_broker(enable_property_filter=True)
 def test_sql_filter(bolide_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
     run("sql_filter", bolide_broker)
     assert capsys.readouterr().out == "[b'Cairo', b'Rome']\n"
