@@ -302,3 +302,24 @@ class QueueModel(RuleBasedStateMachine):
 
 QueueModel.TestCase.settings = settings(max_examples=10, stateful_step_count=15, deadline=None)
 TestQueueModel = QueueModel.TestCase
+
+
+def test_a_crash_leaves_no_old_units_behind_the_end_wherever_they_are(tmp_path: Path) -> None:
+    files = RealFiles()
+    handles = HandleCache(files, 3)
+    size = 300_000 * 20
+    queue = ConsumeQueue(files, f"{tmp_path}/T/0", "T", 0, size, handles)
+    put(queue, 0)
+    queue.flush()
+    path = tmp_path / "T/0" / f"{0:020d}"
+    unit = struct.pack(">qiq", 5, 5, 5)
+    with path.open("r+b") as file:
+        for at in (40, 5000, 70_000, 1_000_000, size - 20):
+            file.seek(at)
+            file.write(unit)
+    again = ConsumeQueue(files, f"{tmp_path}/T/0", "T", 0, size, handles)
+    again.load()
+    again.recover()
+    assert again.max_offset == 1
+    assert path.read_bytes()[20:] == bytes(size - 20)
+    handles.close()

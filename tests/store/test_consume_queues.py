@@ -48,6 +48,32 @@ def test_flush_writes_only_what_waits(tmp_path: Path) -> None:
     assert path.read_bytes()[20:40] == struct.pack(">qiq", 100, 100, 5)
 
 
+def test_a_round_of_flushing_takes_some_queues_at_a_time_and_ends(tmp_path: Path) -> None:
+    queues = open_queues(tmp_path)
+    for number in range(10):
+        queues.put(record("T", number, 0, number * 100))
+    assert not queues.flush_some(4)
+    queues.put(record("T", 10, 0, 1000))  # the next round's
+    assert not queues.flush_some(4)
+    queues.delete_topic("other")
+    assert queues.flush_some(4)
+    assert [queue.queue_id for queue in queues.all_queues() if queue.dirty] == [10]
+    assert queues.flush_some(4)
+    assert not any(queue.dirty for queue in queues.all_queues())
+
+
+def test_a_topic_deleted_between_two_flushes_is_not_written(tmp_path: Path) -> None:
+    queues = open_queues(tmp_path)
+    for number in range(3):
+        queues.put(record("T", number, 0, number * 100))
+    queues.put(record("U", 0, 0, 300))
+    assert not queues.flush_some(1)
+    queues.delete_topic("T")
+    queues.flush()
+    assert not (tmp_path / "consumequeue/T").exists()
+    assert (tmp_path / "consumequeue/U/0" / f"{0:020d}").exists()
+
+
 def test_records_of_no_queue(tmp_path: Path) -> None:
     queues = open_queues(tmp_path)
     assert not queues.put(record("T", 0, 0, 0, sys_flag=4))

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from bolide.store.files import DiskFull, FileFailed, FileLocked, RealFiles
+from bolide.store.jobs import MANY, sync_files
 from bolide.testing.files import SimulatedFiles, Stopped, check_files
 
 
@@ -172,3 +173,25 @@ class TestPowerCut:
         with pytest.raises(Stopped):
             files.write_at(handle, [b"x"], 0)
         assert files.read_file("/d/f") == bytes(10)
+
+
+def test_many_files_are_synced_by_their_file_systems(tmp_path: Path) -> None:
+    class Counting(RealFiles):
+        """Counts what is synced one by one."""
+
+        singles = 0
+
+        def datasync(self, handle: int) -> None:
+            self.singles += 1
+            super().datasync(handle)
+
+    files = Counting()
+    paths = [f"{tmp_path}/{number}" for number in range(MANY)]
+    for path in paths:
+        files.close(files.open(path, True, 20))
+    sync_files(files, paths[:3], [str(tmp_path)])
+    assert files.singles == 3
+    sync_files(files, [*paths, f"{tmp_path}/gone/file"], [str(tmp_path)])
+    whole = files.sync_file_systems({str(tmp_path), f"{tmp_path}/gone"})
+    assert whole or sys.platform != "linux"
+    assert files.singles == (3 if whole else 3 + len(paths))

@@ -113,6 +113,25 @@ class TestWatermark:
         assert not missing(machine.store, machine.acknowledged)
 
 
+class TestManyQueues:
+    def test_one_tick_flushes_some_and_the_next_go_on_at_once(self) -> None:
+        machine = Machine()
+        for number in range(150):
+            machine.append(1, f"T{number}")
+        machine.write()
+        machine.flush()
+        machine.now += 1000
+        seen = []
+        while machine.store.due(machine.now) <= machine.now:
+            machine.store.tick(machine.now)
+            machine.run_jobs()
+            seen.append(sum(not queue.dirty for queue in machine.store.queues.all_queues()))
+        assert seen[:3] == [64, 128, 150]
+        assert machine.store.upkeep.checkpoint.logics_physical_offset > 0
+        machine.power_cut(1)
+        assert not missing(machine.store, machine.acknowledged)
+
+
 class TestOptions:
     def test_what_has_no_effect_is_named(self) -> None:
         said = warnings_for({"duplicationEnable": "true", "transientStorePoolEnable": "false", "flushDiskType": "x"})

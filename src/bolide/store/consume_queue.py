@@ -22,6 +22,8 @@ TAIL_LIMIT: Final = 400 * UNIT_SIZE
 """Bytes of one queue that may wait in memory."""
 _SCAN_CHUNK: Final = 3276 * UNIT_SIZE  # below 64 KiB: most queues end within their first chunk
 _RECOVER_FILES: Final = 3
+_PAGE: Final = 4096
+_WIPE_CHUNK: Final = 64 * _PAGE
 _NO_ADDRESS: Final = 1
 
 
@@ -235,13 +237,20 @@ class ConsumeQueue:
     def _wipe_rest(self) -> None:
         at = self.max_offset * UNIT_SIZE
         stop = self.segments.end_of_files
+        chunk: i64 = _PAGE
         while at < stop:
-            data = self.segments.read(at, min(256 * 1024, stop - at))
+            # Over the holes of a sparse file, and small steps at first: most queues fill little of theirs.
+            found = self.segments.next_data(at)
+            if found < 0:
+                at = at - at % self.segments.segment_size + self.segments.segment_size
+                continue
+            data = self.segments.read(found, min(chunk - found % _PAGE, stop - found))
             if not data:
                 return
             if data != bytes(len(data)):
-                self.segments.write(at, [bytes(len(data))])
-            at += len(data)
+                self.segments.write(found, [bytes(len(data))])
+            at = found + len(data)
+            chunk = min(2 * chunk, _WIPE_CHUNK)
 
     def _set_end(self, end: i64) -> None:
         self.max_offset = self._tail_at = end

@@ -42,6 +42,8 @@ class ConsumeQueues:
         self._bitmaps = shape.enable_consume_queue_ext and shape.enable_calc_filter_bit_map
         self._table: dict[str, dict[int, ConsumeQueue]] = {}
         self._dirty: list[ConsumeQueue] = []
+        self._round: list[ConsumeQueue] = []
+        """Those of `_dirty` that the flush under way has not come to."""
         self.light_count: i64 = 0
         """Light queues (LMQ) there are."""
 
@@ -129,10 +131,24 @@ class ConsumeQueues:
         Nothing is synced here: the written files are listed by `HandleCache.take_unsynced`, which the store hands
         to its pool after a thorough flush, and only then moves the checkpoint.
         """
-        dirty = self._dirty
-        while dirty:
-            dirty[-1].flush()
-            dirty.pop()
+        while not self.flush_some(len(self._dirty) + len(self._round)) or self._dirty:
+            pass
+
+    def flush_some(self, most: int) -> bool:
+        """Write the waiting units of up to `most` queues; True when all have been that waited as this round began.
+
+        What comes in meanwhile is the next round's, so that ten thousand queues make no long pause.
+        """
+        if not self._round:
+            self._round = self._dirty
+            self._dirty = []
+        waiting = self._round
+        done = 0
+        while waiting and done < most:
+            waiting[-1].flush()
+            waiting.pop()
+            done += 1
+        return not waiting
 
     def delete_before(self, min_physical_offset: int) -> list[str]:
         """The log begins here now: delete files of older records, and move each queue's `min_offset`."""
@@ -189,6 +205,8 @@ class ConsumeQueues:
         for queue in by_id.values():
             if queue in self._dirty:
                 self._dirty.remove(queue)
+            if queue in self._round:
+                self._round.remove(queue)
             queue.destroy()
         self.files.remove(self.folder + "/" + topic)
         if self._ext:

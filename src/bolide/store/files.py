@@ -5,11 +5,17 @@ pwritev and preadv (with RWF_NOWAIT on Linux), fdatasync, lockf, posix_fallocate
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
+import functools
 import os
+import platform
+import re
 import stat
+import sys
 import time
+from collections.abc import Callable
 from io import BytesIO
 from typing import Final
 
@@ -166,6 +172,27 @@ class RealFiles:
         finally:
             os.close(fd)
 
+    def sync_file_systems(self, folders: set[str]) -> bool:
+        syncfs = _syncfs()
+        if syncfs is None:
+            return False
+        one_of_each = {_device(folder): folder for folder in folders}
+        for device, folder in one_of_each.items():
+            if device >= 0:
+                self._sync_file_system(syncfs, folder)
+        return True
+
+    def _sync_file_system(self, syncfs: Callable[[int], int], folder: str) -> None:
+        try:
+            fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise _failed("open", folder, error) from error
+        try:
+            if syncfs(fd) != 0:
+                raise _failed("sync", folder, OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno())))
+        finally:
+            os.close(fd)
+
     def reserve(self, handle: int, size: int) -> None:
         if not hasattr(os, "posix_fallocate"):
             return
@@ -318,6 +345,26 @@ def _unlink_quietly(path: str) -> None:
         os.unlink(path)
     except FileNotFoundError:
         return
+
+
+def _device(folder: str) -> int:
+    """The file system a folder is on; -1 when it is gone: its topic was deleted meanwhile."""
+    try:
+        return os.stat(folder).st_dev
+    except FileNotFoundError:
+        return -1
+    except OSError as error:
+        raise _failed("look for", folder, error) from error
+
+
+@functools.cache
+def _syncfs() -> Callable[[int], int] | None:
+    """Linux' syncfs; before 5.8 it reported no errors of writing, which is no sync to rely on."""
+    release = re.match(r"(\d+)\.(\d+)", platform.release())
+    if sys.platform != "linux" or release is None or (int(release[1]), int(release[2])) < (5, 8):
+        return None
+    found: Callable[[int], int] | None = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+    return found
 
 
 def _failed(verb: str, path: str, error: OSError) -> FileFailed:

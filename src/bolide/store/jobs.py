@@ -7,13 +7,16 @@ no handle of the loop can be closed under it.
 from __future__ import annotations
 
 import posixpath
-from typing import Protocol
+from typing import Final, Protocol
 
 from bolide.layout.checkpoint import Checkpoint
 from bolide.layout.timer_checkpoint import TimerCheckpoint
 from bolide.store.checkpoint_file import write_block, write_checkpoint
 from bolide.store.files import FileFailed, Files
 from bolide.store.segments import make_segment
+
+MANY: Final = 256
+"""Files and folders from which on their file systems are synced as a whole."""
 
 
 class Job(Protocol):
@@ -132,6 +135,8 @@ class SyncTimer:
 
 def sync_files(files: Files, paths: list[str], folders: list[str]) -> None:
     """Sync files and folders by their paths, with handles of its own; one that is gone is no error."""
+    if len(paths) + len(folders) >= MANY and files.sync_file_systems({posixpath.dirname(path) for path in paths}):
+        return
     for path in paths:
         try:
             handle = files.open(path)
