@@ -148,8 +148,10 @@ class ReceivedMessage:
 
     @property
     def transaction_id(self) -> str:
-        """The id of the transaction it came from, "" when there was none."""
-        return self.get_property(names.TRANSACTION_ID) or ""
+        """The id of the transaction it came from, "" when there was none: its producer's id (as in Java; brokers 4.9
+        store no other)."""
+        prepared = self.get_property(names.TRAN_MSG) or ""
+        return (self.get_property(names.UNIQ_KEY) or "") if prepared.lower() == "true" else ""
 
     def read_from(self, topic: str) -> None:
         """It came out of this light queue (LMQ): its place there is the one that counts, as on a retry."""
