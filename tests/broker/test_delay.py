@@ -11,6 +11,7 @@ import pytest
 
 from bolide.broker.delay import DelayService
 from bolide.layout.delay import DEFAULT_DELAY_LEVELS, SCHEDULE_TOPIC, parse_delay_levels
+from bolide.layout.ext_unit import is_ext_address
 from bolide.layout.record import Record
 from bolide.remoting import codes
 from bolide.remoting.command import make_request
@@ -70,6 +71,24 @@ def test_a_message_comes_when_its_time_has_come_and_no_earlier(parts: Delaying, 
     assert (stored["TAGS"], stored["KEYS"], stored["UNIQ_KEY"]) == ("a", "k", "U")
     parts.tick(NOW + LEVELS[level - 1] + 100)
     assert len(parts.delivered()) == 1
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_where_units_have_extensions_these_hold_the_time(tmp_path: Path, lost: bool) -> None:
+    parts = Delaying(tmp_path, enable_consume_queue_ext=True)
+    parts.delayed(3)
+    (unit,) = parts.store.units(SCHEDULE_TOPIC, 2, 0, 1)
+    assert is_ext_address(unit[2])
+    assert parts.store.tags_code(SCHEDULE_TOPIC, 2, unit[2]) == NOW + LEVELS[2]
+    if lost:
+        queue = parts.store.queues.get(SCHEDULE_TOPIC, 2)
+        assert queue is not None and queue.ext is not None
+        queue.ext.clear()
+    parts.tick(NOW + LEVELS[2] - 1)
+    assert parts.delivered() == []
+    parts.tick(NOW + LEVELS[2])
+    assert len(parts.delivered()) == 1
+    parts.close()
 
 
 def test_a_time_further_away_than_the_level_counts_as_now(parts: Delaying) -> None:

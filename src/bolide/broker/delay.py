@@ -129,10 +129,15 @@ class DelayService:
         level.offset = max(level.offset, self._store.min_queue_offset(SCHEDULE_TOPIC, queue_id))
         done = 0
         units = self._store.units(SCHEDULE_TOPIC, queue_id, level.offset, min(budget, UNITS_AT_ONCE))
-        for physical_offset, size, deliver_time in units:
+        for physical_offset, size, code in units:
+            record = None
+            deliver_time = self._store.tags_code(SCHEDULE_TOPIC, queue_id, code)
+            if deliver_time < 0:  # its extension unit is lost: the record says as much
+                record = self._store.record_at(physical_offset, size)
+                deliver_time = 0 if record is None else record.store_timestamp + level.delay_ms
             if deliver_time <= now + level.delay_ms and deliver_time > now:
                 break
-            record = self._store.record_at(physical_offset, size)
+            record = record or self._store.record_at(physical_offset, size)
             if record is not None and not self._put(level, record, now):
                 break
             level.offset += 1

@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 from mypy_extensions import i64
 
-from bolide.layout.errors import RecordError
+from bolide.layout.errors import LayoutError, RecordError
+from bolide.layout.ext_unit import is_ext_address
 from bolide.layout.record import Record, decode_record
 from bolide.store import query, search
 from bolide.store.commit_log import CommitLog
@@ -84,6 +85,17 @@ class Lookups:
             found.append(unit)
             at += 1
         return found
+
+    def tags_code(self, topic: str, queue_id: int, code: i64) -> i64:
+        """What a unit's field stands for: itself, or what its extension unit holds; -1 when that is not there."""
+        if not is_ext_address(code):
+            return code
+        queue = self.queues.get(topic, queue_id)
+        try:
+            unit = queue.ext.unit(code) if queue is not None and queue.ext is not None else None
+        except LayoutError:
+            unit = None
+        return -1 if unit is None else unit.tags_code
 
     def in_memory(self, topic: str, queue_id: int, offset: i64) -> bool:
         """True when the message at a queue offset is near enough to the end of the log to be in memory still."""
