@@ -23,7 +23,7 @@ from bolide.client.push_consumer import PushConsumer
 from bolide.client.queue import MessageQueue
 from bolide.client.received import ReceivedMessage
 from bolide.client.send_result import SendResult, SendStatus
-from bolide.client.subscription import Sql, sql
+from bolide.client.subscription import Selector, Sql, selector, sql
 from bolide.client.transaction import TransactionListener, TransactionResult, TransactionState
 from bolide.client.transaction_producer import TransactionProducer
 
@@ -53,6 +53,7 @@ __all__ = [
     "RpcHook",
     "SendCall",
     "SendFailed",
+    "Selector",
     "SendResult",
     "SendStatus",
     "Sql",
@@ -63,5 +64,6 @@ __all__ = [
     "TransactionResult",
     "TransactionState",
     "lmq",
+    "selector",
     "sql",
 ]

@@ -6,6 +6,7 @@ import ssl as ssl_module
 from dataclasses import dataclass, field
 from typing import Final, TypedDict
 
+from bolide.client.environment_tls import environment_ssl
 from bolide.client.hooks import AclHook, RpcHook
 from bolide.client.name_servers import LOCAL_NAMESRV, configured_namesrv
 from bolide.client.namespace import check_namespace
@@ -79,7 +80,7 @@ class ClientOptions:
             client_id=client_id
             or (f"{local_ip()}@{instance_name}" if fixed_name else default_client_id(instance_name)),
             hooks=hooks,
-            ssl=ssl,
+            ssl=ssl or environment_ssl(),
             binary_header=binary_header,
             namespace=check_namespace(namespace),
         )
