@@ -6,6 +6,7 @@ The load speaks the protocol directly, since a consumer that decodes every messa
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
 import time
 import tracemalloc
@@ -37,7 +38,7 @@ async def pull_load(
         first = (await producer.queues(topic))[0]
         queue = MessageQueue(topic, first.broker_name, first.queue_id)
         output.note(f"sending {messages:,} messages of {body:,} bytes to {queue} ...")
-        content = bytes(body - 1) + b"x"
+        content = os.urandom(body)  # else the producer would compress it
         await asyncio.gather(*(producer.send(Message(topic, content), queue=queue) for _ in range(messages)))
         address = producer.instance.master_address(queue.broker_name)
     if address is None:
