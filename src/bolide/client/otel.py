@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, Final
 
 from opentelemetry import context, propagate, trace
@@ -124,9 +125,14 @@ def _send_attributes(group: str, message: Message) -> Mapping[str, Any]:
     found["messaging.message.body.size"] = len(message.body)
     found["messaging.rocketmq.client_group"] = group
     found["messaging.rocketmq.message.type"] = "normal"
-    if message.delay_level:
+    if message.delayed:
         found["messaging.rocketmq.message.type"] = "delay"
-        found["messaging.rocketmq.message.delay_time_level"] = message.delay_level
+        if message.delay_level:
+            found["messaging.rocketmq.message.delay_time_level"] = message.delay_level
+        elif message.deliver_at is not None:
+            moment = message.deliver_at
+            seconds = moment.timestamp() if isinstance(moment, datetime) else moment
+            found["messaging.rocketmq.message.delivery_timestamp"] = int(seconds * 1000)
     elif message.sharding_key:
         found["messaging.rocketmq.message.type"] = "fifo"
         found["messaging.rocketmq.message.group"] = message.sharding_key

@@ -84,10 +84,10 @@ class TransactionProducer(Producer):
         """Store a message unseen, run ``listener.execute(message, argument)``, and tell the broker how that ended.
 
         A message that was stored but not as safe as wished is rolled back without running anything. Raises as
-        `Producer.send`, before the transaction has run; `MessageRefused` for a message with a delay level.
+        `Producer.send`, before the transaction has run; `MessageRefused` for a message with a delay.
         """
-        if message.delay_level:
-            raise MessageRefused("a message in a transaction takes no delay level: it appears when it commits")
+        if message.delayed:
+            raise MessageRefused("a message in a transaction takes no delay: it appears when it commits")
         await self._wait_for_slot()
         marks = f"TRAN_MSG\x01true\x02PGROUP\x01{self.group}\x02"
         sent = await self._accept(message, queue, timeout, False, marks, TRANSACTION_PREPARED).future
