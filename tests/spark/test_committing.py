@@ -78,8 +78,11 @@ def test_a_replay_and_its_zombies_add_nothing(options: dict[str, str]) -> None:
 
 
 def test_what_a_killed_task_left_is_rolled_back_by_the_next_commit(options: dict[str, str]) -> None:
+    write(options, task(run="none"), ONE)  # its driver dies before it hears of it
+    assert open_halves(options) == len(ONE)
     commit(options, [write(options, task(), ONE)], 0)
-    write(options, task(batch=1), TWO)  # its driver dies before it hears of it
+    assert open_halves(options) == 0
+    write(options, task(batch=1), TWO)
     assert open_halves(options) == len(TWO)
     commit(options, [write(options, task(batch=1, run="second"), TWO)], 1)
     assert seen(options) == sorted(ONE + TWO)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from contextlib import closing
 from typing import Any
@@ -16,7 +17,8 @@ from bolide.spark.messages import Outgoing, Refusal, RowReader, Task
 from bolide.spark.sending import Bundle, Sender
 from bolide.spark.sink_options import sink_options
 from bolide.testing.broker import Broker
-from tests.spark.sink_rounds import records, write
+from tests.interop.processes import until
+from tests.spark.sink_rounds import bodies, records, write
 
 TASK = Task("q", 0, 3)
 
@@ -105,3 +107,12 @@ def test_rows_that_were_sent_before_keep_what_they_had(options: dict[str, str]) 
     assert (record.born_timestamp, record.queue_id) == (1_700_000_000_123, 3614 % 4)
     assert properties["UNIQ_KEY"] == "0A" * 16
     assert "__SHARDINGKEY" not in properties
+
+
+def test_a_row_appears_at_its_time(options: dict[str, str]) -> None:
+    due = int(time.time() * 1000) + 2_000
+    write(options, TASK, [b"now", b"later", b"level"], deliver_time=[None, due, None], delay_level=[None, None, 1])
+    assert b"now" in bodies(options["namesrv"], "Out")
+    until(lambda: len(bodies(options["namesrv"], "Out")) == 3, 60, "the delayed rows arrive")
+    (later,) = (record for record in records(options["namesrv"], "Out") if record.body == b"later")
+    assert later.store_timestamp >= due - 1_000  # the wheel turns once a second

@@ -109,7 +109,9 @@ def _tidy(log: BatchLog, ender: Ender, written: Sequence[Written], chosen: Handl
         ends = ender.half_ends(topics, since)
         if set(ends) != set(since):
             return  # a later commit sweeps from where this one would have begun
-        if begun or _may_have_strays(written) or last.run not in ("", run):
+        if not last.run:  # drivers may have died before the first commit of this query
+            since = _earliest(since, ender.half_progress(since))
+        if begun or _may_have_strays(written) or last.run != run:
             ender.roll_back(ender.strays(since, ends, chosen.places()))
         log.note_swept(Swept(run, topics, ends))
     except BolideError:

@@ -26,12 +26,13 @@ from bolide.spark.cluster import Cluster, signed
 from bolide.spark.errors import ClusterUnavailable, DataLost
 from bolide.spark.fetch import RangeReader
 from bolide.spark.half_handles import Half, Handles
-from bolide.spark.queues import Offsets, Queue
+from bolide.spark.queues import EARLIEST, Offsets, Queue
 from bolide.spark.ranges import Range
 from bolide.spark.sink_options import SinkOptions
 from bolide.transport.blocking import ClientConnection, ConnectionPool, Pending
 
 HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
+PROGRESS_GROUP: Final = "CID_RMQ_SYS_TRANS"
 COMMIT: Final = 8
 ROLLBACK: Final = 12
 IN_FLIGHT: Final = 512
@@ -148,6 +149,12 @@ class Ender:
                 continue
         return ends
 
+    def half_progress(self, brokers: Iterable[str]) -> dict[str, int]:
+        """Before which place of its half queue a broker has nothing undecided; it keeps that as a consumer's offset."""
+        queues = [Queue(HALF_TOPIC, broker, 0) for broker in brokers]
+        found = self._cluster.committed(queues, PROGRESS_GROUP, EARLIEST)
+        return {queue.broker: offset for queue, offset in found.items()}
+
     def strays(self, since: dict[str, int], ends: dict[str, int], chosen: Set[tuple[str, int]]) -> Iterator[Half]:
         """Half messages of this group between two places of the half queues that are not among the chosen ones."""
         for broker, end in ends.items():
@@ -170,7 +177,8 @@ class Ender:
                 f"{what}; nothing is lost: start the query again when the brokers run, or raise deliveryTimeoutMs"
             )
         time.sleep(PAUSE_S)
-        # A route that was learnt before the broker went away says nothing about where it is now.
+        # A route and a connection from before the broker went away say nothing about where it is now.
+        self._pool.close()
         self._cluster.close()
         self._cluster = Cluster(self._options.connection)
         self._kinds.clear()
@@ -233,14 +241,15 @@ class Ender:
 
     def _end(self, halves: list[Half], how: int) -> tuple[list[Half], str, bool]:
         """Send an END for each; those not known to be ended, why, and whether all of these were decided before."""
-        flight: deque[tuple[Half, Pending | None]] = deque()
+        flight: deque[tuple[Half, Pending]] = deque()
         left: list[Half] = []
+        down: set[str] = set()
         reason, decided_before = "", 0
 
         def settle() -> None:
             nonlocal reason, decided_before
             half, pending = flight.popleft()
-            answer, why = self._answer(half, pending)
+            answer, why = self._answer(half.queue.broker, pending)
             if answer is None or answer.code != codes.SUCCESS:
                 reason = why
             elif answer.remark:  # Bolide says of a repeated END that it had no effect
@@ -253,9 +262,17 @@ class Ender:
         for half in halves:
             while len(flight) >= IN_FLIGHT:
                 settle()
-            flight.append((half, self.send_end(half, how)))
+            broker = half.queue.broker
+            pending = None if broker in down else self.send_end(half, how)
+            if pending is None:
+                down.add(broker)  # each further try would wait as long as this one did
+                left.append(half)
+                reason = f"there is no connection to broker {broker}"
+            else:
+                flight.append((half, pending))
         while flight:
             settle()
+        left.sort(key=lambda half: (half.queue, half.physical_offset))  # the order in which they were sent
         return left, reason, bool(left) and decided_before == len(left)
 
     def send_end(self, half: Half, how: int) -> Pending | None:
@@ -279,14 +296,10 @@ class Ender:
         except (ConnectionLost, RequestTimeout):
             return None
 
-    def _answer(self, half: Half, pending: Pending | None) -> tuple[Command | None, str]:
-        broker = half.queue.broker
-        if pending is None:
-            return None, f"there is no connection to broker {broker}"
+    def _answer(self, broker: str, pending: Pending) -> tuple[Command | None, str]:
         try:
             answer = pending.result()
         except (ConnectionLost, RequestTimeout) as error:
-            self._pool.drop(self._address(broker))
             return None, str(error)
         return answer, f"broker {broker} answered {answer.code}: {answer.remark}"
 

@@ -25,7 +25,7 @@ from bolide.spark.errors import ClusterUnavailable, OptionError
 from bolide.spark.messages import Outgoing, Refusal
 from bolide.spark.queues import Queue
 from bolide.spark.sink_options import SinkOptions
-from bolide.transport.blocking import ConnectionPool, Pending
+from bolide.transport.blocking import ClientConnection, ConnectionPool, Pending
 
 PASSING: Final = frozenset(
     {
@@ -50,6 +50,9 @@ MOST_GATHERED: Final = 8 * 1024 * 1024
 """Bytes waiting for company in their queue, over all queues."""
 MOST_IN_FLIGHT: Final = 32 * 1024 * 1024
 """Bytes on their way at once; a single request may be larger."""
+NO_TIMERS: Final = "timer message is not enabled"
+"""What a broker without timers says of a deliver_time, as an error of the system."""
+ROUTE_S: Final = 2.0
 ROUNDS_OF_REFUSAL: Final = 5
 """A broker that says no permission or unknown topic this often means it."""
 PAUSE_S: Final = 0.2
@@ -67,7 +70,7 @@ class Bundle:
     tries: int = 0
     due: float = 0.0
     pending: Pending | None = None
-    address: str = ""
+    connection: ClientConnection | None = None
     reason: str = ""
 
 
@@ -109,6 +112,7 @@ class Sender:
         self._flying = 0
         self._again: deque[Bundle] = deque()
         self._current: dict[str, Queue] = {}
+        self._known: dict[str, tuple[float, list[Queue]]] = {}
         self._turn = random.randrange(1 << 16)  # tasks of a few rows must not all begin with the same queue
         self._unknown_until: float | None = None
 
@@ -149,10 +153,16 @@ class Sender:
 
         A name server forgets a topic while its only broker restarts, so an unknown one is waited for, once a task.
         """
+        until, queues = self._known.get(topic, (0.0, []))
+        if time.monotonic() < until:
+            return queues
         while True:
             try:
                 queues = self._cluster.queues([topic], writable=True)
-                return queues or "the topic has no queue that takes messages: check its permission"
+                if not queues:
+                    return "the topic has no queue that takes messages: check its permission"
+                self._known[topic] = time.monotonic() + ROUTE_S, queues
+                return queues
             except OptionError:
                 if self._unknown_until is None:
                     self._unknown_until = time.monotonic() + self._options.patience
@@ -212,10 +222,10 @@ class Sender:
         bundle.pending = None
         addresses = self._cluster.addresses.get(bundle.queue.broker)
         if addresses:
-            bundle.address = addresses[0]
             try:
-                command = self._command(bundle)
-                bundle.pending = self._pool.get(bundle.address).start(command, self._options.timeout)
+                command = self._command(bundle, addresses[0])
+                bundle.connection = self._pool.get(addresses[0])
+                bundle.pending = bundle.connection.start(command, self._options.timeout)
             except (ConnectionLost, RequestTimeout) as error:
                 bundle.reason = str(error)
         else:
@@ -237,14 +247,13 @@ class Sender:
 
     def _settle(self, bundle: Bundle) -> None:
         self._flying -= bundle.size
-        if bundle.pending is None:
-            self._pool.drop(bundle.address)
+        if bundle.pending is None or bundle.connection is None:
             self._later(bundle)
             return
         try:
             answer = bundle.pending.result()
         except (ConnectionLost, RequestTimeout) as error:
-            self._pool.drop(bundle.address)
+            bundle.connection.close()  # this one, and not the one that may have taken its place
             self.tally.uncertain += len(bundle.messages)
             bundle.reason = str(error)
             self._later(bundle)
@@ -254,7 +263,9 @@ class Sender:
             self._stored(bundle, answer)
             return
         bundle.reason = f"broker {bundle.queue.broker} answered {answer.code}: {answer.remark}"
-        lasting = answer.code in (codes.NO_PERMISSION, codes.TOPIC_NOT_EXIST) and bundle.tries >= ROUNDS_OF_REFUSAL
+        lasting = NO_TIMERS in (answer.remark or "") or (
+            answer.code in (codes.NO_PERMISSION, codes.TOPIC_NOT_EXIST) and bundle.tries >= ROUNDS_OF_REFUSAL
+        )
         if answer.code in PASSING and not lasting:
             self._later(bundle)
         elif len(bundle.messages) > 1:
@@ -284,6 +295,7 @@ class Sender:
             return
         first = bundle.messages[0]
         try:
+            self._cluster.relearn(bundle.queue.broker)
             queues = self._cluster.queues([first.topic], writable=True)
         except BolideError:
             return  # the name server is away, too: the queue known so far may still do
@@ -295,7 +307,7 @@ class Sender:
         self._turn += 1
         bundle.queue = others[self._turn % len(others)]
 
-    def _command(self, bundle: Bundle) -> Command:
+    def _command(self, bundle: Bundle, address: str) -> Command:
         first = bundle.messages[0]
         batch = len(bundle.messages) > 1
         properties, body = first.properties, first.body
@@ -305,7 +317,7 @@ class Sender:
                 [BatchMessage(each.flag, each.body, each.properties.encode()) for each in bundle.messages]
             )
         elif self._marks is not None:
-            properties += self._marks(bundle.queue.broker, bundle.address)
+            properties += self._marks(bundle.queue.broker, address)
         ext = {
             "a": self._options.connection.group,
             "b": first.topic,

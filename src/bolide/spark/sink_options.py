@@ -114,7 +114,7 @@ def sink_options(options: Mapping[str, str], streaming: bool = False) -> SinkOpt
         job_id=job_id,
         dead_letter_path=_folder(given.get("deadletterpath", ""), "deadLetterPath"),
         batch_bytes=whole_number(1, 4 * 1024 * 1024)("batchBytes", given.get("batchbytes", str(128 * 1024))),
-        sends_in_flight=whole_number(1, 10_000)("sendsInFlight", given.get("sendsinflight", "256")),
+        sends_in_flight=whole_number(1, 1_000)("sendsInFlight", given.get("sendsinflight", "256")),
         delivery_timeout_ms=int(wait),
         transaction_seconds=whole_number(60, 30 * 86_400)(
             "transactionSeconds", given.get("transactionseconds", "259200")
