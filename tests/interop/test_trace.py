@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bolide.client import Message, Producer, PushConsumer, ReceivedMessage
-from bolide.client.trace import DELAYED, FAILED, TraceBean, TraceContext, decode_trace, encode_trace
+from bolide.client.trace import COMMITTED, DELAYED, FAILED, TraceBean, TraceContext, decode_trace, encode_trace
 from bolide.testing.broker import Broker
 from tests.client.waiting import until
 from tests.interop.java_artefacts import CLIENT_VERSIONS, jars, tool
@@ -18,11 +18,15 @@ pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
 PROGRAM = Path(__file__).parent / "java" / "TraceLines.java"
 FULL = TraceBean("ID1", "T", "A", "k1 k2", "10.0.0.1:10911", "OFF", 12, DELAYED)
 BARE = TraceBean("ID2", "Tö", store_host="h:1")
+DECIDED = TraceBean(
+    "ID1", "T", "A", "k1", "h:1", message_type=COMMITTED, transaction_id="ID1", transaction_state="UNKNOW"
+)
 STEPS = [
     TraceContext("Pub", 1700000000000, "P", (FULL,), "Region", 7),
     TraceContext("Pub", 1700000000000, "P", (BARE,), success=False),
     TraceContext("SubBefore", 1, "G", (TraceBean("ID1", keys="k", retry_times=2), TraceBean("ID2")), request_id="REQ"),
     TraceContext("SubAfter", 2, "G", (TraceBean("ID1", keys="k"), TraceBean("ID2")), "", 3, False, "REQ", FAILED),
+    TraceContext("EndTransaction", 3, "P", (DECIDED,)),
 ]
 
 
@@ -35,7 +39,9 @@ def test_java_reads_and_writes_the_same_lines(tmp_path: Path, version: str) -> N
     done = subprocess.run(command, capture_output=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr.decode()
     assert written.read_bytes() == given.read_bytes()
-    assert [step.kind for step in decode_trace(text)] == ["Pub"] * 2 + ["SubBefore"] * 2 + ["SubAfter"] * 2
+    assert [step.kind for step in decode_trace(text)] == [
+        *("Pub", "Pub", "SubBefore", "SubBefore", "SubAfter", "SubAfter", "EndTransaction")
+    ]
 
 
 @pytest.mark.bolide_broker(trace_topic_enable=True)
