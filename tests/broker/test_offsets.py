@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from bolide.broker.clients import Client
 from bolide.broker.groups import SubscriptionGroupConfig
 from bolide.broker.offsets import OffsetService
 from bolide.broker.refused import Refused
 from bolide.broker.topics import TopicConfig
 from bolide.remoting import codes
+from bolide.remoting.bodies.clients import ConsumerData, SubscriptionData
 from bolide.remoting.command import Command, make_request
 from tests.broker.parts import NOW, Parts, reply_of, send_request
 
@@ -142,3 +144,33 @@ def test_a_reset_of_what_is_not_there(parts: Offsets) -> None:
     with pytest.raises(Refused, match="not in consume queue range"):
         reset(parts, queueId="0", offset="6")
     assert reset(parts, queueId="0", offset="5").code == codes.SUCCESS  # as Java: one behind the end is taken
+
+
+def test_a_clone_leaves_out_what_a_group_at_work_does_not_subscribe_to(parts: Offsets) -> None:
+    parts.topics.put(TopicConfig("S", 1, 1), NOW)
+    for topic in ("T", "S"):
+        parts.offsets.commit("g", topic, 0, 5, NOW)
+    wanted = ConsumerData("g", subscription_data_set=[SubscriptionData("T")])
+    parts.clients.register_consumer(wanted, Client(parts.channel, "c", codes.JAVA, codes.VERSION_5_5_0, NOW))
+    fields = {"srcGroup": "g", "destGroup": "h", "topic": ""}
+    parts.ask(codes.CLONE_GROUP_OFFSET, **fields, offline="false")
+    assert [parts.offsets.query("h", topic, 0) for topic in ("T", "S")] == [5, -1]
+    parts.ask(codes.CLONE_GROUP_OFFSET, **fields, offline="true")
+    assert [parts.offsets.query("h", topic, 0) for topic in ("T", "S")] == [5, 5]
+
+
+def test_the_correction_is_the_slowest_group_unless_the_compared_one_is_slower(parts: Offsets) -> None:
+    for group, offsets in {"a": (3, 9), "b": (2, 7), "slow": (0, 1), "c": (1, 8)}.items():
+        for queue_id, offset in enumerate(offsets):
+            parts.offsets.commit(group, "T", queue_id, offset, NOW)
+
+    def correction(compare: str, filter_groups: str = "") -> dict[str, int]:
+        answer = parts.ask(codes.QUERY_CORRECTION_OFFSET, compareGroup=compare, filterGroups=filter_groups)
+        found: dict[str, int] = json.loads(answer.body)["correctionOffsets"]
+        return found
+
+    assert correction("a") == {"0": 0, "1": 1}
+    assert correction("a", "slow,c") == {"0": 2, "1": 7}
+    assert correction("slow", "slow") == {"0": (1 << 63) - 1, "1": (1 << 63) - 1}
+    assert correction("c", "slow,c") == {"0": (1 << 63) - 1, "1": 7}
+    assert parts.offsets.query("slow", "T", 0) == 0  # Java forgets the offsets of groups that are left out

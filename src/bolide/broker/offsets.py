@@ -1,4 +1,4 @@
-"""Requests about offsets: committed ones (14, 15, 43, 314), queue limits (30, 31), times (29, 32), resets (222).
+"""Requests about offsets: committed ones (14, 15, 43, 308, 314), queue limits (30, 31), times (29, 32), resets (222).
 
 Decision rows: behaviour facts section 5 (ConsumerManageProcessor, AdminBrokerProcessor of 5.5.0).
 """
@@ -18,7 +18,7 @@ from bolide.broker.refused import Refused
 from bolide.broker.topics import TopicTable
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import MessageQueue, encode_body
-from bolide.remoting.bodies.offsets import ResetOffsetBody
+from bolide.remoting.bodies.offsets import QueryCorrectionOffsetBody, ResetOffsetBody
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.offsets import (
@@ -26,6 +26,7 @@ from bolide.remoting.headers.offsets import (
     GetEarliestMsgStoretimeRequestHeader,
     GetMaxOffsetRequestHeader,
     GetMinOffsetRequestHeader,
+    QueryCorrectionOffsetHeader,
     QueryConsumerOffsetRequestHeader,
     ResetOffsetRequestHeader,
     SearchOffsetRequestHeader,
@@ -35,6 +36,7 @@ from bolide.store.message_store import MessageStore
 
 LOWER: Final = "lower"
 UPPER: Final = "upper"
+LONG_MAX: Final = (1 << 63) - 1
 
 
 class OffsetService:
@@ -69,6 +71,7 @@ class OffsetService:
             codes.GET_EARLIEST_MSG_STORETIME: self.on_earliest,
             codes.GET_ALL_CONSUMER_OFFSET: self.on_all,
             codes.CLONE_GROUP_OFFSET: self.on_clone,
+            codes.QUERY_CORRECTION_OFFSET: self.on_correction,
             codes.INVOKE_BROKER_TO_RESET_OFFSET: self.on_reset,
         }
 
@@ -122,10 +125,29 @@ class OffsetService:
     def on_clone(self, channel: Channel, command: Command, now: int) -> Outcome:
         header = decode_header(command, CloneGroupOffsetRequestHeader)
         topics = [header.topic] if header.topic else self._offsets.topics_of(header.src_group)
+        connected = None if header.offline else self._clients.consumer_group(header.src_group)
         for topic in topics:
+            if connected is not None and connected.subscriptions and topic not in connected.subscriptions:
+                continue  # the group is at work, and not on this topic
             if self._topics.get(topic) is not None:
                 self._offsets.clone(header.src_group, header.dest_group, topic, now)
         return reply(make_response(command, codes.SUCCESS))
+
+    def on_correction(self, channel: Channel, command: Command, now: int) -> Outcome:
+        """How far the slowest group has come in each queue; Long.MAX where one group, to be compared, is behind it."""
+        header = decode_header(command, QueryCorrectionOffsetHeader)
+        topic = header.topic
+        left_out = set((header.filter_groups or "").split(","))
+        slowest: dict[int, int] = {}
+        for group in self._offsets.groups_of(topic):
+            if group not in left_out:
+                for queue_id, offset in self._offsets.queues(group, topic).items():
+                    if offset >= self._store.min_queue_offset(topic, queue_id):
+                        slowest[queue_id] = min(offset, slowest.get(queue_id, offset))
+        for queue_id, offset in self._offsets.queues(header.compare_group, topic).items():
+            if slowest.get(queue_id, offset) > offset:
+                slowest[queue_id] = LONG_MAX
+        return reply(make_response(command, codes.SUCCESS, body=encode_body(QueryCorrectionOffsetBody(slowest))))
 
     def on_reset(self, channel: Channel, command: Command, now: int) -> Outcome:
         """Server-side reset (5.x): the new offset waits for the group's next pull, which is answered with 21."""

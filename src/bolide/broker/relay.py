@@ -10,7 +10,9 @@ from typing import Any, Final
 
 from bolide.broker.channel import Channel
 from bolide.broker.clients import Client, Clients
+from bolide.broker.groups import GroupTable
 from bolide.broker.outcome import Ask, Handler, Outcome, reply
+from bolide.broker.topics import TopicTable
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.command import Command, make_request, make_response
@@ -31,7 +33,12 @@ RUNNING_INFO_SINCE: Final = 59
 class RelayService:
     """Forwards administrative questions to consumers."""
 
-    def __init__(self, clients: Clients, store: MessageStore) -> None:
+    def __init__(
+        self, broker_name: str, clients: Clients, store: MessageStore, topics: TopicTable, groups: GroupTable
+    ) -> None:
+        self._broker = broker_name
+        self._topics = topics
+        self._groups = groups
         self._clients = clients
         self._store = store
         self._opaque = 0
@@ -57,7 +64,14 @@ class RelayService:
                 remark = f"no message {header.msg_id} is stored on this broker"
                 return reply(make_response(command, codes.SYSTEM_ERROR, remark))
             body = record
-        return self._call(command, header.consumer_group, header.client_id or "", body)
+        more = {"brokerName": self._broker}
+        topic = self._topics.get(header.topic or "")
+        if topic is not None:
+            more["topicSysFlag"] = str(topic.topic_sys_flag)
+        group = self._groups.get(header.consumer_group)
+        if group is not None:
+            more["groupSysFlag"] = str(group.group_sys_flag)
+        return self._call(command, header.consumer_group, header.client_id or "", body, more)
 
     def on_consumer_status(self, channel: Channel, command: Command, now: int) -> Outcome:
         """Asks the clients of the group one after the other; those that do not answer are left out."""
@@ -91,7 +105,9 @@ class RelayService:
         question = self._request(codes.GET_CONSUMER_STATUS_FROM_CLIENT, ext, b"")
         return Ask(client.channel, question, ANSWER_TIMEOUT_MS, then)
 
-    def _call(self, command: Command, group: str, client_id: str, body: bytes) -> Outcome:
+    def _call(
+        self, command: Command, group: str, client_id: str, body: bytes, more: dict[str, str] | None = None
+    ) -> Outcome:
         client = self._clients.consumer_channel(group, client_id)
         if client is None:
             remark = f"The Consumer <{group}> <{client_id}> not online"
@@ -106,7 +122,12 @@ class RelayService:
                 return reply(make_response(command, codes.CONSUME_MSG_TIMEOUT, remark))
             return reply(make_response(command, answer.code, answer.remark, body=answer.body))
 
-        return Ask(client.channel, self._request(command.code, dict(command.ext()), body), ANSWER_TIMEOUT_MS, then)
+        return Ask(
+            client.channel,
+            self._request(command.code, {**command.ext(), **(more or {})}, body),
+            ANSWER_TIMEOUT_MS,
+            then,
+        )
 
     def _request(self, code: int, ext: dict[str, str], body: bytes) -> Command:
         self._opaque += 1

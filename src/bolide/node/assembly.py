@@ -101,7 +101,7 @@ class BrokerParts:
             GroupAdminService(groups, offsets, clients),
             ConsumeStatsService(options, store, topics, groups, offsets, clients, stats),
             InspectService(options, store, stats, delay, timers, effects, settings, update, now),
-            RelayService(clients, store),
+            RelayService(options.broker_name, clients, store, topics, groups),
             ReplyService(options, door, topics, clients),
             assignments,
             *more,
