@@ -1,4 +1,4 @@
-# make demo | test | lint | bench | interop | dev | clean. Variables: PYTHON, VENV, BOLIDE_BUILD=auto|yes|no, ARGS
+# make demo | test | lint | bench | interop | mutations | dev | clean. Variables: PYTHON, VENV, BOLIDE_BUILD=auto|yes|no, ARGS
 SHELL := /bin/bash
 PYTHON ?= python3
 VENV ?= .venv
@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup -q
 QUICK := not java and not spark and not slow and not crash
 
-.PHONY: demo test test-interpreted test-compiled lint bench interop dev lock clean venv-demo venv-test
+.PHONY: demo test test-interpreted test-compiled lint bench interop mutations dev lock clean venv-demo venv-test
 
 demo: venv-demo
 	@home=$$(tools/ensure_java.sh jre) && export JAVA_HOME=$$home && exec $(BIN)/python -m demo.run $(ARGS)
@@ -25,6 +25,10 @@ test-compiled: venv-test
 interop: venv-test
 	@home=$$(tools/ensure_java.sh jdk-maven) && export JAVA_HOME=$$home && \
 	set -x && BOLIDE_IMPL=compiled $(BIN)/python -m pytest -q -m java tests/interop $(ARGS)
+
+# Wrongs of a list, one at a time, in a copy of the sources: the tests must notice.
+mutations: venv-test
+	$(BIN)/python -m tools.run_mutations $(ARGS)
 
 lint: venv-test
 	$(BIN)/ruff check .

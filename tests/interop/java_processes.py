@@ -115,6 +115,17 @@ class JavaBroker(ServerProcess):
         until(lambda: is_registered(namesrv), 60, f"the broker registers with {namesrv}")
 
 
+class JavaProgram(ServerProcess):
+    """One of RocketMQ's benchmark programs (`org.apache.rocketmq.example.benchmark`), with its own command line."""
+
+    def __init__(self, home: Path, name: str, *words: str) -> None:
+        _prepare(home)
+        classpath = f"{jars(BROKER_VERSION)}/*:{jars(f'{BROKER_VERSION}-example')}/*"
+        command = _java(home, classpath, ("-Xmx256m", *_QUICK_START, _QUICK_REBALANCE))
+        main = f"org.apache.rocketmq.example.benchmark.{name}"
+        super().__init__([*command, main, *words], home / f"{name}.out", {"ROCKETMQ_HOME": str(home)})
+
+
 def is_registered(namesrv: str) -> bool:
     """Whether a name server knows a route to TBW102, that is, any broker that creates topics."""
     with Wire(int(namesrv.rpartition(":")[2])) as wire:
@@ -187,6 +198,19 @@ class JavaClient(_Driver):
         words = [verb, *(f"{key}={value}" for key, value in arguments.items())]
         assert not any(" " in word or "\n" in word for word in words), words
         return self._ask(" ".join(words))
+
+
+class Java:
+    """One Java client and the names it uses, so that no two parametrisations meet."""
+
+    def __init__(self, client: JavaClient, name: str, port: int) -> None:
+        self.client = client
+        self.name = name
+        self.port = port
+
+    def topic(self, operation: str) -> str:
+        """A topic (or group) of this client's own."""
+        return f"{operation}_{self.name}"
 
 
 class MqAdmin(_Driver):

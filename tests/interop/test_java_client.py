@@ -1,14 +1,12 @@
 """The Java client, unchanged, against our name server and broker: versions 4.9.8 and 5.5.0, JSON and binary header."""
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.interop.java_artefacts import CLIENT_VERSIONS
-from tests.interop.java_processes import JavaClient
-from tests.interop.our_processes import OurBroker, OurNameServer
+from tests.interop.java_processes import Java
+from tests.interop.matrix import to_ours
 from tests.interop.records import Stored, stored
 from tests.interop.wire import PULL_MESSAGE, SUCCESS, Wire, pull_ext
 
@@ -16,37 +14,6 @@ pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
 
 QUEUES = 4
 COUNT = 12
-
-
-class Java:
-    """One Java client and the names it uses, so that no two parametrisations meet."""
-
-    def __init__(self, client: JavaClient, name: str, port: int) -> None:
-        self.client = client
-        self.name = name
-        self.port = port
-
-    def topic(self, operation: str) -> str:
-        """A topic (or group) of this client's own."""
-        return f"{operation}_{self.name}"
-
-
-@pytest.fixture(
-    scope="module",
-    params=[(version, binary) for version in CLIENT_VERSIONS for binary in (False, True)],
-    ids=lambda param: f"{param[0]}-{'binary' if param[1] else 'json'}",
-)
-def java(
-    request: pytest.FixtureRequest,
-    namesrv: OurNameServer,
-    broker: OurBroker,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Java]:
-    version, binary = request.param
-    name = f"{version.replace('.', '')}{'b' if binary else 'j'}"
-    client = JavaClient(tmp_path_factory.mktemp(name), namesrv.address, version, binary_header=binary)
-    yield Java(client, name, broker.port)
-    client.close()
 
 
 def everything_in(port: int, topic: str) -> list[Stored]:
@@ -78,6 +45,7 @@ def offset_id(port: int, physical_offset: int) -> str:
     return f"7F000001{port:08X}{physical_offset:016X}"
 
 
+@to_ours("send {mode}")
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_send(java: Java, mode: str) -> None:
     topic = java.topic(mode)
@@ -92,6 +60,7 @@ def test_send(java: Java, mode: str) -> None:
     }
 
 
+@to_ours("send oneway")
 def test_send_oneway(java: Java) -> None:
     topic = java.topic("oneway")
     java.client.call("send", topic=topic, mode="sync", count=1)  # the topic exists and its route is known
@@ -102,6 +71,7 @@ def test_send_oneway(java: Java) -> None:
     assert Counter(m["keys"] for m in got) == Counter(["sync-0", *(f"oneway-{i}" for i in range(COUNT))])
 
 
+@to_ours("send batch")
 def test_send_batch(java: Java) -> None:
     topic = java.topic("batch")
     (result,) = java.client.call("send", topic=topic, mode="batch", count=COUNT)
@@ -115,6 +85,7 @@ def test_send_batch(java: Java) -> None:
     assert result["offsetMsgId"].split(",") == [offset_id(java.port, m.physical_offset) for m in in_order]
 
 
+@to_ours("concurrent push")
 def test_push_concurrent(java: Java) -> None:
     topic = java.topic("concurrent")
     java.client.call("send", topic=topic, mode="sync", count=COUNT)
@@ -130,6 +101,7 @@ def test_push_concurrent(java: Java) -> None:
     assert all(m["body"] == f"{m['keys']} \u6b63\u6587 \U0001f680" for m in got)
 
 
+@to_ours("tag filter")
 def test_push_filters_by_tag(java: Java) -> None:
     topic = java.topic("tags")
     for tag in ("TagA", "TagB", "TagC"):
@@ -140,6 +112,7 @@ def test_push_filters_by_tag(java: Java) -> None:
     assert Counter(m["tags"] for m in got) == {"TagA": 4, "TagC": 4}
 
 
+@to_ours("orderly push")
 def test_push_orderly(java: Java) -> None:
     topic = java.topic("orderly")
     java.client.call("send", topic=topic, mode="sync", count=COUNT, queue=1)
@@ -150,6 +123,7 @@ def test_push_orderly(java: Java) -> None:
     assert {m["queueId"] for m in got} == {1}
 
 
+@to_ours("queues shared out by the broker")
 def test_queues_shared_out_by_the_broker(java: Java) -> None:
     asks = {"brokerside": 1} if java.name.startswith("55") else {}  # before 5.x the clients do it themselves
     topic = java.topic("shared")
@@ -160,6 +134,7 @@ def test_queues_shared_out_by_the_broker(java: Java) -> None:
     assert Counter(m["keys"] for m in got) == Counter(f"sync-{i}" for i in range(COUNT))
 
 
+@to_ours("resume at the offset")
 def test_a_group_goes_on_where_it_stopped(java: Java) -> None:
     topic = java.topic("resume")
     java.client.call("send", topic=topic, mode="sync", count=4)
@@ -173,6 +148,7 @@ def test_a_group_goes_on_where_it_stopped(java: Java) -> None:
     assert Counter(m["keys"] for m in got[4:]) == Counter(f"async-{i}" for i in range(4))
 
 
+@to_ours("retry to dead letters")
 def test_retry_to_dead_letters(java: Java) -> None:
     topic = java.topic("retry")
     dead = java.topic("dead")
@@ -196,6 +172,7 @@ def test_retry_to_dead_letters(java: Java) -> None:
         assert properties["ORIGIN_MESSAGE_ID"] == offset_id(java.port, first[letter["keys"]]["physicalOffset"])
 
 
+@to_ours("query by key and id")
 def test_query_by_key_and_id(java: Java) -> None:
     topic = java.topic("query")
     results = java.client.call("send", topic=topic, mode="sync", count=3)

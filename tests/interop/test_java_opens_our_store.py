@@ -6,6 +6,7 @@ import pytest
 
 from tests.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
 from tests.interop.java_processes import JavaBroker
+from tests.interop.matrix import STORE_BACK, STORE_OUT, marked
 from tests.interop.our_processes import OurBroker
 from tests.interop.records import Stored, stored
 from tests.interop.wire import (
@@ -77,31 +78,33 @@ def check_served(port: int, told: dict[str, tuple[int, int, int]]) -> None:
             assert by_key.body == pulled[key].raw
 
 
+@marked(STORE_OUT, "plain messages", "index by key", "offset id", "tags", "after {end}")
+@marked(STORE_BACK, "plain messages", "index by key", "offset id", "tags", "after {end}")
 @pytest.mark.parametrize("version", [BROKER_VERSION, OLD_BROKER_VERSION])
-@pytest.mark.parametrize("killed", [False, True], ids=["stopped", "killed"])
-def test_there_and_back(tmp_path: Path, version: str, killed: bool) -> None:
+@pytest.mark.parametrize("end", ["clean stop", "SIGKILL"])
+def test_there_and_back(tmp_path: Path, version: str, end: str) -> None:
     ours_only = {"storeVersion": version[:3], "flushDiskType": "ASYNC_FLUSH"}
 
     ours = OurBroker(tmp_path, "", SETTINGS | ours_only)
     told = send_some(ours.port, 0)
-    end(ours, killed)
+    leave(ours, end)
 
     java = JavaBroker(tmp_path, "", SETTINGS, version=version)
     check_served(java.port, told)
     told |= send_some(java.port, COUNT)
     check_served(java.port, told)
-    end(java, killed)
+    leave(java, end)
 
     ours = OurBroker(tmp_path, "", SETTINGS | ours_only)
     check_served(ours.port, told)
     told |= send_some(ours.port, 2 * COUNT)
     check_served(ours.port, told)
-    end(ours, False)
+    leave(ours, "clean stop")
 
 
-def end(broker: OurBroker | JavaBroker, killed: bool) -> None:
+def leave(broker: OurBroker | JavaBroker, end: str) -> None:
     """Stop a broker, or kill it: what was acknowledged is in the page cache and must survive that."""
-    if killed:
+    if end == "SIGKILL":
         broker.kill()
     else:
         broker.stop()

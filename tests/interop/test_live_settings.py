@@ -4,10 +4,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.interop.java_artefacts import BROKER_VERSION
 from tests.interop.java_processes import MqAdmin
+from tests.interop.matrix import PROGRAM
 from tests.interop.our_processes import OurBroker, OurNameServer
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
+pytestmark = [
+    pytest.mark.java,
+    pytest.mark.xdist_group("java"),
+    pytest.mark.matrix(feature="mqadmin", version=BROKER_VERSION, direction=PROGRAM),
+]
 
 
 def test_mqadmin_changes_a_setting(namesrv: OurNameServer, broker: OurBroker, tmp_path: Path) -> None:

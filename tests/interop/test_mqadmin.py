@@ -9,9 +9,14 @@ import pytest
 
 from tests.interop.java_artefacts import BROKER_VERSION
 from tests.interop.java_processes import JavaClient, MqAdmin
+from tests.interop.matrix import PROGRAM
 from tests.interop.our_processes import OurBroker, OurNameServer
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
+pytestmark = [
+    pytest.mark.java,
+    pytest.mark.xdist_group("java"),
+    pytest.mark.matrix(feature="mqadmin", version=BROKER_VERSION, direction=PROGRAM),
+]
 
 TOPIC = "mqadmin_topic"
 GROUP = "mqadmin_group"

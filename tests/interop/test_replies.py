@@ -9,6 +9,7 @@ import pytest
 from bolide.client import Message, Producer, PushConsumer, ReceivedMessage
 from tests.interop.java_artefacts import BROKER_VERSION, CLIENT_VERSIONS
 from tests.interop.java_processes import JavaBroker, JavaClient, JavaNameServer
+from tests.interop.matrix import to_ours
 from tests.interop.our_processes import OurBroker, OurNameServer
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
@@ -44,8 +45,9 @@ def ask_each_other(java: JavaClient, namesrv: str, name: str) -> None:
     assert answers[0]["body"] == "ABC"
 
 
+@to_ours("request-reply")
 @pytest.mark.parametrize("version", CLIENT_VERSIONS)
-@pytest.mark.parametrize("binary", [False, True])
+@pytest.mark.parametrize("binary", [False, True], ids=["json", "binary"])
 def test_at_our_broker(namesrv: OurNameServer, broker: OurBroker, tmp_path: Path, version: str, binary: bool) -> None:
     java = JavaClient(tmp_path, namesrv.address, version, binary_header=binary)
     try:

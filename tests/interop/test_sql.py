@@ -13,6 +13,7 @@ from bolide.store.files import RealFiles
 from bolide.store.verify import verify_store
 from tests.interop.java_artefacts import BROKER_VERSION, CLIENT_VERSIONS
 from tests.interop.java_processes import DriverError, JavaBroker, JavaClient, is_registered
+from tests.interop.matrix import STORE_BACK, STORE_OUT, to_ours
 from tests.interop.our_processes import OurBroker, OurNameServer
 from tests.interop.processes import until
 
@@ -28,6 +29,7 @@ SETTINGS = {
     "mappedFileSizeConsumeQueueExt": "4096",
 }
 COUNT = 12
+WITH_EXT = "SQL92 filters with ext"
 BELOW = [f"sync-{i}" for i in range(6)]
 
 
@@ -65,6 +67,7 @@ def consume(client: JavaClient, group: str, sql: str, count: int, **more: Any) -
     return got
 
 
+@to_ours("SQL92 filter with bitmaps")
 @pytest.mark.parametrize("version", CLIENT_VERSIONS)
 def test_a_java_consumer(namesrv: OurNameServer, tmp_path: Path, version: str) -> None:
     with our_broker(tmp_path / "broker", namesrv.address), client_at(namesrv, tmp_path / "client", version) as client:
@@ -78,6 +81,8 @@ def test_a_java_consumer(namesrv: OurNameServer, tmp_path: Path, version: str) -
             client.call("consume", group="wrong", topic="filtered", sql="number_>_'a'")
 
 
+@pytest.mark.matrix(feature=WITH_EXT, version=BROKER_VERSION, direction=STORE_OUT)
+@pytest.mark.matrix(feature=WITH_EXT, version=BROKER_VERSION, direction=STORE_BACK)
 def test_there_and_back(namesrv: OurNameServer, tmp_path: Path) -> None:
     """The bits that one wrote are understood by the other, and so is the file of filter data."""
     home = tmp_path / "broker"

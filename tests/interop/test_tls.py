@@ -1,4 +1,4 @@
-"""Java clients over TLS against our name server and our broker, which takes nothing else."""
+"""Java clients over TLS against our name server and our broker, which take nothing else; each other neither."""
 
 import sys
 from pathlib import Path
@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.interop.java_artefacts import CLIENT_VERSIONS
-from tests.interop.java_processes import JavaClient, is_registered
+from tests.interop.java_processes import JavaClient
+from tests.interop.matrix import to_ours
 from tests.interop.processes import ServerProcess, free_ports
 from tests.transport.certificates import Certificate, have_openssl
 
@@ -27,6 +28,7 @@ def daemon(name: str, home: Path, port: int, settings: dict[str, str]) -> Server
     return process
 
 
+@to_ours("TLS")
 @pytest.mark.parametrize("version", CLIENT_VERSIONS)
 def test_a_java_client_sends_and_consumes_over_tls(
     version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -34,14 +36,12 @@ def test_a_java_client_sends_and_consumes_over_tls(
     certificate = Certificate(tmp_path)
     tls = {"tlsMode": "enforcing", "tlsCertPath": certificate.cert, "tlsKeyPath": certificate.key}
     names, port = free_ports(), free_ports(1, -2)
-    # The broker registers in the clear, so its name server lets that in too.
-    namesrv = daemon("namesrv", tmp_path, names, {**tls, "tlsMode": "permissive"})
+    namesrv = daemon("namesrv", tmp_path, names, tls)
     store = {"storePathRootDir": str(tmp_path / "store"), "namesrvAddr": f"127.0.0.1:{names}"}
     broker = daemon("broker", tmp_path, port, {**tls, **store})
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Dtls.enable=true -Dtls.client.authServer=false")
     client = JavaClient(tmp_path / "java", f"127.0.0.1:{names}", version)
     try:
-        assert is_registered(f"127.0.0.1:{names}")
         sent = client.call("send", topic="Tls", mode="sync", count=COUNT)
         assert [result["status"] for result in sent] == ["SEND_OK"] * COUNT
         client.call("consume", group="tls", topic="Tls")

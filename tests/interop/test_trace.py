@@ -10,12 +10,13 @@ from bolide.client import Message, Producer, PushConsumer, ReceivedMessage
 from bolide.client.trace import COMMITTED, DELAYED, FAILED, TraceBean, TraceContext, decode_trace, encode_trace
 from bolide.testing.broker import Broker
 from tests.client.waiting import until
-from tests.interop.java_artefacts import CLIENT_VERSIONS, jars, tool
+from tests.interop.java_artefacts import BROKER_VERSION, CLIENT_VERSIONS, jars, tool
 from tests.interop.java_processes import MqAdmin
+from tests.interop.matrix import PROGRAM, marked
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
 
-PROGRAM = Path(__file__).parent / "java" / "TraceLines.java"
+TRACE_LINES = Path(__file__).parent / "java" / "TraceLines.java"
 FULL = TraceBean("ID1", "T", "A", "k1 k2", "10.0.0.1:10911", "OFF", 12, DELAYED)
 BARE = TraceBean("ID2", "Tö", store_host="h:1")
 DECIDED = TraceBean(
@@ -30,12 +31,13 @@ STEPS = [
 ]
 
 
+@marked(PROGRAM, "trace lines, both codecs")
 @pytest.mark.parametrize("version", CLIENT_VERSIONS)
 def test_java_reads_and_writes_the_same_lines(tmp_path: Path, version: str) -> None:
     text = "".join(map(encode_trace, STEPS))
     given, written = tmp_path / "given", tmp_path / "written"
     given.write_bytes(text.encode())
-    command = [tool("java"), "-cp", f"{jars(version)}/*", str(PROGRAM), str(given), str(written)]
+    command = [tool("java"), "-cp", f"{jars(version)}/*", str(TRACE_LINES), str(given), str(written)]
     done = subprocess.run(command, capture_output=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr.decode()
     assert written.read_bytes() == given.read_bytes()
@@ -44,6 +46,7 @@ def test_java_reads_and_writes_the_same_lines(tmp_path: Path, version: str) -> N
     ]
 
 
+@pytest.mark.matrix(feature="mqadmin finds our traces", version=BROKER_VERSION, direction=PROGRAM)
 @pytest.mark.bolide_broker(trace_topic_enable=True)
 def test_mqadmin_finds_a_trace_by_the_id_of_its_message(bolide_broker: Broker, tmp_path: Path) -> None:
     async def main() -> str:

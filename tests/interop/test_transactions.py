@@ -14,6 +14,7 @@ from tests.client.waiting import until
 from tests.interop import processes
 from tests.interop.java_artefacts import BROKER_VERSION, CLIENT_VERSIONS, OLD_BROKER_VERSION
 from tests.interop.java_processes import JavaBroker, JavaClient, JavaNameServer, is_registered
+from tests.interop.matrix import STORE_BACK, STORE_OUT, to_ours
 from tests.interop.our_processes import OurBroker, OurNameServer
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
@@ -22,6 +23,7 @@ QUICK = {"transactionCheckInterval": "1000", "transactionTimeOut": "1000", "flus
 EXECUTE, CHECK = "crucuu", "..r.cu"
 """What becomes of each message when it is sent, and what its producer says later of those it left open."""
 SEEN = ["tx-0", "tx-3", "tx-4"]
+OPEN = "open transactions"
 LEFT_OPEN = {"tx-2", "tx-4", "tx-5"}
 
 
@@ -42,8 +44,9 @@ def broker(namesrv: OurNameServer, tmp_path_factory: pytest.TempPathFactory) -> 
     assert server.stop() == 0, server.output()
 
 
+@to_ours("transaction with check-back")
 @pytest.mark.parametrize("version", CLIENT_VERSIONS)
-@pytest.mark.parametrize("binary", [False, True])
+@pytest.mark.parametrize("binary", [False, True], ids=["json", "binary"])
 def test_a_java_producer(
     namesrv: OurNameServer, broker: OurBroker, tmp_path_factory: pytest.TempPathFactory, version: str, binary: bool
 ) -> None:
@@ -149,7 +152,13 @@ def lonely_namesrv(tmp_path: Path) -> Iterator[OurNameServer]:
     assert server.stop() == 0, server.output()
 
 
-@pytest.mark.parametrize("first", ["ours", "java"])
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param("ours", marks=pytest.mark.matrix(feature=OPEN, version=BROKER_VERSION, direction=STORE_OUT)),
+        pytest.param("java", marks=pytest.mark.matrix(feature=OPEN, version=BROKER_VERSION, direction=STORE_BACK)),
+    ],
+)
 def test_open_transactions_move_with_the_store(lonely_namesrv: OurNameServer, tmp_path: Path, first: str) -> None:
     """What one broker left open the other asks about; Java may lose its last op records at a stop, we lose none."""
     patient = QUICK | {"transactionCheckInterval": "3600000"}

@@ -1,6 +1,7 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.lang.reflect.InvocationTargetException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -9,26 +10,35 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
+import org.apache.rocketmq.client.consumer.DefaultLitePullConsumer;
+import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.MessageSelector;
+import org.apache.rocketmq.client.consumer.PullResult;
+import org.apache.rocketmq.client.consumer.PullStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.LocalTransactionState;
 import org.apache.rocketmq.client.producer.SendCallback;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.client.producer.TransactionListener;
 import org.apache.rocketmq.client.producer.TransactionMQProducer;
+import org.apache.rocketmq.client.producer.selector.SelectMessageQueueByHash;
 import org.apache.rocketmq.client.utils.MessageUtil;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.common.message.MessageQueue;
 
 /**
  * A Java client the tests steer: one command a line on standard input, one JSON object a line on standard output.
@@ -47,11 +57,18 @@ public class InteropClient {
 
     InteropClient(String namesrv) throws Exception {
         this.namesrv = namesrv;
-        producer = new DefaultMQProducer("interop_producer");
-        producer.setNamesrvAddr(namesrv);
-        producer.setSendMsgTimeout(TIMEOUT_MS);
-        producer.setPollNameServerInterval(1000);
-        producer.start();
+        producer = started("interop_producer", false);
+    }
+
+    private DefaultMQProducer started(String group, boolean traced) throws Exception {
+        DefaultMQProducer p = new DefaultMQProducer(group, null, traced, null);
+        p.setNamesrvAddr(namesrv);
+        p.setInstanceName(group);
+        p.setSendMsgTimeout(TIMEOUT_MS);
+        p.setMqClientApiTimeout(TIMEOUT_MS);
+        p.setPollNameServerInterval(1000);
+        p.start();
+        return p;
     }
 
     public static void main(String[] args) throws Exception {
@@ -71,8 +88,9 @@ public class InteropClient {
                 answer.put("ok", true);
                 answer.put("result", client.run(words[0], arguments));
             } catch (Throwable e) {
+                Throwable cause = e instanceof InvocationTargetException ? e.getCause() : e;
                 answer.put("ok", false);
-                answer.put("error", e.toString());
+                answer.put("error", cause.toString());
             }
             out.println(json(answer));
         }
@@ -83,6 +101,8 @@ public class InteropClient {
         switch (verb) {
             case "send": return send(a);
             case "consume": return consume(a);
+            case "lite": return lite(a);
+            case "light": return light(a);
             case "await": return await(a);
             case "stop": return stop(a);
             case "transact": return transact(a);
@@ -90,12 +110,15 @@ public class InteropClient {
             case "query_key": return described(producer.queryMessage(a.get("topic"), a.get("key"), 64, 0,
                 Long.MAX_VALUE).getMessageList());
             case "query_id": return described(producer.viewMessage(a.get("topic"), a.get("id")));
+            case "recall": return DefaultMQProducer.class.getMethod("recallMessage", String.class, String.class)
+                .invoke(producer, a.get("topic"), a.get("handle"));
             case "queues": return producer.fetchPublishMessageQueues(a.get("topic")).size();
             default: throw new IllegalArgumentException("no verb " + verb);
         }
     }
 
-    // ---- sending: topic, mode, count, and tag, queue (all to this one) as wanted; key is mode-number
+    // ---- sending: topic, mode, count, and as wanted tag, queue (all to this one), shards (queues by a hash), level (of
+    // delay), timer (delay in ms, 5.x), light (LMQ list); key is mode-number; mode traced is a producer of its own, shut down afterwards
 
     private Object send(Map<String, String> a) throws Exception {
         int count = Integer.parseInt(a.get("count"));
@@ -106,6 +129,15 @@ public class InteropClient {
                 (key + " \u6b63\u6587 \uD83D\uDE80").getBytes(StandardCharsets.UTF_8));
             m.putUserProperty("number", String.valueOf(i));
             m.putUserProperty("\u57ce\u5e02", "\u676d\u5dde");
+            if (a.containsKey("level")) {
+                m.setDelayTimeLevel(Integer.parseInt(a.get("level")));
+            }
+            if (a.containsKey("timer")) {
+                Message.class.getMethod("setDelayTimeMs", long.class).invoke(m, Long.parseLong(a.get("timer")));
+            }
+            if (a.containsKey("light")) {
+                m.putUserProperty("INNER_MULTI_DISPATCH", a.get("light"));
+            }
             messages.add(m);
         }
         List<Object> results = new ArrayList<>();
@@ -121,13 +153,30 @@ public class InteropClient {
             case "batch":
                 results.add(described(producer.send(messages, TIMEOUT_MS)));
                 break;
-            default:
+            case "traced":
+                DefaultMQProducer traced = started("traced_" + a.get("topic"), true);
                 for (Message m : messages) {
-                    results.add(described(a.containsKey("queue") ? producer.send(m, (queues, message, number) ->
-                        queues.get((Integer) number), Integer.parseInt(a.get("queue"))) : producer.send(m)));
+                    results.add(described(traced.send(m)));
+                }
+                traced.shutdown();
+                break;
+            default:
+                for (int i = 0; i < count; i++) {
+                    results.add(described(sendTo(messages.get(i), i, a)));
                 }
         }
         return results;
+    }
+
+    private SendResult sendTo(Message m, int number, Map<String, String> a) throws Exception {
+        if (a.containsKey("queue")) {
+            return producer.send(m, (queues, message, id) -> queues.get((Integer) id), Integer.parseInt(a.get("queue")));
+        }
+        if (a.containsKey("shards")) {
+            String shard = "shard-" + number % Integer.parseInt(a.get("shards"));
+            return producer.send(m, new SelectMessageQueueByHash(), shard);
+        }
+        return producer.send(m);
     }
 
     private void sendAsync(List<Message> messages, List<Object> results) throws Exception {
@@ -220,13 +269,16 @@ public class InteropClient {
         }
     }
 
-    // ---- consuming: group, topic, and orderly, fails, times, tags, sql as wanted
+    // ---- consuming: group, topic, and orderly, fails, times, tags, sql, broadcast, traced as wanted; "as" tells two
+    // consumers of one group apart
 
     private Object consume(Map<String, String> a) throws Exception {
-        String group = a.get("group");
-        DefaultMQPushConsumer c = new DefaultMQPushConsumer(group);
+        String name = a.getOrDefault("as", a.get("group"));
+        DefaultMQPushConsumer c = new DefaultMQPushConsumer(a.get("group"), null, new AllocateMessageQueueAveragely(),
+            a.containsKey("traced"), null);
         c.setNamesrvAddr(namesrv);
-        c.setInstanceName(group);
+        c.setMqClientApiTimeout(TIMEOUT_MS);
+        c.setInstanceName(name);
         c.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         c.setPollNameServerInterval(1000);
         c.setHeartbeatBrokerInterval(5000);
@@ -241,12 +293,22 @@ public class InteropClient {
         if (a.containsKey("brokerside")) { // 5.x: the broker shares the queues out
             c.getClass().getMethod("setClientRebalance", boolean.class).invoke(c, false);
         }
+        if (a.containsKey("broadcast")) { // the enum's package is not the same in 4.9 and 5.x
+            for (java.lang.reflect.Method method : c.getClass().getMethods()) {
+                if (method.getName().equals("setMessageModel")) {
+                    method.invoke(c, method.getParameterTypes()[0].getField("BROADCASTING").get(null));
+                }
+            }
+        }
         boolean fails = a.containsKey("fails");
-        List<Object> into = received.computeIfAbsent(group, g -> new ArrayList<>());
+        List<Object> into = received.computeIfAbsent(name, g -> new ArrayList<>());
         if (a.containsKey("orderly")) {
+            Set<String> seen = ConcurrentHashMap.newKeySet();
             c.registerMessageListener((MessageListenerOrderly) (list, context) -> {
                 take(into, list);
-                return ConsumeOrderlyStatus.SUCCESS;
+                context.setSuspendCurrentQueueTimeMillis(50);
+                return fails && seen.add(list.get(0).getMsgId()) ? ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
+                    : ConsumeOrderlyStatus.SUCCESS;
             });
         } else {
             c.registerMessageListener((MessageListenerConcurrently) (list, context) -> {
@@ -259,8 +321,66 @@ public class InteropClient {
             });
         }
         c.start();
-        consumers.put(group, c);
+        consumers.put(name, c);
         return null;
+    }
+
+    // ---- pulling: group, topic, count, and as wanted assign (one queue by hand, from an offset)
+
+    private Object lite(Map<String, String> a) throws Exception {
+        DefaultLitePullConsumer c = new DefaultLitePullConsumer(a.get("group"));
+        c.setNamesrvAddr(namesrv);
+        c.setInstanceName(a.get("group"));
+        c.setAutoCommit(false);
+        c.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        if (!a.containsKey("assign")) {
+            c.subscribe(a.get("topic"), a.getOrDefault("tags", "*").replace('_', ' '));
+        }
+        c.start();
+        if (a.containsKey("assign")) {
+            for (MessageQueue queue : c.fetchMessageQueues(a.get("topic"))) {
+                if (queue.getQueueId() == Integer.parseInt(a.get("assign"))) {
+                    c.assign(Collections.singletonList(queue));
+                    c.seek(queue, Long.parseLong(a.get("from")));
+                }
+            }
+        }
+        List<Object> into = new ArrayList<>();
+        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(Long.parseLong(a.getOrDefault("seconds", "20")));
+        while (into.size() < Integer.parseInt(a.get("count")) && System.nanoTime() < end) {
+            take(into, c.poll(200));
+        }
+        c.commitSync();
+        c.shutdown();
+        return into;
+    }
+
+    // ---- a light queue (LMQ), as RocketMQ's example pulls it: from the group's offset to its end, which is committed
+
+    private Object light(Map<String, String> a) throws Exception {
+        DefaultMQPullConsumer c = new DefaultMQPullConsumer(a.get("group"));
+        c.setNamesrvAddr(namesrv);
+        c.setInstanceName(a.get("group"));
+        c.start();
+        c.getDefaultMQPullConsumerImpl().getRebalanceImpl().getmQClientFactory()
+            .updateTopicRouteInfoFromNameServer(a.get("parent"));
+        MessageQueue queue = new MessageQueue(a.get("queue"), "broker-a", 0);
+        List<Object> into = new ArrayList<>();
+        long at = Math.max(c.fetchConsumeOffset(queue, true), c.minOffset(queue));
+        while (at < c.maxOffset(queue)) {
+            PullResult result = c.pull(queue, "*", at, 32);
+            if (result.getPullStatus() == PullStatus.FOUND) {
+                result.getMsgFoundList().forEach(m -> into.add(new String(m.getBody(), StandardCharsets.UTF_8)));
+            }
+            at = result.getNextBeginOffset();
+        }
+        c.updateConsumeOffset(queue, at);
+        c.getDefaultMQPullConsumerImpl().getOffsetStore().persistAll(Collections.singleton(queue));
+        while (c.fetchConsumeOffset(queue, true) != at) {  // it was sent with no answer asked for
+            Thread.sleep(10);
+        }
+        c.shutdown();
+        return into;
     }
 
     private static void take(List<Object> into, List<MessageExt> list) {
@@ -300,6 +420,11 @@ public class InteropClient {
         o.put("broker", r.getMessageQueue().getBrokerName());
         o.put("queueId", r.getMessageQueue().getQueueId());
         o.put("queueOffset", r.getQueueOffset());
+        try {
+            o.put("recallHandle", SendResult.class.getMethod("getRecallHandle").invoke(r));  // 5.x
+        } catch (ReflectiveOperationException e) {
+            o.put("recallHandle", null);
+        }
         return o;
     }
 
@@ -317,6 +442,8 @@ public class InteropClient {
         o.put("keys", m.getKeys());
         o.put("tags", m.getTags());
         o.put("reconsumeTimes", m.getReconsumeTimes());
+        o.put("bornTimestamp", m.getBornTimestamp());
+        o.put("storeTimestamp", m.getStoreTimestamp());
         o.put("properties", new TreeMap<>(m.getProperties()));
         o.put("body", m.getBody() == null ? null : new String(m.getBody(), StandardCharsets.UTF_8));
         return o;
