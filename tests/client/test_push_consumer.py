@@ -381,3 +381,23 @@ def test_a_running_consumer_goes_elsewhere() -> None:
 
     with ScriptedBroker() as broker:
         asyncio.run(main(broker))
+
+
+def test_what_needs_a_running_consumer_says_so() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        push = consumer(broker)
+        push.subscribe("T", "*", lambda message: None)
+        for work in (push.drain, push.commit, push.lag):
+            with pytest.raises(ClientStateError, match="not running"):
+                await work()
+        with pytest.raises(ClientStateError, match="not running"):
+            push.committed(MessageQueue("T", "broker-a", 0))
+        push.pause()
+        push.resume()
+        async with push:
+            await push.commit()
+        with pytest.raises(ClientStateError, match="not running"):
+            await push.drain()
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))

@@ -224,7 +224,7 @@ class TransactionProducer:
         """Store a message unseen, run ``listener.execute(message, argument)``, and tell the broker how that ended.
 
         A message that was stored but not as safe as wished is rolled back without running anything. Raises as
-        `Producer.send`, before the transaction has run; `MessageRefused` for a message with a delay level.
+        `Producer.send`, before the transaction has run; `MessageRefused` for a message with a delay.
         """
         return self._loop.run(lambda: self._native.send_in_transaction(message, argument, queue=queue, timeout=timeout))
 
@@ -412,7 +412,7 @@ class PushConsumer:
         return self._native.client_id
 
     def committed(self, queue: MessageQueue) -> int:
-        """The offset up to which a queue is consumed, -1 when not known here."""
+        """The offset up to which a queue is consumed, -1 when not known here. Raises `ClientStateError` unstarted."""
         return self._loop.call(lambda: self._native.committed(queue))
 
     def lag(self) -> dict[MessageQueue, int]:

@@ -207,6 +207,11 @@ class PushConsumer:
 
     # -- looking and steering
 
+    def _check_running(self) -> None:
+        if self._threads is None:
+            raise ClientStateError(f"consumer {self.group} is not running: use `async with` or await start()")
+        self._member.instance.check_process()
+
     def assignment(self) -> list[MessageQueue]:
         """The queues held now, those of the retry topic left out."""
         return sorted(queue for queue in self._member.owned if not queue.topic.startswith(RETRY_PREFIX))
@@ -217,11 +222,13 @@ class PushConsumer:
         return self._member.options.client_id
 
     def committed(self, queue: MessageQueue) -> int:
-        """The offset up to which a queue is consumed, -1 when not known here."""
+        """The offset up to which a queue is consumed, -1 when not known here. Raises `ClientStateError` unstarted."""
+        self._check_running()
         return self._member.store.get(queue)
 
     async def lag(self) -> dict[MessageQueue, int]:
         """How many messages each queue held has that are not consumed, by its broker now; retry queues included."""
+        self._check_running()
         return await self._member.lag()
 
     async def reply_to(self, request: ReceivedMessage, body: bytes, timeout: float | None = None) -> None:
@@ -241,12 +248,14 @@ class PushConsumer:
 
     async def commit(self) -> None:
         """Store the offsets now, and return when the brokers have answered."""
+        self._check_running()
         await self._member.store.persist(list(self._member.owned), wait=True)
 
     async def drain(self, timeout: float | None = None) -> bool:
         """Pull no more, and return once all that was pulled is consumed and its offsets are stored: True; or False
         after `timeout` seconds. The queues stay ours: `close` gives them away, `resume` goes on.
         """
+        self._check_running()
         drained = True
         try:
             async with asyncio.timeout(timeout):
