@@ -37,6 +37,15 @@ PROBE_EVERY: Final = 64
 FILTERED_STRETCH: Final = 4096
 
 
+def _steady(got: int) -> int:
+    """Offsets that an answer will hold again when one that was cut short held `got`.
+
+    Limits in messages are powers of two and stay what they are. A limit in bytes lets a little more or less fit each
+    time; every answer that falls short costs another pull, so later ones ask for less.
+    """
+    return got if got & (got - 1) == 0 else max(1, got - got // 12)
+
+
 class RangeReader:
     """Reads [begin, end) of one queue; `chunks()` yields record bytes, each with the offset that follows it."""
 
@@ -127,13 +136,13 @@ class RangeReader:
     def _learn(self, asked: int, got: int, size: int) -> None:
         """Fit later pulls to an answer that reached `got` offsets and holds `size` bytes."""
         self._depth = max(1, min(self._options.pulls_in_flight, BYTES_IN_FLIGHT // max(size, 1)))
-        if not self._stretch or (self._filtered and got > self._stretch):
-            self._stretch = max(1, min(got, FILTERED_STRETCH))
-        elif asked > self._stretch:
-            self._stretch = min(max(got, self._stretch), asked)
+        if self._filtered:
+            if got > self._stretch:
+                self._stretch = max(1, min(got, FILTERED_STRETCH))
+        elif not self._stretch or (asked > self._stretch and got > self._stretch):
+            self._stretch = got if got == asked else _steady(got)
         elif got < asked == self._stretch:
-            # A limit in bytes lets a little more or less fit each time: stay below it.
-            self._stretch = max(1, got - got // 8)
+            self._stretch = _steady(got)
 
     def _take(self, answer: Command, asked: int) -> tuple[bytes, int, bool]:
         """Body, following offset, and whether the answer led anywhere."""
