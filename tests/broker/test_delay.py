@@ -65,7 +65,7 @@ def test_a_message_comes_when_its_time_has_come_and_no_earlier(parts: Delaying, 
     (scheduled,) = parts.records(SCHEDULE_TOPIC, level - 1)
     assert (record.body, record.flag, record.born_timestamp) == (b"late", 4, 7)
     assert record.born_host == scheduled.born_host
-    assert record.queue_offset == 0
+    assert (record.queue_offset, record.reconsume_times) == (0, 0)
     stored = properties_of(record)
     assert (stored["DELAY"], stored["REAL_TOPIC"], stored["REAL_QID"]) == (str(level), "T", "2")
     assert (stored["TAGS"], stored["KEYS"], stored["UNIQ_KEY"]) == ("a", "k", "U")

@@ -35,7 +35,7 @@ class Beating(Parts):
             "consumeType": "CONSUME_PASSIVELY",
             "messageModel": data.pop("model", "CLUSTERING"),
             "consumeFromWhere": "CONSUME_FROM_FIRST_OFFSET",
-            "subscriptionDataSet": [{"topic": topic, "subString": "*", "subVersion": 1}],
+            "subscriptionDataSet": [{"topic": topic, "subString": "*", "subVersion": 1}] if topic else [],
             "unitMode": data.pop("unit", False),
         }
         body = {"clientID": client, "consumerDataSet": [consumer], "producerDataSet": [{"groupName": "p"}], **data}
@@ -85,7 +85,9 @@ def test_producer_groups_are_bounded_too(tmp_path: Path) -> None:
 
 def test_a_fingerprint_that_stays_changes_nothing(parts: Beating) -> None:
     parts.beat(heartbeatFingerprint=7)
-    assert parts.beat(heartbeatFingerprint=7, isWithoutSub=True).ext()["IS_SUB_CHANGE"] == "false"
+    parts.told()
+    assert parts.beat(topic="", heartbeatFingerprint=7, withoutSub=True).ext()["IS_SUB_CHANGE"] == "false"
+    assert parts.clients.subscription("g", "T") is not None and parts.told() == []
     assert parts.beat(heartbeatFingerprint=8).ext()["IS_SUB_CHANGE"] == "true"
 
 

@@ -69,6 +69,7 @@ def test_the_sweep_takes_what_fell_behind_whatever_its_filter() -> None:
     table.park(level)
     assert table.behind(lambda topic, queue_id: 9) == [behind]
     assert table.count == 1
+    assert table.behind(lambda topic, queue_id: 10) == [level]  # one message is enough
 
 
 def test_deadlines_come_in_order_and_skip_the_woken() -> None:

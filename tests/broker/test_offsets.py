@@ -129,6 +129,7 @@ def test_a_reset_waits_for_the_next_pull_and_keeps_commits_out(parts: Offsets) -
     pulled = parts.pulled(offset=4)
     assert (pulled.code, pulled.ext()["nextBeginOffset"]) == (codes.PULL_OFFSET_MOVED, "2")
     assert parts.effects.releases == [("T", 0)]
+    assert parts.offset(codes.QUERY_CONSUMER_OFFSET) == "2"  # the late commit was ignored, not put off
 
 
 def test_a_reset_of_all_queues_goes_by_time(parts: Offsets) -> None:

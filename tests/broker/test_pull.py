@@ -108,6 +108,8 @@ def test_the_first_pass_commits_the_offset_and_a_wake_up_does_not(parts: Parts) 
     parts.offsets.commit("g", "T", 0, 4, NOW)
     held.again(NOW)
     assert parts.offsets.query("g", "T", 0) == 4
+    parts.pulled(offset=0, sys_flag=4, commitOffset=5)  # does not ask for it
+    assert parts.offsets.query("g", "T", 0) == 4
 
 
 def test_a_pending_reset_answers_once(parts: Parts) -> None:

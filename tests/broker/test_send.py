@@ -175,6 +175,13 @@ def test_a_negative_queue_lets_the_broker_choose(parts: Parts) -> None:
     assert chosen == {"0", "1", "2", "3"}
 
 
+def test_a_queue_that_only_readers_have_is_taken(parts: Parts) -> None:
+    """Shrinking a topic takes write queues first; a client with an old route may still send there."""
+    parts.topics.put(TopicConfig("Shrunk", read_queue_nums=4, write_queue_nums=2), NOW)
+    assert parts.answer(send_request("Shrunk", e="3")).code == 0
+    assert parts.answer(send_request("Shrunk", e="4")).code == codes.INVALID_PARAMETER
+
+
 def test_a_delayed_message_goes_through_the_schedule_topic(parts: Parts) -> None:
     answer = parts.answer(send_request(properties=text(DELAY="3", UNIQ_KEY="U"), e="2"))
     assert answer.ext()["queueId"] == "2"
