@@ -55,7 +55,15 @@ ALLOCATE_STRATEGIES: Final = Kind(
 )
 DISPATCHERS: Final = Kind("bolide.dispatchers", "dispatcher")
 HOOKS: Final = Kind("bolide.hooks", "broker hook")
-SINKS: Final = Kind("bolide.sinks", "sink")
+SINKS: Final = Kind(
+    "bolide.sinks",
+    "sink",
+    {
+        "parquet": "bolide.spark.file_sinks:ParquetSink",
+        "json": "bolide.spark.file_sinks:JsonSink",
+        "rocketmq": "bolide.spark.topic_sink:TopicSink",
+    },
+)
 KINDS: Final = (EXPRESSION_TYPES, ALLOCATE_STRATEGIES, DISPATCHERS, HOOKS, SINKS)
 
 
