@@ -393,7 +393,8 @@ class PushConsumer:
     def start(self) -> Self:
         """Join the group; returns with the first share of queues held. A second call does nothing.
 
-        Raises `ClientStateError` when closed, or when the group is in this client already.
+        Raises `ClientStateError` when closed, or when the group is in this client already, and `ResponseError` when a
+        broker refuses an SQL expression.
         """
         self._loop.run(lambda: self._native.start())
         return self
@@ -517,7 +518,9 @@ class PullConsumer:
         return self._native.group
 
     def start(self) -> Self:
-        """Join the group. A second call does nothing. Raises `ClientStateError` when closed or the group is taken."""
+        """Join the group. A second call does nothing. Raises `ClientStateError` when closed or the group is taken, and
+        `ResponseError` when a broker refuses an SQL expression.
+        """
         self._loop.run(lambda: self._native.start())
         return self
 

@@ -13,6 +13,7 @@ import random
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final
 
+from bolide.client.client_check import check_expressions
 from bolide.client.errors import ClientStateError, NoQueue, TopicNotFound
 from bolide.client.instance import ClientInstance, now_ms
 from bolide.client.json_body import json_body
@@ -161,7 +162,9 @@ class GroupMember:
         self.rebalance_soon()
 
     async def join(self, store: Callable[[ClientInstance], OffsetStore]) -> None:
-        """Enter the group: routes, heartbeat, and the first round of rebalance. Raises `ClientStateError`."""
+        """Enter the group: routes, heartbeat, and the first round of rebalance. Raises `ClientStateError`, and
+        `ResponseError` for an expression that a broker refuses.
+        """
         instance = ClientInstance.acquire(self.options)
         try:
             instance.add_consumer(self)
@@ -174,6 +177,7 @@ class GroupMember:
         self.store = store(instance)
         try:
             await instance.refresh_routes()
+            await check_expressions(instance, self.group, self.subscriptions.values())
             await instance.heartbeats.send()
             complete = await self.rebalance()
         except BaseException:

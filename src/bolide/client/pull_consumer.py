@@ -94,7 +94,9 @@ class PullConsumer:
     # -- life
 
     async def start(self) -> Self:
-        """Join the group. A second call does nothing. Raises `ClientStateError` when closed or the group is taken."""
+        """Join the group. A second call does nothing. Raises `ClientStateError` when closed or the group is taken, and
+        `ResponseError` when a broker refuses an SQL expression.
+        """
         async with self._lock:
             if self._closed:
                 raise ClientStateError(f"consumer {self.group} is closed, make a new one")

@@ -148,7 +148,8 @@ class PushConsumer:
     async def start(self) -> Self:
         """Join the group; returns with the first share of queues held. A second call does nothing.
 
-        Raises `ClientStateError` when closed, or when the group is in this client already.
+        Raises `ClientStateError` when closed, or when the group is in this client already, and `ResponseError` when a
+        broker refuses an SQL expression.
         """
         async with self._lock:
             if self._closed:
