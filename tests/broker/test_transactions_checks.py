@@ -144,6 +144,17 @@ def test_many_given_up_at_once_need_few_op_records(tmp_path: Path) -> None:
     parts.close()
 
 
+def test_an_op_record_of_a_4_9_store_is_one_number(tmp_path: Path) -> None:
+    """4.9 reads no more: it would ask about what was decided, and store it twice."""
+    parts = Transactions(tmp_path, store_version="4.9", transaction_check_max=1, transaction_check_interval=10_000)
+    for number in range(3):
+        parts.half(UNIQ_KEY=f"U{number}")
+    parts.later(21_000)  # each is asked about once, stored anew, and given up
+    assert parts.ops() == [b"%d" % number for number in range(6)]
+    assert parts.progress()[0] == 6
+    parts.close()
+
+
 def test_what_was_given_up_can_be_taken_up_again(tmp_path: Path) -> None:
     parts = Transactions(tmp_path, transaction_check_max=1)
     parts.half()

@@ -144,14 +144,19 @@ class TransactionService:
         )
 
     def _decide(self, halves: list[Half], now: int) -> int:
-        """Write op records that name these half messages; the physical end of the last one."""
+        """Write op records that name these half messages; the physical end of the last one.
+
+        4.9 reads a record as one number, and takes one that it cannot read for the decision of nothing.
+        """
+        old = self._options.store_version == "4.9"
+        at_once = 1 if old else OPS_AT_ONCE
         end = 0
-        for first in range(0, len(halves), OPS_AT_ONCE):
-            part = halves[first : first + OPS_AT_ONCE]
+        for first in range(0, len(halves), at_once):
+            part = halves[first : first + at_once]
             appended = self._door.put_properties(
                 OP_HALF_TOPIC,
                 0,
-                b"".join(b"%d," % half.queue_offset for half in part),
+                b"%d" % part[0].queue_offset if old else b"".join(b"%d," % half.queue_offset for half in part),
                 {names.TAGS: OP_TAG, names.WAIT: "true"},
                 0,
                 0,
