@@ -134,6 +134,9 @@ class RowReader:
         properties = self._properties(values)
         delayed = self._delay(values, properties)
         text = format_properties(properties)
+        if text.count("\x01") != len(properties) or text.count("\x02") != len(properties):
+            bad = next(name for name, value in properties.items() if "\x01" in name + value or "\x02" in name + value)
+            raise _Unfit(f"the property {bad} holds a character that separates properties (0x01 or 0x02)")
         if len(text) > MAX_PROPERTIES // 3 and len(text.encode()) > MAX_PROPERTIES:
             raise _Unfit(f"its tags, keys and properties have more than {MAX_PROPERTIES} bytes: move data to the body")
         queue_id = values.get("queue_id")
@@ -175,7 +178,7 @@ class RowReader:
         unique = values.get("message_id") or f"{self._ids}{self._row:08X}"
         properties = {names.UNIQ_KEY: unique, names.WAIT: "true"}
         for name, value in values.get("properties") or ():
-            if value and (name not in names.RESERVED or name in _TAKEN_OVER):
+            if name and value and (name not in names.RESERVED or name in _TAKEN_OVER):
                 properties[name] = value
         for name, column in ((names.TAGS, "tags"), (names.SHARDING_KEY, "sharding_key")):
             if values.get(column):
@@ -183,9 +186,6 @@ class RowReader:
         keys = values.get("keys")
         if keys:
             properties[names.KEYS] = keys if isinstance(keys, str) else " ".join(key for key in keys if key)
-        for name, value in properties.items():
-            if "\x01" in name + value or "\x02" in name + value:
-                raise _Unfit(f"the property {name} holds a character that separates properties (0x01 or 0x02)")
         return properties
 
     def _delay(self, values: Mapping[str, Any], properties: dict[str, str]) -> bool:
