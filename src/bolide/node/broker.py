@@ -144,8 +144,9 @@ class BrokerNode:
             host.another_turn,
             now_ms,
         )
+        more = [self._dispatchers] if self._dispatchers.feeds else []
         self.parts = parts = BrokerParts(
-            options, store, effects, keys, self.settings, self._update, host.log, filters, [self._dispatchers], now
+            options, store, effects, keys, self.settings, self._update, host.log, filters, more, now
         )
         hooks = make_hooks(options.broker_hooks, conf_of(options))
         if hooks:
