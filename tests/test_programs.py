@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import inspect
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,25 @@ def test_spans(bolide_broker: Broker, capsys: pytest.CaptureFixture[str]) -> Non
 def test_steer_consumer(bolide_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
     run("steer_consumer", bolide_broker)
     assert capsys.readouterr().out == "nothing left: True\nbehind by 1\n6\n"
+
+
+def test_plug_ins(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (PROGRAMS.parent / "plugins.md").read_text()
+    entry_points = "\n".join(
+        line.strip() for line in page.splitlines() if line.startswith("    [") or '= "plug_ins' in line
+    )
+    info = tmp_path / "plug_ins-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: plug-ins\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(entry_points.replace('"', "").replace("project.entry-points.", ""))
+    monkeypatch.syspath_prepend(PROGRAMS)
+    monkeypatch.syspath_prepend(tmp_path)
+    settings = {"dispatchers": "count-topics", "broker_hooks": "no-passwords", "enable_property_filter": True}
+    with Broker(**settings) as broker:
+        run("plug_ins", broker)
+        installed = sys.modules.pop("plug_ins")
+        assert capsys.readouterr().out == "13\nb'PEK-HGH'\n"
+    assert installed.stored["Flights"] == 2
 
 
 def test_fixture_program(bolide_broker: Broker) -> None:

@@ -1,0 +1,67 @@
+import asyncio
+from collections import Counter
+
+from bolide.broker.expressions import Compiled
+from bolide.broker.hooks import BrokerHook, SendCall
+from bolide.broker.refused import Refused
+from bolide.client import Message, Producer, PushConsumer, selector
+from bolide.client.errors import ResponseError
+
+stored = Counter()
+
+
+class CountTopics:
+    """A dispatcher: it is handed every record that is stored, in order."""
+
+    from_first = True
+
+    def __init__(self, settings):
+        self.broker_name = settings["brokerName"]
+
+    def dispatch(self, records):
+        stored.update(record.topic for record in records)
+
+
+class NoPasswords(BrokerHook):
+    """A broker hook: it may refuse what a producer sends."""
+
+    def __init__(self, settings):
+        pass
+
+    def before_send(self, call: SendCall):
+        if b"password" in call.body:
+            raise Refused(13, "passwords are not sent through this broker")
+
+
+def begins(text):
+    """An expression type: the property `city` begins with the text."""
+    return Compiled(None, lambda properties: properties["city"].startswith(text))
+
+
+def first_takes_all(group, client_id, queues, clients):
+    """A rebalance strategy: one client reads everything, the others wait for its end."""
+    return list(queues) if client_id == clients[0] else []
+
+
+async def main(namesrv: str = "127.0.0.1:9876") -> None:
+    done = asyncio.Event()
+
+    async def land(message) -> None:
+        print(message.body)
+        done.set()
+
+    async with Producer("flights", namesrv) as producer:
+        try:
+            await producer.send(Message("Flights", b"my password is 1234"))
+        except ResponseError as refused:
+            print(refused.code)
+        await producer.send(Message("Flights", b"PEK-BER", properties={"city": "Berlin"}))
+        await producer.send(Message("Flights", b"PEK-HGH", properties={"city": "Hangzhou"}))
+    tower = PushConsumer("tower", namesrv, start_from="first", strategy="FIRST_TAKES_ALL")
+    tower.subscribe("Flights", selector("BEGINS", "Hang"), land)
+    async with tower:
+        await done.wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

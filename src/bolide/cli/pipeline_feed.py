@@ -1,0 +1,42 @@
+"""`bolide pipeline feed`: topics to a sink, built in or of a plug-in."""
+
+from __future__ import annotations
+
+import typer
+
+from bolide.cli.options import Master, Namesrv
+from bolide.cli.output import JsonFlag, boundary
+from bolide.cli.pipeline_run import Conf, Pattern, SourceOption, Topics
+from bolide.cli.progress import shower
+
+
+def attach(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command()(feed)
+
+
+def feed(
+    topics: str | None = Topics,
+    sink: str = typer.Option(..., help="parquet, json, rocketmq, or the name of a plug-in."),
+    checkpoint: str = typer.Option(..., help="Folder that remembers how far the job came; a path for Spark."),
+    settings: list[str] = typer.Option([], "--set", help="NAME=VALUE: an option of the sink; repeat it."),
+    pattern: str | None = Pattern,
+    namesrv: str = Namesrv,
+    follow: bool = typer.Option(False, "--follow", help="Go on with what comes, until interrupted."),
+    option: list[str] = SourceOption,
+    conf: list[str] = Conf,
+    master: str = Master,
+    as_json: bool = JsonFlag,
+) -> None:
+    """Hand what topics hold to a sink, in Arrow batches; the next run hands over what came since."""
+    with boundary():
+        from bolide import plugins
+        from bolide.cli.pipeline_run import finished, named_values, read_from, session
+
+        plugins.find(plugins.SINKS, sink)
+        options, given = read_from(namesrv, topics, pattern, option), named_values(settings, "--set")
+        with session("feed", master, conf) as spark:
+            from bolide.spark.jobs.feed import feed as run
+
+            result = run(spark, sink, options, given, checkpoint=checkpoint, follow=follow, show=shower())
+        finished(result, "handed over", as_json)

@@ -1,0 +1,42 @@
+"""Topics to a sink: what they hold, and the last run did not hand over, goes to a plug-in or a built-in sink."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from bolide import plugins
+from bolide.spark.jobs.running import OFFSETS_PER_BATCH, JobResult, run_query
+from bolide.spark.progress import Show, nowhere
+from bolide.spark.sinks import write_batch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def feed(
+    spark: SparkSession,
+    sink: str,
+    options: Mapping[str, str],
+    sink_options: Mapping[str, str],
+    *,
+    checkpoint: str,
+    follow: bool = False,
+    show: Show = nowhere,
+) -> JobResult:
+    """Hand messages to the sink of this name in Arrow batches; with `follow` until interrupted.
+
+    `options` are those of `format("rocketmq")`, `sink_options` the sink's own. The checkpoint remembers what was handed
+    over: a batch that was not finished comes again, with its number. Raises ConfigError for an unknown sink, JobFailed.
+    """
+    plugins.find(plugins.SINKS, sink)  # refused here, before Spark starts anything
+    given = {name.lower(): value for name, value in options.items()}
+    if "startingtimestamp" not in given:
+        given.setdefault("startingoffsets", "earliest")
+    given.setdefault("maxoffsetspertrigger", str(OFFSETS_PER_BATCH))
+    messages = spark.readStream.format("rocketmq").options(**given).load()
+
+    def hand_over(rows: DataFrame, batch: int) -> None:
+        write_batch(rows, batch, sink, sink_options)
+
+    return run_query(messages.writeStream.foreachBatch(hand_over), checkpoint, "feed", show, follow)
