@@ -117,7 +117,7 @@ def test_a_live_log_is_streamed_and_followed(spark: Any, live: Live, tmp_path: P
 
     running = query()
     follower = FollowProcess(live.store, out, conf)
-    until(lambda: state_of(out) > 0, 120, "the follower has done a batch")
+    until(lambda: state_of(out) > 0, 240, "the follower has done a batch")
     wave(1)
     follower.kill()
     until(lambda: len(seen) >= 700, 60, "the stream has the first wave")
@@ -132,7 +132,7 @@ def test_a_live_log_is_streamed_and_followed(spark: Any, live: Live, tmp_path: P
     assert len(seen) == len(set(seen)) == 2_800
     assert set(seen) == sent
     last = FollowProcess(live.store, out, conf, "--once")
-    _, errors = last.process.communicate(timeout=180)
+    _, errors = last.process.communicate(timeout=280)
     assert last.process.returncode == 0, errors
     assert "stopped at physical offset" in errors
     shape = StoreShape.from_broker_conf({key: str(value) for key, value in SIZES.items()})

@@ -11,11 +11,12 @@ import time
 
 import typer
 
-from bolide.cli import output
+from bolide.cli import bench_spark, output
 from bolide.cli.options import Namesrv
 from bolide.cli.output import JsonFlag, boundary
 
 app = typer.Typer()
+bench_spark.attach(app)
 
 
 @app.callback()

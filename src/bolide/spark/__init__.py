@@ -6,6 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from bolide.spark.dispatch_job import dispatch_store
+    from bolide.spark.follow import follow_store
     from bolide.spark.jobs.archive import archive, read_back
     from bolide.spark.jobs.files import export_topic, import_files
     from bolide.spark.jobs.mirror import mirror, translate_offsets
@@ -17,14 +19,19 @@ if TYPE_CHECKING:
     from bolide.spark.jobs.template import write_template
     from bolide.spark.jobs.trace import trace_rows
     from bolide.spark.reading import Read, read, read_stream
+    from bolide.spark.verify_job import verify_on_spark
 
 __all__ = [
     "Read", "read", "read_stream",
     "JobFailed", "JobResult", "Statistics", "archive", "as_replay", "export_topic", "import_files", "mirror",
     "read_back", "redrive", "replay", "stats", "stats_page", "trace_rows", "translate_offsets", "write_template",
+    "dispatch_store", "follow_store", "verify_on_spark",
 ]  # fmt: skip
 
 _MODULES: Final = {
+    "dispatch_job": ("dispatch_store",),
+    "follow": ("follow_store",),
+    "verify_job": ("verify_on_spark",),
     "reading": ("Read", "read", "read_stream"),
     "jobs.archive": ("archive", "read_back"),
     "jobs.files": ("export_topic", "import_files"),

@@ -56,6 +56,8 @@ class DispatchReport:
     end_offset: int = 0
     """Physical offset behind the last good record."""
     seconds: float = 0.0
+    stages: dict[str, float] = field(default_factory=dict)
+    """Seconds of each stage."""
     bad: list[BadRange] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     late_filters: list[str] = field(default_factory=list)
@@ -96,7 +98,8 @@ def dispatch_store(
         new = staging / "new"
         for name in ("consumequeue", "index", *(("consumequeue_ext",) if shape.enable_consume_queue_ext else ())):
             (new / name).mkdir(parents=True)
-        job = DispatchJob(Runner(spark.sparkContext, progress), shape, filters, str(staging / "parts"))
+        runner = Runner(spark.sparkContext, progress)
+        job = DispatchJob(runner, shape, filters, str(staging / "parts"))
         state = job.run(stretches, DerivedState(), str(new), report, skip_corrupt)
         replace_file(str(new / INVENTORY), state.inventory())
         replace_file(str(new / CHECKPOINT), state.checkpoint(shape).encode())
@@ -106,7 +109,7 @@ def dispatch_store(
             swap_in(staging / "new", root)
         else:
             put_in(staging / "new", target)
-        report.seconds = time.monotonic() - began
+        report.seconds, report.stages = time.monotonic() - began, runner.seconds
         return report
     finally:
         shutil.rmtree(staging, ignore_errors=True)

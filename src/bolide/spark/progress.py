@@ -54,6 +54,8 @@ class Runner:
 
     def __init__(self, context: SparkContext, show: Show = nowhere) -> None:
         self.parallelism = int(context.defaultParallelism)
+        self.seconds: dict[str, float] = {}
+        """Of each stage that is over."""
         self._context = context
         self._show = show
 
@@ -80,4 +82,5 @@ class Runner:
                 finished = wait([answer], _POLL_S).done
                 self._show(Progress(stage, min(done.value, total), total, time.monotonic() - began, unit))
                 if finished:
+                    self.seconds[stage] = time.monotonic() - began
                     return list(answer.result())

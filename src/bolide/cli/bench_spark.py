@@ -1,0 +1,157 @@
+"""`bolide bench spark`: rates of Spark's sources, sink and jobs here, beside the limit of any Python source."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from bolide.cli import output
+from bolide.cli.output import JsonFlag, boundary
+from bolide.errors import ConfigError
+
+if TYPE_CHECKING:
+    from bolide.spark.bench import Figure
+
+TRANSFER_COUNT = 1024
+
+
+def attach(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command(name="spark")(spark)
+
+
+def spark(
+    messages: int = typer.Option(2_000_000, min=10_000, help="Messages of each store, and rows of each measure."),
+    body: str = typer.Option("128,1024", help="Bytes of a body, several with commas."),
+    cores: str = typer.Option("1,2", help="Cores of Spark's local master, several with commas."),
+    only: str = typer.Option("", help="Measures, with commas; all when empty."),
+    folder: Path | None = typer.Option(None, help="Where stores are made for the time; default a temporary folder."),
+    namesrv: str = typer.Option(
+        "", "--namesrv", "-n", help="Measure sink and live source there, not on a broker of ours."
+    ),
+    as_json: bool = JsonFlag,
+) -> None:
+    """Measure on Spark: limit, offline source, dispatch, sink, live source, archive; with a profile by stage."""
+    with boundary():
+        from bolide.spark.bench import MEASURES, stages
+
+        wanted = [name.strip() for name in only.split(",") if name.strip()] or list(MEASURES)
+        unknown = [name for name in wanted if name not in MEASURES]
+        if unknown:
+            raise ConfigError(f"--only {unknown[0]} is no measure; there are {', '.join(MEASURES)}")
+        bodies, counts = _numbers("--body", body), _numbers("--cores", cores)
+        root = Path(tempfile.mkdtemp(prefix="bolide-bench-", dir=folder))
+        figures: list[Figure] = []
+        profile: dict[str, Any] = {}
+        try:
+            with _cluster(namesrv, {"sink", "live", "archive"} & set(wanted), root) as address:
+                for size in bodies:
+                    store = _store(root, messages, size)
+                    profile[str(size)] = stages(store)
+                    for count in counts:
+                        figures += _measure(wanted, store, messages, size, count, address, root)
+                    shutil.rmtree(store)
+        finally:
+            shutil.rmtree(root, ignore_errors=True)
+        if as_json:
+            rows = [{**asdict(figure), "rows_per_second": round(figure.rate)} for figure in figures]
+            output.print_json({"figures": rows, "microseconds_a_row_by_stage": profile, "speed_up": _speed_up(figures)})
+            return
+        _show(figures, profile)
+
+
+def _numbers(option: str, text: str) -> list[int]:
+    try:
+        found = [int(part) for part in text.split(",")]
+    except ValueError:
+        found = [0]
+    if min(found) < 1:
+        raise ConfigError(f"{option} {text} is not a list of whole numbers from 1")
+    return found
+
+
+def _store(root: Path, messages: int, body: int) -> Path:
+    from bolide.spark.bench_store import make_store
+
+    output.note(f"making a store of {messages:,} messages of {body} bytes ...")
+    make_store(root / f"store-{body}", messages, body)
+    return root / f"store-{body}"
+
+
+def _measure(
+    wanted: Sequence[str], store: Path, messages: int, body: int, cores: int, namesrv: str, root: Path
+) -> list[Figure]:
+    from bolide.spark.bench import MEASURES, Bench
+    from bolide.spark.session import job_session
+    from bolide.spark.store_source import RocketMQStoreDataSource
+
+    session = job_session("bolide bench spark", f"local[{cores}]", root / "spark")
+    try:
+        session.dataSource.register(RocketMQStoreDataSource)
+        bench = Bench(session, cores, body, messages, store, namesrv)
+        for name in wanted:
+            output.note(f"measuring {name}: {body} bytes, {cores} cores ...")
+            MEASURES[name](bench)
+        return bench.figures
+    finally:
+        session.stop()
+
+
+@contextmanager
+def _cluster(namesrv: str, needed: set[str], root: Path) -> Iterator[str]:
+    """The cluster given, or a broker of ours in a process of its own; no address when nothing asks for one."""
+    if namesrv or not needed:
+        yield namesrv
+        return
+    from bolide.cli.bench_broker import BrokerProcess
+
+    broker = BrokerProcess(root / "broker", {"maxTransferCountOnMessageInMemory": str(TRANSFER_COUNT)})
+    try:
+        yield broker.namesrv
+    finally:
+        broker.stop()
+
+
+def _speed_up(figures: Sequence[Figure]) -> dict[str, float]:
+    """Rate on the most cores by the rate on the fewest, for each measure and body size."""
+    groups: dict[str, list[Figure]] = {}
+    for figure in figures:
+        groups.setdefault(
+            f"{figure.measure} {figure.body} {figure.note if 'pull' in figure.note else ''}".strip(), []
+        ).append(figure)
+    found = {}
+    for name, some in groups.items():
+        few, many = min(some, key=lambda one: one.cores), max(some, key=lambda one: one.cores)
+        if many.cores > few.cores and few.rate:
+            found[name] = round(many.rate / few.rate, 2)
+    return found
+
+
+def _show(figures: Sequence[Figure], profile: dict[str, Any]) -> None:
+    from bolide.spark.bench import LIMIT
+
+    limits = {(one.body, one.cores): one.rate for one in figures if one.measure == LIMIT}
+    rows = []
+    for one in figures:
+        top = limits.get((one.body, one.cores))
+        share = f"{100 * one.rate / top:.0f} %" if top else "-"
+        micro = f"{1e6 * one.cpu_seconds / max(one.rows, 1):.2f}" if one.cpu_seconds else "-"
+        rows.append((one.measure, one.body, one.cores, round(one.rate), share, micro, f"{one.seconds:.1f}", one.note))
+    names = ("Measure", "Body", "Cores", "Rows/s", "Of the limit", "CPU µs/row", "Seconds", "Note")
+    output.table("On Spark", names, rows, False)
+    stage_rows = [
+        (size, what, stage, f"{micro:.2f}")
+        for size, parts in profile.items()
+        for what, stages in parts.items()
+        for stage, micro in stages.items()
+    ]
+    output.table("Stages, on one core", ("Body", "Of", "Stage", "CPU µs/row"), stage_rows, False)
+    for name, factor in _speed_up(figures).items():
+        output.note(f"{name}: {factor} times as fast on the most cores as on the fewest")
