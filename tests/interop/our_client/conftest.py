@@ -1,0 +1,25 @@
+"""Java's name server and broker, one pair for each version and run, for tests of our client."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
+from tests.interop.our_client.java_cluster import JavaCluster
+
+
+@pytest.fixture(scope="session", params=[OLD_BROKER_VERSION, BROKER_VERSION])
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaCluster]:
+    """The pair of one version."""
+    found = JavaCluster(tmp_path_factory.mktemp(f"java-{request.param}"), request.param)
+    yield found
+    found.stop()
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest) -> str:
+    """A topic of the test's own."""
+    return re.sub(r"\W+", "_", request.node.name.removeprefix("test_")).strip("_")

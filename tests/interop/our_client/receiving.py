@@ -1,0 +1,29 @@
+"""Getting the messages of a topic by our consumers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bolide.client import PushConsumer, ReceivedMessage
+from bolide.client.subscription import Sql
+from tests.client.waiting import until
+
+PATIENCE = 45.0
+"""Seconds; a Java broker on a busy machine takes its time."""
+
+
+async def received(
+    namesrv: str, topic: str, count: int, expression: str | Sql = "*", *, group: str = "", **options: Any
+) -> list[ReceivedMessage]:
+    """The first `count` messages of a topic, or more when they come together, by offset and queue."""
+    seen: list[ReceivedMessage] = []
+    consumer = PushConsumer(group or f"{topic}-group", namesrv, **{"start_from": "first", **options})
+    consumer.subscribe(topic, expression, seen.append)
+    async with consumer:
+        await until(lambda: len(seen) >= count, f"{count} messages of {topic}", PATIENCE)
+    return sorted(seen, key=lambda message: (message.queue_offset, message.queue_id))
+
+
+def bodies(messages: list[ReceivedMessage]) -> list[str]:
+    """What they say, sorted."""
+    return sorted(message.body.decode() for message in messages)
