@@ -77,6 +77,9 @@ class Timer:
             self.store.sync_commit_log(target)
             self.store.flushed(target)
         self.store.dispatch(1000, self.now)
+        for store_job in self.store.jobs():
+            store_job.run()
+            self.store.job_done(store_job)
         taken = self.effects.take()
         for job, done in taken.jobs:
             error = ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from bolide.broker.data_version import DataVersion
+from bolide.errors import PeerError
 from bolide.layout.property_names import REAL_TOPIC
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.json import parse_lenient
@@ -39,7 +40,7 @@ class TimerMetrics:
                     for topic, metric in (stored.get("timingCount") or {}).items()
                 }
                 self._version.assign(stored.get("dataVersion") or {})
-            except Exception:  # whatever is wrong with the bytes, the older copy may be right
+            except (ValueError, TypeError, KeyError, AttributeError, PeerError):  # the older copy may be right
                 continue
             self._counts = counts
             self._written = self._version.counter
