@@ -26,7 +26,8 @@ NOUNS: Final = {
     "message": "Find and show messages.",
     "cluster": "Brokers of a cluster.",
     "store": "Look into a store folder, with no broker running.",
-    "pipeline": "Jobs over whole stores, on Spark.",
+    "pipeline": "Jobs over stores and clusters, on Spark.",
+    "spark": "What a Spark cluster needs to run Bolide.",
     "config": "Settings of broker and name server.",
     "bench": "Measure.",
 }

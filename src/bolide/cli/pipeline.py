@@ -1,4 +1,4 @@
-"""`bolide pipeline VERB`: jobs over stores and clusters, on Spark; each verb is a file `pipeline_<verb>` beside this one.
+"""`bolide pipeline VERB`: jobs over stores and clusters, on Spark; each verb is a file `pipeline_<verb>` beside this.
 
 Exit codes: 0 done, 1 it could not be done or something was found, 2 wrong usage.
 """
@@ -12,7 +12,9 @@ import typer
 
 app = typer.Typer()
 
-VERBS: Final = ("dispatch", "verify")
+VERBS: Final = (
+    "dispatch", "verify", "archive", "replay", "redrive", "mirror", "files", "stats", "trace", "template",
+)  # fmt: skip
 """A verb's file has a function `attach(app)`, as `dispatch` has, and imports Spark only when it runs."""
 
 

@@ -1,0 +1,75 @@
+"""`bolide pipeline export` and `bolide pipeline import`: topics to files that people open, and back."""
+
+from __future__ import annotations
+
+import typer
+
+from bolide.cli.options import Master, Namesrv
+from bolide.cli.output import JsonFlag, boundary
+from bolide.cli.pipeline_run import Checkpoint, Conf, Pattern, SourceOption, Topics
+from bolide.cli.progress import shower
+
+FileFormat = typer.Option("json", "--format", help="csv, json (a line a message) or parquet.")
+Body = typer.Option("text", help="How csv and json hold a body: text (UTF-8) or base64.")
+
+
+def attach(app: typer.Typer) -> None:
+    """Add both verbs."""
+    app.command("export")(export_topic)
+    app.command("import")(import_files)
+
+
+def export_topic(
+    topics: str | None = Topics,
+    out: str = typer.Option(..., help="Folder of the files; a path for Spark."),
+    pattern: str | None = Pattern,
+    namesrv: str = Namesrv,
+    file_format: str = FileFormat,
+    body: str = Body,
+    checkpoint: str | None = Checkpoint,
+    option: list[str] = SourceOption,
+    conf: list[str] = Conf,
+    master: str = Master,
+    as_json: bool = JsonFlag,
+) -> None:
+    """Write what topics hold as files; the next run writes what came since."""
+    with boundary():
+        from bolide.cli.pipeline_run import finished, read_from, session
+
+        options = read_from(namesrv, topics, pattern, option)
+        with session("export", master, conf) as spark:
+            from bolide.spark.jobs.files import export_topic as run
+
+            result = run(spark, out, options, file_format=file_format, body=body, checkpoint=checkpoint, show=shower())
+        finished(result, "exported", as_json)
+
+
+def import_files(
+    path: str = typer.Argument(..., help="Folder of the files; a path for Spark."),
+    topic: str = typer.Option(..., help="Where the messages go."),
+    checkpoint: str = typer.Option(..., help="Folder that remembers which files were sent."),
+    namesrv: str = Namesrv,
+    file_format: str = FileFormat,
+    body: str = Body,
+    body_column: str | None = typer.Option(None, help="Column that is the body; default body, else the row as JSON."),
+    tags: str | None = typer.Option(None, help="Column that is the tag."),
+    keys: str | None = typer.Option(None, help="Columns that are the keys, separated by commas."),
+    option: list[str] = SourceOption,
+    conf: list[str] = Conf,
+    master: str = Master,
+    as_json: bool = JsonFlag,
+) -> None:
+    """Send each row of files as a message; files that were sent are not sent again by the next run."""
+    with boundary():
+        from bolide.cli.pipeline_run import finished, named_values, session
+
+        options = {"namesrv": namesrv, **named_values(option, "--option")}
+        with session("import", master, conf) as spark:
+            from bolide.spark.jobs.files import import_files as run
+
+            result = run(
+                spark, path, options, topic=topic, file_format=file_format, body=body, body_column=body_column,
+                tags=tags, keys=[name.strip() for name in (keys or "").split(",") if name.strip()],
+                checkpoint=checkpoint, show=shower(),
+            )  # fmt: skip
+        finished(result, "imported", as_json)

@@ -1,0 +1,99 @@
+"""`bolide pipeline mirror`: topics of one cluster in another, and groups that move over."""
+
+from __future__ import annotations
+
+import typer
+
+from bolide.cli import output
+from bolide.cli.options import Master, Namesrv
+from bolide.cli.output import JsonFlag, boundary
+from bolide.cli.pipeline_run import Checkpoint, Conf, SourceOption
+from bolide.cli.progress import shower
+from bolide.errors import ConfigError
+
+
+def attach(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command()(mirror)
+
+
+def mirror(
+    topics: str = typer.Argument(..., help="Topics, separated by commas."),
+    to: str = typer.Option(..., "--to", help="Name servers of the other cluster, host:port;host:port."),
+    checkpoint: str | None = Checkpoint,
+    namesrv: str = Namesrv,
+    prefix: str = typer.Option("", help="Put before the topics' names in the other cluster."),
+    groups: str | None = typer.Option(None, help="Groups, separated by commas, whose offsets are set there as well."),
+    only_offsets: bool = typer.Option(False, "--only-offsets", help="Copy no messages, only set the groups' offsets."),
+    follow: bool = typer.Option(False, "--follow", help="Go on with what comes, until interrupted."),
+    option: list[str] = SourceOption,
+    conf: list[str] = Conf,
+    master: str = Master,
+    as_json: bool = JsonFlag,
+) -> None:
+    """Copy topics into another cluster; topics missing there are made with the queues they have here."""
+    with boundary():
+        if not only_offsets and checkpoint is None:
+            raise ConfigError("name a --checkpoint: a folder that remembers how far the mirror came")
+        if only_offsets and not groups:
+            raise ConfigError("--only-offsets needs --groups")
+        from bolide.cli.pipeline_run import finished, named_values, session
+
+        names = [name.strip() for name in topics.split(",") if name.strip()]
+        made = make_topics(namesrv, to, names, prefix)
+        if made:
+            output.note(f"made at {to}: {', '.join(made)}")
+        source = {"namesrv": namesrv, "subscribe": ",".join(names), **named_values(option, "--option")}
+        with session("mirror", master, conf) as spark:
+            from bolide.spark.jobs.mirror import mirror as run
+            from bolide.spark.jobs.mirror import translate_offsets
+
+            result = None
+            if checkpoint is not None and not only_offsets:
+                result = run(
+                    spark, source, {"namesrv": to}, checkpoint=checkpoint, prefix=prefix, follow=follow,
+                    show=shower(),
+                )  # fmt: skip
+            found = []
+            if groups:
+                wanted = [name.strip() for name in groups.split(",") if name.strip()]
+                make_groups(to, wanted)
+                found = translate_offsets(spark, source, {"namesrv": to}, names, wanted, prefix=prefix)
+        if found:
+            rows = [
+                (one.group, queue.topic, queue.broker, queue.queue_id, offset)
+                for one in found
+                for queue, offset in sorted(one.offsets.items())
+            ]
+            output.table("Offsets set", ("Group", "Topic", "Broker", "Queue", "Offset"), rows, as_json)
+        if result is not None and not (found and as_json):
+            finished(result, "mirrored", as_json)
+
+
+def make_groups(to: str, groups: list[str]) -> None:
+    """Make the groups that the other cluster does not know; only then does it take their offsets."""
+    from bolide.cli.admin_call import call
+
+    for name in sorted(set(groups) - set(call(to, lambda admin: admin.groups()))):
+        call(to, lambda admin, name=name: admin.create_group(name))  # type: ignore[misc] # bound now
+
+
+def make_topics(namesrv: str, to: str, names: list[str], prefix: str) -> list[str]:
+    """Make the topics that the other cluster lacks, each with as many queues a broker as it has here; their names."""
+    from bolide.cli.admin_call import call
+
+    there = set(call(to, lambda admin: admin.topics(system=True)))
+    made = []
+    for name in names:
+        if prefix + name in there:
+            continue
+        route = call(namesrv, lambda admin, name=name: admin.topic_route(name))  # type: ignore[misc] # bound now
+        count = max(queue.write_queues for queue in route.queues)
+        call(
+            to,
+            lambda admin, name=name, count=count: admin.create_topic(  # type: ignore[misc] # bound now
+                prefix + name, read_queues=count, write_queues=count
+            ),
+        )
+        made.append(prefix + name)
+    return made

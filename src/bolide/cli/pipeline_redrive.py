@@ -1,0 +1,39 @@
+"""`bolide pipeline redrive`: dead letters back to their topic."""
+
+from __future__ import annotations
+
+import typer
+
+from bolide.cli.options import Master, Namesrv
+from bolide.cli.output import JsonFlag, boundary
+from bolide.cli.pipeline_run import Conf, SourceOption, Where
+from bolide.cli.progress import shower
+
+
+def attach(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command()(redrive)
+
+
+def redrive(
+    group: str = typer.Argument(..., help="The consumer group whose dead letters are sent again."),
+    namesrv: str = Namesrv,
+    where: str | None = Where,
+    limit: int = typer.Option(0, min=0, help="Messages of this run at most; 0: all there are."),
+    topic: str | None = typer.Option(None, help="Where they go; default: the topic each came from."),
+    as_group: str = typer.Option("bolide-redrive", help="Group whose offsets remember how far redriving came."),
+    option: list[str] = SourceOption,
+    conf: list[str] = Conf,
+    master: str = Master,
+    as_json: bool = JsonFlag,
+) -> None:
+    """Send the dead letters of a group back to the topics they came from; the next run goes on behind them."""
+    with boundary():
+        from bolide.cli.pipeline_run import finished, named_values, session
+
+        options = {"namesrv": namesrv, **named_values(option, "--option")}
+        with session("redrive", master, conf) as spark:
+            from bolide.spark.jobs.redrive import redrive as run
+
+            result = run(spark, group, options, where=where, limit=limit, topic=topic, as_group=as_group, show=shower())
+        finished(result, "redrove", as_json)

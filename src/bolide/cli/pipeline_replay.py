@@ -1,0 +1,44 @@
+"""`bolide pipeline replay`: an archive, or a part of it, sent again."""
+
+from __future__ import annotations
+
+import typer
+
+from bolide.cli.options import Master, Namesrv
+from bolide.cli.output import JsonFlag, boundary
+from bolide.cli.pipeline_run import Conf, SourceOption, TableFormat, Where
+from bolide.cli.progress import shower
+
+
+def attach(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command()(replay)
+
+
+def replay(
+    source: str = typer.Argument(..., help="The archive: its folder, or for Iceberg its table."),
+    checkpoint: str = typer.Option(..., help="Folder that remembers how far this replay came."),
+    namesrv: str = Namesrv,
+    topic: str | None = typer.Option(None, help="Where everything goes; default: each message to its own topic."),
+    where: str | None = Where,
+    rate: int = typer.Option(0, min=0, help="Messages a second at most; 0: no limit."),
+    original_time: bool = typer.Option(False, "--original-time", help="Keep each message's born timestamp."),
+    table_format: str = TableFormat,
+    option: list[str] = SourceOption,
+    conf: list[str] = Conf,
+    master: str = Master,
+    as_json: bool = JsonFlag,
+) -> None:
+    """Send archived messages again, queue by queue in their order; an interrupted replay goes on where it stopped."""
+    with boundary():
+        from bolide.cli.pipeline_run import finished, named_values, session
+
+        options = {"namesrv": namesrv, **named_values(option, "--option")}
+        with session("replay", master, conf) as spark:
+            from bolide.spark.jobs.replay import replay as run
+
+            result = run(
+                spark, source, options, checkpoint=checkpoint, where=where, topic=topic, rate=rate,
+                original_time=original_time, table_format=table_format, show=shower(),
+            )  # fmt: skip
+        finished(result, "replayed", as_json)

@@ -1,0 +1,65 @@
+"""`bolide pipeline stats`: what topics, a store or an archive hold, counted."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import typer
+
+from bolide.cli import output
+from bolide.cli.options import Master, Namesrv
+from bolide.cli.output import JsonFlag, boundary
+from bolide.cli.pipeline_run import Conf, SourceOption, Topics, Where
+from bolide.cli.progress import shower
+
+
+def attach(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command()(stats)
+
+
+def stats(
+    topics: str | None = Topics,
+    namesrv: str = Namesrv,
+    store: str | None = typer.Option(None, help="Instead of a cluster: a store folder."),
+    archive: str | None = typer.Option(None, help="Instead of a cluster: a folder that archive wrote."),
+    where: str | None = Where,
+    step: int = typer.Option(0, min=0, help="Seconds of a point in time; 0: chosen to fit."),
+    html: Path | None = typer.Option(None, help="Also write a page with plots here."),
+    option: list[str] = SourceOption,
+    conf: list[str] = Conf,
+    master: str = Master,
+    as_json: bool = JsonFlag,
+) -> None:
+    """Count messages, sizes, rates and latencies by topic, tag, key and time."""
+    with boundary():
+        from bolide.cli.pipeline_run import batch_from, session
+        from bolide.spark.jobs.stages import stages_shown
+
+        with session("stats", master, conf) as spark:
+            from bolide.spark.jobs.stats import stats as run
+
+            rows = batch_from(spark, namesrv, topics, store, archive, option)
+            with stages_shown(spark, "counting", shower()):
+                counted = run(rows.where(where) if where else rows, step)
+        if html is not None:
+            from bolide.spark.jobs.stats_report import stats_page
+
+            title = f"Messages of {store or archive or topics}"
+            html.write_text(stats_page(counted, title), encoding="utf-8")
+            output.note(f"page: {html}")
+        if as_json:
+            output.print_json(asdict(counted))
+            return
+        shown = [
+            (
+                one.topic, one.messages, one.bytes, round(one.rate, 1), round(one.mean_size), one.p99_size,
+                one.latency_p50, one.latency_p99, one.latency_most,
+            )
+            for one in counted.topics
+        ]  # fmt: skip
+        heads = ("Topic", "Messages", "Bytes", "msg/s", "Mean size", "p99 size", "p50 ms", "p99 ms", "Most ms")
+        output.table("Topics (ms: born to stored)", heads, shown, False)
+        hot = [(one.topic, one.name, one.messages, one.bytes) for one in counted.keys[:10]]
+        output.table("Hot keys", ("Topic", "Key", "Messages", "Bytes"), hot, False)

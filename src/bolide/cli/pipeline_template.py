@@ -1,0 +1,29 @@
+"""`bolide pipeline template`: a declarative pipeline to start from."""
+
+from __future__ import annotations
+
+import typer
+
+from bolide.cli.options import Namesrv
+from bolide.cli.output import boundary
+
+
+def attach(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command()(template)
+
+
+def template(
+    folder: str = typer.Argument(..., help="Where the project goes; a new folder."),
+    topic: str = typer.Option(..., help="The topic it starts from."),
+    body_schema: str = typer.Option("id STRING", help="Fields of the JSON in the bodies, as Spark's DDL."),
+    namesrv: str = Namesrv,
+    storage: str | None = typer.Option(None, help="URI of the folder for checkpoints; default inside the project."),
+) -> None:
+    """Write a project for spark-pipelines: bronze, silver and gold tables from a topic."""
+    with boundary():
+        from bolide.spark.jobs.template import write_template
+
+        for path in write_template(folder, namesrv, topic, body_schema, storage):
+            print(path)
+        print(f"cd {folder} && spark-pipelines run --conf spark.sql.catalogImplementation=hive")

@@ -1,0 +1,37 @@
+"""`bolide spark`: what a Spark cluster needs to run Bolide's sources, sink and jobs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import typer
+
+from bolide.cli import output
+from bolide.cli.output import JsonFlag, boundary
+from bolide.cli.progress import shower
+
+app = typer.Typer()
+
+
+@app.callback()
+def spark() -> None:
+    """What a Spark cluster needs to run Bolide's sources, sink and jobs."""
+
+
+@app.command()
+def pack(
+    out: str = typer.Option("bolide-spark.tar.gz", help="The archive."),
+    also: list[str] = typer.Option([], "--with", help="A further installed package to ship; repeat it."),
+    as_json: bool = JsonFlag,
+) -> None:
+    """Write one archive with a Python and all that executors import, for workers that have neither."""
+    with boundary():
+        from bolide.spark.pack import pack as write
+
+        packed = write(out, also, shower())
+        if as_json:
+            output.print_json(asdict(packed))
+            return
+        names = ", ".join(packed.distributions)
+        print(f"{packed.path}: {packed.size / 1e6:,.0f} MB, {packed.files:,} files: Python and {names}")
+        print(f"spark-submit --archives {packed.path}#bolide --conf spark.pyspark.python=./bolide/bin/python3 ...")

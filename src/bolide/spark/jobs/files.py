@@ -1,0 +1,157 @@
+"""Topics to files that people open (CSV, JSON lines, Parquet), and such files to topics.
+
+CSV has no arrays, maps or bytes: keys are joined by blanks, properties are JSON, and the body is text or base64. JSON
+has no bytes: the body likewise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from bolide.spark.errors import OptionError
+from bolide.spark.jobs.resending import own_properties
+from bolide.spark.jobs.running import OFFSETS_PER_BATCH, JobResult, job_failed, run_query
+from bolide.spark.progress import Show, nowhere
+from bolide.spark.schema import WRITE_COLUMNS
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+FORMATS: Final = ("csv", "json", "parquet")
+BODIES: Final = ("text", "base64")
+FILES_PER_BATCH: Final = 16
+_CSV: Final = {
+    "header": "true", "escape": '"', "multiLine": "true", "ignoreLeadingWhiteSpace": "false",
+    "ignoreTrailingWhiteSpace": "false",
+}  # fmt: skip
+"""Bodies have lines, quotes and blanks at their edges; Spark's own defaults lose them."""
+
+
+def export_topic(
+    spark: SparkSession,
+    out: str,
+    options: Mapping[str, str],
+    *,
+    file_format: str = "json",
+    body: str = "text",
+    checkpoint: str | None = None,
+    show: Show = nowhere,
+) -> JobResult:
+    """Write what the topics hold, and the last run did not write, as files into the folder `out`.
+
+    Raises OptionError and JobFailed.
+    """
+    _check(file_format, body)
+    given = {name.lower(): value for name, value in options.items()}
+    if "startingtimestamp" not in given:
+        given.setdefault("startingoffsets", "earliest")
+    given.setdefault("maxoffsetspertrigger", str(OFFSETS_PER_BATCH))
+    messages = spark.readStream.format("rocketmq").options(**given).load()
+    writer = flat(messages, file_format, body).writeStream.format(file_format).option("path", out)
+    if file_format == "csv":
+        writer = writer.options(**_CSV)
+    return run_query(writer, checkpoint or out.rstrip("/") + "/_checkpoint", "export", show)
+
+
+def flat(messages: DataFrame, file_format: str, body: str) -> DataFrame:
+    """The source's columns as the format can hold them."""
+    from pyspark.sql import functions as f
+
+    changed: dict[str, Column] = {}
+    if file_format != "parquet":
+        changed["body"] = f.base64("body") if body == "base64" else f.decode("body", "UTF-8")
+    if file_format == "csv":
+        changed |= {"keys": f.array_join("keys", " "), "properties": f.to_json("properties")}
+    return messages.withColumns(changed)
+
+
+def import_files(
+    spark: SparkSession,
+    path: str,
+    options: Mapping[str, str],
+    *,
+    topic: str,
+    file_format: str = "json",
+    body: str = "text",
+    body_column: str | None = None,
+    tags: str | None = None,
+    keys: Sequence[str] = (),
+    checkpoint: str,
+    show: Show = nowhere,
+) -> JobResult:
+    """Send each row of the files below `path` as a message to `topic`; files that a run has sent are not sent again.
+
+    A file that `export_topic` wrote gives its messages back. In others `body_column` names the column that is the body;
+    without it, and without a column `body`, the whole row is the body, as JSON. `tags` and `keys` name columns.
+    Raises OptionError and JobFailed.
+    """
+    _check(file_format, body)
+    reader = spark.read.format(file_format)
+    if file_format == "csv":
+        reader = reader.options(**_CSV)
+    try:
+        whole = reader.load(path)
+        total = whole.count()
+        schema = whole.schema
+    except Exception as error:
+        raise job_failed(error) from None
+    stream = spark.readStream.format(file_format).schema(schema).option("maxFilesPerTrigger", FILES_PER_BATCH)
+    if file_format == "csv":
+        stream = stream.options(**_CSV)
+    rows = as_messages(stream.load(path), file_format, body, body_column, tags, keys)
+    writer = rows.writeStream.format("rocketmq").options(**options).option("topic", topic)
+    return run_query(writer, checkpoint, "import", show, total=total)
+
+
+def as_messages(
+    rows: DataFrame, file_format: str, body: str, body_column: str | None, tags: str | None, keys: Sequence[str]
+) -> DataFrame:
+    """Rows of a file as the sink's columns. Raises OptionError for a column that is not there."""
+    from pyspark.sql import functions as f
+
+    columns = rows.columns
+    for name in (body_column, tags, *keys):
+        if name and name not in columns:
+            raise OptionError(f"the files have no column {name}; they have {', '.join(columns)}")
+    source = body_column or ("body" if "body" in columns else None)
+    chosen: dict[str, Column] = {}
+    if source is None:
+        chosen["body"] = f.to_json(f.struct(*columns))
+    elif body == "base64" and file_format != "parquet":
+        chosen["body"] = f.unbase64(source)
+    else:
+        chosen["body"] = f.col(source)
+    if source == "body" and body_column is None:
+        # An export: what a message says of itself goes with it; where it was stored does not.
+        kept = [name for name in ("tags", "keys", "properties", "flag") if name in columns and name in WRITE_COLUMNS]
+        chosen |= {name: _typed(rows, name) for name in kept}
+    if tags:
+        chosen["tags"] = f.col(tags).cast("string")
+    if keys:
+        chosen["keys"] = f.concat_ws(" ", *[f.col(name).cast("string") for name in keys])
+    return rows.select(*[column.alias(name) for name, column in chosen.items()])
+
+
+def _typed(rows: DataFrame, name: str) -> Column:
+    """A column of an export with the type the sink takes: CSV gives everything as text, JSON a map as a struct."""
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import StringType, StructType
+
+    kind = rows.schema[name].dataType
+    if name == "flag":
+        return f.col(name).cast("int")
+    if name == "keys" and not isinstance(kind, StringType):
+        return f.array_join(name, " ")
+    if name != "properties":
+        return f.col(name)
+    text = f.to_json(name) if isinstance(kind, StructType) else f.col(name)
+    parsed = f.from_json(text, "map<string,string>") if isinstance(kind, (StructType, StringType)) else text
+    return own_properties(parsed)
+
+
+def _check(file_format: str, body: str) -> None:
+    if file_format not in FORMATS:
+        raise OptionError(f"files are {', '.join(FORMATS)}, not {file_format}")
+    if body not in BODIES:
+        raise OptionError(f"a body is written as {' or '.join(BODIES)}, not {body}")

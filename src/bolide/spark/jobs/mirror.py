@@ -1,0 +1,154 @@
+"""One cluster's topics in another, and consumer groups that can move over.
+
+A mirrored message is the original with one property more, `BOLIDE_MIRROR`: the broker, queue and offset it had. The
+messages of one queue go to one queue, in their order (a send that had to be repeated may be overtaken). The property is
+what offsets are translated by: exact, and with no table beside the messages that could be lost or lag behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from bolide.spark.cluster import Cluster
+from bolide.spark.jobs.resending import to_send
+from bolide.spark.jobs.running import OFFSETS_PER_BATCH, JobResult, counted, job_failed, run_query
+from bolide.spark.options import DEFAULT_GROUP, read_options
+from bolide.spark.progress import Show, nowhere
+from bolide.spark.queues import EARLIEST, Offsets, Queue
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+MIRRORED: Final = "BOLIDE_MIRROR"
+"""Property `broker:queue_id:queue_offset` of a mirrored message. A mirror passes such messages over, so that two that
+mirror each other do not send everything in a circle."""
+PLACE: Final = r"^(.+):(\d+):(\d+)$"
+
+
+def mirror(
+    spark: SparkSession,
+    source: Mapping[str, str],
+    target: Mapping[str, str],
+    *,
+    checkpoint: str,
+    prefix: str = "",
+    follow: bool = False,
+    show: Show = nowhere,
+) -> JobResult:
+    """Copy what the source's topics hold and the last run did not copy; with `follow` until interrupted.
+
+    `source` are options of a read (`namesrv`, `subscribe`, …), `target` of a write (`namesrv`, `mode`, …). Topics must
+    be there; they have the same names, behind `prefix`. Raises OptionError and JobFailed.
+    """
+    given = {name.lower(): value for name, value in source.items()}
+    if "startingtimestamp" not in given:
+        given.setdefault("startingoffsets", "earliest")
+    given.setdefault("maxoffsetspertrigger", str(OFFSETS_PER_BATCH))
+    rows = spark.readStream.format("rocketmq").options(**given).load()
+    writer = counted(as_mirrored(rows, prefix)).writeStream.format("rocketmq").options(**target)
+    return run_query(writer, checkpoint, "mirror", show, follow)
+
+
+def as_mirrored(rows: DataFrame, prefix: str = "") -> DataFrame:
+    """Rows of the source as rows for the sink of the other cluster."""
+    from pyspark.sql import functions as f
+
+    place = f.concat_ws(":", "broker", "queue_id", "queue_offset")
+    own = rows.where(~f.map_contains_key("properties", MIRRORED))
+    marked = own.withColumn("properties", f.map_concat("properties", f.create_map(f.lit(MIRRORED), place)))
+    topic: Column = f.concat(f.lit(prefix), "topic") if prefix else f.col("topic")
+    route = f.concat_ws(":", "broker", "queue_id").alias("route_key")
+    return to_send(marked, topic, route, f.col("message_id"), f.col("born_timestamp"))
+
+
+@dataclass(frozen=True)
+class Translated:
+    """Where a group goes on in the other cluster: offset of each queue there, by topic as it is named there."""
+
+    group: str
+    offsets: Offsets
+
+
+def translate_offsets(
+    spark: SparkSession,
+    source: Mapping[str, str],
+    target: Mapping[str, str],
+    topics: Sequence[str],
+    groups: Sequence[str],
+    *,
+    prefix: str = "",
+    commit: bool = True,
+) -> list[Translated]:
+    """What the groups committed in the source cluster as offsets of the target; with `commit` they are set there.
+
+    A queue goes on at its first message that the group had not consumed at the source: nothing is left out, and what
+    shares a queue with it may come again. A queue all of whose messages were consumed goes on at its end. Groups should
+    have no consumers at the target meanwhile. Raises ClusterUnavailable, OptionError and JobFailed.
+    """
+    names = [prefix + topic for topic in topics]
+    here = Cluster(read_options({**_cluster(source), "subscribe": ",".join(topics)}))
+    found = []
+    try:
+        with closing(_as_group(target, names, DEFAULT_GROUP)) as there:
+            ends = there.latest(there.queues(names))
+        placed = mirrored_places(spark, target, names, prefix).persist()
+        try:
+            for group in groups:
+                committed = here.committed(here.queues(topics), group, EARLIEST)
+                offsets = {**ends, **_first_open(spark, placed, committed, prefix)}
+                if commit:
+                    with closing(_as_group(target, names, group)) as there:
+                        there.queues(names)
+                        there.commit(offsets)
+                found.append(Translated(group, offsets))
+        finally:
+            placed.unpersist()
+    except Exception as error:
+        raise job_failed(error) from None
+    finally:
+        here.close()
+    return found
+
+
+def _as_group(target: Mapping[str, str], names: Sequence[str], group: str) -> Cluster:
+    return Cluster(read_options({**_cluster(target), "subscribe": ",".join(names), "group": group}))
+
+
+def _cluster(options: Mapping[str, str]) -> dict[str, str]:
+    """Of the options those that say which cluster, and as whom."""
+    kept = ("namesrv", "accesskey", "secretkey", "requesttimeoutms")
+    return {name: value for name, value in options.items() if name.lower() in kept}
+
+
+def mirrored_places(spark: SparkSession, target: Mapping[str, str], names: Sequence[str], prefix: str) -> DataFrame:
+    """For each mirrored message where it is, and where it was."""
+    from pyspark.sql import functions as f
+
+    options = {**_cluster(target), "subscribe": ",".join(names), "startingOffsets": "earliest"}
+    rows = spark.read.format("rocketmq").options(**options).load()
+    was = rows.select("topic", "broker", "queue_id", "queue_offset", f.col("properties")[MIRRORED].alias("was"))
+    return was.where("was IS NOT NULL").select(
+        "topic",
+        "broker",
+        "queue_id",
+        "queue_offset",
+        f.substring("topic", len(prefix) + 1, 255).alias("old_topic"),
+        f.regexp_extract("was", PLACE, 1).alias("old_broker"),
+        f.regexp_extract("was", PLACE, 2).cast("int").alias("old_queue_id"),
+        f.regexp_extract("was", PLACE, 3).cast("bigint").alias("old_offset"),
+    )
+
+
+def _first_open(spark: SparkSession, placed: DataFrame, committed: Offsets, prefix: str) -> Offsets:
+    """Of each queue of the target the first message whose original a group had not consumed."""
+    from pyspark.sql import functions as f
+
+    rows = [(queue.topic, queue.broker, queue.queue_id, offset) for queue, offset in committed.items()]
+    at = spark.createDataFrame(rows, "old_topic STRING, old_broker STRING, old_queue_id INT, committed BIGINT")
+    joined = placed.join(f.broadcast(at), ["old_topic", "old_broker", "old_queue_id"], "left")
+    still_open = joined.where("committed IS NULL OR old_offset >= committed")
+    firsts = still_open.groupBy("topic", "broker", "queue_id").agg(f.min("queue_offset").alias("first")).collect()
+    return {Queue(row.topic, row.broker, row.queue_id): row.first for row in firsts}

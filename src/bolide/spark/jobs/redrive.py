@@ -1,0 +1,125 @@
+"""Dead letters back to the topic they came from, after what killed them is mended.
+
+How far a redrive came is kept in the brokers, as the committed offsets of a consumer group of its own, so it goes on
+from any machine and any console shows what is left. Dead letters are taken a slice at a time: sent, acknowledged, then
+committed. A run that dies in between sends its slice again: at least once.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from bolide.spark.cluster import Cluster
+from bolide.spark.errors import OptionError
+from bolide.spark.jobs.resending import DLQ_PREFIX, ORIGIN, to_send
+from bolide.spark.jobs.running import JobResult, job_failed
+from bolide.spark.options import read_options
+from bolide.spark.progress import Progress, Show, nowhere
+from bolide.spark.queues import EARLIEST, Offsets, Queue, to_json
+from bolide.spark.ranges import limit_offsets
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SLICE: Final = 50_000
+REDRIVER: Final = "bolide-redrive"
+PLACE: Final = ("broker", "queue_id")
+
+
+def redrive(
+    spark: SparkSession,
+    group: str,
+    options: Mapping[str, str],
+    *,
+    where: str | None = None,
+    limit: int = 0,
+    topic: str | None = None,
+    as_group: str = REDRIVER,
+    show: Show = nowhere,
+) -> JobResult:
+    """Send the dead letters of a consumer group again, those that `where` (SQL over the source's columns) picks.
+
+    `limit` caps the messages of this run (0: all there are now); the next run goes on behind them. They go to the
+    topic they came from, or to `topic`. What `where` does not pick is passed over, and stays in the dead letter queue
+    as everything does. `options` name the cluster (`namesrv`, …). Raises OptionError, ClusterUnavailable, JobFailed.
+    """
+    dead = DLQ_PREFIX + group
+    cluster = Cluster(read_options({**options, "subscribe": dead, "group": as_group}))
+    began = time.monotonic()
+    done = batches = 0
+    interrupted = False
+    try:
+        queues = cluster.queues([dead])
+        floor = cluster.earliest(queues)
+        here = {q: max(at, floor[q]) for q, at in cluster.committed(queues, as_group, EARLIEST).items()}
+        end = cluster.latest(queues)
+        total = sum(end[queue] - here[queue] for queue in queues)
+        left = total
+        try:
+            while left > 0 and not (limit and done >= limit):
+                upto = limit_offsets(here, end, SLICE)
+                slice_ = _Slice(spark, dead, as_group, options, here, upto)
+                sent, here = slice_.send(where, limit - done if limit else 0, topic)
+                cluster.commit(here)
+                done += sent
+                batches += 1
+                left = sum(end[queue] - here[queue] for queue in queues)
+                if left:
+                    show(Progress("redrive", total - left, total, time.monotonic() - began, "dead letters"))
+        except KeyboardInterrupt:
+            interrupted = True
+    finally:
+        cluster.close()
+    seconds = time.monotonic() - began
+    show(Progress("redrive", total - left, total - left, seconds, "dead letters"))
+    return JobResult(done, batches, seconds, interrupted, as_group)
+
+
+class _Slice:
+    """The dead letters between two sets of offsets."""
+
+    def __init__(
+        self, spark: SparkSession, dead: str, as_group: str, options: Mapping[str, str], begin: Offsets, end: Offsets
+    ) -> None:
+        self._begin, self._end, self._topic = begin, end, dead
+        self._options = dict(options)
+        bounds = {"startingOffsets": json.dumps(to_json(begin)), "endingOffsets": json.dumps(to_json(end))}
+        source = spark.read.format("rocketmq").options(**options).options(**bounds).option("subscribe", dead)
+        # A broker takes offsets of groups it knows only, and gets to know this one by its reading.
+        source = source.option("group", as_group)
+        self._letters: DataFrame = source.load()
+
+    def send(self, where: str | None, limit: int, topic: str | None) -> tuple[int, Offsets]:
+        """Send what is picked; how many that were, and where the next slice begins."""
+        from pyspark.sql import functions as f
+
+        picked = self._letters.where(where) if where else self._letters
+        if limit:
+            # In the order of their death; within a queue that is the order of offsets, so what is taken is the head.
+            picked = picked.orderBy("store_timestamp", *PLACE, "queue_offset").limit(limit)
+        picked = picked.withColumn("origin", f.lit(topic) if topic else f.expr(ORIGIN)).persist()
+        try:
+            lost = picked.where("origin IS NULL").select(*PLACE, "queue_offset").first()
+            if lost is not None:
+                raise OptionError(
+                    f"the dead letter at offset {lost.queue_offset} of queue {lost.queue_id} on {lost.broker} does not "
+                    "say which topic it came from: name a topic for it"
+                )
+            taken = picked.groupBy(*PLACE).agg(f.count("*").alias("n"), f.max("queue_offset").alias("last")).collect()
+            count = sum(row.n for row in taken)
+            if count:
+                ready = to_send(picked, f.col("origin"))
+                ready.write.format("rocketmq").mode("append").options(**self._options).save()
+        except OptionError:
+            raise
+        except Exception as error:
+            raise job_failed(error) from None
+        finally:
+            picked.unpersist()
+        if not limit or count < limit:
+            return count, self._end
+        reached = {Queue(self._topic, row.broker, row.queue_id): row.last + 1 for row in taken}
+        return count, {queue: reached.get(queue, at) for queue, at in self._begin.items()}

@@ -1,0 +1,116 @@
+"""An archive, or any rows, sent to a topic again: all of it or a range, as fast as it goes or at a rate.
+
+Rows of one old queue go to one new queue in their old order, whatever number of queues the topic has now. Over an
+archive the job has a checkpoint and goes on where it stopped; a batch of rows is sent as it is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from bolide.spark.errors import OptionError
+from bolide.spark.jobs.archive import PARQUET
+from bolide.spark.jobs.resending import to_send
+from bolide.spark.jobs.running import JobResult, counted, job_failed, run_query
+from bolide.spark.progress import Show, nowhere
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+FILES_PER_BATCH: Final = 64
+SLICES_A_SECOND: Final = 10
+NEEDED: Final = ("topic", "broker", "queue_id", "queue_offset", "body", "tags", "keys", "properties", "flag")
+
+
+def replay(
+    spark: SparkSession,
+    source: str,
+    options: Mapping[str, str],
+    *,
+    checkpoint: str,
+    where: str | None = None,
+    topic: str | None = None,
+    rate: int = 0,
+    original_time: bool = False,
+    table_format: str = PARQUET,
+    show: Show = nowhere,
+) -> JobResult:
+    """Send what the archive at `source` holds, those rows that `where` (SQL over its columns) picks.
+
+    They go to `topic`, else each to its own. `rate` is messages a second (0: no limit); `original_time` keeps the born
+    timestamp, else it is that of the sending. `options` name the cluster and go to the sink. Raises OptionError and
+    JobFailed.
+    """
+    try:
+        reader = spark.read.format(table_format)
+        stored = spark.table(source) if table_format == "iceberg" else reader.load(source)
+        picked = stored.where(where) if where else stored
+        total = picked.count()
+    except Exception as error:
+        raise job_failed(error) from None
+    if table_format == "iceberg":
+        rows = spark.readStream.format(table_format).table(source)
+    else:
+        stream = spark.readStream.format(table_format).option("maxFilesPerTrigger", FILES_PER_BATCH)
+        rows = (stream.schema(stored.schema) if table_format == PARQUET else stream).load(source)
+    picked = rows.where(where) if where else rows
+    exactly_once = {name.lower(): value for name, value in options.items()}.get("mode") == "exactly-once"
+
+    def send(batch: DataFrame, number: int) -> None:
+        # Spark sorts no stream; a batch of it is sorted, and sent once under its own name where that is asked for.
+        ready = as_replay(batch, topic, rate, original_time)
+        writer = ready.write.format("rocketmq").mode("append").options(**options)
+        if exactly_once:
+            query = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
+            writer = writer.option("jobId", f"{query}-{number}")
+        writer.save()
+
+    return run_query(counted(picked).writeStream.foreachBatch(send), checkpoint, "replay", show, total=total)
+
+
+def as_replay(rows: DataFrame, topic: str | None = None, rate: int = 0, original_time: bool = False) -> DataFrame:
+    """Rows with the source's columns as rows for the sink, in order and paced. Raises OptionError."""
+    from pyspark.sql import functions as f
+
+    missing = [name for name in NEEDED if name not in rows.columns]
+    if missing:
+        raise OptionError(f"a replay needs the columns of the rocketmq source; {missing[0]} is not among them")
+    place: list[Column] = [f.col(name) for name in ("topic", "broker", "queue_id")]
+    # One task keeps a rate exactly; without one, each old queue is a task's, since two would mix its order.
+    spread = rows.coalesce(1) if rate else rows.repartition(*place)
+    ordered = spread.sortWithinPartitions(*place, "queue_offset")
+    more = [f.concat_ws(":", "broker", "queue_id").alias("route_key")]
+    if original_time:
+        more.append(f.col("born_timestamp"))
+    ready = to_send(ordered, f.lit(topic) if topic else f.col("topic"), *more)
+    return ready.mapInArrow(_Pace(rate), ready.schema) if rate else ready
+
+
+class _Pace:
+    """Lets rows through at a rate, a tenth of a second's worth at a time."""
+
+    def __init__(self, rate: int) -> None:
+        self._rate = rate
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return paced(batches, self._rate, time.monotonic, time.sleep)
+
+
+def paced(
+    batches: Iterator[pa.RecordBatch], rate: int, clock: Callable[[], float], sleep: Callable[[float], None]
+) -> Iterator[pa.RecordBatch]:
+    """The same rows, no faster than `rate` a second from the first on."""
+    most = max(rate // SLICES_A_SECOND, 1)
+    began = clock()
+    sent = 0
+    for batch in batches:
+        for first in range(0, batch.num_rows, most):
+            few = batch.slice(first, most)
+            wait = began + sent / rate - clock()
+            if wait > 0:
+                sleep(wait)
+            sent += few.num_rows
+            yield few

@@ -1,0 +1,143 @@
+"""What the jobs of the pipeline share: a streaming query run to the end of what is there, shown, stopped, resumed.
+
+Every job that moves messages is a Structured Streaming query with a checkpoint, since that gives what a long job needs
+for nothing: it can be interrupted at any moment, and the same call goes on where the last one stopped.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from bolide.errors import LocalError
+from bolide.spark.progress import Progress, Show, nowhere
+from bolide.spark.queues import from_json
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+OFFSETS_PER_BATCH: Final = 500_000
+"""What a micro-batch covers by default: enough that its fixed cost does not count, and progress still shows."""
+POLL_S: Final = 0.3
+_OURS: Final = re.compile(r"^(?:.*\s)?bolide\.[\w.]*errors\.\w+: (.+)$", re.MULTILINE)
+_ANY: Final = re.compile(r"^(?:[\w.]+(?:Error|Exception)): (.+)$", re.MULTILINE)
+
+
+class JobFailed(LocalError):
+    """Spark gave a job up; the text is the reason, without Spark's traces."""
+
+
+COUNTED: Final = "bolide"
+"""Name of the count that `counted` adds to a query."""
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """What one run did. An interrupted one is gone on with by the same call, with the same checkpoint."""
+
+    messages: int
+    """Messages that came through, of those that were looked at."""
+    batches: int
+    seconds: float
+    interrupted: bool
+    checkpoint: str
+
+
+def counted(rows: DataFrame) -> DataFrame:
+    """The same rows, told to `run_query` as they pass: what a filter leaves is not what the source reads."""
+    from pyspark.sql import functions as f
+
+    return rows.observe(COUNTED, f.count(f.lit(1)).alias("rows"))
+
+
+def run_query(
+    writer: DataStreamWriter,
+    checkpoint: str,
+    what: str,
+    show: Show = nowhere,
+    follow: bool = False,
+    total: int = 0,
+) -> JobResult:
+    """Run a query until everything that was there is done; with `follow` until it is interrupted.
+
+    `what` names the job to those who look at its progress. `total` is the number of rows to come where the source
+    cannot tell. Raises JobFailed with Spark's reason.
+    """
+    began = time.monotonic()
+    trigger: Mapping[str, Any] = {"processingTime": "0 seconds"} if follow else {"availableNow": True}
+    seen = _Seen(total)
+    interrupted = False
+    try:
+        query = writer.option("checkpointLocation", checkpoint).trigger(**trigger).start()
+        try:
+            while not query.awaitTermination(POLL_S):  # type: ignore[arg-type] # parts of a second are fine
+                seen.look(query)
+                if seen.rows < seen.total:
+                    show(Progress(what, seen.rows, seen.total, time.monotonic() - began, "messages"))
+        except KeyboardInterrupt:
+            interrupted = True
+            query.stop()
+        seen.look(query)
+    except Exception as error:
+        raise job_failed(error) from None
+    seconds = time.monotonic() - began
+    show(Progress(what, seen.rows, seen.rows, seconds, "messages"))
+    return JobResult(seen.passed, seen.batches, seconds, interrupted, checkpoint)
+
+
+class _Seen:
+    """What the query's progress reports said so far; each batch is counted once."""
+
+    def __init__(self, total: int) -> None:
+        self.rows = 0
+        self.passed = 0
+        self.batches = 0
+        self.total = total
+        self._known = total > 0
+        self._last = -1
+        self._begin: int | None = None
+
+    def look(self, query: StreamingQuery) -> None:
+        for report in query.recentProgress:
+            if report.batchId <= self._last or not report.numInputRows:
+                continue
+            self._last = report.batchId
+            self.batches += 1
+            self.rows += int(report.numInputRows)
+            count = (report.observedMetrics or {}).get(COUNTED)
+            self.passed += int(report.numInputRows if count is None else count.rows)
+            if not self._known and report.sources:
+                self._extent(report.sources[0])
+
+    def _extent(self, source: Any) -> None:
+        """Of the topics' source: the number of offsets from the first batch's begin to the newest known end."""
+        newest = _sum(source.latestOffset)
+        if self._begin is None:
+            self._begin = _sum(source.startOffset) or 0
+        if newest is not None:
+            self.total = max(newest - self._begin, self.rows)
+
+
+def _sum(text: str | None) -> int | None:
+    """The sum of the offsets in the JSON of a position of our source; None when it is another's or has none."""
+    try:
+        parsed = json.loads(text or "null")
+        return sum(from_json(parsed["queues"], "the progress").values())
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def job_failed(error: Exception) -> JobFailed:
+    """The sentence for what Spark reports: ours where one of our errors is in its text, else the innermost reason."""
+    text = str(error)
+    ours = _OURS.findall(text)
+    if ours:
+        return JobFailed(ours[-1])
+    reasons = _ANY.findall(text) or [text.strip().split("\n")[0]]
+    return JobFailed(f"Spark gave the job up: {reasons[-1]}")

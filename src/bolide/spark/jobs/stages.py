@@ -1,0 +1,52 @@
+"""Progress of a batch whose rows nobody counts beforehand: the tasks of Spark's stages."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from bolide.spark.progress import Progress, Show
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+POLL_S: Final = 0.5
+
+
+@contextmanager
+def stages_shown(spark: SparkSession, what: str, show: Show) -> Iterator[None]:
+    """While the block runs, tell how many tasks of the stages seen so far are done."""
+    over = threading.Event()
+    began = time.monotonic()
+    tracker = spark.sparkContext.statusTracker()
+    totals: dict[int, int] = {}
+    done: dict[int, int] = {}
+
+    def look() -> None:
+        for stage_id in tracker.getActiveStageIds():
+            info = tracker.getStageInfo(stage_id)
+            if info is not None:
+                totals[stage_id], done[stage_id] = info.numTasks, info.numCompletedTasks
+
+    def watch() -> None:
+        while not over.wait(POLL_S):
+            active = set(tracker.getActiveStageIds())
+            look()
+            # A stage that is no longer active is done, though its last count was taken before.
+            ready = sum(done[each] if each in active else totals[each] for each in totals)
+            if totals and ready < sum(totals.values()):
+                show(Progress(what, ready, sum(totals.values()), time.monotonic() - began, "tasks"))
+
+    watcher = threading.Thread(target=watch, name="stages", daemon=True)
+    watcher.start()
+    try:
+        yield
+        if totals:
+            every = sum(totals.values())
+            show(Progress(what, every, every, time.monotonic() - began, "tasks"))
+    finally:
+        over.set()
+        watcher.join()

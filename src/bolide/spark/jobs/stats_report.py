@@ -1,0 +1,129 @@
+"""Statistics as one HTML page: tables and plots in one file that needs no network."""
+
+from __future__ import annotations
+
+import html
+import io
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+
+from bolide.spark.errors import SparkMissing
+from bolide.spark.jobs.stats import Count, Statistics
+
+COLOURS: Final = ("#2563eb", "#ea580c", "#059669", "#9333ea", "#dc2626", "#0891b2", "#64748b")
+SHOWN: Final = 6
+"""Topics with a line of their own in a plot; the others are summed."""
+ROWS: Final = 25
+_NO_METADATA: Final = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+
+
+def stats_page(counted: Statistics, title: str) -> str:
+    """The page. Raises SparkMissing when there is no matplotlib to draw with."""
+    topics = [
+        (
+            one.topic, f"{one.messages:,}", size(one.bytes), f"{one.rate:,.1f}", f"{one.mean_size:,.0f}",
+            f"{one.p99_size:,}", f"{one.largest:,}", f"{one.latency_p50:,}", f"{one.latency_p99:,}",
+            f"{one.latency_most:,}", moment(one.first), moment(one.last),
+        )
+        for one in counted.topics
+    ]  # fmt: skip
+    heads = (
+        "topic", "messages", "body bytes", "msg/s", "mean size", "p99 size", "largest", "born → stored p50 ms",
+        "p99 ms", "most ms", "first", "last",
+    )  # fmt: skip
+    parts = [
+        f"<p>{counted.messages:,} messages, {size(counted.bytes)} of bodies in {len(counted.topics):,} topics.</p>",
+        plot(counted, f"Messages a second, by points of {counted.step:,} s", lambda one: one.messages / counted.step),
+        plot(counted, "Bytes of bodies a second", lambda one: one.bytes / counted.step),
+        "<h2>Topics</h2>", table(heads, topics),
+        "<h2>Hot keys</h2>", _counts("key", counted.keys),
+        "<h2>Tags</h2>", _counts("tag", counted.tags),
+    ]  # fmt: skip
+    return PAGE.format(title=html.escape(title), parts="\n".join(parts))
+
+
+def size(count: float) -> str:
+    """Bytes for people."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:,.0f} {unit}" if unit == "B" else f"{count:,.1f} {unit}"
+        count /= 1024
+    return f"{count:,.1f} TiB"
+
+
+def moment(timestamp: int) -> str:
+    """A time in ms since the epoch, in UTC, to the second."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(timestamp / 1000))
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """An HTML table; what peers wrote is escaped."""
+    if not rows:
+        return "<p>(none)</p>"
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in heads)
+    body = "".join("<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _counts(name: str, counts: Sequence[Count]) -> str:
+    rows = [(one.topic, one.name, f"{one.messages:,}", size(one.bytes)) for one in counts[:ROWS]]
+    more = f"<p>and {len(counts) - ROWS:,} more</p>" if len(counts) > ROWS else ""
+    return table(("topic", name, "messages", "body bytes"), rows) + more
+
+
+def plot(counted: Statistics, caption: str, value: Any) -> str:
+    """A line a topic over time, as SVG in the page; points without messages are zero."""
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise SparkMissing('plots need matplotlib: pip install "bolide[report]", or ask for --json') from error
+    matplotlib.use("Agg")
+    from matplotlib import dates, pyplot
+
+    untyped: Any = dates
+
+    named = {one.topic for one in counted.topics[:SHOWN]}
+    series: dict[str, dict[int, float]] = {}
+    for one in counted.times:
+        line = series.setdefault(one.topic if one.topic in named else "others", {})
+        line[int(one.name)] = line.get(int(one.name), 0.0) + value(one)
+    if not series:
+        return ""
+    every = sorted({at for line in series.values() for at in line})
+    width = counted.step * 1000
+    # A point before and after each stretch with messages, so that a pause is drawn as zero and not as a slope.
+    points = sorted({at + shift for at in every for shift in (-width, 0, width)})
+    figure, axes = pyplot.subplots(figsize=(10, 3.4))
+    axes.spines[["top", "right"]].set_visible(False)
+    for colour, (name, line) in zip(COLOURS, sorted(series.items()), strict=False):
+        days = [at / 86_400_000 for at in points]
+        axes.plot(days, [line.get(at, 0.0) for at in points], label=name, color=colour, linewidth=1.4)
+    locator = untyped.AutoDateLocator()
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(untyped.ConciseDateFormatter(locator))
+    axes.yaxis.set_major_formatter(lambda number, _: f"{number:,.0f}")
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False, ncols=3, loc="upper left", bbox_to_anchor=(0, 1.22))
+    out = io.StringIO()
+    with matplotlib.rc_context({"svg.fonttype": "none"}):
+        figure.savefig(out, format="svg", bbox_inches="tight", metadata=_NO_METADATA)
+    pyplot.close(figure)
+    drawing = out.getvalue()
+    return f"<figure><figcaption>{html.escape(caption)}</figcaption>{drawing[drawing.index('<svg') :]}</figure>"
+
+
+PAGE: Final = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style>
+body {{ font: 15px/1.5 system-ui, sans-serif; color: #1f2933; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }}
+h1 {{ font-size: 1.5rem; }} h2 {{ font-size: 1.15rem; margin-top: 2rem; }} .wide {{ overflow-x: auto; }}
+table {{ border-collapse: collapse; font-size: 13px; white-space: nowrap; }}
+th, td {{ text-align: right; padding: .3rem .6rem; border-bottom: 1px solid #e4e7eb; }}
+th:first-child, td:first-child {{ text-align: left; }}
+figure {{ margin: 1.5rem 0; }} figcaption {{ font-weight: 600; }} svg {{ max-width: 100%; height: auto; }}
+</style></head><body><h1>{title}</h1>
+{parts}
+</body></html>
+"""

@@ -1,0 +1,43 @@
+"""A project for `spark-pipelines run`: bronze, silver and gold tables from a topic, to start from and to change."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Final
+
+from bolide.spark.errors import OptionError
+
+SPEC: Final = "spark-pipeline.yml"
+TRANSFORMATIONS: Final = ("bronze.py", "silver.py", "gold.py")
+
+
+def write_template(folder: str, namesrv: str, topic: str, body_schema: str, storage: str | None = None) -> list[str]:
+    """Write the project into a folder that is new or empty; the files written.
+
+    `body_schema` is Spark's DDL of the JSON in the bodies, e.g. ``id BIGINT, amount DOUBLE``. Raises OptionError.
+    """
+    target = Path(folder).resolve()
+    if target.exists() and any(target.iterdir()):
+        raise OptionError(f"{folder} is not empty: name a new folder for the project")
+    values: Mapping[str, str] = {
+        "name": target.name,
+        "storage": storage or (target / "storage").as_uri(),
+        "namesrv": namesrv,
+        "topic": topic,
+        "schema": body_schema,
+    }
+    for name, value in values.items():
+        if not value.isprintable() or '"' in value or "\\" in value:
+            raise OptionError(f"the {name} {value!r} holds characters that a YAML text cannot: leave them out")
+    home = resources.files("bolide.spark") / "templates"
+    (target / "transformations").mkdir(parents=True)
+    written = [target / SPEC]
+    written[0].write_text(string.Template((home / SPEC).read_text("utf-8")).substitute(values), "utf-8")
+    for name in TRANSFORMATIONS:
+        path = target / "transformations" / name
+        path.write_text((home / "transformations" / name).read_text("utf-8"), "utf-8")
+        written.append(path)
+    return [str(path) for path in written]

@@ -1,0 +1,80 @@
+"""A driver of its own on a Spark cluster: every kind of job once, while the test kills an executor. Prints JSON.
+
+Arguments: master, name server, a golden store's name, a folder for what is written, the archive for the executors.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+
+def slowly(folder: str) -> Any:
+    """A stage that leaves a mark for each task and takes its time, so that there is something to interrupt."""
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        import os
+
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        (Path(folder) / f"{context.partitionId()}-{context.attemptNumber()}-{os.getppid()}").touch()
+        for batch in batches:
+            time.sleep(0.2)
+            yield batch
+
+    return run
+
+
+def where_from(_: int) -> tuple[str, str, str]:
+    """What a task runs on: its Python, its numpy, its Bolide."""
+    import numpy
+
+    import bolide
+
+    return sys.executable, str(numpy.__file__), str(bolide.__path__[0])
+
+
+def main(master: str, namesrv: str, golden: str, folder: str, archive: str) -> None:
+    from bolide.spark.dispatch_job import dispatch_store
+    from bolide.spark.jobs.archive import archive as archive_topics
+    from bolide.spark.session import job_session
+    from tests.golden.stores import golden_store
+
+    settings = {
+        "spark.archives": f"{archive}#bolide",
+        "spark.executor.memory": "512m",
+        "spark.executor.cores": "1",
+        "spark.cores.max": "2",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "2",
+    }
+    spark = job_session("cluster", master, Path(folder), settings)
+    said: dict[str, Any] = {}
+    said["python"] = sorted(set(spark.sparkContext.parallelize(range(8), 8).map(where_from).collect()))
+    options = {"namesrv": namesrv, "subscribe": "T"}
+    rows = spark.read.format("rocketmq").options(**options, maxRecordsPerPartition="100").load()
+    marks = Path(folder) / "marks"
+    marks.mkdir()
+    seen = rows.select("body").mapInArrow(slowly(str(marks)), "body BINARY").collect()
+    said["bodies"] = sorted(int(row.body) for row in seen)
+    rows.select("body", "tags").write.format("rocketmq").mode("append").options(namesrv=namesrv, topic="Copy").save()
+    said["copied"] = spark.read.format("rocketmq").options(namesrv=namesrv, subscribe="Copy").load().count()
+    said["archived"] = archive_topics(spark, f"{folder}/archive", options).messages
+    said["read back"] = spark.read.parquet(f"{folder}/archive").count()
+    stored = golden_store(golden)
+    said["stored"] = spark.read.format("rocketmq-store").load(str(stored.root)).count()
+    report = dispatch_store(spark, str(stored.root), stored.shape, f"{folder}/derived")
+    said["dispatched"] = report.records
+    spark.stop()
+    sys.stdout.write(json.dumps(said) + "\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

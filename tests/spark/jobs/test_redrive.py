@@ -1,0 +1,82 @@
+"""Dead letters go back to where they came from, by filter and cap, and no run takes what another took."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from bolide.client import Message, PushConsumer, RetryLater
+from bolide.spark.errors import OptionError
+from bolide.spark.jobs.redrive import redrive
+from bolide.testing.broker import Broker
+from tests.spark.produce import send
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+GROUP = "Failing"
+
+
+async def _bury(namesrv: str, count: int) -> None:
+    """Consume with a listener that refuses everything at its first attempt, until all are dead letters."""
+    refused = 0
+    over = asyncio.Event()
+
+    async def refuse(message: Any) -> None:
+        nonlocal refused
+        refused += 1
+        if refused == count:
+            over.set()
+        raise RetryLater(1)
+
+    consumer = PushConsumer(GROUP, namesrv, max_reconsume_times=0, start_from="first")
+    consumer.subscribe("T", "*", refuse)
+    async with consumer:
+        await asyncio.wait_for(over.wait(), 60)
+
+
+def test_dead_letters_return_by_filter_and_cap(spark: Any, bolide_broker: Broker) -> None:
+    namesrv = {"namesrv": bolide_broker.namesrv_addr}
+    sent = [Message("T", b"%02d" % n, tags="AB"[n % 2], keys=[f"k{n}"], properties={"n": str(n)}) for n in range(20)]
+    send(bolide_broker.namesrv_addr, sent)
+    asyncio.run(_bury(bolide_broker.namesrv_addr, 20))
+    read = spark.read.format("rocketmq").options(**namesrv)
+
+    def returned() -> list[Any]:
+        rows = read.load("T").collect()
+        return sorted((row for row in rows if row.queue_offset >= ends[row.queue_id]), key=lambda row: bytes(row.body))
+
+    newest = read.load("T").groupBy("queue_id").agg({"queue_offset": "max"}).collect()
+    ends = dict.fromkeys(range(16), 0) | {row.queue_id: row[1] + 1 for row in newest}
+    letters = [bytes(row.body) for row in read.load(f"%DLQ%{GROUP}").orderBy("queue_offset").collect()]
+    assert sorted(letters) == [b"%02d" % n for n in range(20)]
+
+    first = redrive(spark, GROUP, namesrv, where="tags = 'A'", limit=4)
+    assert first.messages == 4
+    picked = [body for body in letters if int(body) % 2 == 0][:4]
+    assert [bytes(row.body) for row in returned()] == sorted(picked)
+    second = redrive(spark, GROUP, namesrv, where="tags = 'A'")
+    assert second.messages == 6
+    again = returned()
+    assert [bytes(row.body) for row in again] == [b"%02d" % n for n in range(0, 20, 2)]
+    for row in again:
+        n = int(row.body)
+        assert (row.tags, row["keys"], row.properties["n"], row.reconsume_times) == ("A", [f"k{n}"], str(n), 0)
+        assert not {"RETRY_TOPIC", "ORIGIN_MESSAGE_ID", "DELAY"} & row.properties.keys()
+    assert redrive(spark, GROUP, namesrv).messages == 0
+
+    bolide_broker.create_topic("Elsewhere")
+    other = redrive(spark, GROUP, namesrv, topic="Elsewhere", as_group="second-look")
+    assert other.messages == 20
+    assert read.load("Elsewhere").count() == 20
+
+
+def test_a_dead_letter_of_unknown_origin_needs_a_topic(spark: Any, bolide_broker: Broker) -> None:
+    namesrv = {"namesrv": bolide_broker.namesrv_addr}
+    with pytest.raises(OptionError, match="topic %DLQ%Nobody has no route"):
+        redrive(spark, "Nobody", namesrv)
+    bolide_broker.create_topic("%DLQ%Lost", queues=1)
+    send(bolide_broker.namesrv_addr, [Message("%DLQ%Lost", b"whence?")])
+    with pytest.raises(OptionError, match="at offset 0 of queue 0 on .* name a topic for it"):
+        redrive(spark, "Lost", namesrv)

@@ -1,0 +1,20 @@
+"""What `bolide.spark` offers is there, and costs executors nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import bolide.spark
+
+
+def test_every_name_that_is_offered_is_found() -> None:
+    for name in bolide.spark.__all__:
+        assert getattr(bolide.spark, name).__module__.startswith("bolide.spark.")
+    assert not hasattr(bolide.spark, "nothing")
+
+
+def test_importing_the_package_imports_no_job() -> None:
+    code = "import sys, bolide.spark; print([name for name in sys.modules if name.startswith('bolide.spark.')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
