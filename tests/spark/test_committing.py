@@ -89,6 +89,16 @@ def test_what_a_killed_task_left_is_rolled_back_by_the_next_commit(options: dict
     assert open_halves(options) == 0
 
 
+def test_a_late_commit_of_a_dead_driver_leaves_the_next_batch_alone(options: dict[str, str]) -> None:
+    zombie = write(options, task(attempt=1), ONE)
+    commit(options, [write(options, task(run="second"), ONE)], 0)
+    following = write(options, task(batch=1, run="second"), TWO)
+    commit(options, [zombie], 0)
+    assert open_halves(options) == len(TWO)
+    commit(options, [following], 1)
+    assert seen(options) == sorted(ONE + TWO)
+
+
 @pytest.mark.parametrize("line", ["decide", "finish"])
 def test_a_commit_that_failed_goes_on_where_it_stopped(options: dict[str, str], line: str) -> None:
     written = [write(options, task(), ONE)]
@@ -137,7 +147,7 @@ def test_an_abort_before_the_decision_gives_everything_up(options: dict[str, str
 
 def test_a_half_message_that_was_given_up_is_reported(options: dict[str, str]) -> None:
     written = write(options, task(), ONE)
-    ender = Quick(sink_options(options, streaming=True), "bolide-spark-q")
+    ender = Quick(sink_options(options, streaming=True), "q", 0)
     ender.roll_back(list(written.handles)[:3])
     ender.close()
     with pytest.raises(DataLost, match="3 half messages of this batch"):

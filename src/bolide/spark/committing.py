@@ -22,7 +22,7 @@ from bolide.spark.endings import Ender
 from bolide.spark.errors import ClusterUnavailable
 from bolide.spark.half_handles import Handles
 from bolide.spark.sink_options import SinkOptions
-from bolide.spark.task_writing import Written, producer_group
+from bolide.spark.task_writing import Written
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def commit_batch(options: SinkOptions, messages: Sequence[object], batch: int, p
     if not options.exactly_once:
         _publish(options, query, batch, dead)
     elif not options.commit_log:
-        with _ender(options, query, parts) as ender:
+        with _ender(options, query, batch, parts) as ender:
             handles = _handles(written)
             ender.commit(handles, ender.tails(handles), begun=False)
             _publish(options, query, batch, dead)
@@ -55,7 +55,7 @@ def commit_batch(options: SinkOptions, messages: Sequence[object], batch: int, p
                 ender.roll_back(ender.strays(since, ender.half_ends([], since), handles.places()))
     else:
         log_of_query = parts.log(options.commit_log, query)
-        with log_of_query.locked(options.patience) as log, _ender(options, query, parts) as ender:
+        with log_of_query.locked(options.patience) as log, _ender(options, query, batch, parts) as ender:
             _commit_logged(options, log, ender, written, batch, dead)
 
 
@@ -91,15 +91,16 @@ def _commit_logged(
         decision, begun = Decision(handles, ender.tails(handles), dead), False
         if not log.decide(batch, decision):
             decision, begun = log.decided(batch) or decision, True
-    chosen = decision.handles
     if not decision.done:
-        ender.commit(chosen, decision.tails, begun)
-        _publish(options, written[0].task.query, batch, decision.dead)
+        ender.commit(decision.handles, decision.tails, begun)
+        publish(options.dead_letter_path, decision.dead)
         log.finish(batch)
-    _tidy(log, ender, written, chosen, begun)
+    if options.dead_letter_path:
+        discard(options.dead_letter_path, written[0].task.query, batch)
+    _tidy(log, ender, written, decision, begun)
 
 
-def _tidy(log: BatchLog, ender: Ender, written: Sequence[Written], chosen: Handles, begun: bool) -> None:
+def _tidy(log: BatchLog, ender: Ender, written: Sequence[Written], decision: Decision, begun: bool) -> None:
     """Roll back half messages that attempts without a say have left. Failing costs nothing but the brokers' room."""
     run = written[0].task.run
     last = log.swept() or Swept("", [], {})
@@ -112,8 +113,9 @@ def _tidy(log: BatchLog, ender: Ender, written: Sequence[Written], chosen: Handl
         if not last.run:  # drivers may have died before the first commit of this query
             since = _earliest(since, ender.half_progress(since))
         if begun or _may_have_strays(written) or last.run != run:
-            ender.roll_back(ender.strays(since, ends, chosen.places()))
-        log.note_swept(Swept(run, topics, ends))
+            ender.roll_back(ender.strays(since, ends, decision.handles.places()))
+        if not decision.done:  # else this commit came late, and later batches may lie before these ends
+            log.note_swept(Swept(run, topics, ends))
     except BolideError:
         return
 
@@ -124,7 +126,7 @@ def _give_up(
     if options.dead_letter_path:
         discard(options.dead_letter_path, query, batch)
     if options.exactly_once and decision is None:
-        with _ender(options, query, PARTS) as ender:
+        with _ender(options, query, batch, PARTS) as ender:
             ender.roll_back(_handles(written))
 
 
@@ -159,8 +161,8 @@ def _may_have_strays(written: Sequence[Written]) -> bool:
 
 
 @contextmanager
-def _ender(options: SinkOptions, query: str, parts: Parts) -> Iterator[Ender]:
-    ender = parts.ender(options, producer_group(options, query))
+def _ender(options: SinkOptions, query: str, batch: int, parts: Parts) -> Iterator[Ender]:
+    ender = parts.ender(options, query, batch)
     try:
         yield ender
     finally:

@@ -69,14 +69,20 @@ def half_marks(kind: BrokerKind, group: str, options: SinkOptions) -> str:
     return marks if kind.repeats else f"{marks}{CHECK_IMMUNITY_TIME_IN_SECONDS}\x01{options.transaction_seconds}\x02"
 
 
+def producer_group(options: SinkOptions, query: str, batch: int) -> str:
+    """The group that owns the half messages of a batch, whichever process sends or ends them."""
+    return f"{options.connection.group}-{query}-{batch}"
+
+
 class Ender:
-    """Ends the half messages of one producer group. Use it from one thread; `close` it."""
+    """Ends the half messages of one batch. Use it from one thread; `close` it."""
 
     late: ClassVar[float] = LATE_S
 
-    def __init__(self, options: SinkOptions, group: str) -> None:
+    def __init__(self, options: SinkOptions, query: str, batch: int) -> None:
         self._options = options
-        self._group = group
+        self._batch = batch
+        self._group = producer_group(options, query, batch)
         self._cluster = Cluster(options.connection)
         self._pool = ConnectionPool(connect_timeout=options.timeout)
         self._kinds: dict[str, BrokerKind] = {}
@@ -156,7 +162,11 @@ class Ender:
         return {queue.broker: offset for queue, offset in found.items()}
 
     def strays(self, since: dict[str, int], ends: dict[str, int], chosen: Set[tuple[str, int]]) -> Iterator[Half]:
-        """Half messages of this group between two places of the half queues that are not among the chosen ones."""
+        """Half messages between two places of the half queues that are not among the chosen ones.
+
+        Those of this batch and of earlier ones: this commit may be a dead driver's, and a later batch under way.
+        """
+        base = self._group.removesuffix(str(self._batch))
         for broker, end in ends.items():
             begin = since.get(broker, -1)
             if not 0 <= begin < end:
@@ -164,10 +174,12 @@ class Ender:
             half_queue = Queue(HALF_TOPIC, broker, 0)
             for data in self._tail(half_queue, begin, end, data_may_be_gone=True):
                 for record in decode_records(data):
-                    if property_value(record.properties, PGROUP) != self._group:
+                    group = property_value(record.properties, PGROUP) or ""
+                    batch = group.removeprefix(base)
+                    if batch == group or not batch.isdecimal() or int(batch) > self._batch:
                         continue
                     if (broker, record.physical_offset) not in chosen:
-                        yield Half(half_queue, record.queue_offset, record.physical_offset)
+                        yield Half(half_queue, record.queue_offset, record.physical_offset, group)
 
     # -- inside
 
@@ -281,7 +293,7 @@ class Ender:
         try:
             kind = self._kind(broker)
             ext = {
-                "producerGroup": self._group,
+                "producerGroup": half.group or self._group,
                 "tranStateTableOffset": str(half.half_offset),
                 "commitLogOffset": str(half.physical_offset),
                 "commitOrRollback": str(how),

@@ -24,6 +24,8 @@ class Half:
     half_offset: int
     """In the half queue of the broker."""
     physical_offset: int
+    group: str = ""
+    """The producer group it belongs to; empty: that of the batch at hand."""
 
 
 @dataclass

@@ -16,7 +16,7 @@ from pyspark.sql.datasource import WriterCommitMessage
 from bolide.layout.message_id import decode_offset_message_id
 from bolide.remoting.command import Command
 from bolide.spark.dead_letters import DeadLetters
-from bolide.spark.endings import BrokerKind, broker_kind, half_marks
+from bolide.spark.endings import BrokerKind, broker_kind, half_marks, producer_group
 from bolide.spark.half_handles import Half, Handles
 from bolide.spark.messages import Refusal, RowReader, Task
 from bolide.spark.sending import Bundle, Sender
@@ -42,11 +42,6 @@ class Written(WriterCommitMessage):
     """Where the half queue of each broker ended before the first half message of this attempt."""
     skipped: bool = False
     """True when the batch had been decided before: nothing was sent."""
-
-
-def producer_group(options: SinkOptions, query: str) -> str:
-    """The group that owns the half messages of a query, whichever process sends or ends them."""
-    return f"{options.connection.group}-{query}"
 
 
 def write_rows(
@@ -96,7 +91,7 @@ class _Halves:
 
     def __init__(self, options: SinkOptions, task: Task, written: Written) -> None:
         self._options = options
-        self._group = producer_group(options, task.query)
+        self._group = producer_group(options, task.query, task.batch)
         self._written = written
         self._kinds: dict[str, BrokerKind] = {}
         self._pool = ConnectionPool(connect_timeout=options.timeout)
