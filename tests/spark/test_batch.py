@@ -100,6 +100,8 @@ def test_filters_leave_out_what_was_not_asked_for(rocketmq: Target, topic: str) 
     by_key = Loaded(rocketmq, topic, keys="k5,k7,nobody")
     assert by_key.numbers == [5, 7]
     assert len(by_key.tasks) == 1, "found by the index"
+    first = next(n for n, result in enumerate(results) if result.queue_offset == 0)
+    assert Loaded(rocketmq, topic, keys=f"k{first},k99", offsetTo=1).numbers == [first]
     assert len(Loaded(rocketmq, topic, keys="all").rows) == 100, "more than an index answers with"
     queue = results[3].queue.queue_id
     mine = [n for n, result in enumerate(results[:100]) if result.queue.queue_id == queue]

@@ -18,7 +18,7 @@ from bolide.spark.cluster import Cluster, signed
 from bolide.spark.errors import ClusterUnavailable
 from bolide.spark.options import SourceOptions
 from bolide.spark.queues import Offsets, Queue
-from bolide.spark.ranges import Range
+from bolide.spark.ranges import Range, within
 from bolide.spark.tasks import PointsPartition
 
 MOST: Final = 64
@@ -33,6 +33,8 @@ def ranges_of_keys(
     by_broker: dict[str, set[str]] = {}
     for queue in begin:
         by_broker.setdefault(queue.broker, set()).add(queue.topic)
+    low, high = options.filters.offset_from, options.filters.offset_to
+    begin, end = within(begin, low, high), within(end, low, high)
     tasks: list[InputPartition] = []
     for broker, topics in sorted(by_broker.items()):
         found = _places(cluster, options, broker, sorted(topics))
