@@ -126,6 +126,9 @@ def test_queries_that_share_a_load_see_the_same_rows(spark: Any, rocketmq: Targe
         assert frame.where("tags = 'A'").union(frame.where("tags = 'B'")).count() == 100
         empty = load(spark, rocketmq, topic, startingOffsets="latest")
         assert empty.collect() == [], "no task at all is one task with nothing to do"
+        rocketmq.send([Message(topic, b"new-1")])
+        assert frame.count() == 100, "one load is planned once"
+        assert load(spark, rocketmq, topic).count() == 101
     finally:
         spark.conf.unset("spark.sql.python.filterPushdown.enabled")
 
@@ -142,6 +145,14 @@ def test_queries_that_share_a_load_see_the_same_rows(spark: Any, rocketmq: Targe
 def test_a_wrong_option_is_one_sentence(spark: Any, options: dict[str, str], text: str) -> None:
     with pytest.raises(Exception, match=text):
         spark.read.format("rocketmq").options(**options).load()
+
+
+def test_an_error_of_a_stream_is_ours(spark: Any, rocketmq: Target, topic: str) -> None:
+    """Spark hides some errors of a stream's start behind its fallback to another kind of reader."""
+    reader = spark.readStream.format("rocketmq").options(**rocketmq.options(topic, endingOffsets="latest"))
+    query = reader.load().writeStream.format("noop").start()
+    with pytest.raises(Exception, match="a stream has no end: remove endingOffsets"):
+        query.awaitTermination(60)
 
 
 def test_a_topic_nobody_knows_is_named(spark: Any, rocketmq: Target, topic: str) -> None:
