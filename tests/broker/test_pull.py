@@ -11,13 +11,15 @@ import pytest
 from bolide.broker.channel import Channel
 from bolide.broker.clients import Client
 from bolide.broker.groups import SubscriptionGroupConfig
+from bolide.broker.outcome import Reply
 from bolide.broker.topics import TopicConfig
 from bolide.layout.hashes import java_hash
 from bolide.layout.record import decode_records
 from bolide.remoting import codes
 from bolide.remoting.bodies.clients import ConsumerData, SubscriptionData
 from bolide.remoting.command import Command
-from tests.broker.parts import NOW, PEER, Parts, held_of, send_request, text
+from tests.broker.parts import NOW, PEER, Parts, held_of, reply_of, send_request, text
+from tests.store.parts import TracedFiles
 
 
 @pytest.fixture
@@ -47,6 +49,19 @@ def test_records_are_given_from_the_offset_on(parts: Parts) -> None:
     assert (answer.code, answer.remark, bodies(answer)) == (0, "FOUND", [b"2", b"3", b"4"])
     assert offsets(answer) == (5, 0, 5) and answer.ext()["suggestWhichBrokerId"] == "0"
     assert bodies(parts.pulled(maxMsgNums=1)) == [b"0"]
+
+
+def test_the_answer_is_made_of_the_very_bytes_that_were_read(tmp_path: Path) -> None:
+    files = TracedFiles()
+    parts = Parts(tmp_path, files)
+    for number in range(6):
+        parts.answer(send_request(body=b"%d" % number, e=str(number % 2)))
+    outcome = parts.pull()
+    assert isinstance(outcome, Reply) and outcome.body is not None
+    assert [bodies(reply_of(outcome)), len(outcome.body)] == [[b"0", b"2", b"4"], 3]
+    for piece in outcome.body:
+        files.source(piece)
+    parts.close()
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,25 @@ class ColdFiles(RealFiles):
         self.warmed.update((path, at) for at in range(offset, offset + size))
 
 
+class TracedFiles(RealFiles):
+    """Real files that remember the very objects they gave out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.given: list[bytes] = []
+
+    def read_warm(self, handle: int, size: int, offset: int) -> bytes | None:
+        data = super().read_warm(handle, size, offset)
+        if data is not None:
+            self.given.append(data)
+        return data
+
+    def source(self, data: bytes | memoryview) -> bytes:
+        """The object given out of which `data` is a view, or which it is; fails for a copy."""
+        found = data.obj if isinstance(data, memoryview) else data
+        return next(given for given in self.given if given is found)
+
+
 def put_of(
     topic: str,
     queue_id: int,

@@ -10,7 +10,6 @@ import pytest
 from bolide.layout.hashes import tags_code
 from bolide.layout.record import decode_records
 from bolide.store.consume_queue import ConsumeQueue
-from bolide.store.files import RealFiles
 from bolide.store.options import StoreOptions
 from bolide.store.read import (
     FOUND,
@@ -25,7 +24,7 @@ from bolide.store.read import (
     ReadResult,
     status_name,
 )
-from tests.store.parts import SHAPE, ColdFiles, Parts, put_of
+from tests.store.parts import SHAPE, ColdFiles, Parts, TracedFiles, put_of
 
 BIG = replace(SHAPE, commit_log_segment_size=1 << 20, consume_queue_segment_size=20_000)
 EVERYTHING = 1 << 30
@@ -95,20 +94,6 @@ def test_adjacent_records_are_one_buffer(tmp_path: Path) -> None:
     assert result.next_begin_offset == 11
 
 
-class TracedFiles(RealFiles):
-    """Real files that remember the very objects they gave out."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.given: list[bytes] = []
-
-    def read_warm(self, handle: int, size: int, offset: int) -> bytes | None:
-        data = super().read_warm(handle, size, offset)
-        if data is not None:
-            self.given.append(data)
-        return data
-
-
 @pytest.mark.parametrize("n", [None, {"0", "1", "9"}, {"5"}], ids=["all", "filtered", "sparse"])
 def test_what_was_read_is_handed_on_uncopied(tmp_path: Path, n: set[str] | None) -> None:
     files = TracedFiles()
@@ -119,8 +104,7 @@ def test_what_was_read_is_handed_on_uncopied(tmp_path: Path, n: set[str] | None)
     result = read(parts, queue, 0, n=n)
     assert result.message_count == (11 if n is None else 3 if "0" in n else 2)
     for data in result.buffers:
-        source = data.obj if isinstance(data, memoryview) else data
-        assert any(source is given for given in files.given)
+        source = files.source(data)
         # A view keeps the whole of it in memory until the peer has read: never much more than is sent.
         assert len(source) <= 8 * len(data) or n is None
 
