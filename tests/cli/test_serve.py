@@ -20,7 +20,7 @@ class CommandLine:
     def __init__(self, folder: Path) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "bolide", "standalone", "--store", folder / "store", "--namesrv-port", "0",
-             "--broker-port", "0", "--set", "flushDiskType=ASYNC_FLUSH"],
+             "--broker-port", "0", "--set", "flushDiskType=ASYNC_FLUSH", "--set", "recallMessageEnable=true"],
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         )  # fmt: skip
         assert self.process.stdout is not None
@@ -72,6 +72,19 @@ def test_json_goes_in_and_comes_out(line: CommandLine) -> None:
     assert (read["tags"], read["keys"], read["properties"]["p"]) == ("t", ["k", "l"], "q")
 
 
+def test_messages_wait_and_are_taken_back(line: CommandLine) -> None:
+    assert line.run("topic", "create", "Later", "--queues", "1").returncode == 0
+    taken = line.run("produce", "Later", "taken", "--deliver-at", "2999-01-01T00:00", "--json")
+    assert taken.returncode == FAILED  # further away than a broker keeps messages
+    taken = line.run("produce", "Later", "taken", "--delay", "600", "--json")
+    handle = json.loads(taken.stdout)["recall_handle"]
+    assert line.run("message", "recall", "Later", handle).returncode == 0
+    assert line.run("message", "recall", "Later", "nonsense").returncode == FAILED
+    late = {"body": "late", "delay": 1.5}
+    assert line.run("produce", "Later", "--from-json", text=json.dumps(late) + "\n").returncode == 0
+    assert line.run("consume", "Later", "--count", "1").stdout == "late\n"
+
+
 def test_reading_verbs_print_json(line: CommandLine) -> None:
     assert line.run("topic", "create", "Look", "--queues", "2").returncode == 0
     line.run("produce", "Look", "a body", "--keys", "find-me")
@@ -106,6 +119,7 @@ def test_a_group_is_moved_back(line: CommandLine) -> None:
         (("topic", "list", "-n", "127.0.0.1:1"), UNREACHABLE, "127.0.0.1:1"),
         (("topic", "create", "bad name"), FAILED, "bad name"),
         (("offset", "reset", "g", "T", "yesterday"), USAGE, "yesterday"),
+        (("produce", "T", "x", "--deliver-at", "soon"), USAGE, "soon"),
         (("broker", "--set", "flushDiskType"), USAGE, "key=value"),
         (("broker", "--listen", "nowhere"), USAGE, "HOST:PORT"),
         (("config", "show", "teapot"), USAGE, "teapot"),
