@@ -50,7 +50,7 @@ def check_served(port: int, count: int) -> None:
             expected = [number for number in range(count) if name in queues_of(number)]
             end = wire.ask(GET_MAX_OFFSET, {"topic": name, "queueId": "0"}).ext["offset"]
             assert end == str(len(expected)), name
-            found = []
+            found: list[int] = []
             offset = 0
             while (answer := wire.ask(PULL_MESSAGE, pull_ext(name, 0, offset))).code == SUCCESS:
                 for message in stored(answer.body):

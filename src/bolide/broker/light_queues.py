@@ -51,6 +51,13 @@ def refusal(topic: str, names: list[str]) -> str:
     return ""
 
 
+def entering(topic: str, listed: str, text: str) -> tuple[str, list[str] | None]:
+    """The properties to store with a message, and the queues it enters."""
+    if INNER_MULTI_QUEUE_OFFSET in text:
+        text = without_offsets(text)
+    return text, light_queues(topic, listed)
+
+
 def without_offsets(text: str) -> str:
     """Properties without offsets in light queues: those of an earlier life of the message, or a client's invention."""
     properties = parse_properties(text)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, final
 
-from bolide.broker.light_queues import light_queues, without_offsets
+from bolide.broker.light_queues import entering
 from bolide.broker.names import RETRY_PREFIX, SCHEDULE_TOPIC, TIMER_TOPIC
 from bolide.broker.refused import Refused
 from bolide.broker.stats import Tally, count
@@ -222,9 +222,7 @@ class PutDoor:
                     queue_id = 0
         light: list[str] | None = None
         if self.multi_dispatch and (found.multi or found.multi_offsets):
-            light = light_queues(topic, found.multi)
-            if found.multi_offsets:
-                properties = without_offsets(properties)
+            properties, light = entering(topic, found.multi, properties)
         raw = properties.encode()
         self.check(topic, topic_bytes, body, raw)
         put = Put(

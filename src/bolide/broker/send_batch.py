@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, final
 
 from bolide.broker.channel import Channel
-from bolide.broker.light_queues import LightQueueGate, light_queues, without_offsets
+from bolide.broker.light_queues import LightQueueGate, entering
 from bolide.broker.outcome import Outcome, Parked, Reply
 from bolide.broker.put import PutDoor, Scanned, scan_properties
 from bolide.broker.stats import BrokerStats, count
@@ -65,9 +65,8 @@ class BatchSend:
             light: list[str] | None = None
             if self._door.multi_dispatch and (found.multi or found.multi_offsets):
                 self._gate.check(topic.topic_name, found.multi)
-                light = light_queues(topic.topic_name, found.multi)
-                if found.multi_offsets:
-                    element.properties = without_offsets(text_of(element.properties)).encode()
+                text, light = entering(topic.topic_name, found.multi, text_of(element.properties))
+                element.properties = text.encode()
             self._door.check(topic.topic_name, topic.topic_bytes, element.body, element.properties)
             puts.append(self._put(channel, header, topic, queue_id, sys_flag, element, found, of_batch.wait, light))
         stored = self._door.store.append_batch(puts, now)

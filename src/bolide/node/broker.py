@@ -43,6 +43,7 @@ from bolide.node.flusher import FlushThread
 from bolide.node.front import ALL_SERVED, Connections, Front
 from bolide.node.host import NodeHost
 from bolide.node.live_settings import LiveSettings
+from bolide.node.open_files import raise_limit, share_of_store
 from bolide.node.persist import ConfigFiles
 from bolide.node.registration import Place, Registration
 from bolide.node.route_book import RouteBook
@@ -332,7 +333,9 @@ def store_options(options: BrokerOptions) -> StoreOptions:
             f"storePathCommitLog = {options.store_path_commit_log} is not supported: the log is in commitlog/ under "
             f"storePathRootDir; leave it out"
         )
-    return dataclasses.replace(StoreOptions.from_options(options), memory_bytes=machine_memory())
+    found = StoreOptions.from_options(options)
+    open_files = share_of_store(raise_limit(), found.max_open_files)
+    return dataclasses.replace(found, memory_bytes=machine_memory(), max_open_files=open_files)
 
 
 def machine_memory() -> int:
