@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,20 +21,15 @@ from bolide.transport.client import ClientConnection
 from tests.client.waiting import until
 from tests.interop.processes import ServerProcess, free_ports
 from tests.node.test_broker import pull_request, send_request
+from tests.plugin_wheel import install_plugin
 
-PLUGIN = Path(__file__).parent.parent / "plugin"
 PACKAGE = "flights-for-bolide 1.2"
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, built by pip as for any user and installed into a folder of its own."""
-    folder = tmp_path_factory.mktemp("plugin")
-    source, target = folder / "source", folder / "installed"
-    shutil.copytree(PLUGIN, source)  # setuptools writes beside what it builds
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
-    subprocess.run([*pip, "install", "--no-deps", "--target", str(target), str(source)], check=True)
-    return target
+    return install_plugin(tmp_path_factory.mktemp("plugin"))
 
 
 @pytest.fixture

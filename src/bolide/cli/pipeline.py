@@ -13,7 +13,7 @@ import typer
 app = typer.Typer()
 
 VERBS: Final = (
-    "dispatch", "verify", "archive", "replay", "redrive", "mirror", "files", "stats", "trace", "template",
+    "dispatch", "verify", "archive", "replay", "redrive", "mirror", "feed", "files", "stats", "trace", "template",
 )  # fmt: skip
 """A verb's file has a function `attach(app)`, as `dispatch` has, and imports Spark only when it runs."""
 
