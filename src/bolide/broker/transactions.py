@@ -228,7 +228,8 @@ class TransactionService:
         times = properties.get(names.TRANSACTION_CHECK_TIMES, "0")
         asked = int(times) if times.isdecimal() else 0
         age = now - record.born_timestamp
-        if asked >= self._options.transaction_check_max or age > self._options.file_reserved_time * 3_600_000:
+        stored = now - record.store_timestamp  # files go by this, and a message may be born long before it is sent
+        if asked >= self._options.transaction_check_max or stored > self._options.file_reserved_time * 3_600_000:
             self._give_up(record, properties, now)
             return True
         properties[names.TRANSACTION_CHECK_TIMES] = str(asked + 1)
