@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from bolide.spark.messages import Task
 from bolide.spark.sink_options import sink_options
 from bolide.testing.broker import Broker
 from bolide.transport.blocking import Pending
-from tests.spark.sink_rounds import bodies, commit, stream_writer, undecided, write
+from tests.spark.sink_rounds import bodies, commit, records, stream_writer, undecided, write
 
 ONE = [b"1-%d" % number for number in range(20)]
 TWO = [b"2-%d" % number for number in range(20)]
@@ -97,6 +98,19 @@ def test_a_late_commit_of_a_dead_driver_leaves_the_next_batch_alone(options: dic
     assert open_halves(options) == len(TWO)
     commit(options, [following], 1)
     assert seen(options) == sorted(ONE + TWO)
+
+
+@pytest.mark.bolide_broker(transaction_check_interval=200, transaction_time_out=100, file_reserved_time=1)
+def test_a_message_born_long_ago_waits_for_its_commit(options: dict[str, str]) -> None:
+    """Checks look at half messages every now and then, and must not give up one that is older than its batch."""
+    old = int(time.time() * 1000) - 10 * 86_400_000
+    written = write(options, task(), ONE, born_timestamp=[old] * len(ONE))
+    until = time.monotonic() + 3.0
+    while time.monotonic() < until:
+        assert open_halves(options) == len(ONE)
+    commit(options, [written], 0)
+    assert seen(options) == sorted(ONE)
+    assert {record.born_timestamp for record in records(options["namesrv"], "Out")} == {old}
 
 
 @pytest.mark.parametrize("line", ["decide", "finish"])

@@ -88,7 +88,6 @@ def test_delays() -> None:
         ({"flag": 1 << 40}, "takes 32 bits only"),
         ({"properties": [("p", "x" * 40_000)]}, "more than 32767 bytes"),
         ({"immediate": True, "delay_level": 1}, "a message in a transaction cannot have"),
-        ({"immediate": True, "born_timestamp": 1}, "would give up a message in a transaction"),
         ({"topic": None, "default": ""}, "topic (none): it names no topic"),
     ],
     ids=lambda value: value[:30] if isinstance(value, str) else None,

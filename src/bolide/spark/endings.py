@@ -59,14 +59,14 @@ def broker_kind(connection: ClientConnection, options: SinkOptions) -> BrokerKin
     return BrokerKind(answer.language != codes.PYTHON, int(offset) if offset.isdecimal() else -1)
 
 
-def half_marks(kind: BrokerKind, group: str, options: SinkOptions) -> str:
-    """The properties that make a message a half message.
+def half_marks(kind: BrokerKind, group: str, seconds: int) -> str:
+    """The properties that make a message a half message; `seconds`: how long after its birth it may be ended.
 
     Bolide leaves it alone for the time asked for. Java would store it anew at every check for as long, and needs no
     such time: it ends a half message by its first place even when its checks were given up.
     """
     marks = f"{TRAN_MSG}\x01true\x02{PGROUP}\x01{group}\x02"
-    return marks if kind.repeats else f"{marks}{CHECK_IMMUNITY_TIME_IN_SECONDS}\x01{options.transaction_seconds}\x02"
+    return marks if kind.repeats else f"{marks}{CHECK_IMMUNITY_TIME_IN_SECONDS}\x01{seconds}\x02"
 
 
 def producer_group(options: SinkOptions, query: str, batch: int) -> str:

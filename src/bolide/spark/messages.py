@@ -146,11 +146,6 @@ class RowReader:
         if not -(1 << 31) <= flag < 1 << 31:
             raise _Unfit(f"flag is {flag}, and takes 32 bits only")
         born = values.get("born_timestamp")
-        if born is not None and self._immediate:
-            raise _Unfit(
-                "it has a born_timestamp, by which a broker would give up a message in a transaction: use "
-                "mode=at-least-once"
-            )
         return Outgoing(
             self._row,
             topic,

@@ -76,8 +76,8 @@ class Bundle:
 
 Stored: TypeAlias = Callable[[Bundle, Command], None]
 Refused: TypeAlias = Callable[[Refusal], None]
-Marks: TypeAlias = Callable[[str, str], str]
-"""(broker, its address) -> properties that a half message carries there."""
+Marks: TypeAlias = Callable[[str, str, int], str]
+"""(broker, its address, seconds since the message was born) -> properties that a half message carries there."""
 
 
 @dataclass
@@ -309,6 +309,8 @@ class Sender:
 
     def _command(self, bundle: Bundle, address: str) -> Command:
         first = bundle.messages[0]
+        now = int(time.time() * 1000)
+        born = now if first.born_timestamp is None else first.born_timestamp
         batch = len(bundle.messages) > 1
         properties, body = first.properties, first.body
         if batch:
@@ -317,7 +319,7 @@ class Sender:
                 [BatchMessage(each.flag, each.body, each.properties.encode()) for each in bundle.messages]
             )
         elif self._marks is not None:
-            properties += self._marks(bundle.queue.broker, address)
+            properties += self._marks(bundle.queue.broker, address, max(0, now - born) // 1000)
         ext = {
             "a": self._options.connection.group,
             "b": first.topic,
@@ -325,7 +327,7 @@ class Sender:
             "d": "4",
             "e": str(bundle.queue.queue_id),
             "f": PLAIN if self._marks is None else HALF,
-            "g": str(int(time.time() * 1000) if first.born_timestamp is None else first.born_timestamp),
+            "g": str(born),
             "h": str(first.flag),
             "i": properties,
             "j": "0",

@@ -99,12 +99,12 @@ class _Halves:
     def close(self) -> None:
         self._pool.close()
 
-    def marks(self, broker: str, address: str) -> str:
+    def marks(self, broker: str, address: str, age: int) -> str:
         kind = self._kinds.get(broker)
         if kind is None:
             kind = self._kinds[broker] = broker_kind(self._pool.get(address), self._options)
             self._written.starts[broker] = kind.half_end
-        return half_marks(kind, self._group, self._options)
+        return half_marks(kind, self._group, self._options.transaction_seconds + age)
 
     def stored(self, bundle: Bundle, answer: Command) -> None:
         ext = answer.ext()
