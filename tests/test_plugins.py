@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -79,3 +80,24 @@ def test_a_package_cannot_take_a_built_in_name(folder: Path) -> None:
 def test_names_in_a_setting() -> None:
     assert names_in(" search; audit ,;") == ["search", "audit"]
     assert names_in("") == []
+
+
+BROKER = """
+import asyncio, sys
+from bolide.broker.options import BrokerOptions
+from bolide.node.broker import BrokerNode
+
+async def once() -> None:
+    node = BrokerNode(BrokerOptions(store_path_root_dir=sys.argv[1], listen_port=0))
+    await node.start()
+    await node.stop()
+
+asyncio.run(once())
+print("importlib.metadata" in sys.modules)
+"""
+
+
+def test_a_broker_that_names_none_looks_for_none(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", BROKER, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "False\n", done.stderr
