@@ -163,24 +163,24 @@ def test_batches_and_polls_are_linked(bolide_broker: Broker, telemetry: Telemetr
 
     async def main() -> None:
         async with Producer("P", namesrv, interceptors=telemetry.interceptors) as producer:
-            await producer.send_batch([Message("T", b"1"), Message("T", b"2")])
+            await producer.send_batch([Message("T", b"%d" % number) for number in range(4)])
         consumer = PushConsumer("G", namesrv, start_from="first", interceptors=telemetry.interceptors)
-        consumer.subscribe("T", "*", lambda batch: None, batch=8)
+        consumer.subscribe("T", "*", lambda batch: None, batch=2)
         async with consumer:
-            await until(lambda: telemetry.named("process T"), "the batch")
+            await until(lambda: len(telemetry.named("process T")) == 2, "both batches")
         async with PullConsumer("H", namesrv, start_from="first", interceptors=telemetry.interceptors) as puller:
             puller.subscribe("T")
-            assert len(await puller.poll(10)) == 2
+            assert len(await puller.poll(10)) == 4
 
     asyncio.run(main())
     sends = {span.context.span_id for span in telemetry.named("send T")}
-    assert len(sends) == 2
-    (process,), (receive,) = telemetry.named("process T"), telemetry.named("receive T")
-    assert (process.kind, receive.kind) == (SpanKind.CONSUMER, SpanKind.CLIENT)
-    for span in (process, receive):
-        assert span.parent is None
-        assert {link.context.span_id for link in span.links} == sends
-        assert (span.attributes or {})["messaging.batch.message_count"] == 2
+    assert len(sends) == 4
+    process, (receive,) = telemetry.named("process T"), telemetry.named("receive T")
+    assert [span.kind for span in (*process, receive)] == [SpanKind.CONSUMER, SpanKind.CONSUMER, SpanKind.CLIENT]
+    assert [span.parent for span in (*process, receive)] == [None] * 3  # a call leaves nothing for the next one
+    linked = [{link.context.span_id for link in span.links} for span in (*process, receive)]
+    assert linked[0] | linked[1] == linked[2] == sends and not linked[0] & linked[1]
+    assert [(span.attributes or {})["messaging.batch.message_count"] for span in (*process, receive)] == [2, 2, 4]
 
 
 class Commits:
