@@ -77,6 +77,15 @@ def test_columns_are_rows(many: list[dict[str, Any]]) -> None:
     batch.validate(full=True)
     assert as_rows(batch) == [as_row(buf, at) for at in starts.tolist()]
     assert len(starts) == len(many)
+    alone = RecordColumns(buf, starts)  # without the map of all properties they are found in another way
+    for name in ("tags", "keys", "uniq_key", "message_id"):
+        column: Any = alone.column(name)
+        column.validate(full=True)
+        assert column.to_pylist() == batch.column(name).to_pylist(), name
+    for name in ("DELAY", "a", "n", "WAIT"):
+        assert alone.property_values(name).to_pylist() == [
+            dict(row["properties"]).get(name) for row in batch.to_pylist()
+        ]
 
 
 @given(st.lists(record_fields(), max_size=5), st.integers(0, 2**40), st.data())

@@ -121,6 +121,15 @@ def test_a_broker_that_comes_back_is_read_on(tmp_path: Any, quick: None) -> None
         assert first + offsets(chunks) == list(range(400))
 
 
+def test_another_address_of_the_broker_is_tried(bolide_broker: Broker, quick: None) -> None:
+    fill(bolide_broker, 50)
+    part = Range(Queue("T", "broker-a", 0), 0, 50)
+    options = options_of(bolide_broker)
+    gone = "127.0.0.1:1"
+    assert offsets(RangeReader(part, (gone, bolide_broker.broker_addr), options).chunks()) == list(range(50))
+    assert offsets(RangeReader(part, (gone,), options).chunks()) == list(range(50)), "as the name server says"
+
+
 def test_a_broker_that_stays_away_is_named(quick: None) -> None:
     with Broker() as broker:
         fill(broker, 3)

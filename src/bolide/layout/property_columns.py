@@ -186,6 +186,25 @@ class Marks:
             rows, begin, end = rows[last], begin[last], end[last]  # of two pairs with one name the last wins
         return rows, begin, end
 
+    @staticmethod
+    def knows(name: str) -> bool:
+        """Whether a property of this name can be found here."""
+        return 3 <= len(name.encode()) <= 8
+
+    def values_of(self, name: str) -> Column:
+        """One property of every row, null where it is absent."""
+        rows, begin, end = self.spans(name.encode())
+        offsets = np.zeros(2 * len(rows) + 1, np.int32)
+        offsets[0:-1:2] = begin
+        offsets[1::2] = end
+        offsets[-1] = end[-1] if len(rows) else 0
+        values = strings(every(slices(pa.binary(), offsets, self.raw), 2))
+        if len(rows) == self.count:
+            return values
+        where = np.full(self.count, -1, np.int64)
+        where[rows] = np.arange(len(rows))
+        return values.take(pa.array(where, pa.int64(), mask=where < 0))
+
 
 def _contents(texts: Column) -> tuple[Bytes, Ints]:
     """The bytes of a string array, and where each element begins in them."""

@@ -68,7 +68,6 @@ class RowMaker:
         """Whether every offset of the range must come with a message."""
         self._schema: pa.Schema = to_arrow_schema(schema, timezone="UTC")
         names = [name for name in self._schema.names if name not in COLUMNS and not name.startswith(PROPERTY_PREFIX)]
-        self._from_body = frozenset(names)
         self._bodies: BodyReader | None = body_reader(options.body, self._schema, names) if options.body.kind else None
 
     def rows(self, data: bytes, since: int, following: int) -> pa.RecordBatch:
@@ -87,6 +86,8 @@ class RowMaker:
             if good is not None:
                 records = RecordColumns(data, starts[wanted][good])
                 body = body.filter(pa.array(good))
+        if "properties" in self._schema.names:
+            typed["properties"] = records.properties  # made first: tags, keys and ids then come out of it
         columns = [self._column(records, field, body, typed) for field in self._schema]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
@@ -106,9 +107,10 @@ class RowMaker:
 
     def _column(self, records: RecordColumns, field: pa.Field[Any], body: Any, typed: dict[str, Any]) -> Any:
         name = field.name
-        if name in self._from_body:
-            return typed[name]
-        made = body if name == "body" else column_of(records, self._part.queue.broker, name)
+        if name in typed:
+            made = typed[name]
+        else:
+            made = body if name == "body" else column_of(records, self._part.queue.broker, name)
         return made if made.type == field.type else made.cast(field.type)
 
     def _place(self, records: RecordColumns, row: int) -> str:
