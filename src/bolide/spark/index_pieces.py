@@ -117,7 +117,9 @@ def chain(slot_of: NDArray[np.int32], slots: NDArray[np.int32], number: int) -> 
     passed = np.flatnonzero(newest != numbers)
     if len(passed):
         # Only these and the newest of their slots share a slot with another entry of the block.
-        shared = np.unique(np.concatenate([passed, newest[passed] - number]))
+        shares = np.zeros(len(slot_of), np.bool_)
+        shares[passed] = shares[newest[passed] - number] = True
+        shared = np.flatnonzero(shares)
         order = shared[np.argsort(slot_of[shared], kind="stable")]
         same = slot_of[order[1:]] == slot_of[order[:-1]]
         previous[order[1:][same]] = numbers[order[:-1][same]]

@@ -7,6 +7,7 @@ only: a store may lie on a medium that cannot be written.
 
 from __future__ import annotations
 
+import errno
 import os
 import zlib
 from collections.abc import Iterator
@@ -126,6 +127,9 @@ class _Scan:
             if at + len(data) >= self._limit or len(data) <= _HEAD:
                 break
             at = max(self._expected, at + len(data) - _HEAD)
+            if not len(found.starts):
+                # Nothing here: no record begins in a hole, nor more than its head before its end.
+                at = max(at, _next_data(self._file, at) - _HEAD)
         if self._expected >= 0 and not self._done:
             yield from self._tail()
 
@@ -220,16 +224,28 @@ def _read(file: int, size: int, at: int) -> bytes:
 
 
 def _zeros(file: int, begin: int, end: int) -> bool:
-    """True when nothing but zeros lies between two bytes of the file."""
-    at = begin
+    """True when nothing but zeros lies between two bytes of the file; what was never written is not even read."""
+    at = _next_data(file, begin)
     while at < end:
         data = _read(file, min(CHUNK, end - at), at)
         if not data:
             return True
-        if data.count(0) != len(data):
+        if data != bytes(len(data)):
             return False
-        at += len(data)
+        at = _next_data(file, at + len(data))
     return True
+
+
+def _next_data(file: int, at: int) -> int:
+    """The first byte from `at` on that is not in a hole; files that a broker allocated ahead are mostly holes."""
+    if not hasattr(os, "SEEK_DATA"):
+        return at
+    try:
+        return os.lseek(file, at, os.SEEK_DATA)
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            return os.fstat(file).st_size
+        return at  # a file system that does not tell
 
 
 def first_store_timestamp(path: str, start: int) -> int:
