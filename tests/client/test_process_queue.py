@@ -64,13 +64,14 @@ def test_flow_control_shuts_by_count_bytes_and_span() -> None:
     asyncio.run(main())
 
 
-def test_a_dropped_queue_lets_its_puller_go() -> None:
+def test_nobody_waits_for_a_dropped_queue() -> None:
     async def main() -> None:
         queue = process_queue()
         queue.max_count = 1
         queue.add([message(0), message(1)])
         queue.drop()
         await asyncio.wait_for(queue.wait_for_room(), 5)
+        await asyncio.wait_for(queue.wait_empty(), 5)  # whoever drains waits for it no more
 
     asyncio.run(main())
 

@@ -145,11 +145,16 @@ def refuse_sends(calls: Sequence[SendCall], error: BaseException, interceptors: 
 
 
 def _after_send(call: SendCall, interceptors: Sequence[Interceptor]) -> None:
+    _after(interceptors, lambda interceptor: interceptor.after_send(call))
+
+
+def _after(interceptors: Sequence[Interceptor], call: Callable[[Interceptor], None]) -> None:
+    """Call them in the reverse order; what one raises is logged, and keeps no other from being called."""
     for interceptor in reversed(interceptors):
         try:
-            interceptor.after_send(call)
+            call(interceptor)
         except Exception as failure:
-            log.error("after_send of %r failed", interceptor, exc_info=failure)
+            log.error("%r failed after a call", interceptor, exc_info=failure)
 
 
 def _sent(
@@ -177,11 +182,7 @@ def _sent(
 
 def end_transaction(call: EndTransactionCall, interceptors: Sequence[Interceptor]) -> None:
     """Have the interceptors see the end of a transaction."""
-    for interceptor in reversed(interceptors):
-        try:
-            interceptor.after_end_transaction(call)
-        except Exception as failure:
-            log.error("after_end_transaction of %r failed", interceptor, exc_info=failure)
+    _after(interceptors, lambda interceptor: interceptor.after_end_transaction(call))
 
 
 def see_polled(group: str, messages: Sequence[ReceivedMessage], interceptors: Sequence[Interceptor]) -> None:
@@ -208,11 +209,7 @@ def begin_consume(call: ConsumeCall, interceptors: Sequence[Interceptor]) -> Non
 
 def end_consume(call: ConsumeCall, interceptors: Sequence[Interceptor]) -> None:
     """Have the interceptors see how a call of a listener went."""
-    for interceptor in reversed(interceptors):
-        try:
-            interceptor.after_consume(call)
-        except Exception as failure:
-            log.error("after_consume of %r failed", interceptor, exc_info=failure)
+    _after(interceptors, lambda interceptor: interceptor.after_consume(call))
 
 
 def around(

@@ -112,6 +112,7 @@ class ProcessQueue:
         """The queue is no longer ours: nobody may pull or commit it any more, and whoever waits goes on."""
         self.dropped = True
         self._room.set()
+        self._empty.set()
 
     def limit(self, count: int, size: int, span: int, shared_count: int, shared_size: int, queues: int) -> None:
         """Set the limits of flow control: this queue's own, and those that `queues` queues share (below 0: none)."""
@@ -126,7 +127,7 @@ class ProcessQueue:
         await self._room.wait()
 
     async def wait_empty(self) -> None:
-        """Wait until everything pulled is done."""
+        """Wait until everything pulled is done, or the queue is dropped."""
         await self._empty.wait()
 
     def begin(self) -> None:
