@@ -217,11 +217,62 @@ def test_records_that_are_not_in_memory_are_read_in_the_pool() -> None:
 def test_a_full_disk_under_the_timer_log_is_tried_again() -> None:
     timer = Timer()
     timer.send("a", 5_000)
-    timer.files.fail_next("write_at")  # type: ignore[attr-defined]  # the disk here is a simulated one
+    assert isinstance(timer.files, SimulatedFiles)
+    timer.files.fail_next("write_at")
     with pytest.raises(FileFailed):
         timer.service.tick(timer.now, 1000)
     timer.later(6_000)
     assert timer.delivered() == ["a"]
+
+
+def test_what_was_delivered_before_a_fault_is_not_delivered_again() -> None:
+    timer = Timer()
+    timer.send("due", 2_000)
+    timer.send("waits", 90_000)
+    timer.now += 10_000
+    assert isinstance(timer.files, SimulatedFiles)
+    timer.files.fail_next("write_at")
+    with pytest.raises(FileFailed):
+        timer.service.tick(timer.now, 1000)
+    timer.turn()
+    timer.later(100_000)
+    assert timer.delivered() == ["due", "waits"]
+
+
+def test_the_checkpoint_waits_for_the_log() -> None:
+    timer = Timer()
+    timer.send("a", 2_000)
+    timer.later(1_000)
+    timer.now += 1_000
+    timer.service.tick(timer.now, 1000)  # delivers, and notes it
+    timer.service.tick(timer.now, 1000)
+    assert not timer.effects.jobs
+    timer.turn()  # the log is synced
+    timer.service.tick(timer.now, 1000)
+    assert len(timer.effects.jobs) == 1
+    timer.turn()
+    found = decode_timer_checkpoint(timer.files.read_file(f"{ROOT}/config/timercheck"))
+    assert found.read_time == timer.now
+
+
+def test_a_checkpoint_in_the_middle_of_a_slot_keeps_all_of_it() -> None:
+    timer = Timer()
+    for number in range(20):
+        timer.put(f"m{number}", TIMER_DELAY_SEC="2")
+    timer.turn()
+    timer.later(1_000)
+    timer.now += 4_000
+    timer.send("later", 50_000)  # something to note
+    for _ in range(4):
+        timer.service.tick(timer.now, 8)
+        timer.turn()
+    assert 0 < len(timer.delivered()) < 20
+    assert isinstance(timer.files, SimulatedFiles)
+    disk = timer.files.clone()
+    disk.power_cut(0)
+    timer = timer.again(disk)
+    timer.later(1_000)
+    assert set(timer.delivered()) == {f"m{number}" for number in range(20)}
 
 
 def test_a_failed_sync_leaves_the_checkpoint_where_it_was() -> None:
@@ -233,7 +284,8 @@ def test_a_failed_sync_leaves_the_checkpoint_where_it_was() -> None:
     timer.service.tick(timer.now, 1000)
     timer.now += 2_000
     timer.service.tick(timer.now, 1000)
-    timer.files.fail_next("datasync")  # type: ignore[attr-defined]  # as above
+    assert isinstance(timer.files, SimulatedFiles)
+    timer.files.fail_next("datasync")
     timer.turn()
     timer.later(60_000)
     timer.close()
