@@ -54,6 +54,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._ask_at = 0.0
         self._last_batch: float | None = None
         self._told: Offsets = {}
+        self._begins: Offsets = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_options": self._options, "_schema": self._schema}
@@ -86,7 +87,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._tell_group(reached)
         latest = self._until if self._until is not None else self._ask_latest()
         self._latest = latest
-        fresh = self._cluster_earliest([queue for queue in latest if queue not in reached])
+        fresh = self._begin_of_new([queue for queue in latest if queue not in reached])
         begin = {**reached, **fresh}
         ahead = self._checked(begin, latest)
         if self._is_too_little(begin, ahead, limit):
@@ -136,9 +137,12 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._cluster = Cluster(self._options)
         return self._cluster
 
-    def _cluster_earliest(self, fresh: list[Queue]) -> Offsets:
-        """Queues that came up since the last batch are read from their first message."""
-        return self._connected().earliest(fresh) if fresh else {}
+    def _begin_of_new(self, queues: list[Queue]) -> Offsets:
+        """Queues that came up since the last batch are read from their first message, as it was when they came up."""
+        asked = [queue for queue in queues if queue not in self._begins]
+        if asked:
+            self._begins.update(self._connected().earliest(asked))
+        return {queue: self._begins[queue] for queue in queues}
 
     def _ask_latest(self) -> Offsets:
         # An idle stream polls every 10 ms. Brokers are asked ten times a second at most, less often where there are
