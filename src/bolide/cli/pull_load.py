@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import tempfile
 import time
 import tracemalloc
@@ -46,15 +47,16 @@ async def pull_load(
     connection = await ClientConnection.connect(address)
     try:
         output.note(f"measuring for {seconds:g} s ...")
-        return await _measure(connection, queue.topic, queue.queue_id, seconds, in_flight)
+        return await measure_pulls(connection, queue.topic, queue.queue_id, seconds, in_flight)
     finally:
         connection.close()
         await connection.wait_closed()
 
 
-async def _measure(
+async def measure_pulls(
     connection: ClientConnection, topic: str, queue_id: int, seconds: float, in_flight: int
 ) -> dict[str, object]:
+    """Rates over one connection, `in_flight` pulls at a time."""
     begin = time.perf_counter()
     until = begin + seconds
     pulls = got = 0
@@ -139,20 +141,26 @@ async def copies_of_a_body() -> float:
 
 def _allocated(port: int, request: bytes) -> float:
     """Bytes allocated at most while the answer to this pull was made and sent, as a multiple of the body."""
-    import socket
-
     room = memoryview(bytearray(JUDGED_BYTES + 65_536))
     with socket.create_connection(("127.0.0.1", port), TIMEOUT_S) as sock:
+        _take(sock, request, room)  # what a broker imports and makes at its first pull is no copy
         tracemalloc.start()
         try:
             before = tracemalloc.get_traced_memory()[0]
-            sock.sendall(request)
-            have = 0
-            while have < JUDGED_BYTES:
-                count = sock.recv_into(room[have:])
-                if count == 0:
-                    raise BolideError("the broker closed the connection in the middle of an answer")
-                have += count
+            _take(sock, request, room)
             return round((tracemalloc.get_traced_memory()[1] - before) / JUDGED_BYTES, 2)
         finally:
             tracemalloc.stop()
+
+
+def _take(sock: socket.socket, request: bytes, room: memoryview) -> None:
+    """Ask, and read the whole answer into `room`."""
+    sock.sendall(request)
+    have, size = 0, 4
+    while have < size:
+        count = sock.recv_into(room[have:])
+        if count == 0:
+            raise BolideError("the broker closed the connection in the middle of an answer")
+        have += count
+        if have >= 4:
+            size = 4 + int.from_bytes(room[:4], "big")
