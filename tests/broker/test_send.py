@@ -126,6 +126,16 @@ def test_what_is_too_long_or_out_of_shape_is_illegal(parts: Parts, body: bytes, 
     assert refused.value.response_code == codes.MESSAGE_ILLEGAL
 
 
+def test_properties_may_be_as_long_as_an_int16_says(parts: Parts) -> None:
+    """With what the broker adds: 32767 bytes are stored, one more is refused and not tried."""
+    parts.answer(send_request(properties=text(UNIQ_KEY="U")))
+    fits = 32767 - len(parts.records("T")[0].properties) - len(text(long=""))
+    assert parts.answer(send_request(properties=text(UNIQ_KEY="U", long="v" * fits))).code == 0
+    with pytest.raises(Refused) as refused:
+        parts.send(send_request(properties=text(UNIQ_KEY="U", long="v" * (fits + 1))))
+    assert refused.value.response_code == codes.MESSAGE_ILLEGAL
+
+
 def test_a_store_that_takes_nothing_answers_14(parts: Parts) -> None:
     parts.send(send_request())
     parts.store.stop_writing("broken disk")

@@ -203,7 +203,7 @@ def test_transactions_go_on(moved: Moved) -> None:
 
     def all_there() -> bool:
         got[:] = [m["msgId"] for m in client.call("await", group="later_tx", count=10_000, seconds=1)]
-        asked.update(m["msgId"] for m in client.call("await", group="txp", count=0))
+        asked.update(m["properties"]["UNIQ_KEY"] for m in client.call("await", group="txp", count=0))
         return set(got) >= {ids[0], ids[2]} and asked >= {ids[2], ids[3]}
 
     until(all_there, 60, "two messages and two questions")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import zlib
 from typing import Any
 
 import pytest
@@ -164,6 +165,15 @@ def test_what_cannot_be_stored_is_refused_before_a_byte_is_written() -> None:
         with pytest.raises(RecordError, match=r"bytes"):
             encode_record(w, *{**FIELDS, **change}.values())
         assert len(w) == 0
+
+
+def test_a_topic_decides_the_version_and_the_body_the_checksum() -> None:
+    for length, magic in ((127, MAGIC_V1), (128, MAGIC_V2)):
+        raw = encoded({**FIELDS, "topic": b"t" * length})
+        assert struct.unpack_from(">i", raw, 4) == (magic,)
+        assert decode_record(raw, 0).topic == "t" * length
+    for body in (b"body", b"1", b"2", b"3", b""):
+        assert struct.unpack_from(">i", encoded({**FIELDS, "body": body}), 8) == (zlib.crc32(body) & 0x7FFFFFFF,)
 
 
 def test_a_record_is_found_only_where_it_says_it_is() -> None:

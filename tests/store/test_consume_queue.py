@@ -81,6 +81,9 @@ def test_a_full_tail_goes_to_the_files_by_itself(tmp_path: Path) -> None:
 
 def test_repeated_records_are_ignored(tmp_path: Path) -> None:
     queue = open_queue(tmp_path)
+    put(queue, 0)
+    assert not put(queue, 0), "the last one again, even at offset 0, where only its end tells"
+    queue = open_queue(tmp_path / "other")
     for offset in range(5):
         put(queue, offset)
     assert not put(queue, 4)

@@ -120,6 +120,13 @@ def test_entries_are_found_before_and_after_they_are_written(tmp_path: Path) -> 
     assert (index.last_update_timestamp, index.last_update_physical_offset) == (1004, 400)
 
 
+def test_a_query_gives_64_and_no_more(tmp_path: Path) -> None:
+    index = open_index(tmp_path, replace(SHAPE, index_entries=500))
+    for number in range(70):
+        index.put(record(number, "same", uniq_key=f"u{number}"), NOW)
+    assert index.query("T", "same", 100, 0, EVER) == [at * 100 for at in range(6, 70)]
+
+
 def test_tags_are_keys_of_their_own_kind(tmp_path: Path) -> None:
     index = open_index(tmp_path)
     index.put(record(1, "", tags="x || y"), NOW)

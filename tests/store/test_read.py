@@ -150,6 +150,18 @@ def test_tags_are_compared_by_hash(tmp_path: Path) -> None:
     assert offsets(result) == [number for number in range(11, 30) if number % 3 != 1]
 
 
+def test_a_negative_hash_is_compared_as_it_is(tmp_path: Path) -> None:
+    """The hash has 32 bits and a sign, its unit 64: "unpaid" hashes below zero."""
+    assert tags_code("unpaid") < 0
+    parts, queue = filled(tmp_path, 3)
+    reader = QueueReader(parts.log, StoreOptions())
+    queue.put(9_000_000, 100, tags_code("unpaid"), queue.max_offset, 7, b"")
+    result = reader.read(queue, 0, 32, EVERYTHING, {tags_code("unpaid")}, None)
+    assert result.last_physical_offset == 9_000_000 and result.status != NO_MATCHED_MESSAGE
+    result = reader.read(queue, 0, 32, EVERYTHING, {tags_code("unpaid") + (1 << 32)}, None)
+    assert result.status == NO_MATCHED_MESSAGE
+
+
 def test_nothing_matches(tmp_path: Path) -> None:
     parts, queue = filled(tmp_path, 30)
     result = read(parts, queue, 3, tags="z")

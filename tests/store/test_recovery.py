@@ -98,6 +98,19 @@ class TestTornTail:
         machine.crash()
         assert not missing(machine.store, machine.acknowledged)
 
+    def test_units_of_what_the_log_lost_go_although_the_checkpoint_knows_them(self) -> None:
+        machine = Machine()
+        machine.turn(40)
+        machine.tick(61_000)
+        lost = machine.acknowledged[30].at
+        assert load_checkpoint(machine.files, ROOT).logics_physical_offset > lost.physical_offset
+        overwrite(machine.files, lost.physical_offset + 90, b"?")
+        machine.crash()
+        assert machine.store.end_offset == lost.physical_offset
+        assert not units_agree(machine.store)
+        assert not missing(machine.store, machine.acknowledged[:30])
+        assert machine.store.queues.max_physical_offset() <= lost.physical_offset
+
     def test_a_blank_with_no_file_behind_it(self) -> None:
         machine = Machine()
         machine.turn(28)
