@@ -368,12 +368,37 @@ def test_stopped_by_a_setting() -> None:
     assert timer.delivered() == ["a", "b"]
 
 
+@pytest.mark.parametrize(
+    "where",
+    [
+        {"REAL_TOPIC": "../../T"},
+        {"REAL_TOPIC": "T/0"},
+        {"REAL_TOPIC": ""},
+        {"REAL_TOPIC": "SCHEDULE_TOPIC_XXXX"},
+        {"REAL_QID": "4294967296"},
+        {"REAL_QID": "-1"},
+        {"REAL_QID": "zero"},
+        {"TIMER_OUT_MS": "never"},
+    ],
+)
+def test_what_somebody_wrote_to_the_timer_topic_by_hand_harms_nobody(where: dict[str, str]) -> None:
+    timer = Timer()
+    for out in (NOW - 5_000, NOW + 2_000):
+        timer.put("evil", TIMER_TOPIC, **{"TIMER_OUT_MS": str(out), "REAL_TOPIC": "T", "REAL_QID": "0", **where})
+    timer.send("good", 3_000)
+    timer.later(5_000)
+    assert timer.delivered() == ["good"]
+    timer.close()
+    assert timer.files.list_dir(f"{ROOT}/consumequeue") == ["T", TIMER_TOPIC]
+
+
 def test_what_runtime_info_and_the_checkpoint_tell() -> None:
     timer = Timer()
     timer.send("a", 20_000)
     assert timer.service.behind(timer.now) == (0, 1, 0)
     timer.later(5_000)
     assert timer.service.behind(timer.now) == (0, 0, 1)
+    assert timer.service.metrics.rates(timer.now) == (0.2, 0.0)
     found = decode_timer_checkpoint(timer.files.read_file(f"{ROOT}/config/timercheck"))
     assert (found.queue_offset, found.log_end, found.ours) == (1, 52, True)
     assert NOW <= found.read_time <= timer.now

@@ -81,6 +81,7 @@ class InspectService:
         put = self._rates(stats.put_rate, now)
         got = self._rates(stats.got_rate, now)
         late, behind, waiting = self._timers.behind(now)
+        enqueued, dequeued = self._timers.metrics.rates(now)
         info = {
             "brokerVersion": str(codes.VERSION_5_5_0),
             "brokerVersionDesc": "V5_5_0",
@@ -124,8 +125,8 @@ class InspectService:
             "timerReadBehind": str(late // 1000),
             "timerOffsetBehind": str(behind),
             "timerCongestNum": str(waiting),
-            "timerEnqueueTps": "0.0",
-            "timerDequeueTps": "0.0",
+            "timerEnqueueTps": f"{enqueued:.1f}",
+            "timerDequeueTps": f"{dequeued:.1f}",
         }
         for level, (offset, end) in self._delay.behind().items():
             info[f"scheduleMessageOffset_{level}"] = f"{offset},{end}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from bolide.broker.names import TIMER_TOPIC
+from bolide.broker.names import HALF_TOPIC, NO_SEND_TOPICS, TIMER_TOPIC, topic_refusal
 from bolide.broker.put import PutDoor
 from bolide.broker.refused import response_code
 from bolide.broker.timer_metrics import TimerMetrics
@@ -20,6 +20,7 @@ from bolide.layout.record import Record
 from bolide.remoting.codes import MESSAGE_ILLEGAL
 
 RETRY_MS: Final = 500
+MOST_QUEUE_ID: Final = (1 << 31) - 1
 NEVER_WAITED: Final = (1 << 63) - 1
 """TIMER_ENQUEUE_MS of a message that was due before it came to the wheel."""
 
@@ -41,8 +42,10 @@ class Delivery:
         """
         topic = properties.get(names.REAL_TOPIC, "")
         queue_id = java_long(properties.get(names.REAL_QID, ""))
-        if not topic or queue_id is None or names.TIMER_DEL_UNIQKEY in properties:
+        if queue_id is None or not 0 <= queue_id <= MOST_QUEUE_ID or names.TIMER_DEL_UNIQKEY in properties:
             return True  # nowhere to go; or a delete, which is never delivered
+        if topic_refusal(topic) is not None or (topic in NO_SEND_TOPICS and topic != HALF_TOPIC):
+            return True  # no producer could have meant it: somebody wrote to the timer topic by hand
         return self._put(record, topic, queue_id, properties, stamps(enqueue_time, now), now)
 
     def roll(self, record: Record, properties: dict[str, str], enqueue_time: int, now: int) -> bool:

@@ -23,6 +23,7 @@ class TimerMetrics:
         """Messages that entered the wheel since the start."""
         self.dequeued = 0
         """Messages that left it, rolls included."""
+        self._asked = (start, 0, 0)
         self._counts: dict[str, list[int]] = {}
         self._version = DataVersion(start, 0, 0)
         self._written = -1
@@ -61,9 +62,13 @@ class TimerMetrics:
         metric[1] = now
         self._version.next(now)
 
-    def forget(self, topic: str) -> None:
-        """The topic is deleted."""
-        self._counts.pop(topic, None)
+    def rates(self, now: int) -> tuple[float, float]:
+        """Messages a second into the wheel and out of it, since about a minute ago."""
+        since, enqueued, dequeued = self._asked
+        elapsed = max(now - since, 1)
+        if elapsed >= 60_000:
+            self._asked = (now, self.enqueued, self.dequeued)
+        return (self.enqueued - enqueued) * 1000 / elapsed, (self.dequeued - dequeued) * 1000 / elapsed
 
     def encode(self) -> bytes:
         """The file; also the body of GET_TIMER_METRICS (61)."""
