@@ -77,8 +77,10 @@ def committed(port: int) -> list[str]:
 
 @marked(STORE_OUT, "light queues (LMQ)")
 @marked(STORE_BACK, "light queues (LMQ)")
-@pytest.mark.parametrize("version", [BROKER_VERSION, OLD_BROKER_VERSION])
-@pytest.mark.parametrize("end", ["clean stop", "SIGKILL"])
+@pytest.mark.parametrize(
+    ("version", "end"),
+    [(BROKER_VERSION, "clean stop"), (OLD_BROKER_VERSION, "clean stop"), (BROKER_VERSION, "SIGKILL")],
+)
 def test_a_store_with_light_queues_moves_there_and_back(tmp_path: Path, version: str, end: str) -> None:
     ours_only = {"storeVersion": version[:3]}
 
