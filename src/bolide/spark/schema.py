@@ -40,25 +40,6 @@ COLUMNS: Final = {
 PROPERTY_PREFIX: Final = "property."
 """A column of this and a property's name holds its value, null where a message has no such property."""
 
-WRITE_COLUMNS: Final = (
-    "topic",
-    "body",
-    "tags",
-    "keys",
-    "properties",
-    "delay_level",
-    "sharding_key",
-    "queue_id",
-    "flag",
-    "route_key",
-    "message_id",
-    "born_timestamp",
-)
-"""Columns the sink understands; only `body` must be there, and `topic` unless the option is set.
-
-The last three are for messages that were sent before: `route_key` chooses the queue as `sharding_key` does without
-becoming a property, and the other two keep what the first sending gave."""
-
 
 def ddl_of(columns: Mapping[str, str]) -> str:
     """These columns and types as SQL writes a schema."""

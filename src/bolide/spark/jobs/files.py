@@ -13,7 +13,6 @@ from bolide.spark.errors import OptionError
 from bolide.spark.jobs.resending import own_properties
 from bolide.spark.jobs.running import OFFSETS_PER_BATCH, JobResult, job_failed, run_query
 from bolide.spark.progress import Show, nowhere
-from bolide.spark.schema import WRITE_COLUMNS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -124,7 +123,7 @@ def as_messages(
         chosen["body"] = f.col(source)
     if source == "body" and body_column is None:
         # An export: what a message says of itself goes with it; where it was stored does not.
-        kept = [name for name in ("tags", "keys", "properties", "flag") if name in columns and name in WRITE_COLUMNS]
+        kept = [name for name in ("tags", "keys", "properties", "flag") if name in columns]
         chosen |= {name: _typed(rows, name) for name in kept}
     if tags:
         chosen["tags"] = f.col(tags).cast("string")
