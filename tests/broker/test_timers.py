@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from bolide.broker.channel import Channel
 from bolide.broker.names import TIMER_TOPIC
 from bolide.broker.timer_delivery import NEVER_WAITED
 from bolide.layout.timer_checkpoint import decode_timer_checkpoint
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_request
 from bolide.store.files import FileFailed
 from bolide.store.running_flags import NOT_WRITABLE
 from bolide.testing.files import SimulatedFiles
-from tests.broker.timer_parts import NOW, ROOT, Timer, properties_of
+from tests.broker.parts import reply_of
+from tests.broker.timer_parts import NOW, PEER, ROOT, Timer, properties_of
 
 MINUTE = 60_000
 
@@ -390,6 +396,24 @@ def test_what_somebody_wrote_to_the_timer_topic_by_hand_harms_nobody(where: dict
     assert timer.delivered() == ["good"]
     timer.close()
     assert timer.files.list_dir(f"{ROOT}/consumequeue") == ["T", TIMER_TOPIC]
+
+
+def test_slaves_are_told_the_checkpoint_and_the_figures() -> None:
+    timer = Timer()
+    timer.send("a", 20_000)
+    timer.later(1_000)
+    channel = Channel(1, PEER, "10.1.2.3:4567", 10911)
+
+    def asked(code: int) -> Command:
+        return reply_of(timer.service.handlers()[code](channel, make_request(code, 1), timer.now))
+
+    checkpoint = asked(codes.GET_TIMER_CHECK_POINT)
+    assert (checkpoint.code, len(checkpoint.body)) == (0, 56)
+    assert decode_timer_checkpoint(checkpoint.body).queue_offset == 1
+    figures = json.loads(asked(codes.GET_TIMER_METRICS).body)
+    assert figures["timingCount"] == {"T": {"count": 1, "timeStamp": NOW}}
+    timer.close()
+    assert asked(codes.GET_TIMER_METRICS).code == codes.SYSTEM_ERROR
 
 
 def test_what_runtime_info_and_the_checkpoint_tell() -> None:

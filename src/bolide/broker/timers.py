@@ -169,15 +169,14 @@ class TimerService:
         return {codes.GET_TIMER_CHECK_POINT: self.on_checkpoint, codes.GET_TIMER_METRICS: self.on_metrics}
 
     def on_checkpoint(self, channel: Channel, command: Command, now: int) -> Outcome:
-        return self._told(command, self._checkpoint(now).encode_body())
+        if not self._on:
+            return reply(make_response(command, codes.SYSTEM_ERROR, "The checkpoint is null"))
+        return reply(make_response(command, codes.SUCCESS, body=self._checkpoint(now).encode_body()))
 
     def on_metrics(self, channel: Channel, command: Command, now: int) -> Outcome:
-        return self._told(command, self.metrics.encode())
-
-    def _told(self, command: Command, body: bytes) -> Outcome:
         if not self._on:
-            return reply(make_response(command, codes.SYSTEM_ERROR, "The timer of this broker is off"))
-        return reply(make_response(command, codes.SUCCESS, body=body))
+            return reply(make_response(command, codes.SYSTEM_ERROR, "The timer message store is null"))
+        return reply(make_response(command, codes.SUCCESS, body=self.metrics.encode()))
 
     # -- the clock
 
