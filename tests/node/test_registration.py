@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,6 +45,33 @@ def test_every_name_server_learns_all_topics_then_each_change(tmp_path: Path) ->
         await until(lambda: not any(server.knows_topic("New") for server in servers))
         for server in servers:
             await server.stop()
+
+    asyncio.run(scenario())
+
+
+def test_topics_the_name_server_keeps_as_ordered_become_so_here(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        orders = {"T": "broker-a:4", "unknown": "broker-a:4"}
+        (tmp_path / "kv.json").write_text(json.dumps({"configTable": {"ORDER_TOPIC_CONFIG": orders}}))
+        server = namesrv(tmp_path)
+        await server.start()
+        options = BrokerOptions(namesrv_addr=server.address)
+        effects = Effects()
+        topics = TopicTable(options, effects, 1)
+        for name in ("T", "U"):
+            topics.put(TopicConfig(name), 2)
+        effects.take()
+        version = topics.data_version.counter
+        registration = Registration(options, PLACE, topics)
+        registration.start()
+        await registration.first(5)
+        assert [topics.is_order_topic(name) for name in ("T", "U", "unknown")] == [True, False, False]
+        assert topics.data_version.counter == version + 1
+        assert effects.take().persists == {"topics"}
+        topics.mark_ordered(["T"], 3)
+        assert effects.take().persists == set()
+        await registration.stop()
+        await server.stop()
 
     asyncio.run(scenario())
 
