@@ -84,7 +84,7 @@ def test_offsets_of_a_group(cluster: JavaCluster, topic: str) -> None:
 def test_a_running_consumer_is_reset(cluster: JavaCluster, topic: str) -> None:
     async def main() -> None:
         seen: list[bytes] = []
-        consumer = PushConsumer(f"{topic}-group", cluster.namesrv, start_from="first")
+        consumer = PushConsumer(f"{topic}-group", cluster.namesrv, start_from="first", suspend=1.0)
         consumer.subscribe(topic, "*", lambda message: seen.append(message.body))
         async with Producer("P", cluster.namesrv) as producer, Admin(cluster.namesrv) as admin:
             for number in range(6):
