@@ -32,6 +32,7 @@ from bolide.store.message_store import MessageStore
 from bolide.store.timer_files import TimerFiles, Wish
 
 UNITS_AT_ONCE: Final = 256
+"""Messages of one tick: some ten milliseconds at most, for the loop has others to serve."""
 CLEAN_INTERVAL_MS: Final = 30_000
 METRICS_INTERVAL_MS: Final = 10_000
 LOOK_MS: Final = 50
@@ -202,7 +203,7 @@ class TimerService:
         """Enqueue what came, deliver what is due, at most `budget` messages in all, and keep the files."""
         self._write_time = max(self._write_time, floor(now, self._precision))
         if not self._loading and now >= self._delivery.retry_at:
-            left = budget
+            left = min(budget, UNITS_AT_ONCE)
             if self._backlog():
                 left -= self._enqueue(now, left)
             if left > 0 and not self._options.timer_stop_dequeue:
@@ -225,7 +226,7 @@ class TimerService:
         """Take up to `budget` messages of the queue into the wheel; what is due already is delivered at once."""
         store = self._store
         self.queue_offset = max(self.queue_offset, int(store.min_queue_offset(TIMER_TOPIC, 0)))
-        units = store.units(TIMER_TOPIC, 0, self.queue_offset, min(budget, UNITS_AT_ONCE))
+        units = store.units(TIMER_TOPIC, 0, self.queue_offset, budget)
         entries = [self._entry(physical_offset, size) for physical_offset, size, _ in units]
         current = floor(now, self._precision)
         gone = {(e.properties[names.TIMER_DEL_UNIQKEY], e.out) for e in entries if e.deletes and e.out < current}
