@@ -79,7 +79,7 @@ def ends(broker: OurBroker, topic: str) -> dict[int, int]:
 
 @proves("Producer")
 def test_producer(namesrv: OurNameServer, broker: OurBroker, tmp_path: Path) -> None:
-    words = ("-t", "BenchPlain", "-w", "4", "-q", str(COUNT), "-k", "true", "-l", "3", "-p", "100")
+    words = ("-t", "BenchPlain", "-w", "4", "-q", str(COUNT), "-k", "true", "-l", "3")
     printed = run_to_its_end(tmp_path, namesrv.address, "Producer", *words)
     assert figures(printed, "Send Total") == [COUNT], printed
     assert set(figures(printed, "Send Failed") + figures(printed, "Response Failed")) == {0}, printed
@@ -87,8 +87,8 @@ def test_producer(namesrv: OurNameServer, broker: OurBroker, tmp_path: Path) -> 
 
 
 @proves("Producer")
-def test_async_producer_with_delays(namesrv: OurNameServer, broker: OurBroker, tmp_path: Path) -> None:
-    words = ("-t", "BenchDelayed", "-q", str(COUNT), "-y", "true", "-d", "true", "-e", "1", "-c", "true", "-ch", "64")
+def test_producer_with_delays_and_compression(namesrv: OurNameServer, broker: OurBroker, tmp_path: Path) -> None:
+    words = ("-t", "BenchDelayed", "-w", "4", "-q", str(COUNT), "-d", "true", "-e", "1", "-c", "true", "-ch", "64")
     printed = run_to_its_end(tmp_path, namesrv.address, "Producer", *words)
     assert set(figures(printed, "Send Failed")) == {0}, printed
     until(lambda: sum(ends(broker, "BenchDelayed").values()) == COUNT, 30, f"{COUNT} delayed messages are delivered")
