@@ -113,7 +113,7 @@ class GroupMember:
             "groupName": self.group,
             "messageModel": self.model,
             "subscriptionDataSet": [wanted.data() for wanted in self.subscriptions.values()],
-            "unitMode": False,
+            "unitMode": bool(self.options.unit),
         }
 
     def rebalance_soon(self) -> None:

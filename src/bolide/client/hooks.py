@@ -7,8 +7,9 @@ it is not covered, so a signing hook belongs last.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
+from bolide.remoting import codes
 from bolide.remoting.command import Command
 from bolide.remoting.signature import sign_request
 
@@ -32,6 +33,28 @@ class RpcHook(Protocol):
 
     def after(self, call: Call, answer: Command) -> None:
         """Called with each answer; not called for oneway requests, nor when no answer came."""
+
+
+_UNIT_FIELDS: Final = {
+    codes.SEND_MESSAGE: "unitMode",
+    codes.SEND_MESSAGE_V2: "k",
+    codes.SEND_BATCH_MESSAGE: "k",
+    codes.CONSUMER_SEND_MSG_BACK: "unitMode",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class UnitHook:
+    """Says in what is sent and sent back that it comes from a unit: topics made by it are marked as the unit's."""
+
+    def before(self, call: Call) -> None:
+        """Set the field, where the request has one."""
+        name = _UNIT_FIELDS.get(call.code)
+        if name is not None:
+            call.ext[name] = "true"
+
+    def after(self, call: Call, answer: Command) -> None:
+        """Nothing to do."""
 
 
 @dataclass(frozen=True, slots=True)

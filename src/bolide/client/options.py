@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypedDict
 
 from bolide.client.environment_tls import environment_ssl
-from bolide.client.hooks import AclHook, RpcHook
+from bolide.client.hooks import AclHook, RpcHook, UnitHook
 from bolide.client.name_servers import LOCAL_NAMESRV, configured_namesrv
 from bolide.client.namespace import check_namespace
 from bolide.client.unique_id import default_client_id, local_ip
@@ -23,7 +23,8 @@ class ConnectionOptions(TypedDict, total=False):
     clients with equal options share connections. `access_key` and `secret_key` sign requests; `hooks` see each
     request and answer, in their order; `ssl` encrypts every connection; `binary_header` encodes requests in
     RocketMQ's binary form instead of JSON (Java's ``rocketmq.serialize.type=ROCKETMQ``); `namespace` goes before the
-    names of topics and groups, so that users of one cluster do not meet.
+    names of topics and groups, so that users of one cluster do not meet; `unit` names the unit a client works for
+    (Java's unitName with unitMode): what it creates is marked so, and the id ends with it.
     """
 
     instance_name: str
@@ -34,6 +35,7 @@ class ConnectionOptions(TypedDict, total=False):
     ssl: ssl_module.SSLContext | None
     binary_header: bool
     namespace: str
+    unit: str
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class ClientOptions:
     ssl: ssl_module.SSLContext | None = None
     binary_header: bool = False
     namespace: str = ""
+    unit: str = ""
     heartbeat_interval: float = 30.0
     route_interval: float = 30.0
     persist_interval: float = 5.0
@@ -66,6 +69,7 @@ class ClientOptions:
         ssl: ssl_module.SSLContext | None = None,
         binary_header: bool = False,
         namespace: str = "",
+        unit: str = "",
     ) -> ClientOptions:
         """Options from what a user writes: ``host:port;host:port`` or the URL of an address server, and any of
         `ConnectionOptions`. Raises `ConfigError`.
@@ -73,14 +77,18 @@ class ClientOptions:
         `fixed_name` keeps DEFAULT in the client id instead of the process: a broadcasting consumer finds its file
         of offsets again after a restart, as Java's does.
         """
+        if unit:
+            hooks = (UnitHook(), *hooks)
         if access_key:
             hooks = (*hooks, AclHook(access_key, secret_key))
         return cls(
             namesrv=configured_namesrv(namesrv),
             client_id=client_id
-            or (f"{local_ip()}@{instance_name}" if fixed_name else default_client_id(instance_name)),
+            or (f"{local_ip()}@{instance_name}" if fixed_name else default_client_id(instance_name))
+            + (f"@{unit}" if unit else ""),
             hooks=hooks,
             ssl=ssl or environment_ssl(),
             binary_header=binary_header,
             namespace=check_namespace(namespace),
+            unit=unit,
         )
