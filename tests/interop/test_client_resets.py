@@ -1,5 +1,6 @@
 """Resets told to Java's clients (useServerSideResetOffset=false): they go back and get everything once more."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,10 @@ def consumed(wire: Wire, group: str) -> int:
     return found
 
 
+def has_all(wire: Wire, group: str) -> bool:
+    return consumed(wire, group) == COUNT
+
+
 def test_java_clients_go_back_when_they_are_told(tmp_path: Path) -> None:
     namesrv = OurNameServer(tmp_path / "namesrv")
     broker = OurBroker(tmp_path / "broker", namesrv.address, {"useServerSideResetOffset": "false"})
@@ -42,7 +47,7 @@ def test_java_clients_go_back_when_they_are_told(tmp_path: Path) -> None:
             group = f"G{version[0]}"
             client.call("consume", group=group, topic="T")
             assert len(client.call("await", group=group, count=COUNT)) == COUNT
-            until(lambda group=group: consumed(wire, group) == COUNT, 20, f"{group} commits all")
+            until(partial(has_all, wire, group), 20, f"{group} commits all")
         for version in clients:
             ext = {"topic": "T", "group": f"G{version[0]}", "timestamp": "0", "isForce": "true"}
             answer = wire.ask(RESET, ext)
