@@ -121,6 +121,17 @@ def test_a_broker_that_comes_back_is_read_on(tmp_path: Any, quick: None) -> None
         assert first + offsets(chunks) == list(range(400))
 
 
+def test_a_queue_that_was_taken_away_is_said_or_passed_over(bolide_broker: Broker) -> None:
+    fill(bolide_broker, 5)
+    options = options_of(bolide_broker)
+    for gone in (Queue("T", "broker-a", 7), Queue("U", "broker-a", 0)):
+        part = Range(gone, 0, 5)
+        with pytest.raises(DataLost, match="the broker has this queue no longer .* set failOnDataLoss to false"):
+            list(RangeReader(part, (bolide_broker.broker_addr,), options).chunks())
+        tolerant = options_of(bolide_broker, failOnDataLoss="false")
+        assert list(RangeReader(part, (bolide_broker.broker_addr,), tolerant).chunks()) == []
+
+
 def test_another_address_of_the_broker_is_tried(bolide_broker: Broker, quick: None) -> None:
     fill(bolide_broker, 50)
     part = Range(Queue("T", "broker-a", 0), 0, 50)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import random
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -237,3 +238,64 @@ def test_a_queue_that_is_not_there_for_a_moment_keeps_its_place(
     monkeypatch.setattr(Cluster, "latest", lambda *_: answer)
     monkeypatch.setattr(Cluster, "master_answered", lambda *_: False)
     assert reader.latestOffset(end, ALL) is end
+
+
+class Query:
+    """A query that keeps the checkpoint as Spark does and may die between any two of its steps."""
+
+    def __init__(self, chance: random.Random, **options: object) -> None:
+        self._chance = chance
+        self._options = options
+        self.planned: list[dict[str, Any]] = []
+        """Ends of batches, as in `offsets/`."""
+        self.committed: list[list[tuple[int, int]]] = []
+        """Rows of batches whose sink has them for good, as in `commits/`."""
+
+    def run(self, target: Broker, steps: int) -> None:
+        """Start from the checkpoint, do some batches, and die."""
+        reader = stream(target, **self._options)
+        first = reader.initialOffset() if not self.planned or len(self.planned) == 1 > len(self.committed) else None
+        for _ in range(steps):
+            batch = len(self.committed)
+            start = stored(self.planned[batch - 1] if batch else first or {})
+            if batch == len(self.planned):
+                end = reader.latestOffset(start, reader.getDefaultReadLimit())
+                if end is start and batch:
+                    continue
+                self.planned.append(stored(end))
+                if self._chance.random() < 0.3:
+                    return
+            found = rows(reader, start, self.planned[batch])
+            if self._chance.random() < 0.3:
+                return
+            self.committed.append(found)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_nothing_is_lost_or_repeated_whenever_a_query_dies(bolide_broker: Broker, seed: int) -> None:
+    chance = random.Random(seed)
+    bolide_broker.create_topic("T", queues=1)
+    produce(bolide_broker, "T", 3)
+    starts = chance.choice(["earliest", "latest"])
+    query = Query(chance, subscribe="T", startingOffsets=starts, maxOffsetsPerTrigger=chance.choice([1, 4, 50]))
+    query.run(bolide_broker, 1)
+    first = stored(query.planned[0])
+    begin = first.get("from", first["queues"])["T"]["broker-a"]["0"]
+    for number in range(6):
+        if chance.random() < 0.3:
+            bolide_broker.create_topic("T", queues=2 + number // 2)
+        produce(bolide_broker, "T", chance.randint(0, 6))
+        query.run(bolide_broker, chance.randint(1, 4))
+    deadline = time.monotonic() + 20
+    cluster = Cluster(read_options({"namesrv": bolide_broker.namesrv_addr, "subscribe": "T"}))
+    wanted = sorted(
+        (queue.queue_id, offset)
+        for queue, end in cluster.latest(cluster.selected()).items()
+        for offset in range(begin if queue.queue_id == 0 else 0, end)
+    )
+    cluster.close()
+    found: list[tuple[int, int]] = []
+    while len(found) < len(wanted) and time.monotonic() < deadline:
+        query.run(bolide_broker, 30)
+        found = sorted(row for batch in query.committed for row in batch)
+    assert found == wanted

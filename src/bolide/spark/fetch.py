@@ -61,6 +61,7 @@ class RangeReader:
         """Offsets a pull is for; 0 until the first answer."""
         self._depth = options.pulls_in_flight
         self._sent = 0
+        self._fields = self._same_fields()
         self._failures = 0
         self._failing_since = 0.0
 
@@ -163,6 +164,13 @@ class RangeReader:
                 return b"", asked, False  # someone reset the group's offset, which is said once and is not for us
             return b"", self._moved(asked, header), True
         where = f"{self._part.queue} at offset {asked}"
+        if code in (codes.TOPIC_NOT_EXIST, codes.INVALID_PARAMETER):
+            if self._options.fail_on_data_loss:
+                raise DataLost(
+                    f"{where}: the broker has this queue no longer ({answer.remark}); set failOnDataLoss to false to go "
+                    "on without it"
+                )
+            return b"", self._part.end, True
         if code in (codes.SYSTEM_BUSY, codes.SYSTEM_ERROR) and "to filter message" not in (answer.remark or ""):
             raise RequestTimeout(f"{where}: the broker answered {code}: {answer.remark}")
         if self._options.filters.sql and code in (codes.SYSTEM_ERROR, codes.SUBSCRIPTION_PARSE_FAILED):
@@ -183,14 +191,20 @@ class RangeReader:
         return min(max(asked, low), end) if asked < low else end
 
     def _pull(self, offset: int, count: int) -> Command:
+        wanted = self._options.pull_batch_size if self._filtered else count
+        ext = {**self._fields, "queueOffset": str(offset), "maxMsgNums": str(wanted)}
+        return signed(make_request(codes.PULL_MESSAGE, 0, ext), self._options)
+
+    def _same_fields(self) -> dict[str, str]:
+        """What all pulls of the range say alike, offset and count apart."""
         queue = self._part.queue
         kind, expression = self._options.filters.expression
         header = PullMessageRequestHeader(
             consumer_group=self._options.group,
             topic=queue.topic,
             queue_id=queue.queue_id,
-            queue_offset=offset,
-            max_msg_nums=self._options.pull_batch_size if self._filtered else count,
+            queue_offset=0,
+            max_msg_nums=0,
             sys_flag=SUBSCRIPTION_IN_REQUEST,
             commit_offset=0,
             suspend_timeout_millis=0,
@@ -198,7 +212,7 @@ class RangeReader:
             subscription=expression,
             expression_type=kind,
         )
-        return signed(make_request(codes.PULL_MESSAGE, 0, header.to_ext()), self._options)
+        return header.to_ext()
 
     def _connected(self) -> ClientConnection:
         if self._connection is not None:

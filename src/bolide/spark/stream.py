@@ -109,7 +109,10 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return None if self._latest is None else {QUEUES: to_json(self._latest)}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        begin = offsets_of(start)
+        if INITIAL in end:
+            return []
+        # A start that is an initial one was asked for anew when the batch is a replay: it says nothing.
+        begin = {} if INITIAL in start else offsets_of(start)
         if FROM in end:
             begin.update(from_json(end[FROM], "the checkpoint"))
         reached = offsets_of(end)
