@@ -167,8 +167,8 @@ class RangeReader:
         if code in (codes.TOPIC_NOT_EXIST, codes.INVALID_PARAMETER):
             if self._options.fail_on_data_loss:
                 raise DataLost(
-                    f"{where}: the broker has this queue no longer ({answer.remark}); set failOnDataLoss to false to go "
-                    "on without it"
+                    f"{where}: the broker has this queue no longer ({answer.remark}); set failOnDataLoss to false "
+                    "to go on without it"
                 )
             return b"", self._part.end, True
         if code in (codes.SYSTEM_BUSY, codes.SYSTEM_ERROR) and "to filter message" not in (answer.remark or ""):
