@@ -14,7 +14,7 @@ from bolide.layout.message_id import encode_host
 from bolide.layout.record import encode_record
 from bolide.layout.shape import StoreShape
 from bolide.spark.derived_files import write_queue
-from bolide.spark.dispatch_parts import PartSummary, make_part
+from bolide.spark.dispatch_parts import Parts, PartSummary, make_part
 from bolide.spark.dispatch_plan import bundles, index_names, index_tasks, next_state
 from bolide.spark.dispatch_state import DerivedState
 from bolide.spark.index_pieces import write_index
@@ -71,7 +71,7 @@ def test_columns_and_rows_write_the_same_files(tmp_path: Path, seed: int) -> Non
     step = len(stretches) if seed % 4 < 2 else 1 + seed % 5
     for at in range(0, len(stretches), step):
         some = stretches[at : at + step]
-        parts = [make_part(part, shape, f"{tmp_path}/parts/{number}", number) for number, part in some]
+        parts = [make_part([part], shape, f"{tmp_path}/parts/{number}", number) for number, part in some]
         state, odd = write_all(out, parts, state, shape)
         skipped += odd
     expected = {}
@@ -99,9 +99,9 @@ def write_all(
     out: OutputFiles, parts: list[PartSummary], state: DerivedState, shape: StoreShape
 ) -> tuple[DerivedState, list[Skipped]]:
     """The second stage of the job, without Spark; large files in two pieces."""
-    names = index_names(parts, state, shape)
-    files = [part.file for part in parts]
-    for task in index_tasks(parts, state, names, out.path(""), shape, 2):
+    files = Parts([part.file for part in parts])
+    names = index_names(parts, files, state, shape)
+    for task in index_tasks(files, state, names, out.path(""), shape, 2):
         assert task.piece is not None
         write_index(out, files, task.piece, shape)
     ends = {}
@@ -111,7 +111,7 @@ def write_all(
             written = write_queue(out, files, queue, shape)
             ends[queue.topic, queue.queue_id] = written.end
             skipped += written.skipped
-    after = next_state(parts, state, names, ends, shape)
+    after = next_state(parts, files, state, names, ends, shape)
     for name in set(state.index) - set(after.index):
         Path(out.path(f"index/{name}")).unlink()
     out.sync()

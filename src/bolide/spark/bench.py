@@ -170,7 +170,7 @@ def stages(store: Path) -> dict[str, dict[str, float]]:
     rows = sum(len(step.starts) for step in scan(part) if isinstance(step, Found))
     whole = _seconds(lambda: list(read_stretch(part, options, FIVE)))
     with tempfile.TemporaryDirectory(prefix="bolide-bench-") as folder:
-        derived = _seconds(lambda: make_part(part, shape, f"{folder}/part", 0))
+        derived = _seconds(lambda: make_part([part], shape, f"{folder}/part", 0))
     micro = 1e6 / max(rows, 1)
     head = {"read": read * micro, "find records": (starts - read) * micro}
     found["offline source"] = {**head, "columns and batches": (whole - starts) * micro}

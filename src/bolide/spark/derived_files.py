@@ -5,7 +5,7 @@ The column twin of `dispatch.rebuild`: rules of RocketMQ's ConsumeQueue.putMessa
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,7 +15,7 @@ from bolide.dispatch.multi import is_lmq
 from bolide.dispatch.rebuild import Skipped
 from bolide.layout.ext_unit import END_BLANK_SIZE, END_OF_FILE, ext_address
 from bolide.layout.queue_unit import PRE_BLANK, UNIT_SIZE
-from bolide.spark.dispatch_parts import PartFile, QueueRows, raw_bytes, read_run
+from bolide.spark.dispatch_parts import Parts, QueueRows, raw_bytes
 from bolide.spark.dispatch_state import QueueEnd
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class WrittenQueue:
 
 
 def write_queue(
-    out: OutputFiles, parts: Sequence[PartFile], task: QueueTask, shape: StoreShape, filtered: Collection[str] = ()
+    out: OutputFiles, parts: Parts, task: QueueTask, shape: StoreShape, filtered: Collection[str] = ()
 ) -> WrittenQueue:
     """Write what parts have of one queue.
 
@@ -85,11 +85,11 @@ def write_queue(
     return WrittenQueue(QueueEnd(start if task.end is None else task.end.start, end, ext), end - begin, skipped)
 
 
-def queue_blocks(parts: Sequence[PartFile], task: QueueTask) -> Iterator[QueueRows]:
+def queue_blocks(parts: Parts, task: QueueTask) -> Iterator[QueueRows]:
     """What each part has of a queue, in pieces of a bounded size."""
     for part, first, count, _ in task.runs.tolist():
         for at in range(first, first + count, BLOCK):
-            yield read_run(parts[part], at, min(BLOCK, first + count - at))
+            yield parts.run(part, at, min(BLOCK, first + count - at))
 
 
 def kept_rows(task: QueueTask, block: QueueRows, end: int) -> tuple[Ints | None, list[Skipped]]:

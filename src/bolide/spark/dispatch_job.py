@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from bolide.dispatch.rebuild import Skipped
 from bolide.spark.bitmaps import TopicFilter, read_filters
 from bolide.spark.derived_files import WrittenQueue, write_queue
-from bolide.spark.dispatch_parts import PartFile, PartSummary, make_part
+from bolide.spark.dispatch_parts import Parts, PartSummary, make_part
 from bolide.spark.dispatch_plan import WriteTask, bundles, index_names, index_tasks, next_state
 from bolide.spark.dispatch_state import DerivedState, QueueEnd
 from bolide.spark.errors import CorruptStore, OptionError
@@ -27,7 +27,7 @@ from bolide.spark.index_pieces import write_index
 from bolide.spark.log_scan import BadRange, Stretch, first_store_timestamp
 from bolide.spark.output_files import OutputFiles, replace_file
 from bolide.spark.progress import Runner, Show, nowhere
-from bolide.spark.store_plan import plan_stretches, store_root
+from bolide.spark.store_plan import packed, plan_stretches, store_root
 from bolide.spark.swap import CHECKPOINT, DERIVED, INVENTORY, put_in, swap_in
 from bolide.store.files import RealFiles
 
@@ -100,7 +100,7 @@ def dispatch_store(
             (new / name).mkdir(parents=True)
         runner = Runner(spark.sparkContext, progress)
         job = DispatchJob(runner, shape, filters, str(staging / "parts"))
-        state = job.run(stretches, DerivedState(), str(new), report, skip_corrupt)
+        state = job.run(stretches, DerivedState(), str(new), report, skip_corrupt, split_size)
         replace_file(str(new / INVENTORY), state.inventory())
         replace_file(str(new / CHECKPOINT), state.checkpoint(shape).encode())
         begin = first_store_timestamp(stretches[0].path, stretches[0].start) if stretches else 0
@@ -126,13 +126,20 @@ class DispatchJob:
         self._parts = parts
 
     def run(
-        self, stretches: Sequence[Stretch], state: DerivedState, root: str, report: DispatchReport, skip_corrupt: bool
+        self,
+        stretches: Sequence[Stretch],
+        state: DerivedState,
+        root: str,
+        report: DispatchReport,
+        skip_corrupt: bool,
+        split_size: int = SPLIT_SIZE,
     ) -> DerivedState:
         """Dispatch these stretches; the state afterwards. Raises CorruptStore, with nothing written."""
         runner, shape = self._runner, self._shape
-        read = partial(_read_stretch, shape=shape, folder=self._parts, filters=self._filters)
-        sizes = [part.end - part.begin for part in stretches]
-        parts = runner.each("reading the log", "bytes", list(enumerate(stretches)), read, sizes)
+        read = partial(_read_stretches, shape=shape, folder=self._parts, filters=self._filters)
+        groups = packed(stretches, split_size)
+        sizes = [sum(part.end - part.begin for part in group) for group in groups]
+        parts = runner.each("reading the log", "bytes", list(enumerate(groups)), read, sizes)
         report.bad += [bad for part in parts for bad in part.bad]
         lost = [bad for bad in report.bad if not bad.torn]
         if lost and not skip_corrupt:
@@ -141,11 +148,11 @@ class DispatchJob:
                 f"{len(lost)} such places: bring the file back from a replica, or skip them"
             )
         tasks = bundles(parts, state.queues, TASKS_PER_CORE * runner.parallelism)
-        names = index_names(parts, state, shape) if shape.index_enabled else []
+        files = Parts([part.file for part in parts])
+        names = index_names(parts, files, state, shape) if shape.index_enabled else []
         if shape.index_enabled:
             # They take longest, so they come first.
-            tasks = index_tasks(parts, state, names, root, shape, 2 * runner.parallelism) + tasks
-        files = [part.file for part in parts]
+            tasks = index_tasks(files, state, names, root, shape, 2 * runner.parallelism) + tasks
         filtered = frozenset(one.topic for one in self._filters)
         write = partial(_write_files, shape=shape, root=root, parts=files, filtered=filtered)
         ends: dict[tuple[str, int], QueueEnd] = {}
@@ -155,27 +162,31 @@ class DispatchJob:
                 report.units += queue.units
                 report.skipped += queue.skipped
         report.skipped.sort(key=lambda skip: skip.physical_offset)
-        after = next_state(parts, state, names, ends, shape)
+        after = next_state(parts, files, state, names, ends, shape)
+        files.close()
         report.records += sum(part.records for part in parts)
         report.queues, report.index_files = len(after.queues), len(names)
         report.index_entries, report.end_offset = after.entries, max(after.end_offset, 0)
         return after
 
 
-def _read_stretch(
-    numbered: tuple[int, Stretch], shape: StoreShape, folder: str, filters: Sequence[TopicFilter]
+def _read_stretches(
+    numbered: tuple[int, Sequence[Stretch]], shape: StoreShape, folder: str, filters: Sequence[TopicFilter]
 ) -> PartSummary:
-    number, part = numbered
-    return make_part(part, shape, f"{folder}/{number:08d}", number, filters)
+    number, stretches = numbered
+    return make_part(stretches, shape, f"{folder}/{number:08d}", number, filters)
 
 
 def _write_files(
-    task: WriteTask, shape: StoreShape, root: str, parts: Sequence[PartFile], filtered: Collection[str]
+    task: WriteTask, shape: StoreShape, root: str, parts: Parts, filtered: Collection[str]
 ) -> dict[tuple[str, int], WrittenQueue]:
     """One task of the second stage; what it wrote of each queue."""
     out = OutputFiles(root)
-    if task.piece is not None:
-        write_index(out, parts, task.piece, shape)
-    written = {(queue.topic, queue.queue_id): write_queue(out, parts, queue, shape, filtered) for queue in task.queues}
+    with parts:
+        if task.piece is not None:
+            write_index(out, parts, task.piece, shape)
+        written = {
+            (queue.topic, queue.queue_id): write_queue(out, parts, queue, shape, filtered) for queue in task.queues
+        }
     out.sync()
     return written

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -33,6 +34,8 @@ RUN: Final = np.dtype([("topic", "i8"), ("queue_id", "i8"), ("first", "i8"), ("c
 first; `topic` counts in the part's list of topics."""
 _LONG: Final = np.dtype("<i8")
 _HASH: Final = np.dtype("<i4")
+_BYTE: Final = np.dtype(np.uint8)
+_OPEN_FILES: Final = 200
 TAG_MARK: Final = np.int32(-(2**31))
 """The sign of a hash, which is never negative, marks an entry for tags in the parts of an audit."""
 _EXT_ROW: Final = UNIT.itemsize + 8 + 8
@@ -191,15 +194,20 @@ def _runs(keys: Ints, offsets: Ints) -> NDArray[Any]:
 
 
 def make_part(
-    part: Stretch, shape: StoreShape, path: str, number: int, filters: Sequence[TopicFilter] = (), audit: bool = False
+    stretches: Sequence[Stretch],
+    shape: StoreShape,
+    path: str,
+    number: int,
+    filters: Sequence[TopicFilter] = (),
+    audit: bool = False,
 ) -> PartSummary:
-    """Read one stretch of the log and write its part file; a second attempt writes the same.
+    """Read stretches of the log that follow one another and write a part file; a second attempt writes the same.
 
     With `audit` bodies are compared with their CRC, and hashes of entries for tags are marked (TAG_MARK).
     """
     summary = PartSummary(number, PartFile(path, 0, 0, 0))
     columns = _Columns(shape, filters, audit)
-    for step in scan(part, check_crc=audit):
+    for step in chain.from_iterable(scan(part, check_crc=audit) for part in stretches):
         if isinstance(step, Found):
             records = RecordColumns(step.data, step.starts)
             columns.add(records)
@@ -223,70 +231,99 @@ class QueueRows:
     bitmaps: NDArray[np.uint8]
 
 
-def read_run(part: PartFile, first: int, count: int) -> QueueRows:
-    """Rows [first, first + count) of a part."""
-    width = max(part.row_bytes - _EXT_ROW, 0)
-    ext = part.row_bytes >= _EXT_ROW
-    with open(part.path, "rb", 0) as file:
-        units = _block(file, first * UNIT.itemsize, count, UNIT)
+class Parts:
+    """The part files of a job, for reading. Files stay open until `close`, for a task reads each for many queues."""
+
+    def __init__(self, files: Sequence[PartFile]) -> None:
+        self.files = files
+        self.entries = sum(part.entries for part in files)
+        self._handles: dict[int, int] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"files": self.files}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["files"])  # type: ignore[misc] # handles stay behind
+
+    def __enter__(self) -> Parts:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all files."""
+        for handle in self._handles.values():
+            os.close(handle)
+        self._handles.clear()
+
+    def run(self, number: int, first: int, count: int) -> QueueRows:
+        """Rows [first, first + count) of a part."""
+        part = self.files[number]
+        width = max(part.row_bytes - _EXT_ROW, 0)
+        ext = part.row_bytes >= _EXT_ROW
+        units = self._block(number, first * UNIT.itemsize, count, UNIT)
         at = part.units * UNIT.itemsize
-        offsets = _block(file, at + 8 * first, count, _LONG)
-        times = _block(file, at + 8 * (part.units + first), count if ext else 0, _LONG)
+        offsets = self._block(number, at + 8 * first, count, _LONG)
+        times = self._block(number, at + 8 * (part.units + first), count if ext else 0, _LONG)
+        if not width:
+            return QueueRows(units, offsets, times, _NO_BITMAPS)
         at = part.units * _EXT_ROW + first * width
-        bitmaps = _block(file, at, count * width, np.dtype(np.uint8)).reshape(-1, width) if width else _NO_BITMAPS
-    return QueueRows(units, offsets, times, bitmaps)
+        return QueueRows(units, offsets, times, self._block(number, at, count * width, _BYTE).reshape(-1, width))
 
-
-def read_entries(parts: Sequence[PartFile], first: int, end: int) -> Entries:
-    """Index entries [first, end) of all parts, counted from 0."""
-    kinds: tuple[np.dtype[Any], ...] = (_HASH, _LONG, _LONG)
-    columns: list[list[NDArray[Any]]] = [[np.empty(0, kind)] for kind in kinds]
-    for part, low, high in _of_entries(parts, first, end):
-        with open(part.path, "rb", 0) as file:
+    def index_entries(self, first: int, end: int) -> Entries:
+        """Index entries [first, end) of all parts, counted from 0."""
+        kinds: tuple[np.dtype[Any], ...] = (_HASH, _LONG, _LONG)
+        columns: list[list[NDArray[Any]]] = [[np.empty(0, kind)] for kind in kinds]
+        for number, low, high in self._of_entries(first, end):
+            part = self.files[number]
             at = part.units * part.row_bytes
             for column, kind in zip(columns, kinds, strict=True):
-                column.append(_block(file, at + low * kind.itemsize, high - low, kind))
+                column.append(self._block(number, at + low * kind.itemsize, high - low, kind))
                 at += part.entries * kind.itemsize
-    hashes, offsets, times = (np.concatenate(column) for column in columns)
-    return Entries(hashes, offsets, times)
+        hashes, offsets, times = (np.concatenate(column) for column in columns)
+        return Entries(hashes, offsets, times)
 
+    def hashes(self, first: int, end: int) -> NDArray[np.int32]:
+        """The key hashes alone of index entries [first, end)."""
+        found: list[NDArray[Any]] = [np.empty(0, _HASH)]
+        for number, low, high in self._of_entries(first, end):
+            part = self.files[number]
+            found.append(self._block(number, part.units * part.row_bytes + 4 * low, high - low, _HASH))
+        return np.concatenate(found)
 
-def read_hashes(parts: Sequence[PartFile], first: int, end: int) -> NDArray[np.int32]:
-    """The key hashes alone of index entries [first, end)."""
-    found = []
-    for part, low, high in _of_entries(parts, first, end):
-        with open(part.path, "rb", 0) as file:
-            found.append(_block(file, part.units * part.row_bytes + 4 * low, high - low, _HASH))
-    return np.concatenate(found) if found else np.empty(0, _HASH)
+    def _of_entries(self, first: int, end: int) -> list[tuple[int, int, int]]:
+        """The parts in which these entries are, and which of each."""
+        found = []
+        base = 0
+        for number, part in enumerate(self.files):
+            low, high = max(first - base, 0), min(end - base, part.entries)
+            if low < high:
+                found.append((number, low, high))
+            base += part.entries
+        return found
 
+    def _block(self, number: int, at: int, count: int, kind: np.dtype[Any]) -> NDArray[Any]:
+        values = np.empty(count, kind)
+        view = raw_bytes(values)
+        got = 0
+        while got < len(view):
+            more = os.preadv(self._handle(number), [view[got:]], at + got)
+            if not more:
+                raise EOFError(f"{self.files[number].path} ends before byte {at + len(view)}")
+            got += more
+        return values
 
-def _of_entries(parts: Sequence[PartFile], first: int, end: int) -> list[tuple[PartFile, int, int]]:
-    """The parts in which these entries are, and which of each."""
-    found = []
-    base = 0
-    for part in parts:
-        low, high = max(first - base, 0), min(end - base, part.entries)
-        if low < high:
-            found.append((part, low, high))
-        base += part.entries
-    return found
+    def _handle(self, number: int) -> int:
+        handle = self._handles.get(number)
+        if handle is None:
+            if len(self._handles) >= _OPEN_FILES:
+                os.close(self._handles.pop(next(iter(self._handles))))
+            handle = self._handles[number] = os.open(self.files[number].path, os.O_RDONLY)
+        return handle
 
 
 def raw_bytes(array: NDArray[Any]) -> memoryview:
     """The bytes of an array as they lie, not copied."""
     flat: Any = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     return memoryview(flat)
-
-
-def _block(file: Any, at: int, count: int, kind: np.dtype[Any]) -> NDArray[Any]:
-    values = np.empty(count, kind)
-    if count:
-        file.seek(at)
-        view = raw_bytes(values)
-        got = 0
-        while got < len(view):
-            more = file.readinto(view[got:])
-            if not more:
-                raise EOFError(f"{file.name} ends before byte {at + len(view)}")
-            got += more
-    return values

@@ -1,4 +1,4 @@
-"""From the parts of a stretch of the log to the tasks that write files: bundles of queues, and pieces of index files."""
+"""From the parts of a log to the tasks that write files: bundles of queues, and pieces of index files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from bolide.layout.index_file import HEADER_SIZE, decode_index_header
 from bolide.spark.derived_files import QueueTask
-from bolide.spark.dispatch_parts import RUN, PartFile, PartSummary, read_entries
+from bolide.spark.dispatch_parts import RUN, Parts, PartSummary
 from bolide.spark.dispatch_state import DerivedState, QueueEnd
 from bolide.spark.index_pieces import IndexPiece, plan_index
 from bolide.store.files import RealFiles
@@ -77,16 +77,14 @@ def queue_tasks(parts: Sequence[PartSummary], ends: dict[tuple[str, int], QueueE
     return found
 
 
-def index_names(parts: Sequence[PartSummary], state: DerivedState, shape: StoreShape) -> list[str]:
+def index_names(parts: Sequence[PartSummary], files: Parts, state: DerivedState, shape: StoreShape) -> list[str]:
     """Names of all index files: the time of their first entry, in local time as a broker's, each later than the last.
 
     A broker names them by the time at which it makes them, which no file holds. A record behind a full file begins the
     next, whether it has keys or not; such a file has no entry yet, and takes its name when it gets one.
     """
-    files = RealFiles()
-    places = [part.file for part in parts]
     most = shape.index_entries - 1
-    total = state.entries + sum(place.entries for place in places)
+    total = state.entries + files.entries
     last = max((part.last_offset for part in parts), default=-1)
     last_entry = max([state.last_entry_offset, *(part.last_entry_offset for part in parts)])
     whole, rest = divmod(total, most)
@@ -95,48 +93,47 @@ def index_names(parts: Sequence[PartSummary], state: DerivedState, shape: StoreS
     names = state.index[: -(-state.entries // most)]
     for number in range(len(names), count):
         first = number * most - state.entries
-        one = read_entries(places, first, first + 1)
+        one = files.index_entries(first, first + 1)
         newest = max([state.last_timestamp, *(part.last_timestamp for part in parts)])
-        name = files.local_time(int(one.times[0]) if len(one.times) else newest)
+        name = RealFiles().local_time(int(one.times[0]) if len(one.times) else newest)
         names.append(name if not names or name > names[-1] else str(int(names[-1]) + 1).zfill(len(name)))
     return names
 
 
 def index_tasks(
-    parts: Sequence[PartSummary], state: DerivedState, names: Sequence[str], root: str, shape: StoreShape, pieces: int
+    files: Parts, state: DerivedState, names: Sequence[str], root: str, shape: StoreShape, pieces: int
 ) -> list[WriteTask]:
     """The pieces of the index files that the parts add to."""
     most = shape.index_entries - 1
-    places: list[PartFile] = [part.file for part in parts]
     first = state.entries // most
     begin = (state.last_entry_timestamp, max(state.last_entry_offset, 0))
     if state.entries % most:
-        if not any(place.entries for place in places):
+        if not files.entries:
             return []
         with open(f"{root}/index/{names[first]}", "rb") as file:
             header = decode_index_header(file.read(HEADER_SIZE))
         begin = (int(header.begin_timestamp), int(header.begin_physical_offset))
-    found = plan_index(places, state.entries, names[first:], begin, shape, pieces)
+    found = plan_index(files, state.entries, names[first:], begin, shape, pieces)
     return [WriteTask(piece=piece) for piece in found]
 
 
 def next_state(
     parts: Sequence[PartSummary],
+    files: Parts,
     state: DerivedState,
     names: Sequence[str],
     ends: dict[tuple[str, int], QueueEnd],
     shape: StoreShape,
 ) -> DerivedState:
     """The state with the parts written, whose queues end there."""
-    places = [part.file for part in parts]
-    added = sum(place.entries for place in places)
+    added = files.entries
     total = state.entries + added
-    newest = read_entries(places, added - 1, added) if added else None
+    newest = files.index_entries(added - 1, added) if added else None
     most = shape.index_entries - 1
     full = state.full_timestamp
     if total // most > state.entries // most:
         at = total // most * most - state.entries
-        full = int(read_entries(places, at - 1, at).times[0])
+        full = int(files.index_entries(at - 1, at).times[0])
     last = max(parts, key=lambda part: part.last_offset, default=None)
     moved = last is not None and last.records > 0
     return DerivedState(

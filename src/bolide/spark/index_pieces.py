@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from bolide.layout.index_file import HEADER_SIZE, IndexHeader, entry_position, index_file_size
-from bolide.spark.dispatch_parts import Entries, PartFile, raw_bytes, read_entries, read_hashes
+from bolide.spark.dispatch_parts import Entries, Parts, raw_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,7 +55,7 @@ class IndexPiece:
         return int(self.last)
 
 
-def write_index(out: OutputFiles, parts: Sequence[PartFile], piece: IndexPiece, shape: StoreShape) -> None:
+def write_index(out: OutputFiles, parts: Parts, piece: IndexPiece, shape: StoreShape) -> None:
     """Write one piece; memory is the slots, one block of entries, and the hashes before."""
     name = f"index/{piece.name}"
     size = index_file_size(shape.index_slots, shape.index_entries)
@@ -65,21 +65,21 @@ def write_index(out: OutputFiles, parts: Sequence[PartFile], piece: IndexPiece, 
     slots = _slots(out.path(name), piece, shape)
     number = piece.existing + 1
     for at in range(piece.file_first, piece.first, READ):
-        hashes = read_hashes(parts, at, min(at + READ, piece.first))
+        hashes = parts.hashes(at, min(at + READ, piece.first))
         slots[hashes % shape.index_slots] = np.arange(number, number + len(hashes), dtype=np.int32)
         number += len(hashes)
     begin = piece.begin_timestamp
     if piece.file_first < piece.first and not piece.existing:
-        begin = int(read_entries(parts, piece.file_first, piece.file_first + 1).times[0])
+        begin = int(parts.index_entries(piece.file_first, piece.file_first + 1).times[0])
     for at in range(piece.first, piece.end, READ):
-        entries = read_entries(parts, at, min(at + READ, piece.end))
+        entries = parts.index_entries(at, min(at + READ, piece.end))
         rows, begin = entry_rows(entries, slots, number, begin)
         out.write(name, entry_position(shape.index_slots, number), [raw_bytes(rows)], size)
         number += len(rows)
         header.end_timestamp, header.end_physical_offset = int(entries.times[-1]), int(entries.offsets[-1])
     if piece.last:
         if not piece.existing and piece.file_first < piece.end:
-            one = read_entries(parts, piece.file_first, piece.file_first + 1)
+            one = parts.index_entries(piece.file_first, piece.file_first + 1)
             header.begin_timestamp, header.begin_physical_offset = int(one.times[0]), int(one.offsets[0])
         header.index_count, header.slot_count = number, int(np.count_nonzero(slots))
         if piece.existing:
@@ -150,7 +150,7 @@ def _seconds(times: Ints, begin: int) -> Ints:
 
 
 def plan_index(
-    parts: Sequence[PartFile],
+    parts: Parts,
     before: int,
     names: Sequence[str],
     first_header: tuple[int, int],
@@ -162,14 +162,14 @@ def plan_index(
     `first_header` is the begin of that file: time and physical offset.
     """
     most = shape.index_entries - 1
-    total = sum(part.entries for part in parts)
+    total = parts.entries
     found: list[IndexPiece] = []
     existing, at = before % most, 0
     for number, name in enumerate(names):
         if number == 0:
             begin_timestamp, begin_offset = first_header
         else:
-            one = read_entries(parts, at - 1, at)
+            one = parts.index_entries(at - 1, at)
             begin_timestamp, begin_offset = int(one.times[0]), int(one.offsets[0])
         end = min(at + most - existing, total)
         whole = IndexPiece(name, at, end, at, existing, True, begin_timestamp, begin_offset)

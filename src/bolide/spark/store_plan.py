@@ -6,6 +6,7 @@ topic's ConsumeQueue units say where its records lie; only what dispatch has pas
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -53,8 +54,10 @@ def plan_stretches(root: Path, split_size: int, begin_ms: int = 0, end_ms: int =
     holding = [number for number, time in enumerate(times) if time >= 0]
     last = holding[-1] if holding else len(files) - 1
     found: list[Stretch] = []
-    for number, (start, path, size) in enumerate(files):
-        following = next((time for time in times[number + 1 :] if time >= 0), -1)
+    next_times = [-1] * len(times)
+    for number in range(len(times) - 2, -1, -1):
+        next_times[number] = times[number + 1] if times[number + 1] >= 0 else next_times[number + 1]
+    for number, ((start, path, size), following) in enumerate(zip(files, next_times, strict=True)):
         if 0 <= following < begin_ms or (end_ms and times[number] >= end_ms):
             continue
         whole = Stretch(str(path), start, size, 0, size, last=number >= last)
@@ -73,6 +76,20 @@ def cut(whole: Stretch, split_size: int) -> list[Stretch]:
         )
         for a, b in pairwise([*cuts, whole.end])
     ]  # fmt: skip
+
+
+def packed(stretches: Sequence[Stretch], split_size: int) -> list[tuple[Stretch, ...]]:
+    """Neighbours together, as long as they are no larger than this, so that ten thousand small files are few tasks."""
+    groups: list[tuple[Stretch, ...]] = []
+    size = split_size
+    for part in stretches:
+        size += part.end - part.begin
+        if size > split_size:
+            groups.append((part,))
+            size = part.end - part.begin
+        else:
+            groups[-1] += (part,)
+    return groups
 
 
 def with_topics(root: Path, parts: list[Stretch], topics: tuple[str, ...]) -> list[Stretch]:

@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from bolide.spark.errors import OptionError
 from bolide.spark.schema import check_schema
 from bolide.spark.store_options import StoreOptions, store_options
-from bolide.spark.store_plan import plan_stretches, store_root, with_topics
+from bolide.spark.store_plan import packed, plan_stretches, store_root, with_topics
 from bolide.spark.store_stream import LogPartition, StoreStreamReader, read_parts
 from bolide.spark.store_tables import BAD_RANGES, MESSAGES, STRETCHES, TABLES, read_table, table_files
 
@@ -73,7 +73,7 @@ class StoreReader(DataSourceReader):
             parts = with_topics(root, parts, options.topics)
         if options.table == STRETCHES:
             return [LogPartition(tuple(parts))]
-        return [LogPartition((part,)) for part in parts]
+        return [LogPartition(group) for group in packed(parts, options.split_size)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         options = self._options

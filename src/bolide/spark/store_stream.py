@@ -19,7 +19,7 @@ from bolide.spark.durable import DurableEnd, next_start
 from bolide.spark.errors import DataLost
 from bolide.spark.log_scan import Stretch
 from bolide.spark.store_options import EARLIEST, LATEST, StoreOptions
-from bolide.spark.store_plan import cut, plan_stretches, segment_files, store_root
+from bolide.spark.store_plan import cut, packed, plan_stretches, segment_files, store_root
 from bolide.spark.store_rows import bad_ranges, read_stretch, stretch_rows
 from bolide.spark.store_tables import BAD_RANGES, STRETCHES
 
@@ -112,7 +112,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
         if options.table == STRETCHES:
             return [LogPartition(tuple(parts))]
-        return [LogPartition((part,)) for part in parts]
+        return [LogPartition(group) for group in packed(parts, options.split_size)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if isinstance(partition, LogPartition):

@@ -6,7 +6,7 @@ dispatched twice (after a crash) has its entries twice in a row, which is Java's
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from bolide.layout.index_file import ENTRY_SIZE, HEADER_SIZE, decode_index_header, entry_position
-from bolide.spark.dispatch_parts import TAG_MARK, PartFile, read_entries
+from bolide.spark.dispatch_parts import TAG_MARK, Parts
 from bolide.spark.index_pieces import ENTRY, chain
 from bolide.spark.verdict import Findings, IndexRow
 
@@ -64,9 +64,7 @@ def first_offset(path: Path) -> int:
         return int(decode_index_header(file.read(HEADER_SIZE)).begin_physical_offset)
 
 
-def audit_index(
-    parts: Sequence[PartFile], task: IndexTask, shape: StoreShape, log_start: int, log_end: int
-) -> IndexAudit:
+def audit_index(parts: Parts, task: IndexTask, shape: StoreShape, log_start: int, log_end: int) -> IndexAudit:
     """Check the chains and slots of a file, and its entries against the log's."""
     path = Path(task.path)
     audit = IndexAudit(IndexRow(path.name))
@@ -165,9 +163,9 @@ def _own_entries(
 class _Expected:
     """The log's entries in order, taken out up to one physical offset after the other."""
 
-    def __init__(self, parts: Sequence[PartFile], after: int) -> None:
+    def __init__(self, parts: Parts, after: int) -> None:
         self._parts = parts
-        self._total = sum(part.entries for part in parts)
+        self._total = parts.entries
         self._next = self._first_behind(after)
 
     def upto(self, offset: int) -> tuple[NDArray[np.int32], Ints]:
@@ -175,7 +173,7 @@ class _Expected:
         hashes: list[Any] = []
         offsets: list[Any] = []
         while self._next < self._total:
-            some = read_entries(self._parts, self._next, min(self._next + BLOCK, self._total))
+            some = self._parts.index_entries(self._next, min(self._next + BLOCK, self._total))
             count = int(np.searchsorted(some.offsets, offset, "right"))
             hashes.append(some.hashes[:count])
             offsets.append(some.offsets[:count])
@@ -189,7 +187,7 @@ class _Expected:
         low, high = 0, self._total
         while low < high:
             middle = (low + high) // 2
-            if int(read_entries(self._parts, middle, middle + 1).offsets[0]) <= offset:
+            if int(self._parts.index_entries(middle, middle + 1).offsets[0]) <= offset:
                 low = middle + 1
             else:
                 high = middle

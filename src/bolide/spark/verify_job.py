@@ -22,11 +22,11 @@ from bolide.layout.checkpoint import decode_checkpoint
 from bolide.layout.errors import LayoutError
 from bolide.remoting.json import parse_lenient
 from bolide.spark.derived_files import QueueTask
-from bolide.spark.dispatch_parts import PartFile, PartSummary, make_part
+from bolide.spark.dispatch_parts import Parts, PartSummary, make_part
 from bolide.spark.dispatch_plan import bundles
 from bolide.spark.log_scan import Stretch
 from bolide.spark.progress import Runner, Show, nowhere
-from bolide.spark.store_plan import plan_stretches, segment_files, store_root
+from bolide.spark.store_plan import packed, plan_stretches, segment_files, store_root
 from bolide.spark.verdict import Findings, Verdict
 from bolide.spark.verify_entries import IndexAudit, IndexTask, audit_index, first_offset, last_offset
 from bolide.spark.verify_queues import QueueAudit, audit_queue, check_segments
@@ -98,9 +98,10 @@ def _read_log(
     stretches = plan_stretches(root, split_size)
     verdict.log_files, verdict.first_offset = len(files), files[0][0]
     verdict.log_bytes = sum(part.end - part.begin for part in stretches)
-    read = partial(_read_stretch, shape=shape, folder=folder)
-    sizes = [part.end - part.begin for part in stretches]
-    parts = runner.each("reading the log", "bytes", list(enumerate(stretches)), read, sizes)
+    read = partial(_read_stretches, shape=shape, folder=folder)
+    groups = packed(stretches, split_size)
+    sizes = [sum(part.end - part.begin for part in group) for group in groups]
+    parts = runner.each("reading the log", "bytes", list(enumerate(groups)), read, sizes)
     verdict.records = sum(part.records for part in parts)
     verdict.end_offset = max([verdict.first_offset, *(part.end_offset for part in parts)])
     running = (root / "abort").exists()
@@ -120,7 +121,7 @@ def _check_derived(
     runner: Runner, root: Path, shape: StoreShape, audited: StoreShape, parts: Sequence[PartSummary], verdict: Verdict
 ) -> None:
     """Second stage."""
-    places = [part.file for part in parts]
+    places = Parts([part.file for part in parts])
     tasks = [_AuditTask(index=task) for task in _index_tasks(root, shape)]
     tasks += [_AuditTask(queues=task.queues) for task in bundles(parts, {}, TASKS_PER_CORE * runner.parallelism)]
     empty = [QueueTask(topic, queue_id, np.empty(0, _RUNS)) for topic, queue_id in _without_records(root, parts)]
@@ -255,14 +256,15 @@ def _check_offsets(root: Path, verdict: Verdict) -> None:
                 verdict.find(str(path), 0, sentence)
 
 
-def _read_stretch(numbered: tuple[int, Stretch], shape: StoreShape, folder: str) -> PartSummary:
-    number, part = numbered
-    return make_part(part, shape, f"{folder}/{number:08d}", number, audit=True)
+def _read_stretches(numbered: tuple[int, Sequence[Stretch]], shape: StoreShape, folder: str) -> PartSummary:
+    number, stretches = numbered
+    return make_part(stretches, shape, f"{folder}/{number:08d}", number, audit=True)
 
 
 def _audit(
-    task: _AuditTask, root: str, shape: StoreShape, parts: Sequence[PartFile], log_start: int, log_end: int
+    task: _AuditTask, root: str, shape: StoreShape, parts: Parts, log_start: int, log_end: int
 ) -> tuple[list[QueueAudit], IndexAudit | None]:
-    queues = [audit_queue(root, parts, queue, shape, log_start, log_end) for queue in task.queues]
-    index = None if task.index is None else audit_index(parts, task.index, shape, log_start, log_end)
+    with parts:
+        queues = [audit_queue(root, parts, queue, shape, log_start, log_end) for queue in task.queues]
+        index = None if task.index is None else audit_index(parts, task.index, shape, log_start, log_end)
     return queues, index

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -14,7 +13,7 @@ from bolide.dispatch.multi import is_lmq
 from bolide.layout.ext_unit import MAX_ADDRESS
 from bolide.layout.queue_unit import PRE_BLANK_SIZE, UNIT_SIZE
 from bolide.spark.derived_files import QueueTask, queue_blocks
-from bolide.spark.dispatch_parts import UNIT, PartFile, QueueRows
+from bolide.spark.dispatch_parts import UNIT, Parts, QueueRows
 from bolide.spark.store_plan import segment_files
 from bolide.spark.verdict import Findings, QueueRow
 
@@ -77,7 +76,7 @@ def check_segments(folder: Path, size: int, found: Findings) -> None:
 
 
 def audit_queue(
-    root: str, parts: Sequence[PartFile], task: QueueTask, shape: StoreShape, log_start: int, log_end: int
+    root: str, parts: Parts, task: QueueTask, shape: StoreShape, log_start: int, log_end: int
 ) -> QueueAudit:
     """Look up the unit of each record, then judge the units that no record asked for."""
     audit = QueueAudit(QueueRow(task.topic, task.queue_id, task.units))
