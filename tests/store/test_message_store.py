@@ -137,6 +137,13 @@ class TestOptions:
         said = warnings_for({"duplicationEnable": "true", "transientStorePoolEnable": "false", "flushDiskType": "x"})
         assert said == ["duplicationEnable is ignored: the log is never appended to from elsewhere"]
 
+    def test_half_of_lmq_is_named(self) -> None:
+        both = {"enableLmq": "true", "enableMultiDispatch": "true"}
+        assert warnings_for(both) == warnings_for({"enableLmq": "false"}) == []
+        for key in both:
+            (said,) = warnings_for({key: "true"})
+            assert said.startswith(f"{key} alone")
+
     def test_the_ratios_have_javas_bounds(self) -> None:
         options = StoreOptions(disk_space_clean_forcibly_ratio=99, disk_space_warning_level_ratio=10)
         assert (options.clean_forcibly_ratio, options.warning_ratio) == (0.85, 0.35)

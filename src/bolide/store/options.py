@@ -117,4 +117,7 @@ def warnings_for(conf: Mapping[str, str]) -> list[str]:
         value = conf.get(key)
         if value is not None and value.strip().lower() != "false":
             warned.append(f"{key} is ignored: {reason}")
+    on = [key for key in ("enableLmq", "enableMultiDispatch") if conf.get(key, "").strip().lower() == "true"]
+    if len(on) == 1:
+        warned.append(f"{on[0]} alone lets no message enter a light queue: enableLmq and enableMultiDispatch do together")
     return warned
