@@ -185,6 +185,37 @@ def test_a_clock_that_goes_back_delays_and_never_hurries() -> None:
     assert timer.delivered() == ["a", "b"]
 
 
+@pytest.mark.parametrize("restart", [False, True])
+def test_nobody_waits_for_a_clock_that_was_far_ahead(restart: bool) -> None:
+    timer = Timer()
+    timer.now += 3_600_000
+    timer.send("a", 2_000)
+    timer.later(10_000)
+    if restart:
+        timer.close()
+        timer = timer.again(now=NOW)
+    timer.now = NOW
+    timer.send("b", 5_000)
+    timer.later(4_999)
+    assert timer.delivered() == ["a"]
+    timer.later(1_001)
+    assert timer.delivered() == ["a", "b"]
+
+
+def test_what_is_due_is_not_held_up_by_what_comes_in() -> None:
+    timer = Timer()
+    timer.send("due", 2_000)
+    timer.later(1_000)
+    timer.now += 10_000
+    for number in range(40):
+        timer.put(f"m{number}", TIMER_DELAY_SEC="50")
+    timer.turn()
+    for _ in range(2):
+        timer.service.tick(timer.now, 8)
+        timer.turn()
+    assert timer.delivered() == ["due"]
+
+
 def test_a_store_that_takes_nothing_loses_nothing() -> None:
     timer = Timer()
     timer.send("a", 2_000)

@@ -36,6 +36,7 @@ UNITS_AT_ONCE: Final = 256
 CLEAN_INTERVAL_MS: Final = 30_000
 METRICS_INTERVAL_MS: Final = 10_000
 LOOK_MS: Final = 50
+CLOCK_STEP_MS: Final = 60_000
 
 
 class Entry(NamedTuple):
@@ -102,7 +103,8 @@ class TimerService:
         files = self._files
         self.metrics.load(self._store.files, self._store.root)
         found = files.load(self._queue_offset_of)
-        self._write_time = max(floor(now, self._precision), files.checkpoint.read_time)
+        self._write_time = files.checkpoint.read_time
+        self._move_write_time(now)
         if files.lost:
             self._store.upkeep.problem = f"{files.lost}: every message of the timer is enqueued again"
             self._start_over(files.checkpoint.read_time, found)
@@ -201,17 +203,26 @@ class TimerService:
 
     def tick(self, now: int, budget: int) -> None:
         """Enqueue what came, deliver what is due, at most `budget` messages in all, and keep the files."""
-        self._write_time = max(self._write_time, floor(now, self._precision))
+        self._move_write_time(now)
         if not self._loading and now >= self._delivery.retry_at:
             left = min(budget, UNITS_AT_ONCE)
             if self._backlog():
-                left -= self._enqueue(now, left)
+                first = self._files.wheel.first_time()
+                late = 0 <= first < self._write_time
+                left -= self._enqueue(now, max(left // 2, 1) if late else left)
             if left > 0 and not self._options.timer_stop_dequeue:
                 self._dequeue(now, left)
         if now >= self._next_clean:
             self._next_clean = now + CLEAN_INTERVAL_MS
             self._files.log.delete_before(int(self._store.min_physical_offset()))
         self._keep(now)
+
+    def _move_write_time(self, now: int) -> None:
+        """Follow the clock. One that goes back a little is waited for, since slots up to here may be over; one that was
+        far ahead was wrong, and nobody shall wait for it: what was delivered then may come again after a restart."""
+        current = floor_time(now, self._precision)
+        if current > self._write_time or self._write_time - current > CLOCK_STEP_MS:
+            self._write_time = current
 
     def _backlog(self) -> bool:
         if self._options.timer_stop_enqueue or self._store.max_queue_offset(TIMER_TOPIC, 0) <= self.queue_offset:
@@ -228,7 +239,7 @@ class TimerService:
         self.queue_offset = max(self.queue_offset, int(store.min_queue_offset(TIMER_TOPIC, 0)))
         units = store.units(TIMER_TOPIC, 0, self.queue_offset, budget)
         entries = [self._entry(physical_offset, size) for physical_offset, size, _ in units]
-        current = floor(now, self._precision)
+        current = floor_time(now, self._precision)
         gone = {(e.properties[names.TIMER_DEL_UNIQKEY], e.out) for e in entries if e.deletes and e.out < current}
         wishes: list[tuple[Wish, dict[str, str]]] = []
         passed = 0
@@ -290,7 +301,7 @@ class TimerService:
             magic |= MAGIC_DELETE
         topic = entry.properties.get(names.REAL_TOPIC)
         topic_hash = 0 if topic is None else java_hash(topic)
-        return Wish(floor(time, self._precision), magic, entry.physical_offset, entry.size, topic_hash)
+        return Wish(floor_time(time, self._precision), magic, entry.physical_offset, entry.size, topic_hash)
 
     def _was_done(self, entry: Entry, queue_offset: int) -> bool:
         if queue_offset >= self._rebuild_to:
@@ -384,8 +395,3 @@ class TimerService:
             self._sync_failed = True
         else:
             self._files.checkpoint = job.checkpoint
-
-
-def floor(time: int, precision: int) -> int:
-    """The slot a moment lies in."""
-    return int(floor_time(time, precision))
