@@ -119,5 +119,7 @@ def warnings_for(conf: Mapping[str, str]) -> list[str]:
             warned.append(f"{key} is ignored: {reason}")
     on = [key for key in ("enableLmq", "enableMultiDispatch") if conf.get(key, "").strip().lower() == "true"]
     if len(on) == 1:
-        warned.append(f"{on[0]} alone lets no message enter a light queue: enableLmq and enableMultiDispatch do together")
+        warned.append(
+            f"{on[0]} alone lets no message enter a light queue: enableLmq and enableMultiDispatch do together"
+        )
     return warned
