@@ -94,6 +94,8 @@ def test_the_environment_names_an_address_server(
     monkeypatch.setenv(DOMAIN, domain)
     monkeypatch.setenv(SUBGROUP, subgroup)
     assert configured_namesrv("") == (url,)
+    of_unit = url if url == LOCAL_NAMESRV else f"{url}-blue?nofix=1"
+    assert ClientOptions.of("", unit="blue").namesrv == (of_unit,)
     monkeypatch.setenv("NAMESRV_ADDR", "c:3")
     assert configured_namesrv("") == ("c:3",)
 

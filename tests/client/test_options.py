@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,6 +31,12 @@ def keywords(function: Callable[..., Any]) -> set[str]:
 def test_each_list_of_keywords_is_that_of_who_takes_them() -> None:
     assert keywords(ClientOptions.of) - {"fixed_name"} == ConnectionOptions.__annotations__.keys()
     assert keywords(Producer) == ProducerOptions.__annotations__.keys() - ConnectionOptions.__annotations__.keys()
+
+
+def test_the_page_tells_of_each() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "client-service.md").read_text(encoding="utf-8")
+    rows = "".join(line.split("|")[1] for line in page.splitlines() if line.startswith("| `"))
+    assert [name for name in ConnectionOptions.__annotations__ if f"`{name}`" not in rows] == []
 
 
 @pytest.mark.parametrize("made", CLASSES, ids=lambda made: f"{made.__module__}.{made.__name__}")

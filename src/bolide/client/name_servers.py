@@ -30,27 +30,31 @@ MAX_ANSWER: Final = 64 * 1024
 """Bytes of an answer that are read at most: some three thousand addresses."""
 
 
-def configured_namesrv(text: str) -> tuple[str, ...]:
+def configured_namesrv(text: str, unit: str = "") -> tuple[str, ...]:
     """The addresses in what a user wrote, or the one URL of an address server. Raises `ConfigError`.
 
     A URL without a path is not asked: as in Java, ``http://host:port`` is just another way to write ``host:port``.
     For "" the environment says it: ``ROCKETMQ_NAMESRV_ADDR`` or ``NAMESRV_ADDR`` like the argument, else
-    ``ROCKETMQ_NAMESRV_DOMAIN`` the host of an address server, and without any it is this machine.
+    ``ROCKETMQ_NAMESRV_DOMAIN`` the host of an address server, which is asked for those of `unit`; and without any it
+    is this machine.
     """
-    text = (text or next(filter(None, map(os.environ.get, ENVIRONMENT)), "") or _domain_url() or LOCAL_NAMESRV).strip()
+    text = (
+        text or next(filter(None, map(os.environ.get, ENVIRONMENT)), "") or _domain_url(unit) or LOCAL_NAMESRV
+    ).strip()
     if not text.startswith(SCHEMES):
         return split_addresses(text)
     host, _, path = text.partition("://")[2].partition("/")
     return (text,) if path else split_addresses(host)
 
 
-def _domain_url() -> str:
-    """The address server's URL, as Java's MixAll.getWSAddr puts it together; "" without a domain."""
+def _domain_url(unit: str) -> str:
+    """The address server's URL, as Java's getWSAddr and TopAddressing put it together; "" without a domain."""
     domain = os.environ.get(DOMAIN, "").strip()
     if not domain:
         return ""
     host = domain if domain.find(":") > 0 else f"{domain}:{DOMAIN_PORT}"
-    return f"http://{host}/rocketmq/{os.environ.get(SUBGROUP, '').strip() or DEFAULT_SUBGROUP}"
+    url = f"http://{host}/rocketmq/{os.environ.get(SUBGROUP, '').strip() or DEFAULT_SUBGROUP}"
+    return f"{url}-{unit}?nofix=1" if unit else url
 
 
 class NameServers:

@@ -82,7 +82,7 @@ class ClientOptions:
         if access_key:
             hooks = (*hooks, AclHook(access_key, secret_key))
         return cls(
-            namesrv=configured_namesrv(namesrv),
+            namesrv=configured_namesrv(namesrv, unit),
             client_id=client_id
             or (f"{local_ip()}@{instance_name}" if fixed_name else default_client_id(instance_name))
             + (f"@{unit}" if unit else ""),
