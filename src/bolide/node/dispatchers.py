@@ -2,8 +2,8 @@
 
 RocketMQ's CommitLogDispatcher, with the rule that Java leaves open: a dispatcher never holds up the broker. It gets
 records that are confirmed; how far it has come is kept in config/dispatcherProgress.json, so after a restart it gets
-again what it was handed since the last write of that file (at least once). A call that raises is made again with the
-same records, after 1 s and then ever longer pauses up to 1 min. Nothing piles up in memory for a slow one: the log is
+again what it was handed since the last write of that file (at least once). A call that raises is made again, from the
+same record on, after 1 s and then ever longer pauses up to 1 min. Nothing piles up in memory for a slow one: the log is
 read when it is ready for more. What the log loses to retention before that is lost to it, and one line says so.
 """
 
