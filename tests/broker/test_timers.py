@@ -15,8 +15,8 @@ from bolide.remoting.command import Command, make_request
 from bolide.store.files import FileFailed
 from bolide.store.running_flags import NOT_WRITABLE
 from bolide.testing.files import SimulatedFiles
-from tests.broker.parts import reply_of
-from tests.broker.timer_parts import NOW, PEER, ROOT, Timer, properties_of
+from tests.broker.parts import NOW, PEER, properties_of, reply_of
+from tests.broker.timer_parts import ROOT, Timer
 
 MINUTE = 60_000
 

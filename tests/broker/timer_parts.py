@@ -10,8 +10,6 @@ from bolide.broker.options import BrokerOptions
 from bolide.broker.put import PutDoor, Scanned, scan_properties
 from bolide.broker.timer_rules import TimerRules
 from bolide.broker.timers import TimerService
-from bolide.layout.message_id import encode_host
-from bolide.layout.properties import parse_properties_bytes
 from bolide.layout.record import Record
 from bolide.layout.shape import StoreShape
 from bolide.store.files import FileFailed, Files
@@ -19,11 +17,9 @@ from bolide.store.message_store import MessageStore
 from bolide.store.options import StoreOptions
 from bolide.store.timer_files import TimerFiles
 from bolide.testing.files import SimulatedFiles
+from tests.broker.parts import NOW, PEER, STORE
 
 ROOT = "/store"
-NOW = 1_700_000_000_000
-PEER = encode_host("10.1.2.3", 4567)
-STORE = encode_host("127.0.0.1", 10911)
 SHAPE = StoreShape(commit_log_segment_size=1 << 17, consume_queue_segment_size=2000, index_slots=50, index_entries=200)
 LOG_FILE = 52 * 7 + 16 + 9
 """Seven units a file, and some bytes that none can use."""
@@ -122,7 +118,3 @@ class Timer:
 
     def waiting(self) -> list[Record]:
         return self.records(TIMER_TOPIC)
-
-
-def properties_of(record: Record) -> dict[str, str]:
-    return parse_properties_bytes(record.properties)
