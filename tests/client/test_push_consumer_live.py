@@ -140,15 +140,15 @@ def test_a_group_goes_on_where_it_was_and_a_new_one_starts_where_it_wants(bolide
 
 
 def test_a_running_consumer_goes_back_in_time(bolide_broker: Broker) -> None:
-    bolide_broker.create_topic("T", 1)
-    bolide_broker.create_topic("U", 1)
+    bolide_broker.create_topic("tenant%T", 1)
+    bolide_broker.create_topic("tenant%U", 1)
 
     async def main() -> None:
         seen: list[ReceivedMessage] = []
-        push = consumer(bolide_broker, "G")
+        push = consumer(bolide_broker, "G", namespace="tenant")
         for topic in "TU":
             push.subscribe(topic, "*", seen.append)
-        async with push, Producer("P", bolide_broker.namesrv_addr) as producer:
+        async with push, Producer("P", bolide_broker.namesrv_addr, namespace="tenant") as producer:
             for number in range(4):
                 await producer.send(Message("T", b"%d" % number))
                 await until(lambda count=number + 1: len(seen) == count, "the message")

@@ -142,6 +142,8 @@ def test_what_needs_a_running_consumer_says_so() -> None:
             with pytest.raises(ClientStateError, match="not running"):
                 await work()
         with pytest.raises(ClientStateError, match="not running"):
+            await push.seek_to_time(0)
+        with pytest.raises(ClientStateError, match="not running"):
             push.committed(MessageQueue("T", "broker-a", 0))
         push.pause()
         push.resume()

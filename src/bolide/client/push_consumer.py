@@ -270,14 +270,16 @@ class PushConsumer:
         """Go on from `offset` in a queue held, once the listeners are through with what they have of it (so not from
         within a listener). Raises `ClientStateError` when it is not held.
         """
+        self._check_running()
         await self._pulls.seek(queue, offset)
 
     async def seek_to_time(self, moment: int | datetime, topic: str | None = None) -> None:
         """Go on from the first message stored at a time (ms since 1970, or a datetime) or later, in all queues held,
         or in those of one topic; retries that wait are not touched.
         """
+        self._check_running()
         for queue in self.assignment():
-            if topic in (None, queue.topic):
+            if topic in (None, queue.topic, without_namespace(self._member.options.namespace, queue.topic)):
                 await self._pulls.seek(queue, await self._member.offset_at(queue, timestamp_ms(moment)))
 
     # -- requests of brokers
