@@ -93,6 +93,13 @@ def test_columns_are_rows(many: list[dict[str, Any]]) -> None:
     assert found == wanted
 
 
+def test_of_a_name_listed_twice_the_first_counts_in_columns_too() -> None:
+    buf = encoded({**FIELDS, "properties": listed(["%LMQ%a", "%LMQ%b", "%LMQ%a"], ["1", "2", "3"])})
+    rows, names, offsets = light_queues(RecordColumns(buf, chain_starts(buf)))
+    texts: Any = names
+    assert (rows.tolist(), texts.to_pylist(), offsets.tolist()) == ([0, 0], ["%LMQ%a", "%LMQ%b"], [1, 2])
+
+
 def test_nothing_is_dispatched_where_it_is_switched_off() -> None:
     buf = encoded({**FIELDS, "properties": listed(["%LMQ%a"], ["0"])})
     assert places(dispatch_at(buf, 0, SHAPE).multi) == [("%LMQ%a", 0)]
