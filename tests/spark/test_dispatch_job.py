@@ -11,7 +11,10 @@ import pytest
 from bolide.dispatch.rebuild import rebuild
 from bolide.layout.checkpoint import decode_checkpoint
 from bolide.spark.dispatch_job import dispatch_store
-from bolide.spark.progress import Progress
+from bolide.spark.errors import CorruptStore, OptionError
+from bolide.spark.follow import follow_store
+from bolide.spark.jobs.running import JobFailed
+from bolide.spark.progress import Progress, Runner
 from bolide.store.files import FileLocked, RealFiles
 from bolide.store.verify import verify_store
 from tests.golden.stores import GOLDEN_NAMES, GoldenStore, golden_store
@@ -170,3 +173,35 @@ def test_a_log_without_a_record_gives_an_empty_store(spark: Any, tmp_path: Path)
     assert (report.records, report.units, report.index_files, report.bad) == (0, 0, 0, [])
     assert contents(tmp_path, "consumequeue") == contents(tmp_path, "index") == {}
     assert decode_checkpoint((tmp_path / "checkpoint").read_bytes()).logics_msg_timestamp == 0
+
+
+def test_a_task_that_fails_is_one_sentence(spark: Any, tmp_path: Path) -> None:
+    def run(task: int) -> int:
+        (tmp_path / "gone" / str(task)).read_bytes()
+        return task
+
+    with pytest.raises(JobFailed) as failed:
+        Runner(spark.sparkContext).each("trying", "things", [1, 2], run, [1, 1])
+    text = str(failed.value)
+    assert "No such file or directory" in text
+    assert "\n" not in text
+    assert "Traceback" not in text
+
+
+def test_following_says_what_is_wrong(spark: Any, tmp_path: Path) -> None:
+    golden = golden_store("5.5.0-clean")
+    shutil.copytree(golden.root, tmp_path / "store")
+    with pytest.raises(OptionError, match="is the store itself"):
+        follow_store(spark, str(tmp_path / "store"), golden.shape, str(tmp_path / "store"), once=True)
+    path = tmp_path / "store" / "commitlog" / f"{0:020d}"
+    data = bytearray(path.read_bytes())
+    lost = golden.log()[100]
+    data[lost["physicalOffset"] + 4] ^= 0xFF
+    path.write_bytes(data)
+    with pytest.raises(CorruptStore, match=f"at physical offset {lost['physicalOffset']}"):
+        follow_store(spark, str(tmp_path / "store"), golden.shape, str(tmp_path / "out"), once=True)
+    state = follow_store(
+        spark, str(tmp_path / "store"), golden.shape, str(tmp_path / "out"), once=True, skip_corrupt=True
+    )
+    last = golden.log()[-1]
+    assert state.end_offset == last["physicalOffset"] + last["storeSize"]

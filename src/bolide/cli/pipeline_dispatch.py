@@ -51,9 +51,9 @@ def dispatch(
         if once and not follow:
             raise ConfigError("--once goes with --follow")
         shape = store_shape(store, config, store_version)
-        from bolide.spark.session import QUICK_START, job_session
+        from bolide.spark.session import QUIET_START, job_session
 
-        spark = job_session("bolide pipeline dispatch", master, settings=QUICK_START)
+        spark = job_session("bolide pipeline dispatch", master, settings=QUIET_START)
         try:
             if follow:
                 _follow(spark, store, shape, str(out), once, every, durable, skip_corrupt, as_json)

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from bolide.errors import BolideError
 from bolide.spark.bitmaps import read_filters
 from bolide.spark.dispatch_job import DispatchJob, DispatchReport
 from bolide.spark.dispatch_state import DerivedState, decode_state, encode_state
@@ -143,14 +144,21 @@ def follow_store(
             shutil.rmtree(follower.checkpoint_folder, ignore_errors=True)
         runner = Runner(spark.sparkContext)
 
+        failed: list[BolideError] = []
+
         def batch(frame: DataFrame, _: int) -> None:
-            stretches = sorted(
-                (Stretch(**row.asDict()) for row in frame.collect()), key=lambda part: part.start + part.begin
-            )
-            done = follower.apply(stretches, runner)
+            stretches = [Stretch(**row.asDict()) for row in frame.collect()]
+            try:
+                done = follower.apply(sorted(stretches, key=lambda part: part.start + part.begin), runner)
+            except BolideError as error:
+                failed.append(error)  # Spark would keep its text only
+                raise
             if done is not None:
                 show(done)
 
+        from pyspark.errors import PySparkException
+
+        from bolide.spark.jobs.running import job_failed
         from bolide.spark.store_source import RocketMQStoreDataSource
 
         spark.dataSource.register(RocketMQStoreDataSource)
@@ -162,8 +170,10 @@ def follow_store(
         )
         writer = frame.writeStream.foreachBatch(batch).option("checkpointLocation", follower.checkpoint_folder)
         trigger: dict[str, Any] = {"availableNow": True} if once else {"processingTime": f"{seconds_between} seconds"}
-        query = writer.trigger(**trigger).start()
-        _wait(query)
+        try:
+            _wait(writer.trigger(**trigger).start())
+        except PySparkException as error:
+            raise failed[0] if failed else job_failed(error) from None
         return follower.state
     finally:
         files.unlock(lock)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -49,6 +49,19 @@ def nowhere(_: Progress) -> None:
     """For those who do not look."""
 
 
+def _answer(answer: Future[Any]) -> Any:
+    """What a stage gave; where a task failed for good, one sentence instead of Spark's traces."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    from bolide.spark.jobs.running import job_failed
+
+    try:
+        return answer.result()
+    except (Py4JError, PySparkException) as error:
+        raise job_failed(error) from None
+
+
 class Runner:
     """Runs stages of tasks one after the other, and tells how far each is."""
 
@@ -62,7 +75,10 @@ class Runner:
     def each(
         self, stage: str, unit: str, tasks: Sequence[Task], run: Callable[[Task], Answer], weights: Sequence[int]
     ) -> list[Answer]:
-        """What `run` gives for each task, a Spark task each; `weights` say how much of `unit` each task is."""
+        """What `run` gives for each task, a Spark task each; `weights` say how much of `unit` each task is.
+
+        Raises JobFailed when a task failed as often as Spark tries it.
+        """
         if not tasks:
             return []
         done = self._context.accumulator(0)
@@ -83,4 +99,4 @@ class Runner:
                 self._show(Progress(stage, min(done.value, total), total, time.monotonic() - began, unit))
                 if finished:
                     self.seconds[stage] = time.monotonic() - began
-                    return list(answer.result())
+                    return list(_answer(answer))
