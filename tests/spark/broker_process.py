@@ -1,11 +1,11 @@
-"""A broker of ours as a process that can be killed and started again on its store and its port."""
+"""A broker, ours or Java's, as a process that can be killed and started again on its store and its port."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from tests.interop.java_processes import is_registered
+from tests.interop.java_processes import JavaBroker, JavaNameServer, is_registered
 from tests.interop.our_processes import OurNameServer
 from tests.interop.processes import ServerProcess, free_ports, until
 
@@ -53,3 +53,25 @@ class RestartableBroker:
         process.wait_ready("ready")
         until(lambda: is_registered(self.namesrv.address), 30, "the broker registers with its name server")
         return process
+
+
+class RestartableJavaBroker:
+    """RocketMQ's own name server and broker 5.5.0, likewise."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home / "broker"
+        self.namesrv = JavaNameServer(home / "namesrv")
+        self.process = JavaBroker(self._home, self.namesrv.address)
+
+    def restart(self) -> None:
+        """Start it again after `kill`."""
+        self.process = JavaBroker(self._home, self.namesrv.address, port=self.process.port)
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self.process.kill()
+
+    def close(self) -> None:
+        """End both."""
+        self.process.kill()
+        self.namesrv.kill()

@@ -183,7 +183,10 @@ class _Driver:
         return answer, pid
 
     def _answer(self, path: Path, pid: int) -> bytes | None:
-        os.waitpid(pid, 0)
+        try:
+            os.waitpid(pid, 0)
+        except ChildProcessError:
+            pass  # killed by us, and waited for
         return path.read_bytes() if path.exists() else None
 
     def _writer(self, parts: Parts = PARTS) -> StreamWriter:
