@@ -112,11 +112,12 @@ def test_every_job_runs_on_a_cluster_that_loses_an_executor(
     environment = {**os.environ, "PYSPARK_PYTHON": "./bolide/bin/python3", "SPARK_LOCAL_IP": "127.0.0.1"}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     environment.pop("SPARK_HOME", None)
-    program = subprocess.Popen(
-        [sys.executable, str(ROOT / "tests/spark/cluster_program.py"), cluster, bolide_broker.namesrv_addr,
-         "5.5.0-clean", str(work), packed.path],
-        env=environment, cwd=driver, stdout=subprocess.PIPE, stderr=(tmp_path / "driver.log").open("wb"), text=True,
-    )  # fmt: skip
+    with (tmp_path / "driver.log").open("wb") as log:
+        program = subprocess.Popen(
+            [sys.executable, str(ROOT / "tests/spark/cluster_program.py"), cluster, bolide_broker.namesrv_addr,
+             "5.5.0-clean", str(work), packed.path],
+            env=environment, cwd=driver, stdout=subprocess.PIPE, stderr=log, text=True,
+        )  # fmt: skip
 
     def told() -> str:
         return (tmp_path / "driver.log").read_text("utf-8", "replace")

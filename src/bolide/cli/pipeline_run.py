@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
@@ -14,8 +14,6 @@ from bolide.cli import output
 from bolide.errors import ConfigError
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
     from bolide.spark.jobs.running import JobResult
 
 INTERRUPTED: Final = 130
@@ -50,31 +48,27 @@ def read_from(namesrv: str, topics: str | None, pattern: str | None, more: Seque
 
 
 @contextmanager
-def session(name: str, master: str, conf: Sequence[str]) -> Iterator[SparkSession]:
-    """A session for one job, in UTC, stopped at its end; what Spark throws becomes a sentence."""
+def session(name: str, master: str, conf: Sequence[str]) -> Iterator[Any]:
+    """A SparkSession for one job, in UTC, stopped at its end; what Spark throws becomes a sentence."""
     # What goes wrong is told in a sentence; Spark's own logs of it, and py4j's of Ctrl-C, would be traces around it.
     settings = {"spark.log.level": "OFF", **named_values(conf, "--conf")}
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    from bolide.spark.jobs.running import job_failed
+    from bolide.spark.jobs.running import sentences
     from bolide.spark.session import job_session
 
     spark = job_session(f"bolide pipeline {name}", master, settings=settings)
     try:
-        from pyspark.errors import PySparkException
-
         spark.conf.set("spark.sql.session.timeZone", "UTC")
-        try:
+        with sentences():
             yield spark
-        except PySparkException as error:
-            raise job_failed(error) from None
     finally:
         spark.stop()
 
 
 def batch_from(
-    spark: SparkSession, namesrv: str, topics: str | None, store: str | None, archive: str | None, more: Sequence[str]
-) -> DataFrame:
-    """Messages of topics, of a store folder, or of an archive: one of the three. Raises ConfigError."""
+    spark: Any, namesrv: str, topics: str | None, store: str | None, archive: str | None, more: Sequence[str]
+) -> Any:
+    """A DataFrame of the messages of topics, of a store folder or of an archive. Raises ConfigError for two of them."""
     if store and archive:
         raise ConfigError("name either --store or --archive, not both")
     if store:

@@ -211,7 +211,7 @@ def _texts(records: RecordColumns, begin: Ints, end: Ints) -> Any:
 
 
 def string_hashes(texts: Column, seeds: Words | None = None) -> NDArray[np.int32]:
-    """Java's String.hashCode of each text (string or UTF-8); with seeds, of the text behind one whose hash is the seed."""
+    """Java's String.hashCode of each text (string or UTF-8); with seeds, of the text behind one with that hash."""
     count = len(texts)
     if not count:
         return np.empty(0, np.int32)

@@ -23,10 +23,9 @@ from typing import Final
 from bolide.errors import LocalError
 from bolide.spark.progress import Progress, Show, nowhere
 
-NEEDED: Final = ("bolide", "numpy", "pyarrow", "pyspark")
-"""Distributions that go along with what they require. Spark's Java classes do not: the cluster has its own."""
-LEFT_OUT: Final = frozenset({"pandas", "typer", "rich", "structlog", "uvloop", "py4j"})
-"""What Bolide requires and no executor imports. Names given with `--with` go along in any case."""
+NEEDED: Final = ("librt", "lz4", "msgspec", "mypy-extensions", "numpy", "pyarrow", "pyspark", "zstandard")
+"""What Bolide's executors import; it goes along with what it requires, and Bolide itself as it runs here. Spark's Java
+classes do not: the cluster has its own."""
 _SKIPPED_FOLDERS: Final = frozenset({
     "__pycache__", "site-packages", "dist-packages", "test", "tests", "idlelib", "turtledemo", "tkinter", "ensurepip",
     "lib2to3", "jars", "examples", "sbin", "licenses", "R", "data", "kubernetes", "include",
@@ -58,8 +57,10 @@ def pack(out: str, extra: Sequence[str] = (), show: Show = nowhere) -> Packed:
     """Write the archive (`.tar.gz`) with these distributions as well. Raises CannotPack; leaves no half file behind."""
     began = time.monotonic()
     inside = f"lib/{_BINARY}"
-    names = _closure([*NEEDED, *extra], frozenset(LEFT_OUT) - set(extra))
+    names = _closure([*NEEDED, *extra])
     files = dict(_interpreter(inside))
+    for source, place in _bolide_itself():
+        files[f"{inside}/site-packages/{place}"] = source
     for name in names:
         for source, place in _distribution(name):
             files[f"{inside}/site-packages/{place}"] = source
@@ -78,16 +79,16 @@ def pack(out: str, extra: Sequence[str] = (), show: Show = nowhere) -> Packed:
         Path(half).unlink(missing_ok=True)
         raise
     show(Progress("packing", len(files), len(files), time.monotonic() - began))
-    return Packed(out, Path(out).stat().st_size, len(files), tuple(names))
+    return Packed(out, Path(out).stat().st_size, len(files), ("bolide", *names))
 
 
-def _closure(wanted: Sequence[str], left_out: frozenset[str]) -> list[str]:
+def _closure(wanted: Sequence[str]) -> list[str]:
     """The distributions and what they require outside of extras, each once, in order of name."""
     found: set[str] = set()
     queue = [_normal(name) for name in wanted]
     while queue:
         name = queue.pop()
-        if name in found or (name in left_out and name not in wanted):
+        if name in found:
             continue
         try:
             requires = metadata.distribution(name).requires or []
@@ -129,8 +130,6 @@ def _distribution(name: str) -> Iterator[tuple[Path, str]]:
         source = Path(str(distribution.locate_file(file)))
         if source.is_file():
             yield source, "/".join(parts)
-    if name == "bolide":
-        yield from _bolide_itself()
 
 
 def _bolide_itself() -> Iterator[tuple[Path, str]]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -131,6 +132,17 @@ def _sum(text: str | None) -> int | None:
         return sum(from_json(parsed["queues"], "the progress").values())
     except (KeyError, TypeError, ValueError):
         return None
+
+
+@contextmanager
+def sentences() -> Iterator[None]:
+    """What Spark throws in the block becomes a JobFailed."""
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as error:
+        raise job_failed(error) from None
 
 
 def job_failed(error: Exception) -> JobFailed:
