@@ -9,8 +9,6 @@ import pytest
 
 from bolide.client import Message
 from bolide.layout.columns import RecordColumns, chain_starts
-from bolide.spark import cluster as cluster_room
-from bolide.spark import fetch
 from bolide.spark.cluster import Cluster
 from bolide.spark.errors import ClusterUnavailable, DataLost, OptionError
 from bolide.spark.fetch import RangeReader
@@ -20,6 +18,9 @@ from bolide.spark.ranges import Range
 from bolide.testing.broker import Broker
 from tests.spark.produce import send
 
+QUICK = 0.01
+"""Seconds between tries, so that no test waits long."""
+
 
 def options_of(broker: Broker, **more: object) -> SourceOptions:
     return read_options(
@@ -28,7 +29,9 @@ def options_of(broker: Broker, **more: object) -> SourceOptions:
 
 
 def reader_of(broker: Broker, begin: int, end: int, **more: object) -> RangeReader:
-    return RangeReader(Range(Queue("T", "broker-a", 0), begin, end), (broker.broker_addr,), options_of(broker, **more))
+    return RangeReader(
+        Range(Queue("T", "broker-a", 0), begin, end), (broker.broker_addr,), options_of(broker, **more), QUICK
+    )
 
 
 def offsets(chunks: Iterator[tuple[bytes, int]]) -> list[int]:
@@ -41,13 +44,6 @@ def offsets(chunks: Iterator[tuple[bytes, int]]) -> list[int]:
 def fill(broker: Broker, count: int, size: int = 10) -> None:
     broker.create_topic("T", queues=1)
     send(broker.namesrv_addr, [Message("T", b"x" * size, tags="AB"[n % 2], keys=f"k{n}") for n in range(count)])
-
-
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No long waits between tries."""
-    monkeypatch.setattr(fetch, "PAUSE_S", 0.01)
-    monkeypatch.setattr(cluster_room, "PAUSE_S", 0.01)
 
 
 @pytest.mark.parametrize("answer", [32, 1024], ids=["32", "1024"])
@@ -87,7 +83,7 @@ def test_sql_that_does_not_parse_is_an_option_error(bolide_broker: Broker) -> No
         list(reader_of(bolide_broker, 0, 3, sql="n >").chunks())
 
 
-def test_a_reset_of_the_group_is_not_for_us(bolide_broker: Broker, quick: None) -> None:
+def test_a_reset_of_the_group_is_not_for_us(bolide_broker: Broker) -> None:
     from bolide.admin.blocking import Admin
 
     fill(bolide_broker, 50)
@@ -98,7 +94,7 @@ def test_a_reset_of_the_group_is_not_for_us(bolide_broker: Broker, quick: None) 
     assert offsets(reader.chunks()) == list(range(20, 50))
 
 
-def test_what_is_not_there_is_said_or_passed_over(bolide_broker: Broker, quick: None) -> None:
+def test_what_is_not_there_is_said_or_passed_over(bolide_broker: Broker) -> None:
     fill(bolide_broker, 5)
     with pytest.raises(DataLost, match="has fewer messages than when the batch was planned; set failOnDataLoss"):
         list(reader_of(bolide_broker, 0, 9).chunks())
@@ -107,13 +103,13 @@ def test_what_is_not_there_is_said_or_passed_over(bolide_broker: Broker, quick: 
     assert offsets(reader_of(bolide_broker, 3, 9, failOnDataLoss="false").chunks()) == [3, 4]
 
 
-def test_a_broker_that_comes_back_is_read_on(tmp_path: Any, quick: None) -> None:
+def test_a_broker_that_comes_back_is_read_on(tmp_path: Any) -> None:
     store = str(tmp_path / "store")
     with Broker(store) as broker:
         fill(broker, 400)
         options = options_of(broker, retryTimeoutMs=30_000)
         address = broker.broker_addr
-        reader = RangeReader(Range(Queue("T", "broker-a", 0), 0, 400), (address,), options)
+        reader = RangeReader(Range(Queue("T", "broker-a", 0), 0, 400), (address,), options, QUICK)
         chunks = reader.chunks()
         first = offsets(iter([next(chunks)]))
     port = int(address.rpartition(":")[2])
@@ -132,16 +128,16 @@ def test_a_queue_that_was_taken_away_is_said_or_passed_over(bolide_broker: Broke
         assert list(RangeReader(part, (bolide_broker.broker_addr,), tolerant).chunks()) == []
 
 
-def test_another_address_of_the_broker_is_tried(bolide_broker: Broker, quick: None) -> None:
+def test_another_address_of_the_broker_is_tried(bolide_broker: Broker) -> None:
     fill(bolide_broker, 50)
     part = Range(Queue("T", "broker-a", 0), 0, 50)
     options = options_of(bolide_broker)
     gone = "127.0.0.1:1"
-    assert offsets(RangeReader(part, (gone, bolide_broker.broker_addr), options).chunks()) == list(range(50))
-    assert offsets(RangeReader(part, (gone,), options).chunks()) == list(range(50)), "as the name server says"
+    assert offsets(RangeReader(part, (gone, bolide_broker.broker_addr), options, QUICK).chunks()) == list(range(50))
+    assert offsets(RangeReader(part, (gone,), options, QUICK).chunks()) == list(range(50)), "as the name server says"
 
 
-def test_a_broker_that_stays_away_is_named(quick: None) -> None:
+def test_a_broker_that_stays_away_is_named() -> None:
     with Broker() as broker:
         fill(broker, 3)
         reader = reader_of(broker, 0, 3, retryTimeoutMs=100, requestTimeoutMs=500)
@@ -153,7 +149,7 @@ def test_a_cluster_that_is_down_is_said_at_once() -> None:
     with Broker() as broker:
         fill(broker, 3)
         options = options_of(broker, retryTimeoutMs=100, requestTimeoutMs=500)
-    cluster = Cluster(options)
+    cluster = Cluster(options, QUICK)
     with pytest.raises(ClusterUnavailable, match="name server at .* did not answer after 3 rounds"):
         cluster.selected()
     cluster.close()

@@ -40,8 +40,9 @@ AT_ONCE: Final = 256
 class Cluster:
     """A cluster as its name servers describe it. Connections are made on first use and kept until `close`."""
 
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, pause_s: float = PAUSE_S) -> None:
         self._options = options
+        self._pause_s = pause_s
         self._timeout = options.request_timeout_ms / 1000
         self._patience = options.retry_timeout_ms / 1000
         self._fresh = options.discovery_interval_ms / 1000
@@ -62,7 +63,7 @@ class Cluster:
     def selected(self, tolerant: bool = False) -> list[Queue]:
         """The queues the options choose, as of the last few seconds. Raises OptionError where there is nothing.
 
-        `tolerant`: a topic without a route has no queues for now, as when all its brokers are down.
+        `tolerant`: a topic without a route has no queues, as when all its brokers are down.
         """
         choice = self._options.selection
         topics = self._matching() if choice.pattern else choice.topics
@@ -304,7 +305,7 @@ class Cluster:
             rounds += 1
             if rounds >= ATTEMPTS and time.monotonic() - begin >= patience:
                 break
-            time.sleep(min(PAUSE_S * rounds, MOST_PAUSE_S))
+            time.sleep(min(self._pause_s * rounds, MOST_PAUSE_S))
             if broker is not None:
                 self.relearn(broker)
         raise ClusterUnavailable(f"{what} at {', '.join(addresses())} did not answer after {rounds} rounds: {last}")

@@ -49,8 +49,11 @@ def _steady(got: int) -> int:
 class RangeReader:
     """Reads [begin, end) of one queue; `chunks()` yields record bytes, each with the offset that follows it."""
 
-    def __init__(self, part: Range, addresses: tuple[str, ...], options: SourceOptions) -> None:
+    def __init__(
+        self, part: Range, addresses: tuple[str, ...], options: SourceOptions, pause_s: float = PAUSE_S
+    ) -> None:
         self._part = part
+        self._pause_s = pause_s
         self._addresses = addresses
         self._options = options
         self._filtered = options.filters.at_broker
@@ -233,7 +236,7 @@ class RangeReader:
         if on_replica:
             self.close()  # it may lag behind its master, which may be back
         if self._failures < ATTEMPTS or (on_replica and self._is_patient()):
-            time.sleep(min(PAUSE_S * self._failures, MOST_PAUSE_S))
+            time.sleep(min(self._pause_s * self._failures, MOST_PAUSE_S))
             return True
         if self._options.fail_on_data_loss:
             raise DataLost(
@@ -247,14 +250,14 @@ class RangeReader:
         self._count_failure()
         if self._failures >= ATTEMPTS and not self._is_patient():
             raise ClusterUnavailable(f"{self._where()}: given up after {self._failures} tries: {error}") from error
-        time.sleep(min(PAUSE_S * self._failures, MOST_PAUSE_S))
+        time.sleep(min(self._pause_s * self._failures, MOST_PAUSE_S))
         if self._failures > 1:
             self._find_broker()
 
     def _find_broker(self) -> None:
         """A broker that came back may have another address, and a replica may have taken its place."""
         queue = self._part.queue
-        cluster = Cluster(self._options)
+        cluster = Cluster(self._options, self._pause_s)
         try:
             cluster.queues([queue.topic], tolerant=True)
         except BolideError:

@@ -23,6 +23,8 @@ from bolide.spark.tasks import PointsPartition
 
 MOST: Final = 64
 """Messages a Java broker answers with at most (maxMsgsNumBatch)."""
+TAIL: Final = 64
+"""Offsets at the end of a queue that are read anyway: a Java broker shows a message before its index knows it."""
 FOREVER: Final = (1 << 53) - 1
 
 
@@ -40,10 +42,11 @@ def ranges_of_keys(
         found = _places(cluster, options, broker, sorted(topics))
         if found is None:
             return None
-        inside = sorted(place for place in found if begin.get(place[0], 0) <= place[1] < end.get(place[0], 0))
-        if inside:
-            points = tuple(Range(queue, offset, offset + 1) for queue, offset in inside)
-            tasks.append(PointsPartition(points, cluster.addresses[broker]))
+        tails = {queue: max(begin[queue], end[queue] - TAIL) for queue in begin if queue.broker == broker}
+        points = [Range(q, at, at + 1) for q, at in sorted(found) if q in tails and begin[q] <= at < tails[q]]
+        points += [Range(queue, tail, end[queue]) for queue, tail in sorted(tails.items()) if tail < end[queue]]
+        if points:
+            tasks.append(PointsPartition(tuple(points), cluster.addresses[broker]))
     return tasks
 
 

@@ -8,7 +8,7 @@ batch before it did not have. `partitions` is then a function of its two argumen
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -44,9 +44,12 @@ ASK_SHARE: Final = 4
 class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A micro-batch stream. Lives in one process for a whole run of a query; `read` runs in executors."""
 
-    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+    def __init__(
+        self, options: SourceOptions, schema: StructType, connect: Callable[[SourceOptions], Cluster] = Cluster
+    ) -> None:
         self._options = options
         self._schema = schema
+        self._connect = connect
         self._cluster: Cluster | None = None
         self._initial: dict[str, Any] | None = None
         self._latest: Offsets | None = None
@@ -137,7 +140,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _connected(self) -> Cluster:
         if self._cluster is None:
-            self._cluster = Cluster(self._options)
+            self._cluster = self._connect(self._options)
         return self._cluster
 
     def _begin_of_new(self, queues: list[Queue]) -> Offsets:

@@ -13,11 +13,12 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, St
 from bolide.admin.blocking import Admin
 from bolide.client import Message, MessageQueue, Producer
 from bolide.layout.columns import chain_starts
+from bolide.spark.bounds import begin_offsets
 from bolide.spark.cluster import Cluster
 from bolide.spark.errors import DataLost
 from bolide.spark.fetch import RangeReader
 from bolide.spark.options import read_options
-from bolide.spark.queues import Queue
+from bolide.spark.queues import EARLIEST, Offsets, Queue
 from bolide.spark.ranges import Range
 from bolide.spark.rows import RowMaker
 from bolide.spark.source import RocketMQReader
@@ -142,16 +143,32 @@ def test_positions(rocketmq: Target, topic: str) -> None:
     assert len(Loaded(rocketmq, topic, minPartitions=9).tasks) == 9
 
 
-def test_a_start_that_was_deleted_is_said(bolide_broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    target = Target("bolide", bolide_broker.namesrv_addr, bolide_broker.broker_addr, "broker-a")
+class Trimmed(Cluster):
+    """A cluster whose brokers have deleted everything before offset 40."""
+
+    def earliest(self, queues: list[Queue]) -> Offsets:
+        return dict.fromkeys(queues, 40)
+
+
+def test_a_start_that_was_deleted_is_said(bolide_broker: Broker) -> None:
     bolide_broker.create_topic("T", queues=1)
     send(bolide_broker.namesrv_addr, some("T"))
-    monkeypatch.setattr(Cluster, "earliest", lambda _, queues: dict.fromkeys(queues, 40))
+    queue = Queue("T", "broker-a", 0)
+
+    def begin(**more: str) -> int:
+        options = read_options({"namesrv": bolide_broker.namesrv_addr, "subscribe": "T", **more})
+        cluster = Trimmed(options)
+        try:
+            return begin_offsets(cluster, options, EARLIEST)[queue]
+        finally:
+            cluster.close()
+
     start = json.dumps({"T": {"broker-a": {"0": 20}}})
     with pytest.raises(DataLost, match="would begin at offset 20, but the broker holds messages from 40 on"):
-        Loaded(target, "T", startingOffsets=start)
-    assert Loaded(target, "T", startingOffsets=start, failOnDataLoss="false").numbers == list(range(40, 100))
-    assert Loaded(target, "T").numbers == list(range(40, 100)), "the earliest there is"
+        begin(startingOffsets=start)
+    assert begin(startingOffsets=start, failOnDataLoss="false") == 40
+    assert begin() == 40, "the earliest there is"
+    assert begin(startingOffsets="latest") == 100
 
 
 def test_messages_that_an_answer_leaves_out_are_missed(bolide_broker: Broker) -> None:
