@@ -106,12 +106,12 @@ class Ender:
     def commit(self, handles: Handles, tails: Offsets, begun: bool) -> None:
         """Make all of them visible. `begun`: someone may have begun before. Raises ClusterUnavailable or DataLost."""
         until = time.monotonic() + self._options.patience
-        left: list[Half] = list(handles)
+        left: Handles | list[Half] = handles  # a list of a million takes room; most often none is made
         doubtful = begun
         while left:
             given_up = False
             try:
-                self._locate({half.queue for half in left})
+                self._locate(left.by_queue if isinstance(left, Handles) else {half.queue for half in left})
                 if doubtful:
                     self._settle(left)
                     left = self._invisible(left, tails)
@@ -215,12 +215,12 @@ class Ender:
             self._kinds[broker] = broker_kind(self._pool.get(self._address(broker)), self._options)
         return self._kinds[broker]
 
-    def _settle(self, left: list[Half]) -> None:
+    def _settle(self, left: Iterable[Half]) -> None:
         """Let a broker that would repeat an END work off, or drop, what it was sent before."""
         if any(self._kind(broker).repeats for broker in {half.queue.broker for half in left}):
             time.sleep(self.late)
 
-    def _invisible(self, left: list[Half], tails: Offsets) -> list[Half]:
+    def _invisible(self, left: Iterable[Half], tails: Offsets) -> list[Half]:
         """Those that are not stored under their own topic yet."""
         by_queue: dict[Queue, list[Half]] = {}
         for half in left:
@@ -251,7 +251,7 @@ class Ender:
         finally:
             reader.close()
 
-    def _end(self, halves: list[Half], how: int) -> tuple[list[Half], str, bool]:
+    def _end(self, halves: Iterable[Half], how: int) -> tuple[list[Half], str, bool]:
         """Send an END for each; those not known to be ended, why, and whether all of these were decided before."""
         flight: deque[tuple[Half, Pending]] = deque()
         left: list[Half] = []
