@@ -14,7 +14,7 @@ from typing import Any
 
 
 def slowly(folder: str) -> Any:
-    """A stage that leaves a mark for each task and takes its time, so that there is something to interrupt."""
+    """A stage whose tasks leave a mark and wait for the file `go`, so that there is something to interrupt."""
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         import os
@@ -24,9 +24,11 @@ def slowly(folder: str) -> Any:
         context = TaskContext.get()
         assert context is not None
         (Path(folder) / f"{context.partitionId()}-{context.attemptNumber()}-{os.getppid()}").touch()
-        for batch in batches:
-            time.sleep(0.2)
-            yield batch
+        end = time.monotonic() + 200
+        while not (Path(folder).parent / "go").exists():
+            assert time.monotonic() < end, "nobody let the tasks go on"
+            time.sleep(0.05)
+        yield from batches
 
     return run
 

@@ -126,10 +126,11 @@ def test_every_job_runs_on_a_cluster_that_loses_an_executor(
         return [path.name for path in (work / "marks").glob("*")]
 
     try:
-        until(lambda: len(marks()) >= 4 or program.poll() is not None, "tasks of the query")
+        until(lambda: len(marks()) >= 2 or program.poll() is not None, "a task on each executor", 200)
         assert program.poll() is None, told()
         daemon = int(marks()[0].rsplit("-", 1)[1])  # the parent of a task's Python; its own parent is the executor
         os.kill(parent_of(daemon), signal.SIGKILL)
+        (work / "go").touch()
         answer, _ = program.communicate(timeout=280)
     finally:
         program.kill()
