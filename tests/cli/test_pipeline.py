@@ -32,6 +32,7 @@ def test_a_store_of_4_9_is_dispatched_from_its_log_and_broker_conf(tmp_path: Pat
     assert (report["records"], report["bad"], report["skipped"]) == (len(golden.log()), [], [])
     assert "reading the log: " in done.stderr
     assert "writing files: " in done.stderr
+    assert set(report["stages"]) == {"reading the log", "writing files"}
     index = [path.read_bytes() for path in sorted((tmp_path / "out" / "index").iterdir())]
     assert index == [data for _, data in golden.index_files()]
     for path in (golden.root / "consumequeue").rglob("*/*/*"):
@@ -46,9 +47,40 @@ def test_a_store_of_4_9_is_dispatched_from_its_log_and_broker_conf(tmp_path: Pat
         (["--out", "there", "--in-place"], "say where the result goes: either --out DIR or --in-place"),
         (["--in-place"], "is no store: there is no CommitLog file"),
         (["--in-place", "--store-version", "3"], "--store-version 3 is neither 5.5 nor 4.9"),
+        (["--follow", "--in-place"], "--follow needs --out DIR: the files of the store itself are its broker's"),
+        (["--out", "there", "--once"], "--once goes with --follow"),
     ],
 )
 def test_wrong_usage_starts_no_spark(tmp_path: Path, arguments: list[str], text: str) -> None:
     result = CliRunner().invoke(app, ["dispatch", str(tmp_path), *arguments])
     assert result.exit_code == 2
     assert text in result.output
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_a_spoilt_store_is_told_in_every_form(tmp_path: Path) -> None:
+    golden = golden_store("5.5.0-clean")
+    shutil.copytree(golden.root, tmp_path / "store")
+    unit = tmp_path / "store" / "consumequeue" / "golden_one" / "0" / f"{0:020d}"
+    unit.write_bytes(unit.read_bytes()[:7] + b"\xff" + unit.read_bytes()[8:])
+    conf = tmp_path / "broker.conf"
+    conf.write_text("".join(f"{key}={value}\n" for key, value in golden.manifest["brokerConf"].items()), "utf-8")
+    page = tmp_path / "report.html"
+    command = [sys.executable, "-m", "bolide.cli", "pipeline", "verify", str(tmp_path / "store")]
+    command += ["--config", str(conf), "--html", str(page), "--json"]
+    env = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=env)
+    assert done.returncode == 1, done.stderr
+    verdict = json.loads(done.stdout)
+    assert (verdict["clean"], verdict["records"]) == (False, len(golden.log()))
+    assert any("the unit says" in finding["sentence"] for finding in verdict["findings"])
+    assert "consumequeue/golden_one/0" in page.read_text("utf-8")
+    assert "checking files: " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_verify_of_no_store_starts_no_spark(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["verify", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "is no store: there is no CommitLog file" in result.output
