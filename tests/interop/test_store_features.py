@@ -124,13 +124,23 @@ def leave_open(client: JavaClient) -> dict[str, list[dict[str, Any]]]:
     sent["traced"] = client.call("send", topic="traced", mode="traced", count=1)
     sent["tx"] = client.call("transact", topic="tx", group="txp", execute="cruu", check="....")
     client.call("consume", group="txc", topic="tx")  # a commit travels oneway: it has taken effect once it is seen
+    client.call("consume", group="spies", topic="RMQ_SYS_TRACE_TOPIC")  # traces are sent a moment later
     client.call("consume", group="plain", topic="plain")
     client.call("consume", group="ordered", topic="ordered", orderly=1)
     client.call("consume", group="sql", topic="sql", sql="number_<_6")
     client.call("consume", group="failing", topic="failing", fails=1, times=9)
     client.call("consume", group="dying", topic="failing", fails=1, times=0)
     client.call("consume", group="dead", topic="%DLQ%dying")
-    counts = {"txc": 1, "plain": COUNT, "ordered": COUNT, "sql": 6, "failing": COUNT, "dying": COUNT, "dead": COUNT}
+    counts = {
+        "txc": 1,
+        "spies": 1,
+        "plain": COUNT,
+        "ordered": COUNT,
+        "sql": 6,
+        "failing": COUNT,
+        "dying": COUNT,
+        "dead": COUNT,
+    }
     for group, count in counts.items():
         got = client.call("await", group=group, count=count, seconds=40)
         assert len(got) >= count, (group, got)

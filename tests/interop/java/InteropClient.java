@@ -118,7 +118,7 @@ public class InteropClient {
     }
 
     // ---- sending: topic, mode, count, and as wanted tag, queue (all to this one), shards (queues by a hash), level (of
-    // delay), timer (delay in ms, 5.x), light (LMQ list); key is mode-number; mode traced is a producer of its own, shut down afterwards
+    // delay), timer (delay in ms, 5.x), light (LMQ list); key is mode-number; mode traced is a producer of its own
 
     private Object send(Map<String, String> a) throws Exception {
         int count = Integer.parseInt(a.get("count"));
@@ -158,8 +158,7 @@ public class InteropClient {
                 for (Message m : messages) {
                     results.add(described(traced.send(m)));
                 }
-                traced.shutdown();
-                break;
+                break; // it goes on: a shutdown would throw away traces that are on their way
             default:
                 for (int i = 0; i < count; i++) {
                     results.add(described(sendTo(messages.get(i), i, a)));
@@ -325,7 +324,7 @@ public class InteropClient {
         return null;
     }
 
-    // ---- pulling: group, topic, count, and as wanted assign (one queue by hand, from an offset)
+    // ---- pulling: group, topic, count, and as wanted assign (one queue by hand, whole, and then once more from an offset)
 
     private Object lite(Map<String, String> a) throws Exception {
         DefaultLitePullConsumer c = new DefaultLitePullConsumer(a.get("group"));
@@ -337,18 +336,28 @@ public class InteropClient {
             c.subscribe(a.get("topic"), a.getOrDefault("tags", "*").replace('_', ' '));
         }
         c.start();
+        MessageQueue assigned = null;
         if (a.containsKey("assign")) {
             for (MessageQueue queue : c.fetchMessageQueues(a.get("topic"))) {
                 if (queue.getQueueId() == Integer.parseInt(a.get("assign"))) {
+                    assigned = queue;
                     c.assign(Collections.singletonList(queue));
-                    c.seek(queue, Long.parseLong(a.get("from")));
+                    c.seekToBegin(queue);
                 }
             }
         }
         List<Object> into = new ArrayList<>();
         long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(Long.parseLong(a.getOrDefault("seconds", "20")));
-        while (into.size() < Integer.parseInt(a.get("count")) && System.nanoTime() < end) {
+        int count = Integer.parseInt(a.get("count"));
+        while (into.size() < count && System.nanoTime() < end) {
             take(into, c.poll(200));
+        }
+        if (assigned != null) { // all of it was given: what comes now is what the seek brings
+            int from = Integer.parseInt(a.get("from"));
+            c.seek(assigned, from);
+            while (into.size() < 2 * count - from && System.nanoTime() < end) {
+                take(into, c.poll(200));
+            }
         }
         c.commitSync();
         c.shutdown();
