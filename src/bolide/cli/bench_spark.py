@@ -88,17 +88,24 @@ def _store(root: Path, messages: int, body: int) -> Path:
 def _measure(
     wanted: Sequence[str], store: Path, messages: int, body: int, cores: int, namesrv: str, root: Path
 ) -> list[Figure]:
-    from bolide.spark.bench import MEASURES, Bench
+    from bolide.spark.bench import Bench, measure, topic_of
+    from bolide.spark.bench_store import QUEUES
     from bolide.spark.session import job_session
     from bolide.spark.store_source import RocketMQStoreDataSource
 
-    session = job_session("bolide bench spark", f"local[{cores}]", root / "spark")
+    if namesrv:
+        from bolide.admin.blocking import Admin
+
+        with Admin(namesrv) as admin:
+            admin.create_topic(topic_of(body, cores), queues=QUEUES)
+    settings = {"spark.log.level": "OFF"}
+    session = job_session("bolide bench spark", f"local[{cores}]", root / "spark", settings)
     try:
         session.dataSource.register(RocketMQStoreDataSource)
         bench = Bench(session, cores, body, messages, store, namesrv)
         for name in wanted:
             output.note(f"measuring {name}: {body} bytes, {cores} cores ...")
-            MEASURES[name](bench)
+            measure(bench, name)
         return bench.figures
     finally:
         session.stop()

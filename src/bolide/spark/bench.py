@@ -121,7 +121,7 @@ def sink(bench: Bench) -> None:
         source = {"rows": str(bench.messages), "body": str(bench.body), "partitions": str(2 * bench.cores)}
         bench.spark.dataSource.register(ReadySource)
         frame = _frame(bench, "bolide-bench-ready", source, None).select("body")
-        options = {"namesrv": bench.namesrv, "topic": _topic(bench)}
+        options = {"namesrv": bench.namesrv, "topic": topic_of(bench.body, bench.cores)}
         write = frame.write.format("rocketmq").mode("append").options(**options)
         bench.timed("sink", bench.messages, write.save, warm=False)
 
@@ -129,7 +129,7 @@ def sink(bench: Bench) -> None:
 def live(bench: Bench) -> None:
     """The live source with the same five columns, over what the sink sent."""
     if bench.namesrv:
-        options = {"namesrv": bench.namesrv, "subscribe": _topic(bench)}
+        options = {"namesrv": bench.namesrv, "subscribe": topic_of(bench.body, bench.cores)}
         found = _frame(bench, "rocketmq", options, FIVE_DDL).count()
         for pulled in ("32", "1024"):
             given = {**options, "pullBatchSize": pulled}
@@ -143,7 +143,7 @@ def archive(bench: Bench) -> None:
     if bench.namesrv:
         from bolide.spark.jobs.archive import archive as run
 
-        options = {"namesrv": bench.namesrv, "subscribe": _topic(bench)}
+        options = {"namesrv": bench.namesrv, "subscribe": topic_of(bench.body, bench.cores)}
         with tempfile.TemporaryDirectory(prefix="bolide-bench-") as out:
             bench.timed("archive", bench.messages, lambda: run(bench.spark, f"{out}/table", options), warm=False)
 
@@ -157,6 +157,18 @@ MEASURES: Final[dict[str, Callable[[Bench], None]]] = {
     "archive": archive,
 }
 """In this order: the source and the archive read what the sink sent."""
+
+
+def measure(bench: Bench, name: str) -> None:
+    """One of MEASURES. Raises JobFailed with Spark's reason."""
+    from pyspark.errors import PySparkException
+
+    from bolide.spark.jobs.running import job_failed
+
+    try:
+        MEASURES[name](bench)
+    except PySparkException as error:
+        raise job_failed(error) from None
 
 
 def stages(store: Path) -> dict[str, dict[str, float]]:
@@ -213,8 +225,9 @@ def _read_all(bench: Bench, source: str, options: Mapping[str, str]) -> None:
     to_nowhere(_frame(bench, source, options, FIVE_DDL))
 
 
-def _topic(bench: Bench) -> str:
-    return f"{TOPIC}{bench.body}x{bench.cores}"
+def topic_of(body: int, cores: int) -> str:
+    """The topic of sink and live source; it must be there, with eight queues."""
+    return f"{TOPIC}{body}x{cores}"
 
 
 def _seconds(run: Callable[[], object]) -> float:

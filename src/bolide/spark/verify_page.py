@@ -26,7 +26,7 @@ dt { font-size: .8rem; opacity: .75 } dd { margin: 0; font-size: 1.2rem; font-va
 .scroll { overflow-x: auto } table { border-collapse: collapse; width: 100% }
 th, td { text-align: left; padding: .25rem .7rem .25rem 0; border-bottom: 1px solid var(--line); vertical-align: top }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums }
-td.w { overflow-wrap: anywhere } tr.bad td { color: var(--bad) }
+td.w { overflow-wrap: anywhere; min-width: 7rem } tr.bad td { color: var(--bad) }
 svg { width: 8rem; height: .6rem; vertical-align: middle } rect { fill: currentColor; opacity: .5 }
 """
 
