@@ -15,7 +15,7 @@ from tests.interop.our_processes import OurBroker, OurNameServer
 from tests.interop.processes import until
 from tests.interop.wire import PULL_MESSAGE, Wire, pull_ext
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
+pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-stores")]
 
 COUNT = 2000
 QUERY_CONSUMER_OFFSET = 14

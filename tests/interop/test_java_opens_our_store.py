@@ -20,7 +20,7 @@ from tests.interop.wire import (
     send_ext,
 )
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
+pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-stores")]
 
 TOPIC = "moving"
 QUEUES = 4

@@ -10,7 +10,7 @@ from tests.dispatch.sql92_texts import expressions, property_maps
 from tests.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION, jars, tool
 from tests.interop.matrix import PROGRAM, marked
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
+pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-stores")]
 
 ORACLE = Path(__file__).parent / "java" / "SqlOracle.java"
 

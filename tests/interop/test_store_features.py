@@ -18,7 +18,7 @@ from tests.interop.matrix import STORE_BACK, STORE_OUT, marked
 from tests.interop.our_processes import OurBroker, OurNameServer
 from tests.interop.processes import until
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
+pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-stores")]
 
 COUNT = 12
 SETTINGS = {
