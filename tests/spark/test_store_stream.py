@@ -66,6 +66,7 @@ def test_where_a_stream_starts(golden: GoldenStore) -> None:
     assert reader(golden.root, startingOffsets="latest").initialOffset()["offset"] == end
     some = reader(golden.root, startingOffsets=log[100]["physicalOffset"] + 1)
     assert some.initialOffset()["offset"] == log[101]["physicalOffset"]
+    assert reader(golden.root, startingOffsets=end).initialOffset()["offset"] == end
     size = golden.shape.commit_log_segment_size
     later = next(entry for entry in log if entry["physicalOffset"] >= size)
     timed = reader(golden.root, startingTimestamp=later["storeTimestamp"] + 1)

@@ -88,8 +88,15 @@ class Follower:
         """Dispatch the stretches of one batch, in order; None when that has been done already."""
         began = time.monotonic()
         end = max((part.start + part.end for part in stretches), default=-1)
-        if end <= self.state.end_offset:
+        known = self.state.end_offset
+        if end <= known:
             return None
+        begin = min(part.start + part.begin for part in stretches)
+        if 0 <= known != begin:
+            raise OptionError(
+                f"{self._out} ends at physical offset {known} and the query goes on at {begin}: one of the two is an "
+                f"older copy; remove {self.checkpoint_folder} and start again"
+            )
         parts = self._folder / "parts"
         # What a batch that was cut off left behind.
         shutil.rmtree(parts, ignore_errors=True)

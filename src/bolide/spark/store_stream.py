@@ -77,7 +77,10 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if options.starting == LATEST:
                 at = self._end()
             elif options.starting != EARLIEST:
-                at = self._boundary(max(options.starting, at), 1 << 62)
+                at = max(options.starting, at)
+                end = self._end()
+                # Behind the end there is nothing to find yet, and what comes begins right there.
+                at = self._boundary(at, end) if at < end else at
             elif options.begin_ms:
                 parts = plan_stretches(self._store(), 1 << 40, options.begin_ms)
                 at = parts[0].start if parts else self._end()
