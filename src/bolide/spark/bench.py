@@ -199,14 +199,13 @@ def tree_cpu_seconds() -> float:
     """Processor seconds of this process and its descendants that live, the JVM and its workers included."""
     parents: dict[int, int] = {}
     ticks: dict[int, int] = {}
-    try:
-        for name in os.listdir("/proc"):
-            if name.isdecimal():
-                fields = Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()
-                parents[int(name)] = int(fields[1])
-                ticks[int(name)] = sum(map(int, fields[11:15]))
-    except OSError:
-        pass  # a process that ended while it was looked at
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it ended while it was looked at
+        parents[int(stat.parent.name)] = int(fields[1])
+        ticks[int(stat.parent.name)] = sum(map(int, fields[11:15]))
     total = 0
     for pid, used in ticks.items():
         at = pid

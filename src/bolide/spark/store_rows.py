@@ -38,8 +38,10 @@ def read_stretch(part: Stretch, options: StoreOptions, columns: tuple[str, ...])
                     'set corruptRecords to skip to read the rest, option("table", "bad_ranges") lists all such places'
                 )
             continue
-        for first in range(0, len(step.starts), ROWS_PER_BATCH):
-            few = Found(step.data, step.base, step.starts[first : first + ROWS_PER_BATCH])
+        # Batches of like size: a small rest would cost Spark as much as a whole one.
+        count = -(-len(step.starts) // ROWS_PER_BATCH)
+        for starts in np.array_split(step.starts, count) if count else ():
+            few = Found(step.data, step.base, starts)
             batch = _rows(few, options, schema)
             if batch is not None:
                 yield batch
