@@ -3,7 +3,7 @@ they sent is there. One ends by itself; the others run until they are told to, s
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -47,11 +47,14 @@ def run_to_its_end(home: Path, namesrv: str, name: str, *words: str) -> str:
     return program.output()
 
 
-def run_until_it_reports(home: Path, namesrv: str, name: str, *words: str) -> str:
-    """What a program without an end printed up to its second report."""
+def run_until_it_reports(
+    home: Path, namesrv: str, name: str, *words: str, done: Callable[[], bool] = lambda: True
+) -> str:
+    """What a program without an end printed up to its second report, and until `done`."""
     program = JavaProgram(home, name, "-n", namesrv, "-ri", "1000", *words)
     try:
         until(lambda: program.output().count("Current Time:") >= 2 or not program.running, 90, f"{name} reports twice")
+        until(lambda: done() or not program.running, 90, f"{name} has done its work")
         assert program.running, program.output()
         assert program.stop() in TERMINATED, program.output()
     finally:
@@ -106,14 +109,22 @@ def test_batch_producer(namesrv: OurNameServer, broker: OurBroker, tmp_path: Pat
 @proves("Consumer")
 def test_consumer(namesrv: OurNameServer, broker: OurBroker, tmp_path: Path) -> None:
     run_to_its_end(tmp_path, namesrv.address, "Producer", "-t", "BenchConsumed", "-w", "2", "-q", str(COUNT))
-    printed = run_until_it_reports(tmp_path, namesrv.address, "Consumer", "-t", "BenchConsumed", "-g", "bench")
+
+    def committed() -> dict[int, int]:
+        found: dict[int, int] = {}
+        with Wire(broker.port) as wire:
+            for queue_id in ends(broker, "BenchConsumed"):
+                ext = {"consumerGroup": "bench", "topic": "BenchConsumed", "queueId": str(queue_id)}
+                found[queue_id] = int(wire.ask(QUERY_CONSUMER_OFFSET, ext).ext.get("offset", "0"))
+        return found
+
+    def consumed() -> bool:
+        return sum(committed().values()) >= COUNT
+
+    words = ("-t", "BenchConsumed", "-g", "bench")
+    printed = run_until_it_reports(tmp_path, namesrv.address, "Consumer", *words, done=consumed)
     assert set(figures(printed, "Consume Fail")) == {0}, printed
-    with Wire(broker.port) as wire:
-        done: dict[int, int] = {}
-        for queue_id in ends(broker, "BenchConsumed"):
-            ext = {"consumerGroup": "bench", "topic": "BenchConsumed", "queueId": str(queue_id)}
-            done[queue_id] = int(wire.ask(QUERY_CONSUMER_OFFSET, ext).ext["offset"])
-    assert done == ends(broker, "BenchConsumed") and sum(done.values()) == COUNT
+    assert committed() == ends(broker, "BenchConsumed") and sum(committed().values()) == COUNT
 
 
 @proves("TransactionProducer")

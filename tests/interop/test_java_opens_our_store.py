@@ -8,6 +8,7 @@ from tests.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
 from tests.interop.java_processes import JavaBroker
 from tests.interop.matrix import STORE_BACK, STORE_OUT, marked
 from tests.interop.our_processes import OurBroker
+from tests.interop.processes import until
 from tests.interop.records import Stored, stored
 from tests.interop.wire import (
     PULL_MESSAGE,
@@ -54,14 +55,20 @@ def send_some(port: int, first: int) -> dict[str, tuple[int, int, int]]:
 def check_served(port: int, told: dict[str, tuple[int, int, int]]) -> None:
     """All of it, and nothing else, comes by pull; each by key and by id."""
     pulled: dict[str, Stored] = {}
+    offsets = dict.fromkeys(range(QUEUES), 0)
     with Wire(port) as wire:
-        for queue_id in range(QUEUES):
-            offset = 0
-            while (answer := wire.ask(PULL_MESSAGE, pull_ext(TOPIC, queue_id, offset))).code == SUCCESS:
-                for message in stored(answer.body):
-                    assert message.properties["KEYS"] not in pulled
-                    pulled[message.properties["KEYS"]] = message
-                offset = int(answer.ext["nextBeginOffset"])
+
+        def pull() -> bool:
+            """Java's queues know of a message some time after its answer."""
+            for queue_id in offsets:
+                while (answer := wire.ask(PULL_MESSAGE, pull_ext(TOPIC, queue_id, offsets[queue_id]))).code == SUCCESS:
+                    for message in stored(answer.body):
+                        assert message.properties["KEYS"] not in pulled
+                        pulled[message.properties["KEYS"]] = message
+                    offsets[queue_id] = int(answer.ext["nextBeginOffset"])
+            return len(pulled) >= len(told)
+
+        until(pull, 60, "everything is pulled")
         assert {k: (m.queue_id, m.queue_offset, m.physical_offset) for k, m in pulled.items()} == told
         for key, (_, _, at) in told.items():
             assert pulled[key].body == key.encode() * (1 + int(key[3:]) % 90)
