@@ -5,6 +5,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 spark = SparkSession.active()
+SCHEMA = str(spark.conf.get("bolide.body.schema"))
 
 
 def text() -> Column:
@@ -15,9 +16,14 @@ def text() -> Column:
 @dp.table(comment="Messages whose body is JSON, with its fields as columns.")
 def silver() -> DataFrame:
     """Place, time and tags of each message, and the fields of its body."""
-    rows = spark.readStream.table("bronze").where(f.try_parse_json(text()).isNotNull())
-    typed = rows.withColumn("value", f.from_json(text(), str(spark.conf.get("bolide.body.schema"))))
-    return typed.select("message_id", "topic", "tags", "keys", "born_timestamp", "store_timestamp", "value.*")
+    # No withColumn: it has Spark look bronze up while it draws the graph, and silver then does not wait for this run's.
+    own = ["message_id", "topic", "tags", "keys", "born_timestamp", "store_timestamp"]
+    return (
+        spark.readStream.table("bronze")
+        .where(f.try_parse_json(text()).isNotNull())
+        .select(*own, f.from_json(text(), SCHEMA).alias("value"))
+        .select(*own, "value.*")
+    )
 
 
 @dp.table(comment="Messages whose body is no JSON.")
