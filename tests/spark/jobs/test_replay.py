@@ -41,6 +41,15 @@ def test_an_archive_is_sent_again_queue_by_queue(spark: Any, bolide_broker: Brok
         assert len({row.queue_id for row in rows}) == 1
         offsets = [old[bytes(row.body)].queue_offset for row in rows]
         assert offsets == sorted(offsets)
+    once = namesrv | {"mode": "exactly-once"}
+    bolide_broker.create_topic("Once")
+    for _ in range(2):
+        replay(spark, out, once, checkpoint=str(tmp_path / "once"), topic="Once")
+        assert read.load("Once").count() == 200
+        # A crash before the query's log knew of its last batch: the batch is sent again, and adds nothing.
+        newest = max(int(path.name) for path in (tmp_path / "once" / "commits").iterdir() if path.name.isdigit())
+        (tmp_path / "once" / "commits" / str(newest)).unlink()
+        (tmp_path / "once" / "commits" / f".{newest}.crc").unlink(missing_ok=True)
     rated = replay(spark, out, namesrv, checkpoint=str(tmp_path / "rated"), topic="Again", rate=100_000)
     assert rated.messages == 200
 

@@ -15,6 +15,7 @@ from bolide.spark.jobs.archive import PARQUET
 from bolide.spark.jobs.resending import to_send
 from bolide.spark.jobs.running import JobResult, counted, job_failed, run_query
 from bolide.spark.progress import Show, nowhere
+from bolide.spark.sink_options import EXACTLY_ONCE, LOG_FOLDER
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,7 +58,7 @@ def replay(
         stream = spark.readStream.format(table_format).option("maxFilesPerTrigger", FILES_PER_BATCH)
         rows = (stream.schema(stored.schema) if table_format == PARQUET else stream).load(source)
     picked = rows.where(where) if where else rows
-    exactly_once = {name.lower(): value for name, value in options.items()}.get("mode") == "exactly-once"
+    exactly_once = {name.lower(): value for name, value in options.items()}.get("mode") == EXACTLY_ONCE
 
     def send(batch: DataFrame, number: int) -> None:
         # Spark sorts no stream; a batch of it is sorted, and sent once under its own name where that is asked for.
@@ -65,7 +66,7 @@ def replay(
         writer = ready.write.format("rocketmq").mode("append").options(**options)
         if exactly_once:
             query = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
-            writer = writer.option("jobId", f"{query}-{number}")
+            writer = writer.options(commitLog=f"{checkpoint.rstrip('/')}/{LOG_FOLDER}", jobId=f"{query}-{number}")
         writer.save()
 
     return run_query(counted(picked).writeStream.foreachBatch(send), checkpoint, "replay", show, total=total)
