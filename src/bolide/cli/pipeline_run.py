@@ -50,10 +50,10 @@ def read_from(namesrv: str, topics: str | None, pattern: str | None, more: Seque
 @contextmanager
 def session(name: str, master: str, conf: Sequence[str]) -> Iterator[Any]:
     """A SparkSession for one job, in UTC, stopped at its end; what Spark throws becomes a sentence."""
-    # What goes wrong is told in a sentence; Spark's own logs of it, and py4j's of Ctrl-C, would be traces around it.
+    # What goes wrong is told in a sentence; Spark's own logs of it, and py4j's of Ctrl-C (by the root logger), would be
+    # traces around it.
     settings = {"spark.log.level": "OFF", **named_values(conf, "--conf")}
-    for logger in ("py4j", "py4j.clientserver", "py4j.java_gateway"):
-        logging.getLogger(logger).setLevel(logging.CRITICAL)
+    logging.getLogger().setLevel(logging.CRITICAL)
     from bolide.spark.jobs.running import sentences
     from bolide.spark.session import job_session
 
