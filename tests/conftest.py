@@ -6,19 +6,15 @@ import importlib.util
 import os
 import shutil
 
-import hypothesis
 import pytest
 from hypothesis import settings
 
 from bolide import _impl
+from tests.interop.matrix_counts import Matrix
 
 # A busy machine is no failure: what must be fast is measured by the bench.
 settings.register_profile("bolide", deadline=None)
 settings.load_profile("bolide")
-
-# How long one example takes says how busy the machine is, and nothing about the code.
-hypothesis.settings.register_profile("bolide", deadline=None)
-hypothesis.settings.load_profile("bolide")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -27,9 +23,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Load the shipped plug-in where the checkout is on the path without being installed."""
+    """Load the shipped plug-in where the checkout is on the path and not installed; count what interop proves."""
     if not config.pluginmanager.has_plugin("bolide") and importlib.util.find_spec("bolide.testing.pytest_plugin"):
         config.pluginmanager.import_plugin("bolide.testing.pytest_plugin")
+    config.pluginmanager.register(Matrix(), "bolide-matrix")
 
 
 def pytest_report_header(config: pytest.Config) -> str:
