@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from bolide.cli import output
@@ -10,6 +12,9 @@ from bolide.cli.output import JsonFlag, boundary
 from bolide.cli.pipeline_run import Checkpoint, Conf, SourceOption
 from bolide.cli.progress import shower
 from bolide.errors import ConfigError
+
+if TYPE_CHECKING:
+    from bolide.admin.client import Admin
 
 
 def attach(app: typer.Typer) -> None:
@@ -74,8 +79,11 @@ def make_groups(to: str, groups: list[str]) -> None:
     """Make the groups that the other cluster does not know; only then does it take their offsets."""
     from bolide.cli.admin_call import call
 
-    for name in sorted(set(groups) - set(call(to, lambda admin: admin.groups()))):
-        call(to, lambda admin, name=name: admin.create_group(name))  # type: ignore[misc] # bound now
+    async def make(admin: Admin) -> None:
+        for name in sorted(set(groups) - set(await admin.groups())):
+            await admin.create_group(name)
+
+    call(to, make)
 
 
 def make_topics(namesrv: str, to: str, names: list[str], prefix: str) -> list[str]:
@@ -83,17 +91,17 @@ def make_topics(namesrv: str, to: str, names: list[str], prefix: str) -> list[st
     from bolide.cli.admin_call import call
 
     there = set(call(to, lambda admin: admin.topics(system=True)))
-    made = []
-    for name in names:
-        if prefix + name in there:
-            continue
-        route = call(namesrv, lambda admin, name=name: admin.topic_route(name))  # type: ignore[misc] # bound now
-        count = max(queue.write_queues for queue in route.queues)
-        call(
-            to,
-            lambda admin, name=name, count=count: admin.create_topic(  # type: ignore[misc] # bound now
-                prefix + name, read_queues=count, write_queues=count
-            ),
-        )
-        made.append(prefix + name)
-    return made
+    missing = [name for name in names if prefix + name not in there]
+
+    async def count(admin: Admin) -> dict[str, int]:
+        routes = {name: await admin.topic_route(name) for name in missing}
+        return {prefix + name: max(queue.write_queues for queue in route.queues) for name, route in routes.items()}
+
+    async def make(admin: Admin) -> None:
+        for name, queues in counts.items():
+            await admin.create_topic(name, read_queues=queues, write_queues=queues)
+
+    counts = call(namesrv, count) if missing else {}
+    if counts:
+        call(to, make)
+    return list(counts)

@@ -75,50 +75,17 @@ def trace_keys(context: TraceContext) -> set[str]:
 
 def _fields(context: TraceContext, bean: TraceBean) -> tuple[str, ...]:
     success = "true" if context.success else "false"
+    step = (context.kind, str(context.timestamp), context.region_id, context.group)
+    message = (bean.topic, bean.message_id, bean.tags or "null", bean.keys or "null", bean.store_host)
     if context.kind == SENT:
-        return (
-            SENT,
-            str(context.timestamp),
-            context.region_id,
-            context.group,
-            bean.topic,
-            bean.message_id,
-            bean.tags or "null",
-            bean.keys or "null",
-            bean.store_host,
-            str(bean.body_length),
-            str(context.cost_ms),
-            str(bean.message_type),
-            bean.offset_message_id or "null",
-            success,
-        )
+        size, cost, kind = str(bean.body_length), str(context.cost_ms), str(bean.message_type)
+        return (*step, *message, size, cost, kind, bean.offset_message_id or "null", success)
     if context.kind == TRANSACTION_ENDS:
-        return (
-            TRANSACTION_ENDS,
-            str(context.timestamp),
-            context.region_id,
-            context.group,
-            bean.topic,
-            bean.message_id,
-            bean.tags or "null",
-            bean.keys or "null",
-            bean.store_host,
-            str(bean.message_type),
-            bean.transaction_id or "null",
-            bean.transaction_state,
-            "true" if bean.from_check else "false",
-        )
+        asked = "true" if bean.from_check else "false"
+        transaction = (bean.transaction_id or "null", bean.transaction_state, asked)
+        return (*step, *message, str(bean.message_type), *transaction)
     if context.kind == CONSUME_BEGINS:
-        return (
-            CONSUME_BEGINS,
-            str(context.timestamp),
-            context.region_id,
-            context.group,
-            context.request_id,
-            bean.message_id,
-            str(bean.retry_times),
-            bean.keys or "null",
-        )
+        return (*step, context.request_id, bean.message_id, str(bean.retry_times), bean.keys or "null")
     return (
         CONSUME_ENDS,
         context.request_id,

@@ -7,12 +7,13 @@ and Iceberg keep the same promise with logs of theirs.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from bolide.spark.errors import OptionError
-from bolide.spark.jobs.running import OFFSETS_PER_BATCH, JobResult, run_query
+from bolide.spark.jobs.running import JobResult, run_query, topic_stream
 from bolide.spark.progress import Show, nowhere
 from bolide.spark.schema import COLUMNS
 
@@ -47,7 +48,7 @@ def archive(
     by the first run only; `earliest` here) and so on. `out` is a folder, or for Iceberg the name of a table. The
     checkpoint is `out`/_checkpoint unless given. Raises OptionError and JobFailed.
     """
-    messages = _source(spark, options).selectExpr("*", DAY_OF)
+    messages = topic_stream(spark, options).selectExpr("*", DAY_OF)
     place = checkpoint_of(out, table_format, checkpoint)
     return run_query(_sink(spark, messages, out, table_format), place, "archive", show, follow)
 
@@ -80,9 +81,8 @@ def read_back(
         raise OptionError(f"{out} holds no finished batch of an archive: run the archive first, or check the path")
     columns = list(COLUMNS)
     old = spark.table(out) if table_format == "iceberg" else spark.read.format(table_format).load(out)
-    live = dict(_lower(options))
-    for name in ("startingoffsets", "startingtimestamp", "maxoffsetspertrigger"):
-        live.pop(name, None)
+    of_the_archive = ("startingoffsets", "startingtimestamp", "maxoffsetspertrigger")
+    live = {name: value for name, value in options.items() if name.lower() not in of_the_archive}
     new = spark.read.format("rocketmq").options(**live).option("startingOffsets", reached).load()
     return old.selectExpr(*columns, "true AS archived").unionByName(new.selectExpr(*columns, "false AS archived"))
 
@@ -97,22 +97,8 @@ def archived_offsets(spark: SparkSession, out: str, checkpoint: str, table_forma
     batches = [int(found[1]) for name in _names(spark, log) if (found := re.fullmatch(r"(\d+)(\.compact)?", name))]
     if not batches:
         return None
-    import json
-
     lines = _lines(spark, f"{checkpoint.rstrip('/')}/offsets/{max(batches)}")
     return json.dumps(json.loads(lines[2])["queues"])
-
-
-def _lower(options: Mapping[str, str]) -> dict[str, str]:
-    return {name.lower(): value for name, value in options.items()}
-
-
-def _source(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
-    given = _lower(options)
-    if "startingtimestamp" not in given:
-        given.setdefault("startingoffsets", "earliest")
-    given.setdefault("maxoffsetspertrigger", str(OFFSETS_PER_BATCH))
-    return spark.readStream.format("rocketmq").options(**given).load()
 
 
 def _sink(spark: SparkSession, messages: DataFrame, out: str, table_format: str) -> DataStreamWriter:

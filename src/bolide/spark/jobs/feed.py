@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from bolide import plugins
-from bolide.spark.jobs.running import OFFSETS_PER_BATCH, JobResult, run_query
+from bolide.spark.jobs.running import JobResult, run_query, topic_stream
 from bolide.spark.progress import Show, nowhere
 from bolide.spark.sinks import write_batch
 
@@ -30,11 +30,7 @@ def feed(
     over: a batch that was not finished comes again, with its number. Raises ConfigError for an unknown sink, JobFailed.
     """
     plugins.find(plugins.SINKS, sink)  # refused here, before Spark starts anything
-    given = {name.lower(): value for name, value in options.items()}
-    if "startingtimestamp" not in given:
-        given.setdefault("startingoffsets", "earliest")
-    given.setdefault("maxoffsetspertrigger", str(OFFSETS_PER_BATCH))
-    messages = spark.readStream.format("rocketmq").options(**given).load()
+    messages = topic_stream(spark, options)
 
     def hand_over(rows: DataFrame, batch: int) -> None:
         write_batch(rows, batch, sink, sink_options)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from bolide.spark.errors import OptionError
 from bolide.spark.jobs.resending import own_properties
-from bolide.spark.jobs.running import OFFSETS_PER_BATCH, JobResult, job_failed, run_query
+from bolide.spark.jobs.running import JobResult, job_failed, run_query, topic_stream
 from bolide.spark.progress import Show, nowhere
 
 if TYPE_CHECKING:
@@ -42,11 +42,7 @@ def export_topic(
     Raises OptionError and JobFailed.
     """
     _check(file_format, body)
-    given = {name.lower(): value for name, value in options.items()}
-    if "startingtimestamp" not in given:
-        given.setdefault("startingoffsets", "earliest")
-    given.setdefault("maxoffsetspertrigger", str(OFFSETS_PER_BATCH))
-    messages = spark.readStream.format("rocketmq").options(**given).load()
+    messages = topic_stream(spark, options)
     writer = flat(messages, file_format, body).writeStream.format(file_format).option("path", out)
     if file_format == "csv":
         writer = writer.options(**_CSV)

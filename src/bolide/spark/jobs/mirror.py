@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from bolide.spark.cluster import Cluster
 from bolide.spark.jobs.resending import to_send
-from bolide.spark.jobs.running import OFFSETS_PER_BATCH, JobResult, counted, job_failed, run_query
+from bolide.spark.jobs.running import JobResult, counted, job_failed, run_query, topic_stream
 from bolide.spark.options import DEFAULT_GROUP, read_options
 from bolide.spark.progress import Show, nowhere
 from bolide.spark.queues import EARLIEST, Offsets, Queue
@@ -43,11 +43,7 @@ def mirror(
     `source` are options of a read (`namesrv`, `subscribe`, …), `target` of a write (`namesrv`, `mode`, …). Topics must
     be there; they have the same names, behind `prefix`. Raises OptionError and JobFailed.
     """
-    given = {name.lower(): value for name, value in source.items()}
-    if "startingtimestamp" not in given:
-        given.setdefault("startingoffsets", "earliest")
-    given.setdefault("maxoffsetspertrigger", str(OFFSETS_PER_BATCH))
-    rows = spark.readStream.format("rocketmq").options(**given).load()
+    rows = topic_stream(spark, source)
     writer = counted(as_mirrored(rows, prefix)).writeStream.format("rocketmq").options(**target)
     return run_query(writer, checkpoint, "mirror", show, follow)
 

@@ -19,7 +19,7 @@ from bolide.spark.progress import Progress, Show, nowhere
 from bolide.spark.queues import from_json
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -48,6 +48,15 @@ class JobResult:
     seconds: float
     interrupted: bool
     checkpoint: str
+
+
+def topic_stream(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
+    """The topics of a job as a stream: from their oldest message on and `OFFSETS_PER_BATCH` at a time, unless told."""
+    given = {name.lower(): value for name, value in options.items()}
+    if "startingtimestamp" not in given:
+        given.setdefault("startingoffsets", "earliest")
+    given.setdefault("maxoffsetspertrigger", str(OFFSETS_PER_BATCH))
+    return spark.readStream.format("rocketmq").options(**given).load()
 
 
 def counted(rows: DataFrame) -> DataFrame:
