@@ -15,10 +15,6 @@ SETTINGS = {
     "recallMessageEnable": "true",
     "transactionCheckInterval": "1000",
     "transactionTimeOut": "1000",
-    # Op records are written at once, and never for having waited: by default a thread of 5.5.0 waits in a circle, at
-    # full speed and for ever, from three seconds after the first transaction on.
-    "transactionOpMsgMaxSize": "1",
-    "transactionOpBatchInterval": "86400000",
     "flushDiskType": "ASYNC_FLUSH",
     "mappedFileSizeCommitLog": str(64 << 20),
     "mappedFileSizeConsumeQueue": "600000",
