@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.generator import Measurement, Shape, generate
 from bench.servers import BolideBroker, NullServer, Server, java_broker
+from bench.shown import aligned
 
 WARM_SHAPE = Shape(8, 32)
 WARM_WINDOW_SECONDS = 10.0
@@ -139,8 +140,7 @@ def table(cases: Sequence[Case], names: Sequence[str]) -> str:
         row.append(f"{case.ceiling:,.0f}")
         row.append(", ".join(f"{name} generator-bound" for name in names if case.generator_bound(name)))
         rows.append(row)
-    widths = [max(len(row[at]) for row in rows) for at in range(len(heads))]
-    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+    return aligned(rows)
 
 
 def describe_machine() -> dict[str, str]:

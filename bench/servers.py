@@ -1,9 +1,14 @@
 """The servers under measurement as processes: a Java broker, a Bolide broker, the null server."""
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Protocol
 
 from bench.generator import program
+from bench.stopping import Failed, last_line
 
 from tests.interop.java_processes import JavaBroker
 from tests.interop.our_processes import OurBroker
@@ -22,6 +27,7 @@ JAVA_FLAGS = (
     "-XX:+AlwaysPreTouch",
     "-XX:MaxDirectMemorySize=15g",
 )
+_INTERRUPT_SECONDS = 20.0
 _FLUSH = {"async": "ASYNC_FLUSH", "sync": "SYNC_FLUSH"}
 
 
@@ -44,9 +50,10 @@ class Server(Protocol):
         """End at once."""
 
 
-def java_broker(home: Path, flush: str) -> JavaBroker:
+def java_broker(home: Path, flush: str, ready_seconds: float = 60.0) -> JavaBroker:
     """A Java 5.5.0 broker with its own defaults and no name server."""
-    return JavaBroker(home, "", {"flushDiskType": _FLUSH[flush]}, flags=JAVA_FLAGS)
+    settings = {"flushDiskType": _FLUSH[flush]}
+    return JavaBroker(home, "", settings, flags=JAVA_FLAGS, ready_seconds=ready_seconds)
 
 
 class BolideBroker(OurBroker):
@@ -64,3 +71,26 @@ class NullServer(ServerProcess):
         super().__init__([str(program("null_server")), "0"], home / "null.out")
         self.wait_ready("ready")
         self.port = int(self.output().split()[1])
+
+
+class DispatchOnSpark(ServerProcess):
+    """`bolide pipeline dispatch --in-place` of the environment this program runs in; it ends by itself."""
+
+    def __init__(self, store: Path, log: Path, master: str) -> None:
+        words = ["-m", "bolide.cli", "pipeline", "dispatch", str(store), "--in-place", "--master", master, "--json"]
+        super().__init__([sys.executable, *words], log)
+
+    def check(self) -> None:
+        """Raises Failed with its reason unless it did what it should."""
+        if self._child.wait() != 0:
+            raise Failed(f"the rebuild on Spark failed: {last_line(self.output())}")
+
+    def interrupt(self) -> None:
+        """Let it take away what it made, if it still runs; then end it with all it started."""
+        if self.running:
+            os.kill(self.pid, signal.SIGINT)
+            try:
+                self._child.wait(_INTERRUPT_SECONDS)
+            except subprocess.TimeoutExpired:
+                pass
+            self.kill()

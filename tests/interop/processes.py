@@ -84,7 +84,7 @@ class ServerProcess:
 
         try:
             until(stands, seconds, f"{ready_text!r} in {self.log}")
-        except AssertionError:
+        except BaseException:  # Ctrl-C too: nobody else knows the child yet
             self.kill()
             raise
 

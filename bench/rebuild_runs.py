@@ -1,0 +1,187 @@
+"""One rebuild of a store's queues and index from its log, from the start of the first process until all is served."""
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from bench.served import Expected, what_is_missing
+from bench.servers import BolideBroker, DispatchOnSpark, java_broker
+from bench.shown import Step, say
+from bench.stopping import Failed, last_line
+
+from bolide.spark.bench_store import QUEUES, TOPIC
+from tests.interop.java_artefacts import BROKER_VERSION
+from tests.interop.java_processes import JavaBroker
+from tests.interop.processes import ServerProcess, until
+
+JAVA, SPARK, BROKER = f"Java {BROKER_VERSION} broker", "Bolide on Spark", "Bolide broker"
+_LIMIT_SECONDS = 1800.0
+_STOP_SECONDS = 180.0
+_CHUNK = 4 * 1024 * 1024
+
+Broker = JavaBroker | BolideBroker
+
+
+@dataclass(frozen=True)
+class Run:
+    """One rebuild: seconds from the start of the first process until all is served."""
+
+    name: str
+    round: int
+    seconds: float
+    rebuild: float
+    """Of these, seconds until the rebuild itself was over; a broker starts and rebuilds in one."""
+    cpu_seconds: float
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is rebuilt: the folder with the log, what must be served of it, and Spark's master."""
+
+    store: Path
+    expected: Expected
+    messages: int
+    master: str
+
+    def lay_out(self, home: Path) -> None:
+        """A store of its own below `home`: the log, its topic and nothing else.
+
+        The last file, in which a broker goes on writing, is copied; the full ones are linked, and `stamps` tells
+        whether one was written to all the same.
+        """
+        log = home / "store" / "commitlog"
+        log.mkdir(parents=True)
+        files = sorted((self.store / "commitlog").iterdir())
+        for file in files[:-1]:
+            os.link(file, log / file.name)
+        _copy(files[-1], log / files[-1].name)
+        config = home / "store" / "config"
+        config.mkdir()
+        topic = {"topicName": TOPIC, "readQueueNums": QUEUES, "writeQueueNums": QUEUES, "perm": 6, "order": False}
+        topic |= {"topicFilterType": "SINGLE_TAG", "topicSysFlag": 0}
+        version = {"counter": 1, "stateVersion": 0, "timestamp": 0}
+        text = json.dumps({"dataVersion": version, "topicConfigTable": {TOPIC: topic}})
+        (config / "topics.json").write_text(text, encoding="utf-8")
+
+    def stamps(self) -> dict[str, int]:
+        """When each file of the log was last written."""
+        return {file.name: file.stat().st_mtime_ns for file in (self.store / "commitlog").iterdir()}
+
+    def warm(self) -> None:
+        """Read the log once, so that nobody is the first; write what others left to write."""
+        os.sync()
+        for file in sorted((self.store / "commitlog").iterdir()):
+            with file.open("rb", 0) as log:
+                while log.read(_CHUNK):
+                    pass
+
+
+def _copy(source: Path, target: Path) -> None:
+    """With its holes."""
+    with source.open("rb", 0) as data, target.open("wb", 0) as made:
+        while chunk := data.read(_CHUNK):
+            if chunk.count(0) == len(chunk):
+                made.seek(len(chunk), os.SEEK_CUR)
+            else:
+                made.write(chunk)
+        made.truncate()
+
+
+def wait_served(server: ServerProcess, port: int, expected: Expected) -> None:
+    """Until all is served. Raises Failed with what is missing."""
+    missing = ""
+
+    def served() -> bool:
+        nonlocal missing
+        if not server.running:
+            raise Failed(f"the broker ended while it was asked: {last_line(server.output())}")
+        missing = what_is_missing(port, expected)
+        return not missing
+
+    try:
+        until(served, _LIMIT_SECONDS, "all is served")
+    except AssertionError:
+        raise Failed(f"not all is served after {_LIMIT_SECONDS:.0f} s: {missing}") from None
+
+
+def rebuild_by_broker(task: Task, home: Path, number: int, name: str, start: Callable[[], Broker]) -> Run:
+    """Start a broker on a store without queues and index; with a clean stop at the end."""
+    queues = home / "store" / "consumequeue"
+
+    def detail() -> str:
+        files = [file for file in queues.rglob("*") if file.is_file()]
+        done = sum(file.stat().st_blocks for file in files) * 512 / (20 * task.messages)
+        return f"about {min(done, 1.0):.0%} of the queues"
+
+    with Step(f"round {number}, {name}", detail) as step:
+        try:
+            server = start()
+        except AssertionError as error:
+            raise Failed(f"the {name} did not start: {last_line(str(error))}") from None
+        try:
+            wait_served(server, server.port, task.expected)
+            step.end()
+            _stop(server)
+        finally:
+            server.kill()
+    return Run(name, number, step.seconds, step.seconds, step.cpu_seconds)
+
+
+def rebuild_on_spark(task: Task, home: Path, number: int) -> Run:
+    """`bolide pipeline dispatch --in-place`, then our broker on the result."""
+    log = home / "dispatch.out"
+    with Step(f"round {number}, {SPARK}", lambda: last_line(log.read_text("utf-8")) if log.exists() else "") as step:
+        job = DispatchOnSpark(home / "store", log, task.master)
+        try:
+            try:
+                until(lambda: not job.running, _LIMIT_SECONDS, "the rebuild ends")
+            except AssertionError:
+                raise Failed(f"the rebuild did not end within {_LIMIT_SECONDS:.0f} s") from None
+            job.check()
+        finally:
+            job.interrupt()
+        rebuilt = step.seconds
+        broker = our_broker(home)
+        try:
+            wait_served(broker, broker.port, task.expected)
+            step.end()
+            _stop(broker)
+        finally:
+            broker.kill()
+    return Run(SPARK, number, step.seconds, rebuilt, step.cpu_seconds)
+
+
+def our_broker(home: Path) -> BolideBroker:
+    """Our broker on the store of `home`. Raises Failed."""
+    try:
+        return BolideBroker(home, "async", ready_seconds=_LIMIT_SECONDS)
+    except AssertionError as error:
+        raise Failed(f"the {BROKER} did not start: {last_line(str(error))}") from None
+
+
+def _stop(server: ServerProcess) -> None:
+    """A clean stop, so that a mapped file is whole."""
+    try:
+        server.stop(_STOP_SECONDS)
+    except AssertionError:
+        raise Failed(f"a broker did not stop within {_STOP_SECONDS:.0f} s") from None
+
+
+def measure(task: Task, name: str, home: Path, number: int) -> Run:
+    """One rebuild in a folder of its own."""
+    home.mkdir()
+    task.lay_out(home)
+    task.warm()
+    if name == SPARK:
+        run = rebuild_on_spark(task, home, number)
+    elif name == JAVA:
+        run = rebuild_by_broker(task, home, number, name, partial(java_broker, home, "async", _LIMIT_SECONDS))
+    else:
+        run = rebuild_by_broker(task, home, number, name, partial(our_broker, home))
+    served = "" if run.rebuild == run.seconds else f" (rebuilt after {run.rebuild:.1f} s)"
+    used = f"{run.cpu_seconds:.0f} s of processors"
+    say(f"round {number}, {name}: all is served after {run.seconds:.1f} s{served}, {used}")
+    return run

@@ -1,0 +1,69 @@
+"""When a broker has rebuilt what follows from its log: every message can be pulled, and found by its key.
+
+It is asked over its port, by requests that both brokers know, so that neither is believed for what it logs.
+"""
+
+import json
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.stopping import Failed
+
+from tests.interop.records import stored
+from tests.interop.wire import PULL_MESSAGE, QUERY_MESSAGE, SUCCESS, Wire, pull_ext, query_ext
+
+RUNTIME_INFO = 28
+GET_MAX_OFFSET = 30
+_ANSWER_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a log holds: the end of each queue, and its last message."""
+
+    topic: str
+    ends: dict[int, int]
+    last_key: str
+    last_offset: int
+    """Physical offset of the last message."""
+
+
+def expect(log: Path, topic: str, queues: int, messages: int, segment_size: int) -> Expected:
+    """What is in a log of records of one size that went round the queues. Raises Failed where it says otherwise."""
+    newest = max(log.iterdir())
+    with newest.open("rb") as file:
+        size = int.from_bytes(file.read(4), "big")
+        before = int(newest.name) // segment_size * ((segment_size - 8) // size)
+        at = (messages - before - 1) * size
+        file.seek(max(at, 0))
+        data, behind = file.read(size), file.read(4)
+    ends = {number: messages // queues + (number < messages % queues) for number in range(queues)}
+    number = (messages - 1) % queues
+    try:
+        last = stored(data)[0]
+    except (AssertionError, IndexError, struct.error):
+        last = None
+    if at < 0 or any(behind) or last is None or (last.queue_id, last.queue_offset) != (number, ends[number] - 1):
+        raise Failed(f"{log} does not hold {messages:,} messages: delete the folder, it is made anew")
+    return Expected(topic, ends, last.properties["UNIQ_KEY"], last.physical_offset)
+
+
+def what_is_missing(port: int, expected: Expected) -> str:
+    """The first thing that a broker does not serve yet; nothing once it serves all."""
+    with Wire(port, _ANSWER_SECONDS) as wire:
+        behind = int(json.loads(wire.ask(RUNTIME_INFO).body)["table"]["dispatchBehindBytes"])
+        if behind > 0:
+            return f"dispatch is {behind:,} bytes behind"
+        for queue_id, end in expected.ends.items():
+            answer = wire.ask(GET_MAX_OFFSET, {"topic": expected.topic, "queueId": str(queue_id)})
+            found = int(answer.ext.get("offset", -1))
+            if answer.code != SUCCESS or found != end:
+                return f"queue {queue_id} ends at {found:,} of {end:,}"
+            pulled = wire.ask(PULL_MESSAGE, pull_ext(expected.topic, queue_id, end - 1))
+            if pulled.code != SUCCESS or [one.queue_offset for one in stored(pulled.body)] != [end - 1]:
+                return f"the last message of queue {queue_id} is not pulled (code {pulled.code})"
+        answer = wire.ask(QUERY_MESSAGE, query_ext(expected.topic, expected.last_key))
+        if answer.code != SUCCESS or expected.last_offset not in [one.physical_offset for one in stored(answer.body)]:
+            return f"the last message is not found by its key (code {answer.code})"
+    return ""

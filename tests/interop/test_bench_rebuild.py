@@ -1,0 +1,149 @@
+"""The comparison with Java's rebuild judges rightly: what is expected, served, equal, and whose ratio it is."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from bench.derived import differences
+from bench.rebuild import bytes_needed, check_disk, kept_store, ratio, table
+from bench.rebuild_runs import BROKER, JAVA, SPARK, Run, Task, measure
+from bench.served import expect, what_is_missing
+from bench.servers import BolideBroker
+from bench.stopping import FAILED, Failed, last_line, measured
+
+from bolide.spark.bench_store import QUEUES, SEGMENT_SIZE, TOPIC, make_store
+from tests.interop.records import stored
+
+MESSAGES = 20_003
+SMALL = 1 << 22
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With segments as a broker makes them by default."""
+    return kept_store(tmp_path_factory.mktemp("kept"), MESSAGES, 128)
+
+
+def test_what_is_expected_is_what_the_log_holds(tmp_path: Path) -> None:
+    make_store(tmp_path, MESSAGES, 128, SMALL)
+    log = tmp_path / "commitlog"
+    found = expect(log, TOPIC, QUEUES, MESSAGES, SMALL)
+    assert sum(found.ends.values()) == MESSAGES and set(found.ends.values()) == {2500, 2501}
+    newest = max(log.iterdir())
+    size = int.from_bytes(newest.read_bytes()[:4], "big")
+    at = found.last_offset - int(newest.name)
+    last = stored(newest.read_bytes()[at : at + size])[0]
+    assert last.properties["UNIQ_KEY"] == found.last_key
+    assert not any(newest.read_bytes()[at + size :])
+    for wrong in (MESSAGES + 1, MESSAGES - 1, MESSAGES - QUEUES, 12):
+        with pytest.raises(Failed, match="does not hold"):
+            expect(log, TOPIC, QUEUES, wrong, SMALL)
+
+
+def test_a_rebuild_ends_when_all_is_served(store: Path, tmp_path: Path) -> None:
+    expected = expect(store / "commitlog", TOPIC, QUEUES, MESSAGES, SEGMENT_SIZE)
+    task = Task(store, expected, MESSAGES, "local[1]")
+    before = task.stamps()
+    home = tmp_path / "home"
+    run = measure(task, BROKER, home, 1)
+    assert run.seconds > 0 and task.stamps() == before
+    assert len(list((home / "store" / "consumequeue" / TOPIC).iterdir())) == QUEUES
+    broker = BolideBroker(home, "async")
+    try:
+        assert what_is_missing(broker.port, expected) == ""
+        for wrong, says in (
+            (replace(expected, ends=expected.ends | {3: 7}), "queue 3 ends at 2,500 of 7"),
+            (replace(expected, last_key="0" * 32), "not found by its key"),
+            (replace(expected, topic="Other"), "queue 0 ends at"),
+        ):
+            assert says in what_is_missing(broker.port, wrong)
+    finally:
+        broker.kill()
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[Path, Path]:
+    """Two stores with the same derived files; the index file has another name."""
+    one, other = tmp_path / "one", tmp_path / "other"
+    for queue in ("0", "1"):
+        file = one / "consumequeue" / TOPIC / queue / "00000000000000000000"
+        file.parent.mkdir(parents=True)
+        file.write_bytes(bytes(range(200)) * 100)
+    (one / "index").mkdir()
+    (one / "index" / "20261121200000000").write_bytes(b"index" * 1000)
+    shutil.copytree(one, other)
+    (other / "index" / "20261121200000000").rename(other / "index" / "20261121200005000")
+    return one, other
+
+
+def test_equal_files_do_not_differ(pair: tuple[Path, Path]) -> None:
+    assert differences(*pair) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "says"),
+    [
+        ("consumequeue/BenchSpark/1/00000000000000000000", 12_345, "differs first at byte 12,345"),
+        ("index/20261121200005000", 0, "index file 0 differs first at byte 0"),
+    ],
+)
+def test_one_byte_is_found(pair: tuple[Path, Path], name: str, at: int, says: str) -> None:
+    data = bytearray((pair[1] / name).read_bytes())
+    data[at] ^= 1
+    (pair[1] / name).write_bytes(data)
+    assert [says in sentence for sentence in differences(*pair)] == [True]
+
+
+def test_what_is_there_once_is_found(pair: tuple[Path, Path]) -> None:
+    shutil.rmtree(pair[1] / "consumequeue" / TOPIC / "0")
+    shutil.rmtree(pair[0] / "index")
+    queue, index = differences(*pair)
+    assert f"{TOPIC}/0/00000000000000000000 is only in {pair[0]}" in queue
+    assert "there are 0 index files" in index
+
+
+def runs(name: str, *seconds: float) -> list[Run]:
+    return [Run(name, number, taken, taken, 1.0) for number, taken in enumerate(seconds, 1)]
+
+
+def test_the_ratio_is_the_median_of_those_of_the_rounds() -> None:
+    all_of_them = runs(JAVA, 90.0, 60.0, 61.0) + runs(SPARK, 15.0, 30.0, 20.0)
+    assert ratio(all_of_them) == pytest.approx(61 / 20)
+    head, java, spark = table(all_of_them, 1000).splitlines()
+    assert "61.0 s" in java and "90.0, 60.0, 61.0" in java and "20.0 s" in spark and len(head) == len(java)
+
+
+def test_a_disk_without_room_is_told_before_anything_is_made(tmp_path: Path) -> None:
+    assert bytes_needed(10_000_000, 128, True) < bytes_needed(10_000_000, 128, False) < 20e9
+    with pytest.raises(Failed, match="GB free and this may take .* GB: make room"):
+        check_disk(tmp_path, bytes_needed(10**12, 128, False))
+
+
+def test_what_fails_is_one_sentence_and_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ended: list[str] = []
+
+    def fail(work: Path, ends: ExitStack) -> None:
+        (work / "store").mkdir()
+        ends.callback(ended.append, "broker")
+        raise Failed("there is no room: make some")
+
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with pytest.raises(SystemExit) as stopped:
+            measured("rebuild", tmp_path, fail)
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    assert stopped.value.code == FAILED
+    assert capsys.readouterr().err == "rebuild: there is no room: make some\n"
+    assert ended == ["broker"] and list(tmp_path.iterdir()) == []
+
+
+def test_the_last_line_says_why() -> None:
+    assert last_line("Traceback\n  at x\nValueError: why\n\n") == "ValueError: why"
+    assert last_line("\n") == "it said nothing"
