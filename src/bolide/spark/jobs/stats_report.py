@@ -15,6 +15,8 @@ COLOURS: Final = ("#2563eb", "#ea580c", "#059669", "#9333ea", "#dc2626", "#0891b
 SHOWN: Final = 6
 """Topics with a line of their own in a plot; the others are summed."""
 ROWS: Final = 25
+TEXTS: Final = frozenset({"topic", "key", "tag", "first", "last"})
+"""Heads of the columns that hold text; the others hold numbers."""
 _NO_METADATA: Final = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
 
@@ -61,9 +63,15 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """An HTML table; what peers wrote is escaped."""
     if not rows:
         return "<p>(none)</p>"
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in heads)
-    body = "".join("<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    kinds = ["" if name in TEXTS else ' class="number"' for name in heads]
+    head = _row("th", kinds, heads)
+    body = "".join(_row("td", kinds, row) for row in rows)
+    return f'<div class="wide"><table><thead>{head}</thead><tbody>{body}</tbody></table></div>'
+
+
+def _row(cell: str, kinds: Sequence[str], texts: Sequence[str]) -> str:
+    cells = [f"<{cell}{kind}>{html.escape(text)}</{cell}>" for kind, text in zip(kinds, texts, strict=True)]
+    return f"<tr>{''.join(cells)}</tr>"
 
 
 def _counts(name: str, counts: Sequence[Count]) -> str:
@@ -120,8 +128,8 @@ PAGE: Final = """<!doctype html>
 body {{ font: 15px/1.5 system-ui, sans-serif; color: #1f2933; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }}
 h1 {{ font-size: 1.5rem; }} h2 {{ font-size: 1.15rem; margin-top: 2rem; }} .wide {{ overflow-x: auto; }}
 table {{ border-collapse: collapse; font-size: 13px; white-space: nowrap; }}
-th, td {{ text-align: right; padding: .3rem .6rem; border-bottom: 1px solid #e4e7eb; }}
-th:first-child, td:first-child {{ text-align: left; }}
+th, td {{ text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #e4e7eb; }}
+.number {{ text-align: right; }}
 figure {{ margin: 1.5rem 0; }} figcaption {{ font-weight: 600; }} svg {{ max-width: 100%; height: auto; }}
 </style></head><body><h1>{title}</h1>
 {parts}
