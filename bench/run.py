@@ -4,6 +4,7 @@ Both brokers run all the time with the same flush mode, each with its own defaul
 stopped (SIGSTOP), so that the generator and the measured broker share the processors with nobody. Java is warmed until
 three windows agree. A figure is the median over the rounds of the ratio within a round; the null server's rate in the
 same run is the ceiling of generator, kernel and loopback, and a result above 80 % of it says more about those.
+`--against` measures the Bolide of another environment beside them, such as the one before a change.
 """
 
 import argparse
@@ -29,6 +30,7 @@ WARM_WINDOW_SECONDS = 10.0
 WARM_AGREE = 0.03
 WARM_LIMIT_SECONDS = 120.0
 CEILING_SHARE = 0.8
+AGAINST = "before"
 _SKIP_SECONDS = 0.5
 
 
@@ -50,10 +52,10 @@ class Case:
         """Median over the rounds of the 99th percentile, milliseconds."""
         return statistics.median(m.p99_us for m in self.rounds[name]) / 1000
 
-    def ratio(self) -> float:
-        """Median over the rounds of Bolide's rate by Java's."""
+    def ratio(self, to: str) -> float:
+        """Median over the rounds of Bolide's rate by that of another server."""
         return statistics.median(
-            ours.rate / java.rate for ours, java in zip(self.rounds["bolide"], self.rounds["java"], strict=True)
+            ours.rate / other.rate for ours, other in zip(self.rounds["bolide"], self.rounds[to], strict=True)
         )
 
     def generator_bound(self, name: str) -> bool:
@@ -71,6 +73,18 @@ def warm(port: int, window: float) -> list[float]:
         if len(last) == 3 and max(last) - min(last) <= WARM_AGREE * max(last):
             break
     return rates
+
+
+def others(names: Sequence[str]) -> list[str]:
+    """The servers that Bolide is compared with."""
+    return [name for name in names if name != "bolide"] if "bolide" in names else []
+
+
+def start(name: str, home: Path, flush: str, against: str | None) -> Server:
+    """A server by the name it has in the tables."""
+    if name == "java":
+        return java_broker(home, flush)
+    return BolideBroker(home, flush, python=against or sys.executable) if name == AGAINST else BolideBroker(home, flush)
 
 
 def measure_round(number: int, servers: dict[str, Server], cases: Sequence[Case], seconds: float) -> None:
@@ -97,7 +111,15 @@ def measure_round(number: int, servers: dict[str, Server], cases: Sequence[Case]
             )
 
 
-def run(cases: list[Case], rounds: int, seconds: float, window: float, names: Sequence[str], folder: Path) -> None:
+def run(
+    cases: list[Case],
+    rounds: int,
+    seconds: float,
+    window: float,
+    names: Sequence[str],
+    folder: Path,
+    against: str | None = None,
+) -> None:
     """Fill in the ceilings, then the rounds of one flush mode after the other."""
     null = NullServer(folder / "null")
     try:
@@ -110,7 +132,7 @@ def run(cases: list[Case], rounds: int, seconds: float, window: float, names: Se
         try:
             for name in names:
                 home = folder / f"{name}-{flush}"
-                servers[name] = java_broker(home, flush) if name == "java" else BolideBroker(home, flush)
+                servers[name] = start(name, home, flush, against)
                 print(f"{name}, {flush} flush", flush=True)
                 warm(servers[name].port, window if name == "java" else min(window, 3.0))
                 servers[name].pause()
@@ -130,13 +152,13 @@ def table(cases: Sequence[Case], names: Sequence[str]) -> str:
     heads = ["flush", "shape", "body"]
     for name in names:
         heads += [f"{name}/s", "p99 ms"]
-    heads += ["ratio", "ceiling/s", ""]
+    heads += [f"by {name}" for name in others(names)] + ["ceiling/s", ""]
     rows = [heads]
     for case in cases:
         row = [case.flush, str(case.shape), f"{case.body} B"]
         for name in names:
             row += [f"{case.rate(name):,.0f}", f"{case.p99_ms(name):.1f}"]
-        row.append(f"{case.ratio():.2f}" if len(names) == 2 else "-")
+        row += [f"{case.ratio(name):.2f}" for name in others(names)]
         row.append(f"{case.ceiling:,.0f}")
         row.append(", ".join(f"{name} generator-bound" for name in names if case.generator_bound(name)))
         rows.append(row)
@@ -161,8 +183,7 @@ def as_json(cases: Sequence[Case], names: Sequence[str]) -> str:
         result["ceiling"] = case.ceiling
         result["rounds"] = {name: [asdict(m) for m in case.rounds[name]] for name in names}
         result["generator_bound"] = [name for name in names if case.generator_bound(name)]
-        if len(names) == 2:
-            result["ratio"] = case.ratio()
+        result["ratio"] = {name: case.ratio(name) for name in others(names)}
         results.append(result)
     return json.dumps({"machine": describe_machine(), "results": results}, indent=1)
 
@@ -177,8 +198,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, help="rounds (5)")
     parser.add_argument("--seconds", type=float, help="length of a measurement (8)")
     parser.add_argument("--servers", default="java,bolide", help="which brokers to measure")
+    parser.add_argument("--against", help="the python of another environment, whose Bolide is measured as well")
     parser.add_argument("--json", type=Path, help="write everything measured to this file")
-    parser.add_argument("--floor", type=float, help="fail if a ratio at 128 B, async flush, is below this")
+    parser.add_argument("--floor", type=float, help="fail if a ratio to Java at 128 B, async flush, is below this")
     return parser.parse_args()
 
 
@@ -189,7 +211,7 @@ def main() -> int:
     flushes = (chosen.flush or ("async" if quick else "async,sync")).split(",")
     bodies = [int(size) for size in (chosen.bodies or ("128" if quick else "128,1024")).split(",")]
     shapes = [Shape.parse(text) for text in chosen.shapes.split(",")]
-    names = chosen.servers.split(",")
+    names = chosen.servers.split(",") + ([AGAINST] if chosen.against else [])
     cases = [Case(shape, body, flush) for flush in flushes for body in bodies for shape in shapes]
     rounds = chosen.rounds or (3 if quick else 5)
     seconds = chosen.seconds or (4.0 if quick else 8.0)
@@ -197,18 +219,18 @@ def main() -> int:
     print(", ".join(f"{key} {value}" for key, value in describe_machine().items()))
     folder = Path(tempfile.mkdtemp(prefix="bolide-bench-"))
     try:
-        run(cases, rounds, seconds, window, names, folder)
+        run(cases, rounds, seconds, window, names, folder, chosen.against)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     print()
     print(table(cases, names))
     if chosen.json:
         chosen.json.write_text(as_json(cases, names) + "\n", encoding="utf-8")
-    if chosen.floor is None or len(names) != 2:
+    if chosen.floor is None or "java" not in others(names):
         return 0
-    below = [case for case in cases if case.body == 128 and case.flush == "async" and case.ratio() < chosen.floor]
+    below = [case for case in cases if case.body == 128 and case.flush == "async" and case.ratio("java") < chosen.floor]
     for case in below:
-        print(f"below the floor of {chosen.floor}: {case.flush} {case.shape} {case.body} B, {case.ratio():.2f}")
+        print(f"below the floor of {chosen.floor}: {case.flush} {case.shape} {case.body} B, {case.ratio('java'):.2f}")
     return 1 if below else 0
 
 

@@ -57,10 +57,10 @@ def java_broker(home: Path, flush: str, ready_seconds: float = 60.0) -> JavaBrok
 
 
 class BolideBroker(OurBroker):
-    """A Bolide broker of the environment this program runs in, with its own defaults and no name server."""
+    """A Bolide broker of this program's environment, or `python`'s, with its own defaults and no name server."""
 
-    def __init__(self, home: Path, flush: str, ready_seconds: float = 60.0) -> None:
-        super().__init__(home, "", {"flushDiskType": _FLUSH[flush]}, ready_seconds=ready_seconds)
+    def __init__(self, home: Path, flush: str, ready_seconds: float = 60.0, python: str = sys.executable) -> None:
+        super().__init__(home, "", {"flushDiskType": _FLUSH[flush]}, ready_seconds=ready_seconds, python=python)
 
 
 class NullServer(ServerProcess):

@@ -11,8 +11,8 @@ _READY = "ready"
 _KEPT = ("BOLIDE_IMPL", "BOLIDE_BUILD")
 
 
-def _command(*words: str) -> list[str]:
-    return [sys.executable, "-m", "bolide.cli", *words]
+def _command(*words: str, python: str = sys.executable) -> list[str]:
+    return [python, "-m", "bolide.cli", *words]
 
 
 def _environment() -> dict[str, str | None]:
@@ -35,7 +35,8 @@ class OurNameServer(ServerProcess):
 class OurBroker(ServerProcess):
     """`bolide broker` named `broker-a` of `DefaultCluster` on a free port; its store is `home/store`.
 
-    `settings` are added to broker.conf, with Java's keys. With an empty `namesrv` it registers nowhere.
+    `settings` are added to broker.conf, with Java's keys. With an empty `namesrv` it registers nowhere. `python` is
+    that of another environment, to measure the Bolide in it.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class OurBroker(ServerProcess):
         settings: Mapping[str, str] | None = None,
         *,
         ready_seconds: float = 60.0,
+        python: str = sys.executable,
     ) -> None:
         home.mkdir(parents=True, exist_ok=True)
         self.home = home
@@ -62,5 +64,5 @@ class OurBroker(ServerProcess):
         }
         conf = home / "broker.conf"
         conf.write_text("".join(f"{key}={value}\n" for key, value in values.items()), encoding="utf-8")
-        super().__init__(_command("broker", "-c", str(conf)), home / "broker.out", _environment())
+        super().__init__(_command("broker", "-c", str(conf), python=python), home / "broker.out", _environment())
         self.wait_ready(_READY, ready_seconds)

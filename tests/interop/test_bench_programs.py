@@ -67,5 +67,7 @@ def measured(rate: float) -> Measurement:
 def test_a_ratio_is_the_median_over_rounds_and_the_ceiling_is_told() -> None:
     case = Case(Shape.parse("8x32"), 128, "async", ceiling=1000.0)
     case.rounds = {"java": [measured(r) for r in (100, 200, 400)], "bolide": [measured(r) for r in (300, 810, 820)]}
-    assert case.ratio() == 3.0
+    case.rounds["before"] = [measured(r) for r in (150, 900, 410)]
+    assert case.ratio("java") == 3.0
+    assert case.ratio("before") == 2.0
     assert case.generator_bound("bolide") and not case.generator_bound("java")
