@@ -9,6 +9,7 @@ import pytest
 from bolide.remoting import codes
 from bolide.remoting.bodies import decode_body, encode_body
 from bolide.remoting.bodies.route import ClusterInfo, GetBrokerMemberGroupResponseBody, QueueData, TopicRouteData
+from bolide.remoting.command import make_request
 from bolide.remoting.headers import decode_header
 from bolide.remoting.headers.kv import PutKVConfigRequestHeader
 from bolide.remoting.headers.namesrv import (
@@ -153,9 +154,30 @@ def test_a_topic_is_deleted_everywhere_or_in_one_cluster() -> None:
 
 def test_topics_may_be_registered_at_known_brokers() -> None:
     world, first, _ = two_brokers()
-    body = encode_body(TopicRouteData([QueueData("broker-a", 1, 1, 6), QueueData("nobody", 1, 1, 6)]))
+    body = encode_body(TopicRouteData([QueueData("broker-a", 1, 1, 6)]))
     first.ask(codes.REGISTER_TOPIC_IN_NAMESRV, RegisterTopicRequestHeader(topic="By-hand"), body)
     assert list(world.server.tables.topics["By-hand"]) == ["broker-a"]
-    only = encode_body(TopicRouteData([QueueData("nobody", 1, 1, 6)]))
-    first.ask(codes.REGISTER_TOPIC_IN_NAMESRV, RegisterTopicRequestHeader(topic="Nowhere"), only)
+    half = encode_body(TopicRouteData([QueueData("broker-a", 1, 1, 6), QueueData("nobody", 1, 1, 6)]))
+    for nothing in (half, b""):
+        first.ask(codes.REGISTER_TOPIC_IN_NAMESRV, RegisterTopicRequestHeader(topic="Nowhere"), nothing)
     assert "Nowhere" not in world.server.tables.topics
+
+
+def test_a_client_of_a_zone_is_shown_its_own_brokers() -> None:
+    world, first, _ = two_brokers()
+    tables = world.server.tables
+    tables.brokers["broker-a"].zone_name, tables.brokers["broker-b"].zone_name = "East", "west"
+
+    def names(**zone: str) -> tuple[list[str], list[str]]:
+        ext = {"topic": "T", **{f"__ZONE_{key}": value for key, value in zone.items()}}
+        answer = first.send(make_request(codes.GET_ROUTEINFO_BY_TOPIC, 1, ext))
+        assert answer is not None
+        route = decode_body(answer.body, TopicRouteData)
+        return [b.broker_name for b in route.broker_datas], [q.broker_name for q in route.queue_datas]
+
+    both = (["broker-a", "broker-b"], ["broker-a", "broker-b"])
+    assert names(MODE="true", NAME="east") == (["broker-a"], ["broker-a"])
+    assert names(MODE="TRUE", NAME="south") == ([], [])
+    assert names(MODE="false", NAME="east") == names(NAME="east") == names(MODE="true", NAME=" ") == both
+    tables.brokers["broker-b"].broker_addrs = {1: "127.0.0.1:9"}  # no master: nearness gives way
+    assert names(MODE="true", NAME="east") == both

@@ -41,7 +41,10 @@ def test_names(code: int, header: Header | None, names: list[str], addr: str | N
     assert body.broker_addr == addr
 
 
-@pytest.mark.parametrize(("code", "header"), [(code, header) for code, header, _, _ in LISTS])
+@pytest.mark.parametrize(
+    ("code", "header"),
+    [(code, header) for code, header, _, _ in LISTS if code != codes.GET_SYSTEM_TOPIC_LIST_FROM_NS],
+)
 def test_lists_can_be_switched_off(code: int, header: Header | None) -> None:
     everything = code == codes.GET_ALL_TOPIC_LIST_FROM_NAMESERVER
     option = {"enable_all_topic_list": False} if everything else {"enable_topic_list": False}

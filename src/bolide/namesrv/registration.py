@@ -7,12 +7,11 @@ nothing); a first registration with exactly one topic is refused, being an incre
 
 from __future__ import annotations
 
-from typing import Final
-
 from bolide.namesrv.effects import CloseChannel, Effects
 from bolide.namesrv.handler import Handler
 from bolide.namesrv.kv import ORDER_TOPIC_CONFIG, KvService
 from bolide.namesrv.options import Settings
+from bolide.namesrv.routes import ZONE_NAME
 from bolide.namesrv.tables import MASTER_ID, WRITE, BrokerAddress, Live, Tables
 from bolide.remoting import codes
 from bolide.remoting.bodies import decode_body, encode_body
@@ -30,8 +29,6 @@ from bolide.remoting.headers.namesrv import (
     UnRegisterBrokerRequestHeader,
 )
 from bolide.remoting.register import RegisterBrokerBody, body_checksum, decode_register_body
-
-ZONE_NAME: Final = "__ZONE_NAME"
 
 
 class RegistrationService:

@@ -5,6 +5,8 @@ Routes are always written in strict JSON, whatever the asking version: old clien
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from bolide.namesrv.handler import Handler
@@ -34,7 +36,9 @@ from bolide.remoting.headers.namesrv import (
     WipeWritePermOfBrokerResponseHeader,
 )
 
-SYNC_MEMBER_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
+SYNC_MEMBER_PREFIX: Final = "rmq_sys_SYNC_BROKER_MEMBER_"
+ZONE_MODE: Final = "__ZONE_MODE"
+ZONE_NAME: Final = "__ZONE_NAME"
 
 
 class RouteService:
@@ -65,6 +69,9 @@ class RouteService:
             return make_response(
                 command, codes.TOPIC_NOT_EXIST, f"No topic route info in name server for the topic: {topic}"
             )
+        ext = command.ext()
+        if ext.get(ZONE_MODE, "").lower() == "true" and ext.get(ZONE_NAME, "").strip():
+            keep_zone(route, ext[ZONE_NAME])
         if self.settings.options.order_message_enable:
             route.order_topic_conf = self.kv.get(ORDER_TOPIC_CONFIG, topic)
         return make_response(command, codes.SUCCESS, body=encode_body(route))
@@ -126,13 +133,28 @@ class RouteService:
         return make_response(command, codes.SUCCESS)
 
     def on_register_topic(self, channel_id: int, command: Command, now: int) -> Command:
-        """REGISTER_TOPIC_IN_NAMESRV (5.x): queues at brokers that are known; those of others are passed over."""
+        """REGISTER_TOPIC_IN_NAMESRV (5.x): queues at brokers that are known; with one that is not, nothing changes."""
         topic = decode_header(command, RegisterTopicRequestHeader).topic
-        route = decode_body(command.body, TopicRouteData)
-        queues = {queue.broker_name: queue for queue in route.queue_datas if queue.broker_name in self.tables.brokers}
-        if queues:
+        route = decode_body(command.body, TopicRouteData) if command.body else TopicRouteData()
+        queues = {queue.broker_name: queue for queue in route.queue_datas}
+        if queues and queues.keys() <= self.tables.brokers.keys():
             self.tables.topics.setdefault(topic, {}).update(queues)
         return make_response(command, codes.SUCCESS)
+
+
+def keep_zone(route: TopicRouteData, zone: str) -> None:
+    """Leave only the brokers of a client's own zone, and those without a master (ZoneRouteRPCHook.java)."""
+    left_out: set[str] = set()
+    kept: list[BrokerData] = []
+    for broker in route.broker_datas:
+        if MASTER_ID not in broker.broker_addrs or (broker.zone_name or "").lower() == zone.lower():
+            kept.append(broker)
+            continue
+        left_out.add(broker.broker_name)
+        for addr in broker.broker_addrs.values():
+            route.filter_server_table.pop(addr, None)
+    route.broker_datas = kept
+    route.queue_datas = [queue for queue in route.queue_datas if queue.broker_name not in left_out]
 
 
 def _copy(broker: BrokerData) -> BrokerData:

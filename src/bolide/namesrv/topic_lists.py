@@ -54,7 +54,7 @@ class TopicListService:
         """GET_SYSTEM_TOPIC_LIST_FROM_NS: names of clusters and brokers, and the address of some broker."""
         names = [name for cluster, brokers in self.tables.clusters.items() for name in (cluster, *brokers)]
         addrs = [addr for broker in self.tables.brokers.values() for addr in broker.broker_addrs.values()]
-        return self._answer(command, TopicList(names, addrs[0] if addrs else None))
+        return make_response(command, codes.SUCCESS, body=encode_body(TopicList(names, addrs[0] if addrs else None)))
 
     def _by_flag(self, wanted: Callable[[int], bool]) -> Handler:
         """The topics whose sys flag, at the first broker that has them, is wanted."""
