@@ -25,7 +25,14 @@ def with_begins(name: str) -> Compile:
 def test_tags_are_codes() -> None:
     types = ExpressionTypes()
     assert types.compile("TAG", "a || b").tag_codes == {java_hash("a"), java_hash("b")}
-    assert types.compile("TAG", " * ").tag_codes is None
+    assert types.compile("TAG", "*").tag_codes is None
+    assert types.compile("TAG", "").tag_codes is None
+    assert types.compile("TAG", " * ").tag_codes == {java_hash("*")}  # Java's: only the star alone means all
+    assert types.compile("TAG", "a||").tag_codes == {java_hash("a")}
+    assert types.compile("TAG", " || ").tag_codes == set()
+    for nothing in ("||", "||||"):
+        with pytest.raises(ExpressionRefused, match=r"nothing between the \|\|"):
+            types.compile("TAG", nothing)
     assert Filters(types).of_tags("*") is EVERYTHING
 
 

@@ -11,9 +11,12 @@ import pytest
 
 from bolide.broker.clients import Client
 from bolide.broker.group_admin import GroupAdminService
+from bolide.broker.groups import GroupTable
+from bolide.broker.names import FIRST_GROUPS
+from bolide.broker.refused import Refused, remark_of
 from bolide.remoting import codes
 from bolide.remoting.bodies.clients import ConsumerData, SubscriptionData
-from bolide.remoting.command import Command, make_request
+from bolide.remoting.command import Command, make_request, make_response
 from tests.broker.parts import NOW, Parts, reply_of
 
 
@@ -22,10 +25,17 @@ class Groups(Parts):
 
     def __init__(self, folder: Path, **settings: Any) -> None:
         super().__init__(folder, **settings)
-        self.service = GroupAdminService(self.groups, self.offsets, self.clients)
+        self.service = GroupAdminService(
+            self.options, self.groups, self.offsets, self.clients, lambda: "127.0.0.1:10911"
+        )
 
     def ask(self, code: int, body: bytes = b"", **fields: str) -> Command:
-        return reply_of(self.service.handlers()[code](self.channel, make_request(code, 1, fields, body), NOW))
+        """The answer to a request, a refusal made one as the executor does."""
+        request = make_request(code, 1, fields, body)
+        try:
+            return reply_of(self.service.handlers()[code](self.channel, request, NOW))
+        except Refused as no:
+            return make_response(request, no.response_code, remark_of(no))
 
     def create(self, **settings: Any) -> Command:
         body = json.dumps({"groupName": "g", **settings}).encode()
@@ -54,8 +64,9 @@ def test_a_group_is_made_and_written(parts: Groups) -> None:
     assert (shown["retryQueueNums"], shown["consumeTimeoutMinute"], shown["whichBrokerWhenConsumeSlowly"]) == (1, 15, 1)
     assert "subscriptionGroup" in parts.effects.persists
     answer = parts.ask(codes.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
-    assert json.loads(answer.body)["subscriptionGroupTable"] == {"g": shown}
-    assert answer.ext() == {"totalGroupNum": "1"}
+    table = json.loads(answer.body)["subscriptionGroupTable"]
+    assert table["g"] == shown and sorted(table) == sorted([*FIRST_GROUPS, "g"])
+    assert answer.ext() == {"totalGroupNum": "9"}
 
 
 def test_what_is_no_group(parts: Groups) -> None:
@@ -63,7 +74,65 @@ def test_what_is_no_group(parts: Groups) -> None:
     for name in ("", "a b", "x" * 121):
         assert parts.create(groupName=name).code == codes.INVALID_PARAMETER
     assert parts.create(groupName="x" * 120).code == 0
-    assert parts.ask(codes.GET_SUBSCRIPTIONGROUP_CONFIG, group="g").code == codes.SUBSCRIPTION_GROUP_NOT_EXIST
+    assert parts.ask(codes.GET_SUBSCRIPTIONGROUP_CONFIG, group="a b").code == codes.SUBSCRIPTION_GROUP_NOT_EXIST
+    assert parts.ask(codes.GET_SUBSCRIPTIONGROUP_CONFIG, group="g").code == 0  # asking makes it, as in Java
+
+
+def test_a_group_that_may_not_be_made_is_not_there(tmp_path: Path) -> None:
+    parts = Groups(tmp_path, auto_create_subscription_group=False)
+    for group, code in (("g", 26), ("DEFAULT_CONSUMER", 26), ("TOOLS_CONSUMER", 0), ("CID_RMQ_SYS_X", 0)):
+        assert parts.ask(codes.GET_SUBSCRIPTIONGROUP_CONFIG, group=group).code == code, group
+    parts.close()
+
+
+def test_a_list_is_made_or_nothing_of_it(parts: Groups) -> None:
+    def create(*groups: dict[str, Any]) -> int:
+        body = json.dumps({"groupConfigList": list(groups)}).encode()
+        return parts.ask(codes.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, body).code
+
+    assert create({"groupName": "a"}, {"groupName": "b", "retryMaxTimes": 2}) == 0
+    assert parts.groups.table["b"].retry_max_times == 2
+    assert create({"groupName": "c"}, {"groupName": "a b"}) == codes.INVALID_PARAMETER
+    assert create({"groupName": "c"}, {"groupName": "d", "attributes": {"+odd": "1"}}) == codes.SYSTEM_ERROR
+    assert parts.groups.get("c") is None
+    assert parts.ask(codes.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST).code == codes.SYSTEM_ERROR
+
+
+def test_attributes_of_a_group(parts: Groups) -> None:
+    assert parts.create(attributes={"+priority.factor": "50"}).code == 0
+    assert parts.create(attributes={"+lite.sub.model": "Shared"}).code == 0
+    assert parts.groups.table["g"].attributes == {"priority.factor": "50", "lite.sub.model": "Shared"}
+    for wrong in ({"+priority.factor": "101"}, {"priority.factor": "1"}, {"+lite.sub.model": "x"}):
+        assert parts.create(attributes=wrong).code == codes.SYSTEM_ERROR
+    assert parts.create(attributes={"-priority.factor": ""}).code == 0
+    assert parts.groups.table["g"].attributes == {"lite.sub.model": "Shared"}
+
+
+def test_a_page_of_the_groups(parts: Groups) -> None:
+    version = json.dumps(parts.groups.data_version.to_json())
+    parts.groups.forbid_read("CID_ONSAPI_PULL", "T", True, NOW)
+    body = parts.ask(codes.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, groupSeq="1", maxGroupNum="2", dataVersion=version).body
+    assert list(json.loads(body)["subscriptionGroupTable"]) == sorted(FIRST_GROUPS)[:2]  # the version is another now
+    version = json.dumps(parts.groups.data_version.to_json())
+    body = parts.ask(codes.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, groupSeq="1", maxGroupNum="2", dataVersion=version).body
+    assert list(json.loads(body)["subscriptionGroupTable"]) == sorted(FIRST_GROUPS)[1:3]
+    assert json.loads(body)["forbiddenTable"] == {}
+
+
+def test_a_group_is_kept_from_a_topic_and_let_again(parts: Groups) -> None:
+    def forbid(**fields: str) -> Any:
+        answer = parts.ask(codes.UPDATE_AND_GET_GROUP_FORBIDDEN, group="g", topic="T", **fields)
+        return json.loads(answer.body)
+
+    assert forbid() == {"group": "g", "readable": True, "topic": "T"}
+    assert forbid(readable="false")["readable"] is False
+    assert "subscriptionGroup" in parts.effects.persists
+    again = GroupTable(parts.options, parts.effects, NOW)
+    again.load(parts.groups.encode())
+    assert (again.forbidden, again.may_read("g", "T"), again.may_read("g", "S")) == ({"g": {"T": 4}}, False, True)
+    assert forbid()["readable"] is False
+    assert forbid(readable="true")["readable"] is True
+    assert parts.groups.forbidden == {}
 
 
 @pytest.mark.parametrize(("fields", "left"), [({}, 5), ({"cleanOffset": "true"}, -1), ({"removeOffset": "true"}, -1)])
@@ -90,7 +159,7 @@ def test_who_is_connected(parts: Groups) -> None:
     body = json.loads(parts.ask(codes.GET_PRODUCER_CONNECTION_LIST, producerGroup="p").body)
     assert body["connectionSet"] == [one]
     (producer,) = json.loads(parts.ask(codes.GET_ALL_PRODUCER_INFO).body)["data"]["p"]
-    assert (producer["clientId"], producer["remoteIP"], producer["lastUpdateTimestamp"]) == ("c", "10.1.2.3:4567", NOW)
+    assert (producer["clientId"], producer["remoteIP"], producer["lastUpdateTimestamp"]) == ("c", "/10.1.2.3:4567", NOW)
 
 
 def test_who_consumes_what(parts: Groups) -> None:

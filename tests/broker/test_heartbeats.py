@@ -99,6 +99,11 @@ def test_the_retry_topic_of_a_group_in_order_is_in_order(parts: Beating) -> None
     parts.beat(unit=True)
     retry = parts.topics.get("%RETRY%g")
     assert retry is not None and (retry.order, retry.write_queue_nums, retry.topic_sys_flag) == (True, 3, 2)
+    parts.beat(topic="", heartbeatFingerprint=7, withoutSub=True)  # says nothing of topics
+    assert retry.order
+    parts.topics.put(TopicConfig("T", 1, 1), NOW)
+    parts.beat()
+    assert not retry.order
 
 
 def test_a_group_that_may_not_be_made_is_passed_over(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from bolide.broker.consumer_offsets import ConsumerOffsets
 from bolide.broker.groups import SubscriptionGroupConfig
 from bolide.broker.light_queues import light_queues, refusal, without_offsets
 from bolide.broker.put import scan_properties
-from bolide.broker.refused import Refused
 from bolide.broker.topics import TopicConfig
 from bolide.remoting import codes
 from bolide.remoting.batch import BatchMessage, encode_batch
@@ -79,9 +78,7 @@ def test_what_a_producer_says_of_offsets_is_not_believed(parts: Parts) -> None:
     ids=["no light queue", "one is none", "slash", "twice", "long", "many"],
 )
 def test_lists_that_are_refused(parts: Parts, names: str) -> None:
-    with pytest.raises(Refused) as refused:
-        parts.answer(listing(names))
-    assert refused.value.response_code == codes.MESSAGE_ILLEGAL
+    assert parts.answer(listing(names)).code == codes.MESSAGE_ILLEGAL
     assert parts.store.max_queue_offset("T", 0) == 0
 
 
@@ -158,9 +155,8 @@ def test_a_quota_bounds_them(tmp_path: Path) -> None:
     for name in ("%LMQ%a", "%LMQ%b", "%LMQ%a"):
         assert parts.answer(listing(name)).code == codes.SUCCESS
     for refused in (listing("%LMQ%a,%LMQ%c"), send_request("%LMQ%c")):
-        with pytest.raises(Refused, match="one too many") as error:
-            parts.answer(refused)
-        assert error.value.response_code == codes.LMQ_QUOTA_EXCEEDED
+        answer = parts.answer(refused)
+        assert answer.code == codes.LMQ_QUOTA_EXCEEDED and "one too many" in str(answer.remark)
     assert parts.answer(send_request("%LMQ%a")).code == codes.SUCCESS
     parts.close()
 

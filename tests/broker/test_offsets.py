@@ -67,10 +67,19 @@ def test_a_new_group_of_a_young_topic_begins_at_zero_unless_it_says_no(parts: Of
     [
         ({"consumerGroup": "nobody"}, codes.SUBSCRIPTION_GROUP_NOT_EXIST),
         ({"topic": "nothing"}, codes.TOPIC_NOT_EXIST),
+        ({"topic": "nothing", "queueId": "x"}, codes.TOPIC_NOT_EXIST),
+        ({"queueId": "x"}, codes.INVALID_PARAMETER),
+        ({"commitOffset": ""}, codes.INVALID_PARAMETER),
+        ({"queueId": "-1"}, codes.INVALID_PARAMETER),
+        ({"queueId": "65536"}, codes.INVALID_PARAMETER),
     ],
 )
 def test_offsets_of_unknown_names_are_refused(parts: Offsets, fields: dict[str, str], code: int) -> None:
-    assert parts.ask(codes.UPDATE_CONSUMER_OFFSET, commitOffset="1", **fields).code == code
+    assert parts.ask(codes.UPDATE_CONSUMER_OFFSET, **{"commitOffset": "1", **fields}).code == code
+
+
+def test_a_queue_the_topic_has_no_more_may_be_committed(parts: Offsets) -> None:
+    assert parts.ask(codes.UPDATE_CONSUMER_OFFSET, queueId="99", commitOffset="1").code == codes.SUCCESS
 
 
 def test_ends_of_queues(parts: Offsets) -> None:

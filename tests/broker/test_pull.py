@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from bolide.broker.channel import Channel
 from bolide.broker.clients import Client
+from bolide.broker.consumer_offsets import ConsumerOffsets
 from bolide.broker.groups import SubscriptionGroupConfig
 from bolide.broker.outcome import Reply
 from bolide.broker.topics import TopicConfig
@@ -146,7 +148,9 @@ def refuse_cases() -> list[tuple[dict[str, Any], dict[str, Any], int]]:
         ({}, {"queueId": -1}, codes.INVALID_PARAMETER),
         ({}, {"topic": "Closed"}, codes.NO_PERMISSION),
         ({}, {"consumerGroup": "stopped"}, codes.NO_PERMISSION),
-        ({}, {"expressionType": "SQL92", "subscription": "a >"}, codes.SUBSCRIPTION_PARSE_FAILED),
+        ({"enable_property_filter": True}, {"expressionType": "SQL92", "subscription": "a >"}, 23),
+        ({}, {"expressionType": "SQL92", "subscription": "a >"}, codes.SYSTEM_ERROR),
+        ({}, {"subscription": "||"}, codes.SUBSCRIPTION_PARSE_FAILED),
         ({}, {"expressionType": "SQL92", "subscription": "a > 1"}, codes.SYSTEM_ERROR),
         ({}, {"sys_flag": 0}, codes.SUBSCRIPTION_NOT_EXIST),
     ]
@@ -206,3 +210,36 @@ def test_a_slave_corrects_no_offsets(tmp_path: Path) -> None:
     answer = parts.pulled(offset=9)
     assert (answer.code, offsets(answer)[0]) == (codes.PULL_RETRY_IMMEDIATELY, 9)
     parts.close()
+
+
+def test_a_group_that_was_kept_from_the_topic_is_refused(parts: Parts) -> None:
+    fill(parts)
+    data = ConsumerData(group_name="g", consume_type="CONSUME_PASSIVELY", message_model="CLUSTERING")
+    data.subscription_data_set = [SubscriptionData(topic="T", sub_string="*")]
+    parts.clients.register_consumer(data, Client(parts.channel, "c", 0, 513, NOW))
+    parts.groups.forbid_read("g", "T", True, NOW)
+    answer = parts.pulled(sys_flag=0)
+    assert (answer.code, answer.ext()) == (codes.NO_PERMISSION, {"forbiddenType": "5"})
+    assert parts.pulled(sys_flag=4).code == 0  # as in Java: a pull that brings its subscription is not looked at
+    parts.groups.forbid_read("g", "T", False, NOW)
+    assert parts.pulled(sys_flag=0).code == 0
+
+
+def test_an_answer_tells_the_flags_of_topic_and_group(parts: Parts) -> None:
+    parts.topics.put(TopicConfig("T", 4, 4, topic_sys_flag=2), NOW)
+    group = SubscriptionGroupConfig("g")
+    group.group_sys_flag = 1
+    parts.groups.put(group, NOW)
+    answer = parts.pulled()
+    assert (answer.ext()["topicSysFlag"], answer.ext()["groupSysFlag"]) == ("2", "1")
+
+
+def test_where_the_next_pull_will_begin_is_kept(parts: Parts) -> None:
+    fill(parts)
+    parts.pulled(offset=0, sys_flag=4)
+    assert parts.offsets.pulled("g", "T", 0) == 5
+    parts.pulled(offset=99, sys_flag=4)
+    assert json.loads(parts.offsets.encode())["pullOffsetTable"] == {"T@g": {"0": 5}}
+    again = ConsumerOffsets(parts.effects)
+    again.load(parts.offsets.encode())
+    assert again.pulled("g", "T", 0) == 5

@@ -65,8 +65,10 @@ def test_by_tags(parts: Queries) -> None:
 def test_what_is_not_there(parts: Queries) -> None:
     answer = parts.by_key("k77")
     assert answer.code == codes.QUERY_NOT_FOUND
-    assert answer.ext()["indexLastUpdateTimestamp"] == str(NOW + 39)
-    assert int(answer.ext()["indexLastUpdatePhyoffset"]) > 0
+    assert answer.ext() == {"indexLastUpdateTimestamp": "0", "indexLastUpdatePhyoffset": "0"}
+    found = parts.by_key("k7").ext()
+    assert found["indexLastUpdateTimestamp"] == str(NOW + 39)
+    assert int(found["indexLastUpdatePhyoffset"]) > 0
     assert parts.by_key("k7", topic="S").code == codes.QUERY_NOT_FOUND
     assert parts.ask(codes.VIEW_MESSAGE_BY_ID, offset="1").code == codes.SYSTEM_ERROR
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -66,3 +67,19 @@ def test_whom_nobody_can_ask(parts: Parts) -> None:
     assert isinstance(ask(parts, codes.GET_CONSUMER_RUNNING_INFO), Ask)
     gone = "7F00000100002A9F" + f"{1 << 30:016X}"
     assert reply_of(ask(parts, codes.CONSUME_MESSAGE_DIRECTLY, msgId=gone)).code == codes.SYSTEM_ERROR
+
+
+def test_the_offsets_of_a_groups_clients(parts: Parts) -> None:
+    code = codes.INVOKE_BROKER_TO_GET_CONSUMER_STATUS
+    alone = reply_of(ask(parts, code, topic="T", group="g"))
+    assert (alone.code, alone.remark) == (1, "No Any Consumer online in the consumer group: [g]")
+    connect(parts)
+    outcome = ask(parts, code, topic="T", group="g")
+    assert isinstance(outcome, Ask)
+    told = make_response(outcome.command, codes.SUCCESS, body=b'{"messageQueueTable":{"a":3}}')
+    assert json.loads(reply_of(outcome.then(told, NOW)).body) == {"consumerTable": {"c": {"a": 3}}}
+    # What the field calls an address is a client id.
+    assert isinstance(ask(parts, code, topic="T", group="g", clientAddr="c"), Ask)
+    assert json.loads(reply_of(ask(parts, code, topic="T", group="g", clientAddr="d")).body) == {"consumerTable": {}}
+    connect(parts, version=27)
+    assert reply_of(ask(parts, code, topic="T", group="g")).code == codes.SYSTEM_ERROR

@@ -58,7 +58,7 @@ class World:
         )  # fmt: skip
         self.now = 1_000_000
         kept = self.folder / "progress.json"
-        if kept.exists():
+        if kept.exists() and kept.stat().st_size:
             self.dispatchers.load(kept.read_bytes())
         # Its time is the test's own, so that no pause ends by itself.
         node.parts.services.arrived_hooks.append(lambda arrivals, now: self.dispatchers.arrived(arrivals, self.now))

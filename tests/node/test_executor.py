@@ -279,7 +279,7 @@ def test_faults_of_handlers_become_answers(world: World) -> None:
     world.turn()
     assert world.got() == [
         (1, "ValueError: odd"),
-        (26, "Refused: no group"),
+        (26, "no group"),
         (1, "ProtocolError: torn"),
         (3, " request type 99 not supported"),
         (3, f" request type {OTHER} not supported"),

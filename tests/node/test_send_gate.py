@@ -112,7 +112,7 @@ def test_a_send_that_waited_too_long_for_its_turn_is_refused(tmp_path: Path) -> 
 
 def test_one_topic_and_one_group_too_many_are_refused_with_a_sentence(tmp_path: Path) -> None:
     async def scenario() -> None:
-        node = BrokerNode(options(tmp_path, max_topics=20, max_groups=3))
+        node = BrokerNode(options(tmp_path, max_topics=20, max_groups=11))
         await node.start()
         client = await ClientConnection.connect(node.address)
         try:
@@ -122,8 +122,8 @@ def test_one_topic_and_one_group_too_many_are_refused_with_a_sentence(tmp_path: 
             assert "maxTopics is 20" in (answers[-1].remark or "")
             assert (await client.request(send_request("T0"), 5)).code == 0
             pulls = [await client.request(pull_request("T0", consumerGroup=f"g{n}"), 5) for n in range(9)]
-            assert len(node.parts.groups.table) == 3
-            assert "maxGroups is 3" in (pulls[-1].remark or "")
+            assert len(node.parts.groups.table) == 11
+            assert "maxGroups is 11" in (pulls[-1].remark or "")
         finally:
             client.close()
             await client.wait_closed()

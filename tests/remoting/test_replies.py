@@ -45,6 +45,13 @@ def test_send(kind: int, transaction: str, code: int, remark: str | None) -> Non
 @pytest.mark.parametrize("kind", [codes.JSON_TYPE, codes.BINARY_TYPE])
 @pytest.mark.parametrize(("code", "remark", "body"), [(0, "FOUND", b"records"), (19, None, b"")])
 def test_pull(kind: int, code: int, remark: str | None, body: bytes) -> None:
-    header = PullMessageResponseHeader(suggest_which_broker_id=1, next_begin_offset=5, min_offset=0, max_offset=2**40)
-    head = pull_response_head(-7, code, 1, 5, 0, 2**40, len(body), remark or "", kind == codes.BINARY_TYPE)
+    header = PullMessageResponseHeader(
+        suggest_which_broker_id=1,
+        next_begin_offset=5,
+        min_offset=0,
+        max_offset=2**40,
+        topic_sys_flag=3,
+        group_sys_flag=2,
+    )
+    head = pull_response_head(-7, code, 1, 5, 0, 2**40, len(body), remark or "", kind == codes.BINARY_TYPE, 3, 2)
     same(head + body, code, remark, header, {}, kind, body)

@@ -5,13 +5,15 @@ AdminBrokerProcessor of 5.5.0. Queues are counted as the topic says, written to 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from bolide.broker.channel import Channel
 from bolide.broker.clients import Clients
 from bolide.broker.consumer_offsets import ConsumerOffsets
 from bolide.broker.groups import GroupTable
 from bolide.broker.options import BrokerOptions
 from bolide.broker.outcome import Handler, Outcome, reply
-from bolide.broker.stats import BrokerStats
+from bolide.broker.topic_stats import TopicStatsService
 from bolide.broker.topics import TopicConfig, TopicTable
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import MessageQueue, encode_body
@@ -45,8 +47,11 @@ class ConsumeStatsService:
         groups: GroupTable,
         offsets: ConsumerOffsets,
         clients: Clients,
-        stats: BrokerStats,
+        stats: TopicStatsService,
+        address: Callable[[], str],
     ) -> None:
+        """`address()` is the `ip:port` under which clients reach this broker."""
+        self._address = address
         self._broker_name = options.broker_name
         self._store = store
         self._topics = topics
@@ -74,7 +79,8 @@ class ConsumeStatsService:
             high = self._store.max_queue_offset(topic, queue_id)
             last = self._store.store_time_at(topic, queue_id, high - 1) if high > 0 else 0
             table[self._queue(topic, queue_id)] = TopicOffset(low, high, max(last, 0))
-        return reply(make_response(command, codes.SUCCESS, body=encode_body(TopicStatsTable(table))))
+        put_tps = self._stats.tps("TOPIC_PUT_NUMS", topic, now)
+        return reply(make_response(command, codes.SUCCESS, body=encode_body(TopicStatsTable(table, put_tps))))
 
     def on_consume_stats(self, channel: Channel, command: Command, now: int) -> Outcome:
         header = decode_header(command, GetConsumeStatsRequestHeader)
@@ -85,32 +91,35 @@ class ConsumeStatsService:
             topics = [header.topic]
         else:
             topics = self._offsets.topics_of(group)
-        stats = ConsumeStats(consume_tps=self._stats.got_rate(60_000, now))
+        if not header.topic_list:
+            topics = [topic for topic in topics if self._reads(group, topic)]
+        stats = ConsumeStats()
         for topic in topics:
             config = self._topics.get(topic)
             if config is not None:
-                self._progress(group, config, config.read_queue_nums, stats)
+                self._progress(group, config, config.read_queue_nums, stats, now)
         return reply(make_response(command, codes.SUCCESS, body=encode_body(stats)))
 
     def on_all_consume_stats(self, channel: Channel, command: Command, now: int) -> Outcome:
         header = decode_header(command, GetConsumeStatsInBrokerHeader)
         groups = []
-        behind = 0
+        behind = on_the_way = 0
         for group in self._groups.table:
             found = []
-            connected = self._clients.consumer_group(group)
             for topic in self._offsets.topics_of(group):
                 config = self._topics.get(topic)
                 if config is None or (header.is_order and not config.order):
                     continue
-                if connected is not None and connected.subscriptions and topic not in connected.subscriptions:
+                if not self._reads(group, topic):
                     continue
                 stats = ConsumeStats()
-                self._progress(group, config, config.write_queue_nums, stats)
-                behind += sum(each.broker_offset - each.consumer_offset for each in stats.offset_table.values())
+                self._progress(group, config, config.write_queue_nums, stats, now)
+                for each in stats.offset_table.values():
+                    behind += each.broker_offset - each.consumer_offset
+                    on_the_way += each.pull_offset - each.consumer_offset
                 found.append(stats)
             groups.append({group: found})
-        body = ConsumeStatsList(groups, self._broker_name, behind)
+        body = ConsumeStatsList(groups, self._address(), behind, on_the_way)
         return reply(make_response(command, codes.SUCCESS, body=encode_body(body)))
 
     def on_time_span(self, channel: Channel, command: Command, now: int) -> Outcome:
@@ -132,8 +141,14 @@ class ConsumeStatsService:
             spans.append(span)
         return reply(make_response(command, codes.SUCCESS, body=encode_body(QueryConsumeTimeSpanBody(spans))))
 
-    def _progress(self, group: str, config: TopicConfig, queues: int, stats: ConsumeStats) -> None:
+    def _reads(self, group: str, topic: str) -> bool:
+        """False when the group is at work, and not on this topic."""
+        connected = self._clients.consumer_group(group)
+        return connected is None or not connected.subscriptions or topic in connected.subscriptions
+
+    def _progress(self, group: str, config: TopicConfig, queues: int, stats: ConsumeStats, now: int) -> None:
         topic = config.topic_name
+        stats.consume_tps += self._stats.tps("GROUP_GET_NUMS", f"{topic}@{group}", now)
         for queue_id in range(queues):
             consumed = max(self._offsets.query(group, topic, queue_id), 0)
             last = self._store.store_time_at(topic, queue_id, consumed - 1) if consumed > 0 else 0

@@ -68,11 +68,15 @@ class ConsumerOffsets:
         return dict(self._table.get(topic + SEPARATOR + group, {}))
 
     def note_pull(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Remember the last offset a group pulled from; shown by progress, never used to resume."""
-        self._pulls.setdefault(topic + SEPARATOR + group, {})[queue_id] = offset
+        """Remember where a group's next pull will begin; shown by progress, never used to resume."""
+        key = topic + SEPARATOR + group
+        queues = self._pulls.get(key)
+        if queues is None:
+            queues = self._pulls[key] = {}
+        queues[queue_id] = offset
 
     def pulled(self, group: str, topic: str, queue_id: int) -> int:
-        """The last offset pulled from, -1 when the group has not pulled since the start."""
+        """Where the group's next pull will begin, -1 when it has never pulled."""
         queues = self._pulls.get(topic + SEPARATOR + group)
         return -1 if queues is None else queues.get(queue_id, -1)
 
@@ -141,6 +145,10 @@ class ConsumerOffsets:
                 "timestamp": self._version_timestamp,
             },
             "offsetTable": plain,
+            "pullOffsetTable": {
+                key: {str(queue_id): offset for queue_id, offset in sorted(queues.items())}
+                for key, queues in sorted(self._pulls.items())
+            },
         }
         if self._lmq:
             content["lmqOffsetTable"] = light
@@ -152,6 +160,7 @@ class ConsumerOffsets:
         if not isinstance(content, dict):
             raise ValueError("consumerOffset.json holds no object")
         self._table = {str(key): _offsets(queues) for key, queues in _object(content, "offsetTable").items()}
+        self._pulls = {str(key): _offsets(queues) for key, queues in _object(content, "pullOffsetTable").items()}
         for key, offset in _object(content, "lmqOffsetTable").items():
             self._table[str(key)] = {LIGHT_QUEUE: int(offset)}
         version = _object(content, "dataVersion")

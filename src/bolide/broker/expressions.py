@@ -41,9 +41,13 @@ class ExpressionRefused(PeerError):
 
 
 def compile_tags(text: str) -> Compiled:
-    """`*`, or tags separated by `||`."""
-    codes = {int(java_hash(tag.strip())) for tag in text.split("||") if tag.strip()}
-    return Compiled(None if not codes or text.strip() == SUB_ALL else codes)
+    """`*` or nothing for every message, or tags separated by `||`; blanks are the tag of none. Raises ValueError."""
+    if text in ("", SUB_ALL):
+        return Compiled(None)
+    parts = text.split("||")
+    if not any(parts):
+        raise ValueError("there is nothing between the || of the tags: name tags, or * for all")
+    return Compiled({int(java_hash(tag.strip())) for tag in parts if tag.strip()})
 
 
 def compile_sql(text: str) -> Compiled:

@@ -52,6 +52,7 @@ class FilterData:
         self.positions = positions
         units = UnitFilter(positions, bits, born_time)
         self.filter = PullFilter(compiled.tag_codes, compiled.predicate, True, units)
+        self.filter.expression_type = expression_type
 
     @property
     def is_dead(self) -> bool:
@@ -179,7 +180,7 @@ class ConsumerFilters:
             {
                 "filterDataByTopic": {
                     topic: {
-                        "groupFilterData": {group: self._entry(data) for group, data in sorted(groups.items())},
+                        "groupFilterData": {group: self.entry(data) for group, data in sorted(groups.items())},
                         "topic": topic,
                     }
                     for topic, groups in sorted(self._by_topic.items())
@@ -187,7 +188,8 @@ class ConsumerFilters:
             }
         )
 
-    def _entry(self, data: FilterData) -> dict[str, Any]:
+    def entry(self, data: FilterData) -> dict[str, Any]:
+        """One group's data at one topic, as Java writes it."""
         return {
             "bloomFilterData": {"bitNum": self._bloom.bits, "bitPos": data.positions},
             "bornTime": data.born_time,

@@ -1,19 +1,25 @@
-"""Administration of consumer groups: create or change (200), list (201), one (352), delete (207); who is connected to
-a group (203, 204, 328) and who consumes a topic (300, 343, 345). AdminBrokerProcessor of 5.5.0.
+"""Administration of consumer groups: create or change (200, 225), list (201), one (352), delete (207), keep one from a
+topic (353); who is connected to a group (203, 204, 328) and who consumes a topic (300, 343, 345): AdminBrokerProcessor.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from bolide.broker.attributes import GROUP, altered
 from bolide.broker.channel import Channel
 from bolide.broker.clients import Client, Clients
 from bolide.broker.consumer_offsets import ConsumerOffsets
 from bolide.broker.groups import GroupTable, SubscriptionGroupConfig
+from bolide.broker.metadata_page import page
 from bolide.broker.names import group_refusal
+from bolide.broker.options import BrokerOptions
 from bolide.broker.outcome import Handler, Outcome, reply
+from bolide.broker.refused import Refused
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import encode_body
+from bolide.remoting.bodies.topics import TopicList
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.headers.clients import (
     GetConsumerConnectionListRequestHeader,
@@ -22,10 +28,12 @@ from bolide.remoting.headers.clients import (
 from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.groups import (
     DeleteSubscriptionGroupRequestHeader,
+    GetAllSubscriptionGroupRequestHeader,
     GetSubscriptionGroupConfigRequestHeader,
     QuerySubscriptionByConsumerRequestHeader,
     QueryTopicConsumeByWhoRequestHeader,
     QueryTopicsByConsumerRequestHeader,
+    UpdateGroupForbiddenRequestHeader,
 )
 from bolide.remoting.json import parse_lenient
 
@@ -33,7 +41,17 @@ from bolide.remoting.json import parse_lenient
 class GroupAdminService:
     """Changes and shows consumer groups."""
 
-    def __init__(self, groups: GroupTable, offsets: ConsumerOffsets, clients: Clients) -> None:
+    def __init__(
+        self,
+        options: BrokerOptions,
+        groups: GroupTable,
+        offsets: ConsumerOffsets,
+        clients: Clients,
+        address: Callable[[], str],
+    ) -> None:
+        """`address()` is the `ip:port` under which clients reach this broker."""
+        self._options = options
+        self._address = address
         self._groups = groups
         self._offsets = offsets
         self._clients = clients
@@ -41,6 +59,8 @@ class GroupAdminService:
     def handlers(self) -> dict[int, Handler]:
         return {
             codes.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: self.on_create,
+            codes.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: self.on_create_list,
+            codes.UPDATE_AND_GET_GROUP_FORBIDDEN: self.on_forbid,
             codes.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: self.on_all,
             codes.GET_SUBSCRIPTIONGROUP_CONFIG: self.on_one,
             codes.DELETE_SUBSCRIPTIONGROUP: self.on_delete,
@@ -56,23 +76,60 @@ class GroupAdminService:
         fields: Any = parse_lenient(command.body) if command.body else None
         if not isinstance(fields, dict):
             return reply(make_response(command, codes.SUCCESS))  # as Java: no body, nothing to do
-        config = SubscriptionGroupConfig.from_json("", fields)
-        refusal = group_refusal(config.group_name)
-        if refusal is not None:
-            return reply(make_response(command, codes.INVALID_PARAMETER, refusal))
-        self._groups.put(config, now)
+        self._put([fields], now)
         return reply(make_response(command, codes.SUCCESS))
 
+    def on_create_list(self, channel: Channel, command: Command, now: int) -> Outcome:
+        """All of a list or, when one of them cannot be, none."""
+        body: Any = parse_lenient(command.body) if command.body else None
+        listed: Any = body.get("groupConfigList") if isinstance(body, dict) else None
+        if not isinstance(listed, list):
+            remark = "UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST needs a body with groupConfigList"
+            return reply(make_response(command, codes.SYSTEM_ERROR, remark))
+        self._put([fields for fields in listed if isinstance(fields, dict)], now)
+        return reply(make_response(command, codes.SUCCESS))
+
+    def _put(self, listed: list[dict[str, Any]], now: int) -> None:
+        """Store these groups, whose attributes are changes as yet. Raises `Refused` before the first is stored."""
+        configs = [SubscriptionGroupConfig.from_json("", fields) for fields in listed]
+        for config in configs:
+            refusal = group_refusal(config.group_name)
+            if refusal is not None:
+                raise Refused(codes.INVALID_PARAMETER, refusal)
+        for config in configs:
+            known = self._groups.get(config.group_name)
+            config.attributes = altered(GROUP, None if known is None else known.attributes, config.attributes)
+        for config in configs:
+            self._groups.put(config, now)
+
+    def on_forbid(self, channel: Channel, command: Command, now: int) -> Outcome:
+        header = decode_header(command, UpdateGroupForbiddenRequestHeader)
+        if header.readable is not None and header.readable != self._groups.may_read(header.group, header.topic):
+            self._groups.forbid_read(header.group, header.topic, not header.readable, now)
+        readable = self._groups.may_read(header.group, header.topic)
+        body = {"group": header.group, "readable": readable, "topic": header.topic}
+        return reply(make_response(command, codes.SUCCESS, body=encode_body(body)))
+
     def on_all(self, channel: Channel, command: Command, now: int) -> Outcome:
-        ext = {"totalGroupNum": str(len(self._groups.table))}
-        return reply(make_response(command, codes.SUCCESS, ext=ext, body=self._groups.encode()))
+        """All groups; for a 5.x asker who names a place in the list, those from there on."""
+        header = decode_header(command, GetAllSubscriptionGroupRequestHeader)
+        groups = self._groups
+        version = groups.data_version.to_json()
+        names = page(self._options, groups.table, version, header.data_version, header.group_seq, header.max_group_num)
+        body = {
+            "dataVersion": version,
+            "forbiddenTable": {name: groups.forbidden[name] for name in names if name in groups.forbidden},
+            "subscriptionGroupTable": {name: groups.table[name].to_json() for name in names},
+        }
+        ext = {"totalGroupNum": str(len(groups.table))}
+        return reply(make_response(command, codes.SUCCESS, ext=ext, body=encode_body(body)))
 
     def on_one(self, channel: Channel, command: Command, now: int) -> Outcome:
+        """As in Java, asking for a group makes it where groups are made by themselves."""
         header = decode_header(command, GetSubscriptionGroupConfigRequestHeader)
-        config = self._groups.get(header.group)
+        config = self._groups.find(header.group, now)
         if config is None:
-            remark = f"No group in this broker. group: {header.group}"
-            return reply(make_response(command, codes.SUBSCRIPTION_GROUP_NOT_EXIST, remark))
+            return reply(make_response(command, codes.SUBSCRIPTION_GROUP_NOT_EXIST, "No group in this broker"))
         return reply(make_response(command, codes.SUCCESS, body=encode_body(config.to_json())))
 
     def on_delete(self, channel: Channel, command: Command, now: int) -> Outcome:
@@ -113,7 +170,7 @@ class GroupAdminService:
                     "clientId": client.client_id,
                     "language": codes.language_name(client.language),
                     "lastUpdateTimestamp": client.last_update,
-                    "remoteIP": client.channel.remote,
+                    "remoteIP": "/" + client.channel.remote,  # as Java writes a socket address
                     "version": client.version,
                 }
                 for client in clients.values()
@@ -129,8 +186,8 @@ class GroupAdminService:
 
     def on_topics_of_group(self, channel: Channel, command: Command, now: int) -> Outcome:
         header = decode_header(command, QueryTopicsByConsumerRequestHeader)
-        topics = sorted(self._offsets.topics_of(header.group))
-        return reply(make_response(command, codes.SUCCESS, body=encode_body({"topicList": topics})))
+        body = TopicList(sorted(self._offsets.topics_of(header.group)), self._address())
+        return reply(make_response(command, codes.SUCCESS, body=encode_body(body)))
 
     def on_subscription(self, channel: Channel, command: Command, now: int) -> Outcome:
         header = decode_header(command, QuerySubscriptionByConsumerRequestHeader)

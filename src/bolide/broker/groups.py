@@ -5,17 +5,20 @@ Rules from RocketMQ's SubscriptionGroupManager (protocol/behaviour.md 6.4), defa
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import Any, Final, final
 
 import msgspec
 
 from bolide.broker.data_version import DataVersion
 from bolide.broker.effects import Effects
-from bolide.broker.names import LMQ_PREFIX, group_refusal, is_system_group
+from bolide.broker.names import FIRST_GROUPS, LMQ_PREFIX, group_refusal, is_system_group
 from bolide.broker.options import BrokerOptions
 from bolide.broker.refused import Refused
 from bolide.remoting.codes import SYSTEM_ERROR
 from bolide.remoting.json import parse_lenient
+
+READ_INDEX: Final = 2
+"""The bit of a forbidden topic that says reading (PermName.INDEX_PERM_READ)."""
 
 
 @final
@@ -37,10 +40,12 @@ class SubscriptionGroupConfig:
         self.consume_timeout_minute: int = 15
         self.group_retry_policy: dict[str, Any] = {"type": "CUSTOMIZED"}
         self.attributes: dict[str, str] = {}
+        self.subscription_data_set: list[Any] | None = None
+        """Subscriptions given by an administrator (5.x): kept, and not acted upon."""
 
     def to_json(self) -> dict[str, object]:
         """The fields under Java's names, alphabetical as Java writes them."""
-        return {
+        found: dict[str, object] = {
             "attributes": self.attributes,
             "brokerId": self.broker_id,
             "consumeBroadcastEnable": self.consume_broadcast_enable,
@@ -56,6 +61,9 @@ class SubscriptionGroupConfig:
             "retryQueueNums": self.retry_queue_nums,
             "whichBrokerWhenConsumeSlowly": self.which_broker_when_consume_slowly,
         }
+        if self.subscription_data_set is not None:
+            found["subscriptionDataSet"] = self.subscription_data_set
+        return found
 
     @staticmethod
     def from_json(name: str, fields: dict[str, Any]) -> SubscriptionGroupConfig:
@@ -76,6 +84,9 @@ class SubscriptionGroupConfig:
         if isinstance(policy, dict):
             made.group_retry_policy = policy
         made.attributes = {str(key): str(value) for key, value in (fields.get("attributes") or {}).items()}
+        subscriptions = fields.get("subscriptionDataSet")
+        if isinstance(subscriptions, list):
+            made.subscription_data_set = subscriptions
         return made
 
 
@@ -92,6 +103,8 @@ class GroupTable:
         self._auto_create: bool = options.auto_create_subscription_group
         self._most: int = options.max_groups
         self._lmq: bool = options.enable_lmq
+        for name in FIRST_GROUPS:
+            self.table[name] = SubscriptionGroupConfig(name)
 
     def configure(self, options: BrokerOptions) -> None:
         """Take over what may change while the broker runs."""
@@ -136,6 +149,22 @@ class GroupTable:
         self.data_version.next(now)
         self._effects.persist(self.persist_name)
         return True
+
+    def may_read(self, group: str, topic: str) -> bool:
+        """False when the group was forbidden to read this topic (5.x)."""
+        return self.forbidden.get(group, {}).get(topic, 0) & 1 << READ_INDEX == 0
+
+    def forbid_read(self, group: str, topic: str, forbidden: bool, now: int) -> None:
+        """Forbid a group to read a topic, or let it again; the file follows."""
+        topics = self.forbidden.setdefault(group, {})
+        bits = topics.get(topic, 0)
+        topics[topic] = bits | 1 << READ_INDEX if forbidden else bits & ~(1 << READ_INDEX)
+        if topics[topic] == 0:
+            del topics[topic]
+        if not topics:
+            del self.forbidden[group]
+        self.data_version.next(now)
+        self._effects.persist(self.persist_name)
 
     def encode(self) -> bytes:
         """The file config/subscriptionGroup.json."""

@@ -110,6 +110,8 @@ class HeartbeatService:
             ordered,
             now,
         )
+        if with_subscriptions:
+            self._topics.set_order(retry_topic(data.group_name), ordered, now)
         told = self._clients.register_consumer(data, client, with_subscriptions)
         self._notify(data.group_name, told)
         if with_subscriptions:
@@ -136,6 +138,8 @@ class HeartbeatService:
         return reply(make_response(command, codes.SUCCESS, body=encode_body(body)))
 
     def on_check_client_config(self, channel: Channel, command: Command, now: int) -> Outcome:
+        if not command.body:
+            return reply(make_response(command, codes.SUCCESS))  # nothing to check
         body = decode_body(command.body, CheckClientRequestBody)
         subscription = body.subscription_data
         if subscription.expression_type is None or is_tag(subscription.expression_type):

@@ -7,13 +7,13 @@ else a hook raises is logged, and the request goes on as if the hook were not th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from bolide.broker.channel import Channel
 from bolide.broker.outcome import Ask, Cold, Handler, Hold, Outcome, Parked, Reply, reply
 from bolide.broker.overload import PULLS
-from bolide.broker.refused import Refused, response_code
+from bolide.broker.refused import Refused, remark_of, response_code
 from bolide.layout.properties import parse_properties
 from bolide.layout.record import Record, decode_records
 from bolide.remoting.codes import (
@@ -130,10 +130,17 @@ class Hooked:
 
     def __init__(self, hooks: Sequence[BrokerHook], failed: Callable[[str, BaseException], None]) -> None:
         self._hooks = list(hooks)
+        self._by_topic: Mapping[str, Sequence[BrokerHook]] = {}
         self._failed = failed
+        self.is_around = False
+
+    def choose(self, by_topic: Mapping[str, Sequence[BrokerHook]]) -> None:
+        """Hooks of single topics: called around sends and pulls of these, inside those that see everything."""
+        self._by_topic = by_topic
 
     def around(self, handlers: dict[int, Handler]) -> None:
         """Put the hooks around every handler of this table."""
+        self.is_around = True
         for code, handler in list(handlers.items()):
             handlers[code] = self._around(handler)
 
@@ -141,6 +148,8 @@ class Hooked:
         def handle(channel: Channel, command: Command, now: int) -> Outcome:
             call = RequestCall(channel, command, now)
             inner = self._inner(call, command)
+            if not self._hooks and not self._chosen(inner):
+                return handler(channel, command, now)  # no topic of this request has chosen one
             try:
                 self._before(call, inner)
             except Refused as refused:
@@ -157,7 +166,7 @@ class Hooked:
         try:
             outcome = work()
         except Exception as error:  # the executor makes an answer of it; the hooks hear of that answer here
-            self._after(call, inner, make_response(command, response_code(error), f"{type(error).__name__}: {error}"))
+            self._after(call, inner, make_response(command, response_code(error), remark_of(error)))
             raise
         return self._watched(outcome, call, inner, command)
 
@@ -179,9 +188,22 @@ class Hooked:
                 self._tell(hook.before_send, inner)
             elif inner is not None:
                 self._tell(hook.before_consume, inner)
+        for hook in self._chosen(inner):
+            self._tell(hook.before_send if isinstance(inner, SendCall) else hook.before_consume, inner)
+
+    def _chosen(self, inner: SendCall | ConsumeCall | None) -> list[BrokerHook]:
+        """The hooks this call's topic has chosen, without those that see it anyhow."""
+        if inner is None:
+            return []
+        return [hook for hook in self._by_topic.get(inner.topic, ()) if type(hook) not in map(type, self._hooks)]
 
     def _after(self, call: RequestCall, inner: SendCall | ConsumeCall | None, answer: Command) -> None:
         call.answer = Answer(answer)
+        for hook in reversed(self._chosen(inner)):
+            try:
+                self._tell(hook.after_send if isinstance(inner, SendCall) else hook.after_consume, inner)
+            except Refused as late:
+                self._failed(f"the broker hook {type(hook).__name__}, too late to refuse,", late)
         for hook in reversed(self._hooks):
             try:
                 if isinstance(inner, SendCall):

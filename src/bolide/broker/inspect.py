@@ -1,4 +1,5 @@
-"""What an operator asks of a running broker: runtime info (28), settings (26, 25), queue units (321), files (27, 329).
+"""What an operator asks of a running broker: runtime info (28), settings (26, 25), queue units (321), files (27, 329),
+replication (907).
 
 Keys and units of runtime info: remoting facts section 12, as mqadmin's clusterList and brokerStatus read them.
 """
@@ -9,9 +10,11 @@ from collections.abc import Callable
 from typing import Final
 
 from bolide.broker.channel import Channel
+from bolide.broker.clients import Clients
 from bolide.broker.data_version import DataVersion
 from bolide.broker.delay import DelayService
 from bolide.broker.effects import Effects
+from bolide.broker.filters import ConsumerFilters
 from bolide.broker.options import BrokerOptions
 from bolide.broker.outcome import Handler, Outcome, reply
 from bolide.broker.stats import BrokerStats
@@ -40,17 +43,24 @@ class InspectService:
         stats: BrokerStats,
         delay: DelayService,
         timers: TimerService,
+        clients: Clients,
+        filters: ConsumerFilters,
         effects: Effects,
         settings: Callable[[], dict[str, str]],
         update: Callable[[dict[str, str]], str | None],
+        disk: Callable[[], tuple[int, int]],
         start: int,
     ) -> None:
-        """`settings()` gives every key in force as text; `update(keys)` changes some, or says why not."""
+        """`settings()` gives every key in force as text; `update(keys)` changes some, or says why not; `disk()` gives
+        the total and the free bytes of the store's disk."""
+        self._disk = disk
         self._options = options
         self._store = store
         self._stats = stats
         self._delay = delay
         self._timers = timers
+        self._clients = clients
+        self._filters = filters
         self._effects = effects
         self._settings = settings
         self._update = update
@@ -66,6 +76,7 @@ class InspectService:
             codes.GET_BROKER_CONFIG: self.on_config,
             codes.UPDATE_BROKER_CONFIG: self.on_update_config,
             codes.QUERY_CONSUME_QUEUE: self.on_consume_queue,
+            codes.GET_BROKER_HA_STATUS: self.on_ha_status,
             codes.TRIGGER_DELETE_FILES: self.on_delete_files,
             codes.DELETE_EXPIRED_COMMITLOG: self.on_delete_files,
             codes.CLEAN_EXPIRED_CONSUMEQUEUE: self.on_nothing_to_do,
@@ -102,6 +113,7 @@ class InspectService:
             "msgGetTotalTodayNow": str(stats.got_messages),
             "putMessageFailedTimes": str(stats.put_failed),
             "putMessageTimesTotal": str(stats.put_messages),
+            "putMessageAverageSize": str(stats.put_bytes / stats.put_messages if stats.put_messages else 0.0),
             "putMessageSizeTotal": str(stats.put_bytes),
             "commitLogMinOffset": str(store.min_physical_offset()),
             "commitLogMaxOffset": str(store.end_offset),
@@ -113,15 +125,25 @@ class InspectService:
             "commitLogDiskRatio": f"{store.disk_ratio():.4f}",
             "consumeQueueDiskRatio": f"{store.disk_ratio():.4f}",
             "startAcceptSendRequestTimeStamp": str(self._options.start_accept_send_request_time_stamp),
+            "remainTransientStoreBufferNumbs": str((1 << 31) - 1),
+            "commitLogDirCapacity": self._capacity(),
             "sendThreadPoolQueueSize": "0",
             "sendThreadPoolQueueCapacity": "10000",
             "pullThreadPoolQueueSize": "0",
             "pullThreadPoolQueueCapacity": "100000",
+            "litePullThreadPoolQueueSize": "0",
+            "litePullThreadPoolQueueCapacity": "100000",
+            "ackThreadPoolQueueSize": "0",
+            "ackThreadPoolQueueCapacity": "100000",
+            "EndTransactionQueueSize": "0",
+            "EndTransactionThreadPoolQueueCapacity": "100000",
             "queryThreadPoolQueueSize": "0",
             "queryThreadPoolQueueCapacity": "20000",
             "sendThreadPoolQueueHeadWaitTimeMills": "0",
             "pullThreadPoolQueueHeadWaitTimeMills": "0",
             "queryThreadPoolQueueHeadWaitTimeMills": "0",
+            "litePullThreadPoolQueueHeadWaitTimeMills": "0",
+            "ackThreadPoolQueueHeadWaitTimeMills": "0",
             "timerReadBehind": str(late // 1000),
             "timerOffsetBehind": str(behind),
             "timerCongestNum": str(waiting),
@@ -131,6 +153,10 @@ class InspectService:
         for level, (offset, end) in self._delay.behind().items():
             info[f"scheduleMessageOffset_{level}"] = f"{offset},{end}"
         return info
+
+    def _capacity(self) -> str:
+        total, free = self._disk()
+        return f"Total : {byte_count(total)}, Free : {byte_count(free)}."
 
     def _rates(self, rate: Callable[[int, int], float], now: int) -> str:
         """Java's three windows: 10 seconds, one minute, ten minutes."""
@@ -158,15 +184,44 @@ class InspectService:
         header = decode_header(command, QueryConsumeQueueRequestHeader)
         topic, queue_id = header.topic or "", header.queue_id or 0
         first, count = header.index or 0, max(min(header.count or 0, UNITS_MOST), 0)
-        if queue_id not in self._store.queue_ids(topic):
-            remark = f"{queue_id}@{topic} is not exist!"
-            return reply(make_response(command, codes.SYSTEM_ERROR, remark))
         body = QueryConsumeQueueResponseBody(
             max_queue_index=self._store.max_queue_offset(topic, queue_id),
             min_queue_index=self._store.min_queue_offset(topic, queue_id),
         )
-        for physical_offset, size, tags_code in self._store.units(topic, queue_id, first, count):
-            body.queue_data.append(ConsumeQueueData(physical_offset, size, tags_code))
+        if header.consumer_group:
+            self._tell_group(header.consumer_group, topic, body)
+        for physical_offset, size, code in self._store.units(topic, queue_id, first, count):
+            body.queue_data.append(ConsumeQueueData(physical_offset, size, code))
+        if not body.queue_data:
+            remark = f"Index {first} of {queue_id}@{topic} is not exist!"
+            return reply(make_response(command, codes.SUCCESS, remark))
+        return reply(make_response(command, codes.SUCCESS, body=encode_body(body)))
+
+    def _tell_group(self, group: str, topic: str, body: QueryConsumeQueueResponseBody) -> None:
+        """What a group subscribes to, and its expression if it filters by one."""
+        body.subscription_data = self._clients.subscription(group, topic)
+        if body.subscription_data is None:
+            body.filter_data = f"{group}@{topic} is not online!"
+            return
+        data = self._filters.get(topic, group)
+        body.filter_data = "null" if data is None else encode_body(self._filters.entry(data)).decode()
+
+    def on_ha_status(self, channel: Channel, command: Command, now: int) -> Outcome:
+        """A master without slaves: nobody replicates from this broker."""
+        nothing = {
+            "lastReadTimestamp": 0,
+            "lastWriteTimestamp": 0,
+            "masterFlushOffset": 0,
+            "maxOffset": 0,
+            "transferredByteInSecond": 0,
+        }
+        body = {
+            "haClientRuntimeInfo": nothing,
+            "haConnectionInfo": [],
+            "inSyncSlaveNums": 0,
+            "master": True,
+            "masterCommitLogMaxOffset": int(self._store.end_offset),
+        }
         return reply(make_response(command, codes.SUCCESS, body=encode_body(body)))
 
     def on_delete_files(self, channel: Channel, command: Command, now: int) -> Outcome:
@@ -176,6 +231,14 @@ class InspectService:
     def on_nothing_to_do(self, channel: Channel, command: Command, now: int) -> Outcome:
         """Queue files follow the log by themselves here, and a topic without settings is never served."""
         return reply(make_response(command, codes.SUCCESS))
+
+
+def byte_count(size: int) -> str:
+    """Bytes as MixAll.humanReadableByteCount writes them: 1.5 KiB."""
+    if size < 1024:
+        return f"{size} B"
+    power = min((size.bit_length() - 1) // 10, 6)
+    return f"{size / (1 << 10 * power):.1f} {'KMGTPE'[power - 1]}iB"
 
 
 def _runtime(elapsed_ms: int) -> str:

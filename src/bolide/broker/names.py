@@ -38,6 +38,36 @@ NO_SEND_TOPICS: Final = frozenset(
 )
 """Topics a client may not send to (TopicValidator's NOT_ALLOWED_SEND_TOPIC_SET): answered with 16."""
 
+SYSTEM_TOPICS: Final = frozenset(
+    {
+        AUTO_CREATE_TOPIC_KEY,
+        SCHEDULE_TOPIC,
+        BENCHMARK_TOPIC,
+        HALF_TOPIC,
+        "RMQ_SYS_ROCKSDB_TRANS_HALF_TOPIC",
+        TRACE_TOPIC,
+        OP_HALF_TOPIC,
+        "RMQ_SYS_ROCKSDB_TRANS_OP_HALF_TOPIC",
+        TRANS_CHECK_MAX_TIME_TOPIC,
+        SELF_TEST_TOPIC,
+        OFFSET_MOVED_EVENT,
+        "CHECKPOINT_TOPIC",
+    }
+)
+"""The broker's own whether or not it has them (TopicValidator's SYSTEM_TOPIC_SET); each start adds those it makes."""
+
+FIRST_GROUPS: Final = (
+    "TOOLS_CONSUMER",
+    "FILTERSRV_CONSUMER",
+    "SELF_TEST_C_GROUP",
+    "CID_ONS-HTTP-PROXY",
+    "CID_ONSAPI_PULL",
+    "CID_ONSAPI_PERMISSION",
+    "CID_ONSAPI_OWNER",
+    "CID_RMQ_SYS_TRANS",
+)
+"""Consumer groups every broker has from its first start (SubscriptionGroupManager.init)."""
+
 TOPIC_MAX_LENGTH: Final = 127
 LONG_TOPIC_MAX_LENGTH: Final = 255
 """For %RETRY% and %DLQ% topics, whose names carry a group name."""
@@ -85,30 +115,6 @@ def dlq_topic(group: str) -> str:
     return DLQ_PREFIX + group
 
 
-def is_system_topic(topic: str, cluster: str) -> bool:
-    """True for topics the broker makes for itself; admin calls may not create or delete them."""
-    return (
-        topic in NO_SEND_TOPICS
-        or topic.startswith(SYSTEM_TOPIC_PREFIX)
-        or topic in (AUTO_CREATE_TOPIC_KEY, BENCHMARK_TOPIC, TRACE_TOPIC)
-        or topic == cluster + "_REPLY_TOPIC"
-    )
-
-
 def is_system_group(group: str) -> bool:
-    """True for groups the broker keeps for itself, and the tools' own."""
-    return group.startswith(SYSTEM_GROUP_PREFIX) or group in (
-        "DEFAULT_CONSUMER",
-        "DEFAULT_PRODUCER",
-        "TOOLS_CONSUMER",
-        "SCHEDULE_CONSUMER",
-        "FILTERSRV_CONSUMER",
-        "__MONITOR_CONSUMER",
-        "CLIENT_INNER_PRODUCER",
-        "SELF_TEST_P_GROUP",
-        "SELF_TEST_C_GROUP",
-        "CID_ONS-HTTP-PROXY",
-        "CID_ONSAPI_PERMISSION",
-        "CID_ONSAPI_OWNER",
-        "CID_ONSAPI_PULL",
-    )
+    """True for groups that may be made whether or not groups are made by themselves."""
+    return group.startswith(SYSTEM_GROUP_PREFIX)

@@ -15,12 +15,13 @@ from bolide.broker.groups import GroupTable
 from bolide.broker.options import BrokerOptions
 from bolide.broker.outcome import Handler, Outcome, reply
 from bolide.broker.refused import Refused
-from bolide.broker.topics import TopicTable
+from bolide.broker.topics import MAX_QUEUES, TopicTable
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import MessageQueue, encode_body
 from bolide.remoting.bodies.offsets import QueryCorrectionOffsetBody, ResetOffsetBody
 from bolide.remoting.command import Command, make_response
-from bolide.remoting.headers.decode import decode_header
+from bolide.remoting.errors import HeaderError
+from bolide.remoting.headers.decode import decode_header, java_int
 from bolide.remoting.headers.offsets import (
     CloneGroupOffsetRequestHeader,
     GetEarliestMsgStoretimeRequestHeader,
@@ -89,16 +90,37 @@ class OffsetService:
         return _not_found(command, "Not found, maybe this group consumer boot first")
 
     def on_update(self, channel: Channel, command: Command, now: int) -> Outcome:
-        header = decode_header(command, UpdateConsumerOffsetRequestHeader)
+        try:
+            header = decode_header(command, UpdateConsumerOffsetRequestHeader)
+        except HeaderError:
+            return reply(make_response(command, *self._incomplete(command.ext())))
         group, topic = header.consumer_group, header.topic
-        if self._groups.get(group) is None:
-            return reply(make_response(command, codes.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {group} not exist!"))
-        if self._topics.get(topic) is None:
-            return reply(make_response(command, codes.TOPIC_NOT_EXIST, f"Topic {topic} not exist!"))
+        refusal = self._unknown(group, topic)
+        if refusal is not None:
+            return reply(make_response(command, *refusal))
+        if not 0 <= header.queue_id < MAX_QUEUES:
+            remark = f"QueueId {header.queue_id} of topic {topic} cannot be: it must be from 0 to {MAX_QUEUES - 1}"
+            return reply(make_response(command, codes.INVALID_PARAMETER, remark))
         if self._offsets.has_reset(group, topic, header.queue_id):
             return reply(make_response(command, codes.SUCCESS, "Offset has been previously reset"))
         self._offsets.commit(group, topic, header.queue_id, header.commit_offset, now)
         return reply(make_response(command, codes.SUCCESS))
+
+    def _unknown(self, group: str, topic: str) -> tuple[int, str] | None:
+        if self._groups.get(group) is None:
+            return codes.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {group} not exist!"
+        if self._topics.get(topic) is None:
+            return codes.TOPIC_NOT_EXIST, f"Topic {topic} not exist!"
+        return None
+
+    def _incomplete(self, ext: dict[str, str]) -> tuple[int, str]:
+        """Why an update that lacks fields is refused: in Java's order, the fields themselves last."""
+        topic = ext.get("topic", "null")
+        refusal = self._unknown(ext.get("consumerGroup", "null"), topic)
+        if refusal is not None:
+            return refusal
+        lacking = "QueueId" if java_int(ext.get("queueId", ""), 31) is None else "Offset"
+        return codes.INVALID_PARAMETER, f"{lacking} is null, topic is {topic}"
 
     def on_max(self, channel: Channel, command: Command, now: int) -> Outcome:
         header = decode_header(command, GetMaxOffsetRequestHeader)

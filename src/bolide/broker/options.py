@@ -65,6 +65,11 @@ class BrokerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     region_id: str = "DefaultRegion"
     message_delay_level: str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
     reject_transaction_message: bool = False
+    enable_mixed_message_type: bool = False
+    """Topics may have the attribute message.type=MIXED (5.x)."""
+    enable_split_metadata: bool = True
+    """Tables of topics and groups are told in parts to who asks for parts (5.x)."""
+    split_metadata_size: PositiveCount = 2000
     auto_message_version_on_topic_len: bool = True
 
     # delays of any length

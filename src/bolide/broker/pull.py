@@ -61,6 +61,7 @@ _BY_BROKER: Final = 1
 _BY_GROUP: Final = 2
 _BY_TOPIC: Final = 3
 _BY_BROADCAST: Final = 4
+_BY_SUBSCRIPTION: Final = 5
 
 _BY_STATUS: Final[dict[str, int]] = {
     "FOUND": SUCCESS,
@@ -81,7 +82,7 @@ class Offsets(Protocol):
         """Store how far the group has come."""
 
     def note_pull(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Remember what was last pulled."""
+        """Remember where the next pull will begin."""
 
     def take_reset(self, group: str, topic: str, queue_id: int) -> int:
         """The offset an operator set, handed out once; -1 for none."""
@@ -176,7 +177,7 @@ class PullService:
         if isinstance(chosen, Reply):
             return chosen
         if chosen.expression and not self._property_filter:
-            return refuse(command, SYSTEM_ERROR, "the broker does not support consumer to filter message by SQL92")
+            return self._no_expressions(command, chosen.expression_type)
         return self._read(channel, command, header, group, chosen, first, now)
 
     def _broker_refuses(self, command: Command) -> Reply | None:
@@ -210,6 +211,8 @@ class PullService:
             try:
                 if is_tag(header.expression_type):
                     return self._filters.of_tags(text)
+                if not self._property_filter:
+                    return self._no_expressions(command, header.expression_type)
                 return self._for_topic(header, self._filters.of(header.expression_type, text))
             except ExpressionRefused as error:
                 return refuse(command, SUBSCRIPTION_PARSE_FAILED, f"parse the consumer's subscription failed: {error}")
@@ -217,7 +220,11 @@ class PullService:
         if connected is None:
             return refuse(command, SUBSCRIPTION_NOT_EXIST, "the consumer's group info not exist")
         if not group.consume_broadcast_enable and connected.broadcasting:
-            return forbid(command, _BY_BROADCAST, f"the consumer group[{header.consumer_group}] cannot broadcast")
+            remark = f"the consumer group[{header.consumer_group}] can not consume by broadcast way"
+            return forbid(command, _BY_BROADCAST, remark)
+        if not self._groups.may_read(header.consumer_group, header.topic):
+            remark = f"the consumer group[{header.consumer_group}] is forbidden for topic[{header.topic}]"
+            return forbid(command, _BY_SUBSCRIPTION, remark)
         subscription: Any = connected.subscriptions.get(header.topic)
         if subscription is None:
             return refuse(command, SUBSCRIPTION_NOT_EXIST, "the consumer's subscription not exist")
@@ -234,6 +241,10 @@ class PullService:
         if data.client_version < header.sub_version:
             return refuse(command, FILTER_DATA_NOT_LATEST, "the consumer's consumer filter data not latest")
         return self._for_topic(header, data.filter)
+
+    def _no_expressions(self, command: Command, expression_type: str) -> Reply:
+        remark = f"The broker does not support consumer to filter message by {expression_type}"
+        return refuse(command, SYSTEM_ERROR, remark)
 
     def _for_topic(self, header: Any, chosen: PullFilter) -> PullFilter:
         if self._filter_retries and header.topic.startswith(RETRY_PREFIX):
@@ -254,6 +265,8 @@ class PullService:
         topic: str = header.topic
         queue_id: int = header.queue_id
         offset: int = header.queue_offset
+        config = self._topics.get(topic)
+        flags = config.topic_sys_flag if config is not None else 0
         if not self._store.readable():
             return refuse(command, SYSTEM_ERROR, "store getMessage return null")
         if self._resets:
@@ -262,7 +275,7 @@ class PullService:
                 low = self._store.min_queue_offset(topic, queue_id)
                 high = self._store.max_queue_offset(topic, queue_id)
                 self._moved.note(header.consumer_group, topic, queue_id, offset, reset, now)
-                return self._answer(command, group, PULL_OFFSET_MOVED, OFFSET_RESET, reset, low, high, [], False)
+                return self._answer(command, flags, group, PULL_OFFSET_MOVED, OFFSET_RESET, reset, low, high, [], False)
         found = self._store.read(
             topic,
             queue_id,
@@ -278,6 +291,7 @@ class PullService:
             return Cold(found.cold, lambda later: self.pull(channel, command, first, later))
         if first and header.sys_flag & FLAG_COMMIT_OFFSET:
             self._offsets.commit(header.consumer_group, topic, queue_id, header.commit_offset, now)
+        self._offsets.note_pull(header.consumer_group, topic, queue_id, int(found.next_begin_offset))
         code = self._code(found.status, offset)
         if code == PULL_NOT_FOUND and first and header.sys_flag & FLAG_SUSPEND:
             return self._hold(channel, command, header, chosen, now)
@@ -296,9 +310,9 @@ class PullService:
             owner = LMQ_PREFIX if header.consumer_group.startswith(LMQ_PREFIX) else header.consumer_group
             key = f"{shown}@{owner}"
             count(self._stats.group_gets, key, int(found.message_count), int(found.size))
-            self._offsets.note_pull(header.consumer_group, topic, queue_id, offset)
         return self._answer(
             command,
+            flags,
             group,
             code,
             found.status,
@@ -336,6 +350,7 @@ class PullService:
     def _answer(
         self,
         command: Command,
+        topic_sys_flag: int,
         group: SubscriptionGroupConfig,
         code: int,
         status: int,
@@ -366,6 +381,8 @@ class PullService:
             size,
             status_name(status),
             command.serialize_type == BINARY_TYPE,
+            topic_sys_flag,
+            group.group_sys_flag,
         )
         return Reply(None, head, buffers if buffers else None)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, final
 
-from bolide.broker.expressions import SUB_ALL, TAG, ExpressionRefused, ExpressionTypes
+from bolide.broker.expressions import SQL92, SUB_ALL, TAG, ExpressionRefused, ExpressionTypes
 from bolide.layout.properties import parse_properties_bytes
 from bolide.store.unit_filter import UnitFilter
 
@@ -34,6 +34,7 @@ class PullFilter:
         self.predicate: Callable[[bytes], bool] | None = predicate
         self.expression: bool = expression
         """True when the filter is not a list of tags (needs enablePropertyFilter)."""
+        self.expression_type: str = SQL92
         self.units: UnitFilter | None = units
 
 
@@ -63,9 +64,7 @@ class Filters:
 
     def of_codes(self, text: str, codes: set[int]) -> PullFilter:
         """Filter for a subscription as registered: the client computed the hashes itself."""
-        if text == SUB_ALL or not codes:
-            return EVERYTHING
-        return PullFilter(codes, None, False)
+        return EVERYTHING if text == SUB_ALL else PullFilter(codes, None, False)
 
     def of(self, expression_type: str, text: str) -> PullFilter:
         """Filter for an expression of a type that is not TAG. Raises `ExpressionRefused` (23) when it is none."""
@@ -75,6 +74,7 @@ class Filters:
         compiled: Any = self._types.compile(expression_type, text)
         predicate = None if compiled.evaluate is None else predicate_of(compiled.evaluate)
         made = PullFilter(compiled.tag_codes, predicate, True)
+        made.expression_type = expression_type
         if len(self._others) >= _REMEMBERED:
             self._others.clear()
         self._others[expression_type, text] = made

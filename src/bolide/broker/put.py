@@ -27,7 +27,7 @@ from bolide.layout.sysflag import (
     TRANSACTION_MASK,
     TRANSACTION_NONE,
 )
-from bolide.remoting.codes import MESSAGE_ILLEGAL, SERVICE_NOT_AVAILABLE
+from bolide.remoting.codes import MESSAGE_ILLEGAL, SERVICE_NOT_AVAILABLE, SYSTEM_ERROR
 from bolide.store.message_store import Appended, MessageStore
 from bolide.store.put import Put
 
@@ -49,7 +49,7 @@ _OURS: Final = 8
 _MULTI: Final = 9
 _MULTI_OFFSETS: Final = 10
 _TIMER_OUT: Final = 11
-_INNER: Final = 11
+_INNER: Final = 12
 _SEEN: Final[dict[str, int]] = {
     "UNIQ_KEY": _UNIQ_KEY,
     "KEYS": _KEYS,
@@ -149,11 +149,11 @@ def _scan_rare(found: Scanned, kind: int, value: str) -> None:
 
 
 def level_number(text: str) -> int:
-    """A delay level from its text; what is no number counts as no delay (Java throws: the send then fails)."""
+    """A delay level from its text. Raises `Refused` 1 for what is no number."""
     try:
         return int(text)
     except ValueError:
-        raise Refused(MESSAGE_ILLEGAL, f"the property DELAY must be a number, not {text[:20]!r}") from None
+        raise Refused(SYSTEM_ERROR, f"the property DELAY must be a number, not {text[:20]!r}") from None
 
 
 @final

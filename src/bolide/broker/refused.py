@@ -23,3 +23,8 @@ def response_code(error: BaseException) -> int:
     if code is None:
         code = getattr(error, "code", None)
     return code if isinstance(code, int) and code > 0 else SYSTEM_ERROR
+
+
+def remark_of(error: BaseException) -> str:
+    """The remark an error is answered with: of a refusal its sentence, else what failed and why."""
+    return str(error) if isinstance(error, Refused) else f"{type(error).__name__}: {error}"

@@ -26,6 +26,8 @@ from bolide.remoting.json import parse_lenient
 from bolide.store.message_store import MessageStore
 
 ANSWER_TIMEOUT_MS: Final = 10_000
+STATUS_SINCE: Final = 28
+"""Clients before V3_0_7_SNAPSHOT do not tell their offsets."""
 RUNNING_INFO_SINCE: Final = 59
 """Clients before V3_1_8_SNAPSHOT do not know the question."""
 
@@ -78,13 +80,14 @@ class RelayService:
         header = decode_header(command, GetConsumerStatusRequestHeader)
         group = self._clients.consumer_group(header.group)
         if group is None or not group.clients:
-            remark = f"the consumer group <{header.group}> not online"
-            return reply(make_response(command, codes.CONSUMER_NOT_ONLINE, remark))
-        chosen = [
-            client
-            for client in group.clients.values()
-            if not header.client_addr or header.client_addr == client.channel.remote
-        ]
+            remark = f"No Any Consumer online in the consumer group: [{header.group}]"
+            return reply(make_response(command, codes.SYSTEM_ERROR, remark))
+        wanted = (header.client_addr or "").strip()  # called an address, and compared with client ids
+        chosen = [client for client in group.clients.values() if not wanted or wanted == client.client_id]
+        for client in chosen:
+            if client.version < STATUS_SINCE:
+                remark = f"the client does not support this feature. version={client.version}"
+                return reply(make_response(command, codes.SYSTEM_ERROR, remark))
         return self._next_status(command, header, chosen, {})
 
     def _next_status(

@@ -17,7 +17,7 @@ from bolide.broker.outcome import Handler, Outcome, Parked, Reply
 from bolide.broker.put import PutDoor, Scanned, scan_properties
 from bolide.broker.refused import Refused
 from bolide.broker.send_batch import BatchSend
-from bolide.broker.send_rewrite import half_properties, priority_queue, rewritten
+from bolide.broker.send_rewrite import half_properties, priority_queue, rewritten, without_delay
 from bolide.broker.stats import BrokerStats
 from bolide.broker.topics import MULTI_TAG, TopicConfig, TopicTable
 from bolide.broker.uniq_key import UniqKeys
@@ -85,6 +85,7 @@ class SendService:
         self._writable: bool = options.broker_permission & 2 != 0
         self._transactions: bool = transactions and not options.reject_transaction_message
         trace = "true" if options.trace_on else "false"
+        self._with_no: dict[str, str] = {"MSG_REGION": options.region_id, "TRACE_ON": trace}
         self._suffix: str = (
             f"MSG_REGION\x01{options.region_id}\x02TRACE_ON\x01{trace}\x02CLUSTER\x01{options.broker_cluster_name}\x02"
         )
@@ -103,11 +104,17 @@ class SendService:
 
     def on_send(self, channel: Channel, command: Command, now: int) -> Outcome:
         """Request 10: field names in full."""
-        return self._send(channel, command, decode_header(command, SendMessageRequestHeader), now)
+        try:
+            return self._send(channel, command, decode_header(command, SendMessageRequestHeader), now)
+        except Refused as refused:
+            return self._refuse(command, refused.response_code, str(refused))
 
     def on_send_v2(self, channel: Channel, command: Command, now: int) -> Outcome:
         """Requests 310 and 320: one-letter field names. Whether it is a batch is said by a field, not by the code."""
-        return self._send(channel, command, decode_header(command, SendMessageRequestHeaderV2), now)
+        try:
+            return self._send(channel, command, decode_header(command, SendMessageRequestHeaderV2), now)
+        except Refused as refused:
+            return self._refuse(command, refused.response_code, str(refused))
 
     def _send(self, channel: Channel, command: Command, header: Any, now: int) -> Outcome:
         if self._slave or now < self._accept_from or not self._writable:
@@ -118,27 +125,29 @@ class SendService:
         topic = self._topics.table.get(name)
         if topic is None or not topic.plain:
             if name in NO_SEND_TOPICS:
-                return refuse(command, NO_PERMISSION, f"sending to system topic[{name}] is forbidden.")
+                return self._refuse(command, NO_PERMISSION, f"sending to system topic[{name}] is forbidden.")
             why = topic_refusal(name)
             if why is not None:
-                return refuse(command, INVALID_PARAMETER, why)
+                return self._refuse(command, INVALID_PARAMETER, why)
             if topic is None:
                 topic = self._create(header, now)
                 if topic is None:
-                    return refuse(command, TOPIC_NOT_EXIST, f"topic[{name}] not exist, apply first please!")
+                    return self._refuse(command, TOPIC_NOT_EXIST, f"topic[{name}] not exist, apply first please!")
         queue_id: int = header.queue_id
         if queue_id >= topic.write_queue_nums and queue_id >= topic.read_queue_nums:
-            return refuse(
+            return self._refuse(
                 command,
                 INVALID_PARAMETER,
                 f"request queueId[{queue_id}] is illegal: topic {name} has {topic.write_queue_nums} write queues",
             )
         if queue_id < 0:
+            if topic.write_queue_nums <= 0:
+                return self._refuse(command, SYSTEM_ERROR, f"topic[{name}] has no write queue")
             self._spread += 1
-            queue_id = self._spread % max(topic.write_queue_nums, 1)
+            queue_id = self._spread % topic.write_queue_nums
         if header.batch is True:
             if topic.retry:
-                return refuse(command, 13, "batch request does not support retry group")
+                return self._refuse(command, 13, "batch request does not support retry group")
             return self._batches.send(channel, command, header, topic, queue_id, now)
         return self._store(channel, command, header, topic, queue_id, now)
 
@@ -167,14 +176,14 @@ class SendService:
         if topic.retry:
             target = self._retry_target(command, header, topic, reconsume_times, found, now)
             if target is None:
-                return refuse(
-                    command, SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group of {topic.topic_name} not exist"
-                )
+                remark = f"subscription group not exist, {topic.topic_name[len(RETRY_PREFIX) :]}"
+                return self._refuse(command, SUBSCRIPTION_GROUP_NOT_EXIST, remark)
             if target is not topic:
-                stored_topic, stored_bytes, stored_queue, queue_id = target.topic_name, target.topic_bytes, 0, 0
+                stored_topic, stored_bytes, stored_queue = target.topic_name, target.topic_bytes, 0
+                text = without_delay(text)
         if found.transactional and not (reconsume_times > 0 and found.delay_level > 0):
             if not self._transactions:
-                return refuse(
+                return self._refuse(
                     command, NO_PERMISSION, f"the broker[{self._broker}] sending transaction message is forbidden"
                 )
             text = half_properties(text, stored_topic, stored_queue, found.uniq_key)
@@ -219,14 +228,19 @@ class SendService:
             return ""
         return encode_recall_handle(topic, self._broker, found.waits_until + 1, found.uniq_key)
 
+    def _refuse(self, command: Command, code: int, remark: str) -> Reply:
+        """An answer that says no; producers read the two fields in it as well."""
+        return Reply(make_response(command, code, remark, self._with_no))
+
     def _closed(self, command: Command, header: Any, now: int) -> Outcome | None:
         """The answer while this broker as a whole takes no message, or None."""
         if self._slave:
-            return refuse(command, SYSTEM_BUSY, "[REJECTREQUEST]this broker is a slave: send to its master")
+            remark = "[REJECTREQUEST]this broker is a slave: send to its master"
+            return Reply(make_response(command, SYSTEM_BUSY, remark))
         if now < self._accept_from:
-            return refuse(command, SYSTEM_ERROR, f"broker unable to service, until {self._accept_from} (ms)")
+            return self._refuse(command, SYSTEM_ERROR, f"broker unable to service, until {self._accept_from} (ms)")
         if not self._writable and self._topics.is_order_topic(header.topic):
-            return refuse(command, NO_PERMISSION, f"the broker[{self._broker}] sending message is forbidden")
+            return self._refuse(command, NO_PERMISSION, f"the broker[{self._broker}] sending message is forbidden")
         return None
 
     def _create(self, header: Any, now: int) -> TopicConfig | None:
@@ -265,8 +279,3 @@ def flag_of(sys_flag: int, topic: TopicConfig, found: Scanned) -> int:
     if found.inner_batch or sys_flag & INNER_BATCH:
         raise Refused(MESSAGE_ILLEGAL, f"topic[{topic.topic_name}] has no batch queues: send a batch (320)")
     return sys_flag | MULTI_TAGS if topic.topic_filter_type == MULTI_TAG else sys_flag
-
-
-def refuse(command: Command, code: int, remark: str) -> Reply:
-    """An answer that says no."""
-    return Reply(make_response(command, code, remark))

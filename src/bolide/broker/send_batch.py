@@ -12,6 +12,7 @@ from bolide.broker.channel import Channel
 from bolide.broker.light_queues import LightQueueGate, entering
 from bolide.broker.outcome import Outcome, Parked, Reply
 from bolide.broker.put import PutDoor, Scanned, scan_properties
+from bolide.broker.refused import Refused
 from bolide.broker.stats import BrokerStats, count
 from bolide.broker.topics import MULTI_TAG, TopicConfig
 from bolide.layout.message_id import offset_message_id
@@ -19,7 +20,7 @@ from bolide.layout.properties import text_of
 from bolide.layout.sysflag import MULTI_TAGS, TRANSACTION_MASK
 from bolide.remoting.batch import BatchMessage, decode_batch
 from bolide.remoting.codes import BINARY_TYPE, MESSAGE_ILLEGAL, SUCCESS
-from bolide.remoting.command import Command, make_response
+from bolide.remoting.command import Command
 from bolide.remoting.errors import BodyError
 from bolide.remoting.replies import encode_send_response
 from bolide.store.put import Put
@@ -43,17 +44,15 @@ class BatchSend:
         sys_flag: int = header.sys_flag
         of_batch = scan_properties(header.properties or "")
         if sys_flag & TRANSACTION_MASK or of_batch.delay_level > 0 or of_batch.transactional:
-            return illegal(command, "a batch takes neither delay level nor transaction: send such messages one by one")
+            raise illegal("a batch takes neither delay level nor transaction: send such messages one by one")
         if len(command.body) > self._door.max_message_size:
-            return illegal(
-                command, f"the batch has {len(command.body)} bytes, more than {self._door.max_message_size}: split it"
-            )
+            raise illegal(f"the batch has {len(command.body)} bytes, more than {self._door.max_message_size}: split it")
         try:
             elements = decode_batch(command.body)
         except BodyError as error:
-            return illegal(command, str(error))
+            raise illegal(str(error)) from error
         if not elements:
-            return illegal(command, "the batch holds no message: send at least one")
+            raise illegal("the batch holds no message: send at least one")
         if topic.topic_filter_type == MULTI_TAG:
             sys_flag |= MULTI_TAGS
         sys_flag = self._door.host_flags(sys_flag, channel.remote_host)
@@ -61,7 +60,7 @@ class BatchSend:
         for element in elements:
             found = scan_properties(text_of(element.properties))
             if found.delay_level > 0 or found.transactional or found.timer:
-                return illegal(command, "a message of the batch asks for delay or transaction: send it alone")
+                raise illegal("a message of the batch asks for delay or transaction: send it alone")
             light: list[str] | None = None
             if self._door.multi_dispatch and (found.multi or found.multi_offsets):
                 self._gate.check(topic.topic_name, found.multi)
@@ -126,6 +125,6 @@ class BatchSend:
         )
 
 
-def illegal(command: Command, remark: str) -> Reply:
+def illegal(remark: str) -> Refused:
     """MESSAGE_ILLEGAL (13)."""
-    return Reply(make_response(command, MESSAGE_ILLEGAL, remark))
+    return Refused(MESSAGE_ILLEGAL, remark)

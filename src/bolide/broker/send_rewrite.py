@@ -42,3 +42,10 @@ def half_properties(text: str, topic: str, queue_id: int, uniq_key: str) -> str:
     if uniq_key:
         properties["__transactionId__"] = uniq_key
     return format_properties(properties)
+
+
+def without_delay(text: str) -> str:
+    """The properties of a message that goes to the dead letters at once: its level is taken back (5.x)."""
+    properties = parse_properties(text)
+    properties["DELAY"] = "-1"
+    return format_properties(properties)

@@ -1,17 +1,21 @@
-"""Administration of topics: create or change (17), list (21), one (351), delete (215), and the system's own (305).
+"""Administration of topics: create or change (17, 18), list (21), one (351), delete (215), and the system's own (305).
 
 Decision rows: behaviour facts section 5 and AdminBrokerProcessor of 5.5.0.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final, Protocol
 
+from bolide.broker.attributes import MESSAGE_TYPE, MIXED, TOPIC, altered, parse_changes
 from bolide.broker.channel import Channel
 from bolide.broker.consumer_offsets import ConsumerOffsets
+from bolide.broker.metadata_page import page
 from bolide.broker.names import topic_refusal
+from bolide.broker.options import BrokerOptions
 from bolide.broker.outcome import Handler, Outcome, reply
-from bolide.broker.topics import MULTI_TAG, SINGLE_TAG, TopicConfig, TopicTable
+from bolide.broker.refused import Refused
+from bolide.broker.topics import MAX_QUEUES, MULTI_TAG, SINGLE_TAG, TopicConfig, TopicTable
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.bodies.topics import TopicList
@@ -20,26 +24,46 @@ from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.topics import (
     CreateTopicRequestHeader,
     DeleteTopicRequestHeader,
+    GetAllTopicConfigRequestHeader,
     GetTopicConfigRequestHeader,
 )
+from bolide.remoting.json import parse_lenient
 from bolide.store.message_store import MessageStore
 
 PERM_MAX: Final = 7
-MAX_QUEUES: Final = 65_536
-"""Java sets no limit; a route and a table of offsets of this size are still harmless."""
+
+
+class Picks(Protocol):
+    """The plug-ins that attributes of topics name."""
+
+    def make(self, attributes: dict[str, str]) -> None:
+        """Have everything ready that these attributes name. Raises `Refused` 1 with the known names."""
+
+    def changed(self) -> None:
+        """The table of topics changed."""
 
 
 class TopicAdminService:
     """Changes and shows the table of topics."""
 
-    def __init__(self, store: MessageStore, topics: TopicTable, offsets: ConsumerOffsets) -> None:
+    def __init__(
+        self,
+        options: BrokerOptions,
+        store: MessageStore,
+        topics: TopicTable,
+        offsets: ConsumerOffsets,
+        picks: Picks | None = None,
+    ) -> None:
+        self._options = options
         self._store = store
         self._topics = topics
         self._offsets = offsets
+        self._picks = picks
 
     def handlers(self) -> dict[int, Handler]:
         return {
             codes.UPDATE_AND_CREATE_TOPIC: self.on_create,
+            codes.UPDATE_AND_CREATE_TOPIC_LIST: self.on_create_list,
             codes.GET_ALL_TOPIC_CONFIG: self.on_all,
             codes.GET_TOPIC_CONFIG: self.on_one,
             codes.DELETE_TOPIC_IN_BROKER: self.on_delete,
@@ -48,50 +72,79 @@ class TopicAdminService:
 
     def on_create(self, channel: Channel, command: Command, now: int) -> Outcome:
         header = decode_header(command, CreateTopicRequestHeader)
-        refusal = self._refusal(header)
-        if refusal is not None:
-            return reply(make_response(command, codes.INVALID_PARAMETER, refusal))
-        known = self._topics.get(header.topic)
-        attributes = dict(known.attributes) if known is not None else {}
-        try:
-            change_attributes(attributes, header.attributes or "")
-        except ValueError as error:
-            return reply(make_response(command, codes.SYSTEM_ERROR, str(error)))
+        if header.topic_filter_type not in (SINGLE_TAG, MULTI_TAG):
+            remark = f"topicFilterType = [{header.topic_filter_type[:40]}] value invalid"
+            return reply(make_response(command, codes.SYSTEM_ERROR, remark))
         config = TopicConfig(
             header.topic,
             header.read_queue_nums,
             header.write_queue_nums,
             header.perm,
-            MULTI_TAG if header.topic_filter_type == MULTI_TAG else SINGLE_TAG,
+            header.topic_filter_type,
             header.topic_sys_flag or 0,
             header.order,
-            attributes,
         )
-        if known is None or known.to_json() != config.to_json():
-            self._topics.put(config, now)
+        self._check(config)
+        config.attributes = parse_changes(header.attributes or "")
+        self._put([config], now)
         return reply(make_response(command, codes.SUCCESS))
 
-    def _refusal(self, header: CreateTopicRequestHeader) -> str | None:
-        refusal = topic_refusal(header.topic)
-        if refusal is not None:
-            return refusal
-        if self._is_system(header.topic):
-            return f"The topic[{header.topic}] is conflict with system topic."
-        if not 0 <= header.perm <= PERM_MAX:
-            return f"the perm {header.perm} of topic[{header.topic}] must be from 0 to {PERM_MAX}"
-        if not (0 <= header.read_queue_nums <= MAX_QUEUES and 0 <= header.write_queue_nums <= MAX_QUEUES):
-            return f"the queue numbers of topic[{header.topic}] must be from 0 to {MAX_QUEUES}"
-        return None
+    def on_create_list(self, channel: Channel, command: Command, now: int) -> Outcome:
+        """All of a list or, when one of them cannot be, none. Attributes have their sign before the key, as in 17."""
+        body: Any = parse_lenient(command.body) if command.body else None
+        listed: Any = body.get("topicConfigList") if isinstance(body, dict) else None
+        if not isinstance(listed, list):
+            remark = "UPDATE_AND_CREATE_TOPIC_LIST needs a body with topicConfigList"
+            return reply(make_response(command, codes.SYSTEM_ERROR, remark))
+        configs = [TopicConfig.from_json("", fields) for fields in listed if isinstance(fields, dict)]
+        for config in configs:
+            self._check(config)
+        self._put(configs, now)
+        return reply(make_response(command, codes.SUCCESS))
 
-    def _is_system(self, topic: str) -> bool:
-        return topic in self._topics.system or topic.startswith("rmq_sys_")
+    def _check(self, config: TopicConfig) -> None:
+        """Raise `Refused` 29 for what no topic can be."""
+        refusal = topic_refusal(config.topic_name)
+        if refusal is not None:
+            raise Refused(codes.INVALID_PARAMETER, refusal)
+        if self._topics.is_system(config.topic_name):
+            text = f"The topic[{config.topic_name}] is conflict with system topic."
+            raise Refused(codes.INVALID_PARAMETER, text)
+        if not 0 <= config.perm <= PERM_MAX:
+            text = f"the perm {config.perm} of topic[{config.topic_name}] must be from 0 to {PERM_MAX}"
+            raise Refused(codes.INVALID_PARAMETER, text)
+        if not (0 <= config.read_queue_nums <= MAX_QUEUES and 0 <= config.write_queue_nums <= MAX_QUEUES):
+            text = f"the queue numbers of topic[{config.topic_name}] must be from 0 to {MAX_QUEUES}"
+            raise Refused(codes.INVALID_PARAMETER, text)
+
+    def _put(self, configs: list[TopicConfig], now: int) -> None:
+        """Store these, whose attributes are changes as yet. Raises `Refused` before the first is stored."""
+        for config in configs:
+            known = self._topics.get(config.topic_name)
+            if config.attributes.get("+" + MESSAGE_TYPE) == MIXED and not self._options.enable_mixed_message_type:
+                raise Refused(codes.INVALID_PARAMETER, "MIXED message type is not supported.")
+            config.attributes = altered(TOPIC, None if known is None else known.attributes, config.attributes)
+            if self._picks is not None:
+                self._picks.make(config.attributes)
+        for config in configs:
+            known = self._topics.get(config.topic_name)
+            if known is None or known.to_json() != config.to_json():
+                self._topics.put(config, now)
+        if self._picks is not None:
+            self._picks.changed()
 
     def on_all(self, channel: Channel, command: Command, now: int) -> Outcome:
+        """All topics; for a 5.x asker who names a place in the list, those from there on."""
+        header = decode_header(command, GetAllTopicConfigRequestHeader)
+        version = self._topics.data_version.to_json()
+        names = page(
+            self._options, self._topics.table, version, header.data_version, header.topic_seq, header.max_topic_num
+        )
         body = encode_body(
             {
-                "dataVersion": self._topics.data_version.to_json(),
+                "dataVersion": version,
                 "mappingDataVersion": {"counter": 0, "stateVersion": 0, "timestamp": 0},
-                "topicConfigTable": {name: config.to_json() for name, config in self._topics.table.items()},
+                "topicConfigTable": {name: self._topics.table[name].to_json() for name in names},
                 "topicQueueMappingDetailMap": {},
                 "topicQueueMappingInfoMap": {},
             }
@@ -112,28 +165,15 @@ class TopicAdminService:
         topic = header.topic
         if not topic.strip():
             return reply(make_response(command, codes.INVALID_PARAMETER, "The specified topic is blank."))
-        if self._is_system(topic):
+        if self._topics.is_system(topic):
             remark = f"The topic[{topic}] is conflict with system topic."
             return reply(make_response(command, codes.INVALID_PARAMETER, remark))
         self._topics.delete(topic, now)
         self._offsets.remove_topic(topic, now)
         self._store.delete_topic(topic)
+        if self._picks is not None:
+            self._picks.changed()
         return reply(make_response(command, codes.SUCCESS))
 
     def on_system_topics(self, channel: Channel, command: Command, now: int) -> Outcome:
         return reply(make_response(command, codes.SUCCESS, body=encode_body(TopicList(sorted(self._topics.system)))))
-
-
-def change_attributes(attributes: dict[str, str], text: str) -> None:
-    """Apply `+key=value,-key` to a topic's attributes (AttributeParser). Raises ValueError on anything else."""
-    for item in text.split(","):
-        if not item.strip():
-            continue
-        sign, rest = item[0], item[1:]
-        key, equals, value = rest.partition("=")
-        if sign == "+" and equals and key:
-            attributes[key] = value
-        elif sign == "-" and key and not equals:
-            attributes.pop(key, None)
-        else:
-            raise ValueError(f"the attribute {item[:60]!r} must be +key=value to set or -key to remove")

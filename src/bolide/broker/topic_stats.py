@@ -73,11 +73,20 @@ class TopicStatsService:
         if tally is None:
             remark = f"The stats <{header.stats_name}> <{header.stats_key}> not exist"
             return reply(make_response(command, codes.SYSTEM_ERROR, remark))
-        looks = next(
-            (seen.get(header.stats_key) for counted, seen in self._pairs() if counted is table), None
-        ) or Looks(now)
+        looks = self._looks_of(table, header.stats_key, now)
         minute, hour, day = (item(looks.spans[span][0], tally, of_bytes, now) for span in (MINUTE, HOUR, DAY))
         return reply(make_response(command, codes.SUCCESS, body=encode_body(BrokerStatsData(minute, hour, day))))
+
+    def tps(self, name: str, key: str, now: int) -> float:
+        """What a counter grew by in a second, over the last minute; 0 for one that does not exist."""
+        table, of_bytes = self._tables[name]
+        tally = table.get(key)
+        if tally is None:
+            return 0.0
+        return item(self._looks_of(table, key, now).spans[MINUTE][0], tally, of_bytes, now).tps
+
+    def _looks_of(self, table: dict[str, Tally], key: str, now: int) -> Looks:
+        return next((seen.get(key) for counted, seen in self._pairs() if counted is table), None) or Looks(now)
 
     def due(self, now: int) -> int | None:
         return min(self._next)

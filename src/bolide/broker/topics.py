@@ -24,6 +24,8 @@ from bolide.broker.names import (
     RETRY_PREFIX,
     SCHEDULE_TOPIC,
     SELF_TEST_TOPIC,
+    SYSTEM_TOPIC_PREFIX,
+    SYSTEM_TOPICS,
     TIMER_TOPIC,
     topic_refusal,
 )
@@ -35,6 +37,9 @@ from bolide.remoting.json import parse_lenient
 PERM_READ: Final = 4
 PERM_WRITE: Final = 2
 PERM_INHERIT: Final = 1
+SCHEDULE_QUEUES: Final = 18
+MAX_QUEUES: Final = 65_536
+"""Java sets no limit; a route and a table of offsets of this size are still harmless."""
 SINGLE_TAG: Final = "SINGLE_TAG"
 MULTI_TAG: Final = "MULTI_TAG"
 
@@ -118,7 +123,7 @@ class TopicTable:
         self._auto_create: bool = options.auto_create_topic_enable
         self._most: int = options.max_topics
         self._lmq: bool = options.enable_lmq
-        self.system: set[str] = set()
+        self.system: set[str] = set(SYSTEM_TOPICS)
         for config in system_topics(options):
             self.table[config.topic_name] = config
             self.system.add(config.topic_name)
@@ -173,12 +178,10 @@ class TopicTable:
         template = self.table.get(default_topic)
         if default_topic == AUTO_CREATE_TOPIC_KEY and not self._auto_create:
             template = None
-        if template is None:
+        if template is None or template.perm & PERM_INHERIT == 0:
             if topic.startswith(RETRY_PREFIX):
                 self._check_room(topic)
                 return self.find_or_create(topic, 1, PERM_READ | PERM_WRITE, topic_sys_flag, False, now)
-            return None
-        if template.perm & PERM_INHERIT == 0:
             return None
         queues = max(min(default_topic_queue_nums, template.write_queue_nums), 0)
         perm = template.perm & ~PERM_INHERIT
@@ -197,10 +200,18 @@ class TopicTable:
         if found is None:
             found = TopicConfig(topic, queue_nums, queue_nums, perm, SINGLE_TAG, topic_sys_flag, order, None)
             self._add(found, now)
-        elif order and not found.order and topic.startswith(RETRY_PREFIX):
-            found.order = True
-            self._changed([topic], now)
         return found
+
+    def set_order(self, topic: str, order: bool, now: int) -> None:
+        """A group's retry topic is ordered while the group subscribes to an ordered topic."""
+        found = self.table.get(topic)
+        if found is not None and found.order != order:
+            found.order = order
+            self._changed([topic], now)
+
+    def is_system(self, topic: str) -> bool:
+        """True for topics that are the broker's own: requests neither create nor change nor delete them."""
+        return topic in self.system or topic.startswith(SYSTEM_TOPIC_PREFIX)
 
     def is_order_topic(self, topic: str) -> bool:
         """True when the topic is known and marked as ordered."""
@@ -241,7 +252,7 @@ class TopicTable:
 def system_topics(options: BrokerOptions) -> list[TopicConfig]:
     """The topics a broker has from its first start."""
     cluster, broker = options.broker_cluster_name, options.broker_name
-    delay_levels = len(options.message_delay_level.split())
+    delay_levels = max(len(options.message_delay_level.split()), SCHEDULE_QUEUES)
     made = [
         TopicConfig(SELF_TEST_TOPIC, 1, 1),
         TopicConfig(BENCHMARK_TOPIC, 1024, 1024),
@@ -253,7 +264,7 @@ def system_topics(options: BrokerOptions) -> list[TopicConfig]:
         TopicConfig(HALF_TOPIC, 1, 1),
         TopicConfig(OP_HALF_TOPIC, 1, 1),
         TopicConfig(f"rmq_sys_REVIVE_LOG_{cluster}", 8, 8),
-        TopicConfig(f"rmq_sys_SYNC_BROKER_MEMBER_{broker}", 1, 1),
+        TopicConfig(f"rmq_sys_SYNC_BROKER_MEMBER_{broker}", 1, 1, PERM_INHERIT),
     ]
     if options.timer_wheel_enable:
         made.append(TopicConfig(TIMER_TOPIC, 1, 1))

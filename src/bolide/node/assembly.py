@@ -32,12 +32,13 @@ from bolide.broker.send import SendService
 from bolide.broker.stats import BrokerStats
 from bolide.broker.timer_rules import TimerRules
 from bolide.broker.timers import TimerService
-from bolide.broker.topic_admin import TopicAdminService
+from bolide.broker.topic_admin import Picks, TopicAdminService
 from bolide.broker.topic_stats import TopicStatsService
 from bolide.broker.topics import TopicTable
 from bolide.broker.transactions import TransactionService
 from bolide.broker.uniq_key import UniqKeys
 from bolide.layout.delay import parse_delay_levels
+from bolide.layout.message_id import host_text
 from bolide.node.services import Services
 from bolide.node.store_watch import StoreWatch
 from bolide.store.message_store import MessageStore
@@ -55,10 +56,12 @@ class BrokerParts:
         uniq_keys: UniqKeys,
         settings: Callable[[], dict[str, str]],
         update: Callable[[dict[str, str]], str | None],
+        disk: Callable[[], tuple[int, int]],
         log: Any,
         filters: ConsumerFilters,
         more: Sequence[Any],
         now: int,
+        picks: Picks | None = None,
     ) -> None:
         levels = parse_delay_levels(options.message_delay_level)
         self.stats = stats = BrokerStats(now)
@@ -74,6 +77,11 @@ class BrokerParts:
         self.timers = timers = TimerService(options, rules, store, door, effects, wheel, now)
         self.assignments = assignments = AssignmentService(options, topics, groups, clients, effects)
         moved = OffsetMovedEvents(door, options.broker_name, options.offset_moved_event_enable)
+        topic_stats = TopicStatsService(options, stats, now)
+
+        def address() -> str:
+            return host_text(door.store_host)
+
         resets = None
         if not options.use_server_side_reset_offset:
             resets = ClientResets(options.broker_name, store, offsets, topics, clients, effects)
@@ -81,7 +89,7 @@ class BrokerParts:
             store,
             StoreWatch(store, log, now),
             stats,
-            TopicStatsService(options, stats, now),
+            topic_stats,
             topics,
             groups,
             offsets,
@@ -97,10 +105,12 @@ class BrokerParts:
             LockService(locks),
             RetryService(options, store, door, topics, groups, stats),
             QueryService(store),
-            TopicAdminService(store, topics, offsets),
-            GroupAdminService(groups, offsets, clients),
-            ConsumeStatsService(options, store, topics, groups, offsets, clients, stats),
-            InspectService(options, store, stats, delay, timers, effects, settings, update, now),
+            TopicAdminService(options, store, topics, offsets, picks),
+            GroupAdminService(options, groups, offsets, clients, address),
+            ConsumeStatsService(options, store, topics, groups, offsets, clients, topic_stats, address),
+            InspectService(
+                options, store, stats, delay, timers, clients, filters, effects, settings, update, disk, now
+            ),
             RelayService(options.broker_name, clients, store, topics, groups),
             ReplyService(options, door, topics, clients),
             assignments,

@@ -10,6 +10,7 @@ import asyncio
 import dataclasses
 import logging
 import os
+import shutil
 import ssl
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -47,6 +48,7 @@ from bolide.node.open_files import raise_limit, share_of_store
 from bolide.node.persist import ConfigFiles
 from bolide.node.registration import Place, Registration
 from bolide.node.route_book import RouteBook
+from bolide.node.topic_picks import TopicPicks
 from bolide.node.turns import Turns
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import MessageQueue
@@ -145,15 +147,18 @@ class BrokerNode:
             host.another_turn,
             now_ms,
         )
-        more = [self._dispatchers] if self._dispatchers.feeds else []
-        self.parts = parts = BrokerParts(
-            options, store, effects, keys, self.settings, self._update, host.log, filters, more, now
-        )
         hooks = make_hooks(options.broker_hooks, conf_of(options))
+        hooked = Hooked(hooks, host.failed)
+        picks = TopicPicks(self._dispatchers, hooked, conf_of(options))
+        more = [self._dispatchers]
+        self.parts = parts = BrokerParts(
+            options, store, effects, keys, self.settings, self._update, self._disk, host.log, filters, more, now, picks
+        )
         if hooks:
-            Hooked(hooks, host.failed).around(parts.services.handlers)
+            hooked.around(parts.services.handlers)
         config = ConfigFiles(self._files, self.root + "/config", parts.services.persisted, loop.call_soon_threadsafe)
         config.load()
+        picks.begin(parts.topics, parts.services.handlers)
         host.configs = config
         self._hold = hold = HoldTable(options.max_held_requests)
         self._executor = executor = Executor(
@@ -248,6 +253,11 @@ class BrokerNode:
             self.options = self._live.options
             self._host.log.info("settings changed: %s", ", ".join(f"{k}={v}" for k, v in sorted(changes.items())))
         return refusal
+
+    def _disk(self) -> tuple[int, int]:
+        """Total and free bytes of the store's disk."""
+        usage = shutil.disk_usage(self.root)
+        return usage.total, usage.free
 
     def _apply(self, options: BrokerOptions) -> None:
         """Tell everybody who reads a setting that may change. Raises `ConfigError` before anybody is told."""

@@ -13,7 +13,7 @@ import json
 import logging
 import queue
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from librt.strings import read_i32_be
@@ -76,8 +76,16 @@ def cut(data: bytes, at: int, segment_size: int) -> Batch:
 class Feed:
     """One dispatcher, its thread and its place in the log."""
 
-    def __init__(self, name: str, dispatcher: Dispatcher, told: Callable[[Feed, Batch, str], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        dispatcher: Dispatcher,
+        told: Callable[[Feed, Batch, str], None],
+        only: frozenset[str] | None = None,
+    ) -> None:
         self.name = name
+        self.only = only
+        """The topics whose records it is handed; None = all. Replaced as a whole, and read by its thread."""
         self.offset = -1
         """Everything below this physical offset was taken; -1 = it has no progress yet."""
         self.busy = False
@@ -116,8 +124,10 @@ class Feed:
             batch, error = Batch([], at), ""
             try:
                 batch = cut(data, at, segment_size)
-                if batch.records:
-                    self._dispatcher.dispatch(batch.records)
+                only = self.only
+                records = batch.records if only is None else [r for r in batch.records if r.topic in only]
+                if records:
+                    self._dispatcher.dispatch(records)
             except Exception as raised:  # another's code: whatever it is, the records come again
                 error = f"{type(raised).__name__}: {raised}"
             self._told(self, batch, error)
@@ -156,6 +166,23 @@ class Dispatchers:
 
     # ---- what the node calls
 
+    def has(self, name: str) -> bool:
+        """Whether there is one of this name."""
+        return any(feed.name == name for feed in self.feeds)
+
+    def add(self, name: str, dispatcher: Dispatcher) -> None:
+        """One more, which is handed nothing until topics choose it."""
+        feed = Feed(name, dispatcher, self._told, frozenset())
+        feed.offset = self._kept.get(name, -1)
+        self.feeds.append(feed)
+
+    def choose(self, topics: Mapping[str, Collection[str]]) -> None:
+        """Which topics have chosen which dispatcher; those that the settings name are handed every topic."""
+        for feed in self.feeds:
+            if feed.only is not None:
+                feed.only = frozenset(topics.get(feed.name, ()))
+        self._effects.wake(self)
+
     def arrived(self, arrivals: list[Arrival], now: int) -> None:
         """Records were dispatched: whoever is ready gets more."""
         for feed in self.feeds:
@@ -181,6 +208,8 @@ class Dispatchers:
     def encode(self) -> bytes:
         """Where each has come to; one that is not named any more keeps its place."""
         self._kept.update({feed.name: feed.offset for feed in self.feeds if feed.offset >= 0})
+        if not self._kept:
+            return b""  # a broker without dispatchers has no such file
         return json.dumps({"progress": self._kept}, indent=2, sort_keys=True).encode()
 
     def load(self, data: bytes) -> None:
@@ -203,7 +232,9 @@ class Dispatchers:
         if feed.busy or now < feed.not_before or self._stopped:
             return
         end, first = int(store.dispatched_offset), int(store.min_physical_offset())
-        if feed.offset < 0:
+        if feed.only is not None and not feed.only and feed.offset >= 0:
+            feed.offset = end  # no topic chooses it any more: there is nothing to hand over
+        elif feed.offset < 0:
             feed.offset = first if feed.from_first else end
             self._changed(now)
         elif feed.offset > end:

@@ -16,7 +16,7 @@ from bolide.broker.effects import Effects
 from bolide.broker.hold import HoldTable
 from bolide.broker.outcome import Ask, Cold, HeldPull, Hold, Nothing, Outcome, Parked, Reply
 from bolide.broker.overload import GATED, PULLS
-from bolide.broker.refused import response_code
+from bolide.broker.refused import remark_of, response_code
 from bolide.broker.stats import BrokerStats
 from bolide.errors import BolideError, PeerError
 from bolide.node.asking import Asked, Asking
@@ -199,7 +199,7 @@ class Executor:
     def _handler_failed(self, channel: Channel, command: Command, error: Exception) -> None:
         self._stats.handler_errors += 1
         code = response_code(error)
-        response = make_response(command, code, f"{type(error).__name__}: {error}")
+        response = make_response(command, code, remark_of(error))
         if code == SYSTEM_ERROR and not isinstance(error, PeerError):
             self._host.failed(f"request {command.code} of {channel.remote}", error)
             self._answer(channel, command, response)

@@ -63,10 +63,11 @@ class ConfigFiles:
                 pool.submit(self._write_one, name, self._tables[name].encode(), pool)
 
     def write_all_now(self) -> None:
-        """Write every table, waiting for each: at shutdown, after the pool is closed."""
+        """Write every table that has something to say, waiting for each: at shutdown, after the pool is closed."""
         for name, table in self._tables.items():
             try:
-                self._files.write_file(self.path(name), table.encode())
+                if data := table.encode():
+                    self._files.write_file(self.path(name), data)
             except Exception as error:  # the next table must still be written
                 log.error("%s could not be written: %s", self.path(name), error)
 

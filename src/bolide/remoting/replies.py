@@ -77,6 +77,8 @@ def pull_response_head(
     body_size: int,
     remark: str = "",
     binary: bool = False,
+    topic_sys_flag: int = 0,
+    group_sys_flag: int = 0,
 ) -> bytes:
     """The frame that answers a pull, up to its body: `body_size` bytes of whole records that the caller sends behind.
 
@@ -88,15 +90,20 @@ def pull_response_head(
         _entry(w, b"nextBeginOffset", b"%d" % next_begin_offset)
         _entry(w, b"minOffset", b"%d" % min_offset)
         _entry(w, b"maxOffset", b"%d" % max_offset)
+        _entry(w, b"topicSysFlag", b"%d" % topic_sys_flag)
+        _entry(w, b"groupSysFlag", b"%d" % group_sys_flag)
         return _binary_frame(opaque, code, remark, w, body_size)
     header = (
-        b'{"code":%d,"extFields":{"suggestWhichBrokerId":"%d","nextBeginOffset":"%d","minOffset":"%d","maxOffset":"%d"},'
+        b'{"code":%d,"extFields":{"suggestWhichBrokerId":"%d","nextBeginOffset":"%d","minOffset":"%d","maxOffset":"%d",'
+        b'"topicSysFlag":"%d","groupSysFlag":"%d"},'
         % (
             code,
             suggest_which_broker_id,
             next_begin_offset,
             min_offset,
             max_offset,
+            topic_sys_flag,
+            group_sys_flag,
         )
         + _TAIL % (opaque, _remark(remark))
     )

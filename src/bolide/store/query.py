@@ -39,11 +39,13 @@ def query_messages(
     When all that was found has left the log, it looks twice more, at what is older than the oldest of that. May wait
     for the disk.
     """
-    result = QueryResult(index.last_update_timestamp, index.last_update_physical_offset)
+    result = QueryResult(0, 0)  # as in Java: of an index that finds nothing, nothing is told
     for _ in range(_PASSES):
         offsets = index.query(topic, key, max_count, begin, end, index_type)
         if not offsets:
             break
+        result.last_update_timestamp = index.last_update_timestamp
+        result.last_update_physical_offset = index.last_update_physical_offset
         for offset in offsets:
             data = log.record_bytes(offset)
             # A key named twice by one message has two entries.

@@ -36,6 +36,14 @@ class GetSubscriptionGroupConfigRequestHeader(Header):
     group: str
 
 
+class UpdateGroupForbiddenRequestHeader(Header):
+    """Request 353 UPDATE_AND_GET_GROUP_FORBIDDEN (5.x). Without `readable` it only asks."""
+
+    group: str
+    topic: str
+    readable: bool | None = None
+
+
 class GetConsumeStatsRequestHeader(Header, rename="camel"):
     """Request 208 GET_CONSUME_STATS."""
 
