@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from bench.served import Expected, what_is_missing
+from bench.served import Expected, what_is_behind, what_is_missing
 from bench.servers import BolideBroker, DispatchOnSpark, java_broker
 from bench.shown import Step, say
 from bench.stopping import Failed, last_line
@@ -90,21 +90,28 @@ def _copy(source: Path, target: Path) -> None:
         made.truncate()
 
 
-def wait_served(server: ServerProcess, port: int, expected: Expected) -> None:
-    """Until all is served. Raises Failed with what is missing."""
-    missing = ""
+def wait_served(server: Broker, expected: Expected, step: Step) -> None:
+    """Until all is served, which ends the step; then the broker must also say so. Raises Failed."""
+    _wait(server, lambda: what_is_missing(server.port, expected))
+    step.end()
+    _wait(server, lambda: what_is_behind(server.port))
 
-    def served() -> bool:
-        nonlocal missing
+
+def _wait(server: Broker, missing: Callable[[], str]) -> None:
+    """Until nothing is missing."""
+    last = ""
+
+    def done() -> bool:
+        nonlocal last
         if not server.running:
             raise Failed(f"the broker ended while it was asked: {last_line(server.output())}")
-        missing = what_is_missing(port, expected)
-        return not missing
+        last = missing()
+        return not last
 
     try:
-        until(served, _LIMIT_SECONDS, "all is served")
+        until(done, _LIMIT_SECONDS, "all is served")
     except AssertionError:
-        raise Failed(f"not all is served after {_LIMIT_SECONDS:.0f} s: {missing}") from None
+        raise Failed(f"not all is served after {_LIMIT_SECONDS:.0f} s: {last}") from None
 
 
 def rebuild_by_broker(task: Task, home: Path, number: int, name: str, start: Callable[[], Broker]) -> Run:
@@ -122,8 +129,7 @@ def rebuild_by_broker(task: Task, home: Path, number: int, name: str, start: Cal
         except AssertionError as error:
             raise Failed(f"the {name} did not start: {last_line(str(error))}") from None
         try:
-            wait_served(server, server.port, task.expected)
-            step.end()
+            wait_served(server, task.expected, step)
             _stop(server)
         finally:
             server.kill()
@@ -146,8 +152,7 @@ def rebuild_on_spark(task: Task, home: Path, number: int) -> Run:
         rebuilt = step.seconds
         broker = our_broker(home)
         try:
-            wait_served(broker, broker.port, task.expected)
-            step.end()
+            wait_served(broker, task.expected, step)
             _stop(broker)
         finally:
             broker.kill()

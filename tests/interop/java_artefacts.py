@@ -82,7 +82,7 @@ def _fetch(version: str, folder: Path) -> None:
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     command = [tool("mvn"), "-q", "-B", "-f", str(_JAVA / version / "pom.xml"), _PLUGIN]
-    _run([*command, f"-DoutputDirectory={partial}", "-DincludeScope=runtime"], f"fetch the jars of RocketMQ {version}")
+    _run([*command, f"-DoutputDirectory={partial}", "-DincludeScope=runtime"], f"fetch the jars of {version}")
     partial.rename(folder)
 
 

@@ -12,7 +12,7 @@ import pytest
 from bench.derived import differences
 from bench.rebuild import bytes_needed, check_disk, kept_store, ratio, table
 from bench.rebuild_runs import BROKER, JAVA, SPARK, Run, Task, measure
-from bench.served import expect, what_is_missing
+from bench.served import expect, what_is_behind, what_is_missing
 from bench.servers import BolideBroker
 from bench.stopping import FAILED, Failed, last_line, measured
 
@@ -55,7 +55,7 @@ def test_a_rebuild_ends_when_all_is_served(store: Path, tmp_path: Path) -> None:
     assert len(list((home / "store" / "consumequeue" / TOPIC).iterdir())) == QUEUES
     broker = BolideBroker(home, "async")
     try:
-        assert what_is_missing(broker.port, expected) == ""
+        assert what_is_missing(broker.port, expected) == what_is_behind(broker.port) == ""
         for wrong, says in (
             (replace(expected, ends=expected.ends | {3: 7}), "queue 3 ends at 2,500 of 7"),
             (replace(expected, last_key="0" * 32), "not found by its key"),

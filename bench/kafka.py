@@ -1,0 +1,187 @@
+"""Spark's own Kafka source beside ours, in turns, in one session on the same cores.
+
+    python bench/kafka.py [--messages 2000000] [--body 128] [--cores 2] [--rounds 3] [--json [FILE]]
+
+A Kafka 4.1 broker gets the messages by Kafka's own ProducerPerformance into eight partitions, a broker of ours by our
+sink into eight queues. Each read takes topic, partition or queue, offset, time and body to nowhere. Each case is read
+once before anything counts, then once a round; the limit is what Spark makes of Arrow batches that are ready in Python.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bench.kafka_broker import JARS, VERSION, KafkaBroker
+from bench.run import describe_machine
+from bench.shown import Step, add_json_option, aligned, median, say, write_json
+from bench.stopping import Failed, measured
+
+from bolide.spark.bench import Bench, sink, to_nowhere, topic_of, tree_cpu_seconds
+from bolide.spark.bench_ready import FIVE_DDL, ReadySource
+from bolide.spark.bench_store import QUEUES
+from bolide.spark.session import job_session
+from tests.interop.java_artefacts import jars
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+LIMIT, KAFKA = "ready Arrow batches", "Spark's Kafka source"
+PULLS = (32, 1024)
+SOURCE_JARS = "spark-kafka-4.2.0"
+"""Spark's Kafka source of the newest version on Maven Central; it runs in later Sparks too."""
+KAFKA_TOPIC = "bench"
+TRANSFER_COUNT = 1024
+
+
+@dataclass(frozen=True)
+class Read:
+    """One read of all messages. `cpu_seconds` are those of Spark, its workers and the brokers together."""
+
+    case: str
+    round: int
+    rows: int
+    seconds: float
+    cpu_seconds: float
+
+    @property
+    def rate(self) -> float:
+        """Rows a second."""
+        return self.rows / self.seconds
+
+
+def ours(pulled: int) -> str:
+    """The name of our source's case."""
+    return f"Bolide's source, {pulled:,} a pull"
+
+
+def source_jars() -> str:
+    """The jars of Spark's Kafka source that a PySpark does not hold, for `spark.jars`."""
+    return ",".join(str(jar) for jar in sorted(jars(SOURCE_JARS).glob("*.jar")))
+
+
+def frames(spark: "SparkSession", address: str, namesrv: str, chosen: argparse.Namespace) -> dict[str, "DataFrame"]:
+    """What is read in each case."""
+    spark.dataSource.register(ReadySource)
+    ready = {"rows": chosen.messages, "body": chosen.body, "partitions": 4 * chosen.cores}
+    kafka = {"kafka.bootstrap.servers": address, "subscribe": KAFKA_TOPIC, "startingOffsets": "earliest"}
+    found = {
+        LIMIT: spark.read.format("bolide-bench-ready").options(**ready).load(),
+        KAFKA: spark.read.format("kafka").options(**kafka).load()
+        .select("topic", "partition", "offset", "timestamp", "value"),
+    }  # fmt: skip
+    live = {"namesrv": namesrv, "subscribe": topic_of(chosen.body, chosen.cores)}
+    for pulled in PULLS:
+        reader = spark.read.format("rocketmq").options(**live, pullBatchSize=pulled)
+        found[ours(pulled)] = reader.schema(FIVE_DDL).load()
+    return found
+
+
+def measure(found: dict[str, "DataFrame"], messages: int, rounds: int) -> list[Read]:
+    """Count and read each once, then once a round; odd rounds go the other way round."""
+    for name, frame in found.items():
+        with Step(f"warming {name}"):
+            counted = frame.count()
+            if counted != messages and name != LIMIT:
+                raise Failed(f"{name} finds {counted:,} of {messages:,} messages")
+            to_nowhere(frame)
+    reads: list[Read] = []
+    for number in range(1, rounds + 1):
+        for name in found if number % 2 else reversed(found):
+            with Step(f"round {number}, {name}"):
+                cpu, began = tree_cpu_seconds(), time.monotonic()
+                to_nowhere(found[name])
+                seconds = time.monotonic() - began
+                reads.append(Read(name, number, messages, seconds, tree_cpu_seconds() - cpu))
+            say(f"round {number}, {name}: {reads[-1].rate:,.0f} rows/s")
+    return reads
+
+
+def ratios(reads: Sequence[Read], other: str) -> dict[str, float]:
+    """Median over the rounds of each case's rate by that of another in the same round."""
+    rates = {(read.case, read.round): read.rate for read in reads}
+    numbers = {read.round for read in reads}
+    cases = dict.fromkeys(read.case for read in reads)
+    return {case: median([rates[case, number] / rates[other, number] for number in numbers]) for case in cases}
+
+
+def table(reads: Sequence[Read]) -> str:
+    """A line for each case: medians, and the ratios to Kafka's source and to the limit."""
+    to_kafka, to_limit = ratios(reads, KAFKA), ratios(reads, LIMIT)
+    rows = [["", "rows/s", "of Kafka's", "of the limit", "CPU µs/row", "rounds, rows/s"]]
+    for case in to_kafka:
+        some = sorted((read for read in reads if read.case == case), key=lambda read: read.round)
+        micro = median([1e6 * read.cpu_seconds / read.rows for read in some])
+        row = [case, f"{median([read.rate for read in some]):,.0f}", f"{to_kafka[case]:.2f}", f"{to_limit[case]:.2f}"]
+        rows.append([*row, f"{micro:.2f}", "  ".join(f"{read.rate:,.0f}" for read in some)])
+    return aligned(rows)
+
+
+def run(chosen: argparse.Namespace, work: Path, ends: ExitStack) -> list[Read]:
+    """Start and fill the brokers and the session, then measure; `ends` stops them."""
+    from pyspark.errors import PySparkException
+
+    from bolide.admin.blocking import Admin
+    from bolide.cli.bench_broker import BrokerProcess
+
+    with Step(f"looking for the jars of Kafka {VERSION} and of Spark's source"):
+        jars(JARS)
+        settings = {"spark.log.level": "OFF", "spark.jars": source_jars()}
+    with Step("starting a Kafka broker"):
+        kafka = KafkaBroker(work / "kafka")
+    ends.callback(kafka.kill)
+    with Step(f"sending {chosen.messages:,} messages to Kafka"):
+        kafka.fill(KAFKA_TOPIC, chosen.messages, chosen.body)
+    broker = BrokerProcess(work / "broker", {"maxTransferCountOnMessageInMemory": str(TRANSFER_COUNT)})
+    ends.callback(broker.stop)
+    with Admin(broker.namesrv) as admin:
+        admin.create_topic(topic_of(chosen.body, chosen.cores), queues=QUEUES)
+    spark = job_session("bench kafka", f"local[{chosen.cores}]", work / "spark", settings)
+    ends.callback(spark.stop)
+    try:
+        with Step(f"sending {chosen.messages:,} messages to our broker"):
+            sink(Bench(spark, chosen.cores, chosen.body, chosen.messages, work, broker.namesrv))
+        return measure(frames(spark, kafka.address, broker.namesrv, chosen), chosen.messages, chosen.rounds)
+    except PySparkException as error:
+        raise Failed(f"Spark failed: {str(error).splitlines()[0]}") from None
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--messages", type=int, default=2_000_000)
+    parser.add_argument("--body", type=int, default=128, help="bytes of a body")
+    parser.add_argument("--cores", type=int, default=2, help="of Spark's local master")
+    parser.add_argument("--rounds", type=int, default=3)
+    add_json_option(parser)
+    chosen = parser.parse_args()
+    if min(chosen.messages, chosen.body, chosen.cores, chosen.rounds) < 1:
+        parser.error("messages, body, cores and rounds are whole numbers from 1")
+    return chosen
+
+
+def as_values(reads: Sequence[Read], body: int, cores: int) -> dict[str, Any]:
+    """Everything measured, for JSON."""
+    values: dict[str, Any] = {"machine": describe_machine(), "body": body, "cores": cores}
+    values["reads"] = [{**asdict(read), "rows_per_second": round(read.rate)} for read in reads]
+    return values | {"of_kafka": ratios(reads, KAFKA), "of_the_limit": ratios(reads, LIMIT)}
+
+
+def main() -> int:
+    """Measure and print."""
+    chosen = arguments()
+    reads = measured("kafka", None, lambda work, ends: run(chosen, work, ends))
+    if chosen.json != "-":
+        print(table(reads))
+    write_json(as_values(reads, chosen.body, chosen.cores), chosen.json)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
