@@ -118,6 +118,7 @@ def test_a_group_is_moved_back(line: CommandLine) -> None:
         (("topic", "show", "Nowhere"), FAILED, "Nowhere"),
         (("topic", "list", "-n", "127.0.0.1:1"), UNREACHABLE, "127.0.0.1:1"),
         (("topic", "create", "bad name"), FAILED, "bad name"),
+        (("topic", "create", "Odd", "--attribute", "+a=b"), FAILED, "unsupported key: a; known are queue.type"),
         (("offset", "reset", "g", "T", "yesterday"), USAGE, "yesterday"),
         (("produce", "T", "x", "--deliver-at", "soon"), USAGE, "soon"),
         (("broker", "--set", "flushDiskType"), USAGE, "key=value"),

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from bolide.admin import Admin
 from bolide.client import Message, Producer, PushConsumer
 from bolide.client.errors import ResponseError
 from bolide.client.strategies import find_strategy
@@ -143,6 +144,48 @@ def test_a_broken_or_stuck_dispatcher_stops_nobody_and_misses_nothing(cluster: C
     asyncio.run(send(b"four"))
     asyncio.run(journaled(4))
     assert [line.split()[2] for line in lines_of(journal / "lines")] == ["one", "two", "three", "four"]
+
+
+def test_topics_pick_them_too(tmp_path: Path, installed: Path) -> None:
+    """A dispatcher and a hook named by attributes: for these topics only, at once, and after a restart as well."""
+    cluster = Cluster(tmp_path, installed)
+    journal = tmp_path / "journal"
+    picks = "+bolide.dispatchers=journal,+bolide.hooks=guard"
+
+    async def scenario(*bodies: bytes) -> None:
+        async with Producer("flights", cluster.namesrv_addr) as producer:
+            for topic in ("Flights", "Trains"):
+                for body in bodies:
+                    await producer.send(Message(topic, body))
+            with pytest.raises(ResponseError, match="the gate of Flights is closed"):
+                await producer.send(Message("Flights", b"never", properties={"gate": "closed"}))
+            await producer.send(Message("Trains", b"open", properties={"gate": "closed"}))
+
+    async def make() -> None:
+        async with Admin(cluster.namesrv_addr) as admin:
+            await admin.create_topic("Trains", queues=1)
+            with pytest.raises(ResponseError, match="the dispatcher 'search' is unknown, known are journal") as refused:
+                await admin.create_topic("Flights", queues=1, attributes="+bolide.dispatchers=journal;search")
+            assert refused.value.code == codes.SYSTEM_ERROR
+            await admin.create_topic("Flights", queues=1, attributes=picks)
+        await scenario(b"one", b"two")
+        await until(lambda: len(lines_of(journal / "lines")) == 2, "the journal of the topic")
+
+    async def again() -> None:
+        await scenario(b"three")
+        await until(lambda: len(lines_of(journal / "lines")) == 3, "the journal after the restart")
+        async with Admin(cluster.namesrv_addr) as admin:
+            await admin.create_topic("Flights", queues=1, attributes="-bolide.dispatchers,-bolide.hooks", wait=False)
+        async with Producer("flights", cluster.namesrv_addr) as producer:
+            await producer.send(Message("Flights", b"four", properties={"gate": "closed"}))
+
+    asyncio.run(make())
+    assert cluster.broker.stop() == 0, cluster.broker.output()
+    cluster.broker = cluster.start_broker()
+    asyncio.run(again())
+    cluster.stop()
+    assert lines_of(journal / "lines") == ["Flights 0 one", "Flights 1 two", "Flights 2 three"]
+    assert {line.split()[1] for line in lines_of(tmp_path / "guard.log")} == {"Flights"}
 
 
 @pytest.mark.parametrize(

@@ -76,13 +76,20 @@ def create(
     order: bool = typer.Option(False, "--order", help="An ordered topic."),
     cluster: str | None = Cluster,
     broker: str | None = typer.Option(None, help="Only this broker."),
+    attribute: list[str] = typer.Option([], help="+key=value to set an attribute, -key to remove it; any number."),
 ) -> None:
     """Create a topic, or change it."""
     with boundary():
         names = call(
             namesrv,
             lambda admin: admin.create_topic(
-                topic, queues=queues, perm=perm, order=order, cluster=cluster, broker=broker
+                topic,
+                queues=queues,
+                perm=perm,
+                order=order,
+                attributes=",".join(attribute),
+                cluster=cluster,
+                broker=broker,
             ),
         )
         output.note(f"topic {topic} has {queues} queues on {', '.join(names)}")
