@@ -6,13 +6,18 @@ import asyncio
 import time
 from collections import Counter, defaultdict
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bolide.admin import Admin
 from bolide.client import Message, Producer, PushConsumer, ReceivedMessage, RetryLater, sql
+from bolide.client.strategies import avg, machine_room, machine_room_nearby
+from bolide.node.broker import BrokerNode
 from bolide.testing.broker import Broker
 from tests.client.waiting import until
+from tests.node.test_broker import options
 
 
 def consumer(broker: Broker, group: str, **more: Any) -> PushConsumer:
@@ -45,6 +50,44 @@ def test_groups_get_what_they_want_exactly_once(bolide_broker: Broker) -> None:
             await until(lambda: len(selected) == 50, "what the expression selects")
         for found in (shared, tagged, selected):
             assert set(found.values()) <= {1}
+
+    asyncio.run(main())
+
+
+@pytest.mark.bolide_broker(broker_name="east@a")
+def test_consumers_read_in_their_machine_room(bolide_broker: Broker, tmp_path: Path) -> None:
+    """Two brokers in two rooms: MACHINE_ROOM leaves the other room alone, MACHINE_ROOM_NEARBY shares by rooms."""
+
+    async def main() -> None:
+        west = BrokerNode(options(tmp_path, broker_name="west@b", namesrv_addr=bolide_broker.namesrv_addr))
+        await west.start()
+        async with Admin(bolide_broker.namesrv_addr) as admin:
+            assert await admin.create_topic("T", queues=2) == ["east@a", "west@b"]
+        strict = [
+            consumer(bolide_broker, "Strict", strategy=machine_room(["east"]), instance_name=name)
+            for name in ("a", "b")
+        ]
+        nearby = machine_room_nearby(avg, lambda broker: broker.split("@")[0], lambda client: client.split("@")[1])
+        near = [consumer(bolide_broker, "Near", strategy=nearby, instance_name=room) for room in ("east", "west")]
+        seen: Counter[bytes] = Counter()
+        for member in strict:
+            member.subscribe("T", "*", lambda message: seen.update([message.body]))
+        for member in near:
+            member.subscribe("T", "*", lambda message: None)
+
+        def shares(members: list[PushConsumer]) -> list[list[tuple[str, int]]]:
+            return [sorted((q.broker_name, q.queue_id) for q in member.assignment()) for member in members]
+
+        async with strict[0], strict[1], near[0], near[1], Producer("P", bolide_broker.namesrv_addr) as producer:
+            await until(lambda: shares(strict) == [[("east@a", 0)], [("east@a", 1)]], "the queues of one room")
+            both = [[("east@a", 0), ("east@a", 1)], [("west@b", 0), ("west@b", 1)]]
+            await until(lambda: shares(near) == both, "each its own room")
+            sent = [await producer.send(Message("T", b"%d" % number)) for number in range(8)]
+            here = {b"%d" % n for n, result in enumerate(sent) if result.queue.broker_name == "east@a"}
+            assert 0 < len(here) < 8
+            await until(lambda: set(seen) >= here, "what was stored in the room")
+        assert set(seen) == here
+        await west.stop()
 
     asyncio.run(main())
 

@@ -59,6 +59,8 @@ def test_config_and_machine_rooms() -> None:
     room = machine_room(["near"])
     assert ids(room("G", "a", near + far, ["a", "b"])) == [0, 1, 4]
     assert ids(room("G", "b", near + far, ["a", "b"])) == [2, 3]
+    for odd in ("near", "near@", "near@x@y", "@near"):
+        assert room("G", "a", queues(2, odd), ["a"]) == []
     nearby = machine_room_nearby(avg, lambda broker: broker.split("@")[0], lambda client: client.split("-")[0])
     assert nearby("G", "near-1", near + far, ["far-1", "near-1"]) == near
     assert nearby("G", "far-1", near + far, ["far-1", "near-1"]) == far

@@ -56,6 +56,12 @@ def config(mine: Iterable[MessageQueue]) -> Strategy:
     return lambda group, client_id, queues, clients: list(fixed)
 
 
+def _room(broker_name: str) -> str | None:
+    """The room in ``room@name``; None for any other form, as Java's split sees it."""
+    parts = broker_name.rstrip("@").split("@")
+    return parts[0] if len(parts) == 2 else None
+
+
 def machine_room(rooms: Iterable[str]) -> Strategy:
     """MACHINE_ROOM: only brokers named ``room@name`` of these rooms (AllocateMessageQueueByMachineRoom)."""
     wanted = frozenset(rooms)
@@ -63,7 +69,7 @@ def machine_room(rooms: Iterable[str]) -> Strategy:
     def strategy(
         group: str, client_id: str, queues: Sequence[MessageQueue], clients: Sequence[str]
     ) -> list[MessageQueue]:
-        near = [queue for queue in queues if "@" in queue.broker_name and queue.broker_name.split("@")[0] in wanted]
+        near = [queue for queue in queues if _room(queue.broker_name) in wanted]
         share, rest = divmod(len(near), len(clients))
         index = clients.index(client_id)
         mine = near[index * share : (index + 1) * share]
