@@ -103,6 +103,41 @@ def test_starts_are_found_from_anywhere(many: list[dict[str, Any]], base: int, d
     assert found.cut == (cut[0] if cut and end - begin >= 91 else -1)
 
 
+def test_records_of_one_size_are_found_and_cut_as_others_are() -> None:
+    one = {**FIELDS, "body": bytes(200)}
+    buf, starts = placed([*[one] * 90, {**one, "body": bytes(201)}, *[one] * 90], 7000)
+    size = starts[1]
+    for end in range(len(buf) - 2 * size, len(buf) + 1):
+        found = find_starts(buf[:end], 7000)
+        whole = sum(1 for at, stop in zip(starts, [*starts[1:], len(buf)], strict=True) if stop <= end)
+        assert found.starts.tolist() == starts[:whole]
+        rest = end - starts[whole] if whole < len(starts) else 0
+        assert found.cut == (starts[whole] if rest >= 36 else -1), end
+    assert find_starts(buf[5:], 7005).starts.tolist() == [at - 5 for at in starts[1:]]
+
+
+@pytest.mark.parametrize("at", [4, 30, 39, 84], ids=["magic", "own offset", "IPv6", "body length"])
+def test_a_broken_one_among_records_of_one_size_is_a_hole(at: int) -> None:
+    buf, starts = placed([{**FIELDS, "body": bytes(200)}] * 180, 7000)
+    bad = bytearray(buf)
+    bad[starts[150] + at] ^= 0x10
+    found = find_starts(bytes(bad), 7000)
+    assert found.starts.tolist() == starts[:150] + starts[151:]
+    assert found.holes == [(starts[150], starts[1])]
+
+
+def test_a_record_within_a_broken_one_of_many_of_one_size_is_found() -> None:
+    body = bytes(60) + encoded(FIELDS) + bytes(60)
+    buf, starts = placed([{**FIELDS, "body": body}] * 180, 7000)
+    inner = starts[150] + buf[: starts[1]].index(body) + 60
+    moved = encoded({**FIELDS, "physical_offset": 7000 + inner})
+    bad = bytearray(buf)
+    bad[inner : inner + len(moved)] = moved
+    assert find_starts(bytes(bad), 7000).starts.tolist() == starts
+    bad[starts[150] + 84] ^= 0x10
+    assert find_starts(bytes(bad), 7000).starts.tolist() == [*starts[:150], inner, *starts[151:]]
+
+
 def test_holes_and_blanks_are_told() -> None:
     first, _ = placed([FIELDS], 1000)
     second = encoded({**FIELDS, "physical_offset": 1000 + len(first) + 30})

@@ -20,7 +20,7 @@ from bolide.layout.columns import RecordColumns
 from bolide.layout.delay import SCHEDULE_TOPIC, delivery_time
 from bolide.layout.hashes import java_hash
 from bolide.layout.properties import text_of
-from bolide.layout.property_columns import every, slices
+from bolide.layout.property_columns import between, coded
 from bolide.layout.property_names import INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET
 from bolide.layout.sysflag import TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
 
@@ -91,7 +91,7 @@ def tags_codes(records: RecordColumns, shape: StoreShape) -> Ints:
 
 def _hashes_of(texts: Any) -> NDArray[np.int32]:
     """Java's hash of each text; where few are different, as tags are, each of those once."""
-    encoded = texts.dictionary_encode()
+    encoded: Any = coded(texts)
     hashes: NDArray[np.int32] = string_hashes(encoded.dictionary)[encoded.indices.to_numpy()]
     return hashes
 
@@ -203,11 +203,7 @@ def _words(raw: Bytes, rows: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints, 
 
 def _texts(records: RecordColumns, begin: Ints, end: Ints) -> Any:
     """Places in the properties' bytes as an array of bytes."""
-    offsets = np.empty(2 * len(begin) + 1, np.int32)
-    offsets[0:-1:2] = begin
-    offsets[1::2] = end
-    offsets[-1] = end[-1] if len(end) else 0
-    return every(slices(pa.binary(), offsets, records.marks.raw), 2)
+    return between(records.marks.raw, begin, end)
 
 
 def string_hashes(texts: Column, seeds: Words | None = None) -> NDArray[np.int32]:
@@ -220,17 +216,25 @@ def string_hashes(texts: Column, seeds: Words | None = None) -> NDArray[np.int32
     offsets = np.frombuffer(ends, np.int32, count + 1, plain.offset * 4).astype(np.int64)
     raw = np.frombuffer(data if data is not None else b"", np.uint8)[offsets[0] : offsets[-1]]
     offsets -= offsets[0]
-    powers, inverses = _powers(_rounded(len(raw) + 1))
-    sums = np.zeros(len(raw) + 1, np.uint32)
-    np.cumsum(raw * inverses[: len(raw)], out=sums[1:])
     lengths = np.diff(offsets)
-    hashes: Words = (sums[offsets[1:]] - sums[offsets[:-1]]) * powers[np.maximum(offsets[1:] - 1, 0)]
-    wide = np.concatenate([[0], np.cumsum(raw >= 0x80)])
-    for row in np.flatnonzero(wide[offsets[1:]] != wide[offsets[:-1]]).tolist():
-        one = plain[row].as_py()
-        text = one if isinstance(one, str) else text_of(one)
-        hashes[row] = np.uint32(java_hash(text) & 0xFFFFFFFF)
-        lengths[row] = len(text.encode("utf-16-be")) // 2
+    wide = len(raw) > 0 and int(raw.max()) >= 0x80
+    if not wide and bool((lengths == lengths[0]).all()):
+        # Of one length and ASCII, as ids are: the polynomial of each row.
+        powers, _ = _powers(_rounded(int(lengths[0]) + 1))
+        table = raw.reshape(count, lengths[0]).astype(np.uint32)
+        hashes: Words = table @ powers[: lengths[0]][::-1]
+    else:
+        powers, inverses = _powers(_rounded(len(raw) + 1))
+        sums = np.zeros(len(raw) + 1, np.uint32)
+        np.cumsum(raw * inverses[: len(raw)], out=sums[1:])
+        hashes = (sums[offsets[1:]] - sums[offsets[:-1]]) * powers[np.maximum(offsets[1:] - 1, 0)]
+    if wide:
+        beyond = np.concatenate([[0], np.cumsum(raw >= 0x80)])
+        for row in np.flatnonzero(beyond[offsets[1:]] != beyond[offsets[:-1]]).tolist():
+            one = plain[row].as_py()
+            text = one if isinstance(one, str) else text_of(one)
+            hashes[row] = np.uint32(java_hash(text) & 0xFFFFFFFF)
+            lengths[row] = len(text.encode("utf-16-be")) // 2
     if seeds is not None:
         hashes = hashes + seeds * powers[lengths]
     return hashes.view(np.int32)

@@ -1,8 +1,9 @@
 """CommitLog records as columns: the numpy and Arrow twin of `record`, `properties` and `message_id`.
 
 No Python loop runs over messages: starts are found by their magic and proven by their own physical offset, fixed fields
-are gathered by strided views, variable ones taken out of one Arrow array that spans the whole buffer. Rare forms (text
-that is no UTF-8, a property named twice, IPv6 ids) have slow paths of their own. A test holds rows and columns equal.
+come out of one copy of all heads (`record_parts`), variable ones out of one Arrow array that spans the whole buffer or,
+where all have one length, by one copy. Rare forms (text that is no UTF-8, a property named twice, IPv6 ids) have slow
+paths of their own. A test holds rows and columns equal.
 Never imported by a broker.
 """
 
@@ -21,28 +22,13 @@ from numpy.typing import NDArray
 
 from bolide.layout.errors import RecordError
 from bolide.layout.message_id import host_text, offset_message_id
-from bolide.layout.property_columns import Bytes, Ints, Marks, Pairs, every, slices, strings, words
-from bolide.layout.record import BLANK_MAGIC, GOOD, MAGIC_V1, MAGIC_V2, MIN_RECORD_SIZE, check_record
+from bolide.layout.property_columns import Bytes, Ints, Marks, Pairs, between, coded, rows_at, slices, strings, words
+from bolide.layout.record import BLANK_MAGIC, GOOD, check_record
+from bolide.layout.record_parts import Parts, magic_positions, parts_at, proven_parts
 
 if TYPE_CHECKING:
     from bolide.layout.property_columns import Column
 
-_FIELDS: Final[dict[str, tuple[int, np.dtype[Any]]]] = {
-    "total_size": (0, np.dtype(">i4")),
-    "magic": (4, np.dtype(">i4")),
-    "body_crc": (8, np.dtype(">i4")),
-    "queue_id": (12, np.dtype(">i4")),
-    "flag": (16, np.dtype(">i4")),
-    "queue_offset": (20, np.dtype(">i8")),
-    "physical_offset": (28, np.dtype(">i8")),
-    "sys_flag": (36, np.dtype(">i4")),
-    "born_timestamp": (40, np.dtype(">i8")),
-}
-"""Bytes from the start of a record, and form, of the fields before the first host."""
-_LONG: Final = np.dtype(">i8")
-_INT: Final = np.dtype(">i4")
-_SHORT: Final = np.dtype(">i2")
-_BYTE: Final = np.dtype("u1")
 _UNIT: Final = np.dtype([("physical_offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
 _ENTRY: Final = np.dtype([("key_hash", ">i4"), ("physical_offset", ">i8"), ("seconds", ">i4"), ("previous", ">i4")])
 _MAX_BUFFER: Final = 2**31 - 1 - 2**20
@@ -86,6 +72,7 @@ class Starts:
     cut: int
     holes: list[tuple[int, int]]
     """(byte, size) between two records where there is none."""
+    parts: Parts
 
 
 def find_starts(buf: bytes, base: int) -> Starts:
@@ -94,33 +81,21 @@ def find_starts(buf: bytes, base: int) -> Starts:
     The stretch may begin and end anywhere. Each start is proven by magic, own physical offset and inner lengths; only
     a message whose body was forged for this very place could deceive, and then only a stretch that begins inside it.
     """
-    raw = np.frombuffer(buf, np.uint8)
-    candidates = _magic_positions(raw)
-    candidates = candidates[_read(raw, candidates + 28, _LONG) == candidates + base]
-    sizes = _read(raw, candidates, _INT)
-    whole = (sizes >= MIN_RECORD_SIZE) & (candidates + sizes <= len(raw))
-    cut = candidates[~whole & (sizes >= MIN_RECORD_SIZE)]
-    starts, sizes = candidates[whole], sizes[whole]
-    good = _Parts(raw, starts).end == starts + sizes
-    starts, sizes = starts[good], sizes[good]
-    if len(starts) and bool((starts[1:] < (starts + sizes)[:-1]).any()):
-        starts, sizes = _outer(starts, sizes)
-    ends = starts + sizes
-    cut = cut[cut >= (ends[-1] if len(ends) else 0)]
+    parts, cut = proven_parts(np.frombuffer(buf, np.uint8), base)
+    starts, ends = parts.starts, parts.end
     apart = np.flatnonzero(starts[1:] != ends[:-1])
     holes = [(int(ends[i]), int(starts[i + 1] - ends[i])) for i in apart]
-    return Starts(starts, int(cut[0]) if len(cut) else -1, holes)
+    return Starts(starts, cut, holes, parts)
 
 
 def chain_starts(buf: bytes) -> Ints:
     """Records back to back from byte 0, as in the answer to a pull; stops before the first that is none."""
     raw = np.frombuffer(buf, np.uint8)
-    starts = _magic_positions(raw)
+    starts = magic_positions(raw)
     if len(starts) and starts[0] == 0:
-        sizes = _read(raw, starts, _INT)
-        if bool((starts + sizes == np.append(starts[1:], len(raw))).all()) and bool(
-            (_Parts(raw, starts).end == starts + sizes).all()
-        ):
+        parts = parts_at(raw, starts)
+        ends = starts + parts.field(raw, "total_size")
+        if bool((ends == np.append(starts[1:], len(raw))).all()) and bool((parts.end == ends).all()):
             return starts
     # A body holds a magic, or the end is torn: follow the chain record by record.
     found: list[int] = []
@@ -156,29 +131,18 @@ def entry_batch(buf: bytes) -> pa.RecordBatch:
 class RecordColumns:
     """The records of one buffer; a column is made when it is asked for, and the costly ones are kept."""
 
-    def __init__(self, buf: bytes, starts: Ints) -> None:
+    def __init__(self, buf: bytes, starts: Ints | Parts) -> None:
         if len(buf) > _MAX_BUFFER:
             raise RecordError(f"a buffer of {len(buf)} bytes is too large for columns: cut it below 2 GiB")
-        self._buf = buf
         self._raw = np.frombuffer(buf, np.uint8)
-        self._parts = _Parts(self._raw, np.asarray(starts, np.int64))
+        self._parts = starts if isinstance(starts, Parts) else parts_at(self._raw, np.asarray(starts, np.int64))
 
     def __len__(self) -> int:
-        return len(self._parts.starts)
+        return len(self._parts)
 
     def numbers(self, name: str) -> NDArray[Any]:
         """A fixed field as a native numpy array, int32 or int64 as stored; `name` is one of NUMBERS."""
-        parts = self._parts
-        if name in _FIELDS:
-            at, kind = _FIELDS[name]
-            where = parts.starts + at
-        elif name == "store_timestamp":
-            where, kind = parts.born_end, _LONG
-        elif name == "reconsume_times":
-            where, kind = parts.store_end, _INT
-        else:
-            where, kind = parts.store_end + 4, _LONG
-        return _read(self._raw, where, kind).astype(kind.newbyteorder("="), copy=False)
+        return self._parts.field(self._raw, name)
 
     def column(self, name: str) -> Column:
         """One of COLUMNS as an Arrow array."""
@@ -191,12 +155,8 @@ class RecordColumns:
         return made
 
     def _spans(self, begin: Ints, end: Ints) -> Column:
-        """The buffer's bytes between each `begin` and `end`: every other element of an array that spans it all."""
-        offsets = np.empty(2 * len(self) + 1, np.int32)
-        offsets[0:-1:2] = begin
-        offsets[1::2] = end
-        offsets[-1] = end[-1] if len(self) else 0
-        return every(slices(pa.binary(), offsets, self._buf), 2)
+        """The buffer's bytes between each `begin` and `end`."""
+        return between(self._raw, begin, end)
 
     @functools.cached_property
     def body(self) -> Column:
@@ -211,9 +171,7 @@ class RecordColumns:
     @functools.cached_property
     def topic_codes(self) -> Column:
         """Topics, dictionary encoded."""
-        topics: Any = self.topic
-        encoded: Column = topics.dictionary_encode()
-        return encoded
+        return coded(self.topic)
 
     @functools.cached_property
     def raw_properties(self) -> Column:
@@ -285,8 +243,8 @@ class RecordColumns:
             pairs = zip(hosts.to_pylist(), physical_offsets.tolist(), strict=True)
             return pa.array([offset_message_id(host or b"", at) for host, at in pairs], pa.string())
         data = np.empty((len(self), 16), np.uint8)
-        data[:, :8] = _gather(self._raw, self._parts.born_end + 8, 8)
-        data[:, 8:] = _gather(self._raw, self._parts.starts + 28, 8)
+        data[:, :8] = rows_at(self._raw, self._parts.born_end + 8, 8)
+        data[:, 8:] = rows_at(self._raw, self._parts.starts + 28, 8)
         return _fixed_strings(_HEX[data].view(np.uint8), 32)
 
     @property
@@ -295,75 +253,11 @@ class RecordColumns:
         return pc.coalesce(self.uniq_key, self.offset_message_id)
 
 
-class _Parts:
-    """Positions of the parts of each record, worked out as the row codec does; `end` is -1 where they are wrong."""
-
-    def __init__(self, raw: Bytes, starts: Ints) -> None:
-        self.starts = starts
-        sys_flag = _read(raw, starts + 36, _INT)
-        self.born_end = starts + 56 + 12 * ((sys_flag >> 4) & 1)
-        self.store_end = self.born_end + 16 + 12 * ((sys_flag >> 5) & 1)
-        self.body = self.store_end + 16
-        self.topic_length_at = self.body + np.maximum(_read(raw, self.store_end + 12, _INT), 0)
-        v2 = _read(raw, starts + 4, _INT) == MAGIC_V2
-        topic_length = _read(raw, self.topic_length_at, _BYTE)
-        topic_length[topic_length > 127] = -1
-        if v2.any():
-            topic_length = np.where(v2, _read(raw, self.topic_length_at, _SHORT), topic_length)
-        self.topic = self.topic_length_at + 1 + v2
-        self.properties = self.topic + np.maximum(topic_length, 0) + 2
-        end = self.properties + np.maximum(_read(raw, self.properties - 2, _SHORT), 0)
-        self.end: Ints = np.where((topic_length < 0) | (end > len(raw)), -1, end)
-
-
 def _struct_batch(buf: bytes, kind: np.dtype[Any]) -> pa.RecordBatch:
     values = np.frombuffer(buf, kind, len(buf) // kind.itemsize)
     names = list(kind.names or ())
     arrays: list[Column] = [pa.array(values[name].astype(values[name].dtype.newbyteorder("="))) for name in names]
     return pa.RecordBatch.from_arrays(arrays, names=names)
-
-
-def _magic_positions(raw: Bytes) -> Ints:
-    """Every byte at which a record could begin by its magic, in order."""
-    if len(raw) < MIN_RECORD_SIZE:
-        return np.empty(0, np.int64)
-    at = np.flatnonzero(raw[4 : len(raw) - 3] == 0xDA)
-    magic = _read(raw, at + 4, _INT)
-    starts: Ints = at[(magic == MAGIC_V1) | (magic == MAGIC_V2)]
-    return starts
-
-
-def _read(raw: Bytes, positions: Ints, kind: np.dtype[Any]) -> Ints:
-    """The number of this form at each position; positions beyond the end give numbers of no meaning."""
-    count = len(raw) - kind.itemsize + 1
-    if count <= 0:
-        return np.zeros(len(positions), np.int64)
-    # One element a byte, each as wide as the number, so that an index is a position.
-    every_byte: NDArray[Any] = np.ndarray((count,), kind, raw, strides=(1,))
-    if len(positions) and int(positions.max()) >= count:
-        positions = np.minimum(positions, count - 1)
-    found: Ints = every_byte[positions].astype(np.int64)
-    return found
-
-
-def _gather(raw: Bytes, positions: Ints, width: int) -> Bytes:
-    """`width` bytes from each position, one row each; positions beyond the end give bytes of no meaning."""
-    if len(raw) < width:
-        return np.zeros((len(positions), width), np.uint8)
-    windows = np.lib.stride_tricks.sliding_window_view(raw, width)
-    taken: Bytes = windows[np.minimum(positions, len(windows) - 1)]
-    return taken
-
-
-def _outer(starts: Ints, sizes: Ints) -> tuple[Ints, Ints]:
-    """Records that lie within another's body left out."""
-    keep = []
-    end = 0
-    for number, (start, size) in enumerate(zip(starts.tolist(), sizes.tolist(), strict=True)):
-        if start >= end:
-            keep.append(number)
-            end = start + size
-    return starts[keep], sizes[keep]
 
 
 def _fixed_strings(data: Bytes, width: int) -> Column:

@@ -7,7 +7,7 @@ its last separator, a name twice in a row, bytes that are no UTF-8) is noticed a
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     Column: TypeAlias = pa.Array[Any]
 Ints: TypeAlias = NDArray[np.int64]
 Bytes: TypeAlias = NDArray[np.uint8]
+_PIECE: Final = 256 * 1024
+"""Bytes looked through at once."""
 
 
 def take(values: Column, where: Ints) -> Column:
@@ -41,8 +43,68 @@ def slices(kind: pa.DataType, offsets: NDArray[np.int32], data: bytes | Bytes) -
     return pa.Array.from_buffers(kind, len(offsets) - 1, buffers)
 
 
+def rows_at(raw: Bytes, positions: Ints, width: int) -> Bytes:
+    """`width` bytes from each position, one row each; positions beyond the end give bytes of no meaning."""
+    count = len(raw) - width + 1
+    if count <= 0:
+        return np.zeros((len(positions), width), np.uint8)
+    # One element a byte, each as wide as a row, so that an index is a position and an element is copied at once.
+    every_byte: NDArray[Any] = np.ndarray((count,), f"V{width}", raw, strides=(1,))
+    if len(positions) and int(positions.max()) >= count:
+        positions = np.minimum(positions, count - 1)
+    taken: Bytes = every_byte[positions].view(np.uint8).reshape(-1, width)
+    return taken
+
+
+def between(raw: Bytes, begin: Ints, end: Ints) -> Column:
+    """The bytes between each `begin` and `end`, binary; places rise. Where all have one length it is faster."""
+    count = len(begin)
+    width = int(end[0] - begin[0]) if count else 0
+    if width and bool((end - begin == width).all()):
+        offsets = np.arange(0, (count + 1) * width, width, dtype=np.int32)
+        return slices(pa.binary(), offsets, rows_at(raw, begin, width).reshape(-1))
+    # Every other element of an array that spans it all.
+    offsets = np.empty(2 * count + 1, np.int32)
+    offsets[0:-1:2] = begin
+    offsets[1::2] = end
+    offsets[-1] = end[-1] if count else 0
+    return every(slices(pa.binary(), offsets, raw), 2)
+
+
+def places_of(raw: Bytes, byte: int) -> Ints:
+    """Where a byte is, in order; a piece at a time, so that the marks of each stay in the processor's cache."""
+    marks = np.empty(min(len(raw), _PIECE), np.bool_)
+    found: list[Ints] = []
+    for at in range(0, len(raw), _PIECE):
+        piece = raw[at : at + _PIECE]
+        hits = np.flatnonzero(np.equal(piece, byte, out=marks[: len(piece)]))
+        hits += at
+        found.append(hits)
+    return np.concatenate(found) if found else np.empty(0, np.int64)
+
+
+def coded(texts: Column) -> Column:
+    """Dictionary encoded; where all are one text, as topics and tags often are, without looking each up."""
+    count = len(texts)
+    if count and not texts.null_count:
+        raw, offsets = _contents(texts)
+        width = int(offsets[1])
+        same = width and len(raw) == count * width and bool((np.diff(offsets) == width).all())
+        if same and bool((raw.reshape(count, width) == raw[:width]).all()):
+            one: Column = _arrow.DictionaryArray.from_arrays(np.zeros(count, np.int32), texts.slice(0, 1))
+            return one
+    plain: Any = texts
+    encoded: Column = plain.dictionary_encode()
+    return encoded
+
+
 def strings(raw: Column) -> Column:
     """Binary as string; where it is no UTF-8, U+FFFD as Java reads it."""
+    data, _ = _contents(raw)
+    if not raw.null_count and (not len(data) or int(data.max()) < 0x80):
+        plain: Any = raw
+        texts: Column = _arrow.Array.from_buffers(pa.string(), len(raw), plain.buffers(), offset=plain.offset)
+        return texts
     try:
         return raw.cast(pa.string())
     except pa.ArrowInvalid:
@@ -154,17 +216,18 @@ class Marks:
             # 4.9 leaves the last separator out; an empty pair more does no harm.
             rows = _compute.binary_join_element_wise(rows, b"", b"\x02")
             raw, offsets = _contents(rows)
-        self.raw = np.append(raw, np.zeros(16, np.uint8))
-        self._ends = np.flatnonzero(raw == 2)
+        self.raw = raw
+        self._ends = places_of(raw, 2)
         self._begins = np.concatenate([np.zeros(min(1, len(self._ends)), np.int64), self._ends[:-1] + 1])
         self._offsets = offsets
-        # One element a byte: the eight bytes from there on as a number.
-        eights: NDArray[np.uint64] = np.ndarray((len(raw) + 8,), np.dtype("<u8"), self.raw, strides=(1,))
-        self._heads = eights[self._begins]
+        self._heads = _eights(raw, self._begins)
 
     @functools.cached_property
     def _rows(self) -> Ints:
         """The row of each pair."""
+        each, rest = divmod(len(self._ends), max(self.count, 1))
+        if each and not rest and bool((self._ends[each - 1 :: each] == self._offsets[1:] - 1).all()):
+            return np.repeat(np.arange(self.count), each)  # as many in every row
         return np.repeat(np.arange(self.count), np.diff(np.searchsorted(self._ends, self._offsets)))
 
     def spans(self, name: bytes) -> tuple[Ints, Ints, Ints]:
@@ -194,16 +257,24 @@ class Marks:
     def values_of(self, name: str) -> Column:
         """One property of every row, null where it is absent."""
         rows, begin, end = self.spans(name.encode())
-        offsets = np.zeros(2 * len(rows) + 1, np.int32)
-        offsets[0:-1:2] = begin
-        offsets[1::2] = end
-        offsets[-1] = end[-1] if len(rows) else 0
-        values = strings(every(slices(pa.binary(), offsets, self.raw), 2))
+        values = strings(between(self.raw, begin, end))
         if len(rows) == self.count:
             return values
         where = np.full(self.count, -1, np.int64)
         where[rows] = np.arange(len(rows))
         return values.take(pa.array(where, pa.int64(), mask=where < 0))
+
+
+def _eights(raw: Bytes, begins: Ints) -> NDArray[np.uint64]:
+    """The eight bytes from each place on as a number, the first the lowest; zeros behind the end."""
+    if len(raw) < 8:
+        raw = np.append(raw, np.zeros(8, np.uint8))
+    # One element a byte.
+    eights: NDArray[np.uint64] = np.ndarray((len(raw) - 7,), np.dtype("<u8"), raw, strides=(1,))
+    near = int(np.searchsorted(begins, len(eights)))
+    heads = eights[np.minimum(begins, len(eights) - 1)]
+    heads[near:] >>= (8 * (begins[near:] - (len(eights) - 1))).astype(np.uint64)
+    return heads
 
 
 def _contents(texts: Column) -> tuple[Bytes, Ints]:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bolide.errors import LocalError
-from bolide.layout.columns import RecordColumns, find_starts
+from bolide.layout.columns import find_starts
 from bolide.layout.shape import StoreShape
 from bolide.spark.bench_ready import FIVE, FIVE_DDL, ReadySource
 from bolide.spark.bench_store import TOPIC
@@ -246,4 +246,4 @@ def _starts_only(path: str, size: int) -> None:
     with open(path, "rb", 0) as file:
         for at in range(0, size, CHUNK):
             data = file.read(CHUNK)
-            len(RecordColumns(data, find_starts(data, at).starts))
+            find_starts(data, at)

@@ -209,7 +209,7 @@ def make_part(
     columns = _Columns(shape, filters, audit)
     for step in chain.from_iterable(scan(part, check_crc=audit) for part in stretches):
         if isinstance(step, Found):
-            records = RecordColumns(step.data, step.starts)
+            records = step.records()
             columns.add(records)
             summary.records += len(records)
             summary.last_offset = step.base + int(step.starts[-1])

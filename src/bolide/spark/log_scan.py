@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from bolide.layout.property_columns import Ints
+    from bolide.layout.record_parts import Parts
 
-CHUNK: Final = 8 * 1024 * 1024
+CHUNK: Final = 2 * 1024 * 1024
 """Bytes read at once; what a task holds, unless one record is longer."""
 _LAP: Final = 64 * 1024
 """Read beyond a stretch at first, so that its last record is usually whole."""
@@ -53,11 +54,20 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Found:
-    """Whole records of a stretch: they begin at `starts` of `data`, whose first byte has physical offset `base`."""
+    """Whole records of a stretch: their places in `data`, whose first byte has physical offset `base`."""
 
     data: bytes
     base: int
-    starts: Ints
+    parts: Parts
+
+    @property
+    def starts(self) -> Ints:
+        """Where they begin in `data`."""
+        return self.parts.starts
+
+    def records(self) -> RecordColumns:
+        """Their columns."""
+        return RecordColumns(self.data, self.parts)
 
 
 @dataclass(frozen=True)
@@ -108,7 +118,7 @@ class _Scan:
             asked = min(want, self._limit - at)
             data = _read(self._file, asked, at)
             found = find_starts(data, part.start + at)
-            yield from self._chunk_of(data, at, found.starts)
+            yield from self._chunk_of(data, at, found.parts)
             if self._finished():
                 return
             # Behind the stretch only the next record is looked for; it is near, unless much is lost.
@@ -136,9 +146,9 @@ class _Scan:
     def _finished(self) -> bool:
         return self._done
 
-    def _chunk_of(self, data: bytes, at: int, starts: Ints) -> Iterator[Found | BadRange]:
+    def _chunk_of(self, data: bytes, at: int, parts: Parts) -> Iterator[Found | BadRange]:
         part = self._part
-        ends = starts + _sizes(data, starts)
+        starts, ends = parts.starts, parts.end
         known = self._expected - at if self._expected >= 0 else (int(starts[0]) if len(starts) else 0)
         before = np.concatenate([[known], ends[:-1]])[: len(starts)]
         own = int(np.searchsorted(starts, part.end - at))
@@ -151,7 +161,7 @@ class _Scan:
             if hole <= own:
                 bad.append(self._bad(at + int(before[hole]), at + int(starts[hole])))
         if own:
-            yield Found(data, part.start + at, starts[:own])
+            yield Found(data, part.start + at, parts.of(slice(own)))
         yield from bad
         if own < len(starts):
             self._done = True
@@ -184,11 +194,11 @@ class _Scan:
 
 def _checked(step: Found, path: str) -> Iterator[Found | BadRange]:
     """The same records without those whose body does not match its CRC."""
-    good = crc_matches(RecordColumns(step.data, step.starts))
+    good = crc_matches(step.records())
     if good.all():
         yield step
         return
-    yield Found(step.data, step.base, step.starts[good])
+    yield Found(step.data, step.base, step.parts.of(good))
     for at in step.starts[~good].tolist():
         size = int.from_bytes(step.data[at : at + 4], "big")
         yield BadRange(path, step.base + at, size, "a record whose body does not match its CRC")
@@ -201,15 +211,6 @@ def crc_matches(records: RecordColumns) -> NDArray[np.bool_]:
     empty: Any = pc.equal(pc.binary_length(bodies), pa.scalar(0))
     matches: NDArray[np.bool_] = (found == records.numbers("body_crc")) | empty.to_numpy(zero_copy_only=False)
     return matches
-
-
-def _sizes(data: bytes, starts: Ints) -> Ints:
-    """Total sizes of the records at these places."""
-    if not len(starts):
-        return np.empty(0, np.int64)
-    windows = np.lib.stride_tricks.sliding_window_view(np.frombuffer(data, np.uint8), 4)
-    sizes: Ints = windows[starts].view(">i4")[:, 0].astype(np.int64)
-    return sizes
 
 
 def _read(file: int, size: int, at: int) -> bytes:

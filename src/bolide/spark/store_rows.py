@@ -39,17 +39,18 @@ def read_stretch(part: Stretch, options: StoreOptions, columns: tuple[str, ...])
                 )
             continue
         # Batches of like size: a small rest would cost Spark as much as a whole one.
-        count = -(-len(step.starts) // ROWS_PER_BATCH)
-        for starts in np.array_split(step.starts, count) if count else ():
-            few = Found(step.data, step.base, starts)
-            batch = _rows(few, options, schema)
+        total = len(step.starts)
+        count = -(-total // ROWS_PER_BATCH)
+        for number in range(count):
+            few = slice(total * number // count, total * (number + 1) // count)
+            batch = _rows(Found(step.data, step.base, step.parts.of(few)), options, schema)
             if batch is not None:
                 yield batch
 
 
 def _rows(found: Found, options: StoreOptions, schema: pa.Schema) -> pa.RecordBatch | None:
     """Records as rows; None when none is wanted, found out before the costly columns are made."""
-    records = RecordColumns(found.data, found.starts)
+    records = found.records()
     wanted = np.ones(len(records), np.bool_)
     if options.begin_ms or options.end_ms:
         times = records.numbers("store_timestamp")
@@ -62,19 +63,17 @@ def _rows(found: Found, options: StoreOptions, schema: pa.Schema) -> pa.RecordBa
     if not wanted.any():
         return None
     if not wanted.all():
-        records = RecordColumns(found.data, found.starts[wanted])
-    arrays = [_column(records, options.broker, name).cast(schema.field(name).type) for name in schema.names]
+        records = RecordColumns(found.data, found.parts.of(wanted))
+    arrays = [_column(records, options.broker, field) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _column(records: RecordColumns, broker: str | None, name: str) -> Any:
-    if name == "kind":
-        return kinds(records)
-    made = column_of(records, broker, name)
-    if name == "transaction_state":
+def _column(records: RecordColumns, broker: str | None, field: pa.Field[Any]) -> Any:
+    made = kinds(records) if field.name == "kind" else column_of(records, broker, field.name)
+    if field.name == "transaction_state":
         # A half message is stored with its bits cleared; by its topic it is one all the same.
-        return _compute.if_else(_compute.equal(records.topic, HALF_TOPIC), "prepared", made)
-    return made
+        made = _compute.if_else(_compute.equal(records.topic, HALF_TOPIC), "prepared", made)
+    return made if made.type == field.type else made.cast(field.type)
 
 
 def kinds(records: RecordColumns) -> Any:

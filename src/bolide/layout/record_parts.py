@@ -1,0 +1,245 @@
+"""Where records begin in a buffer, and where the parts of each are: what `columns` reads its columns from.
+
+Candidates are found by the magic, a piece of the buffer at a time so that its marks stay in the processor's cache. Then
+the fixed head of each is copied out once; every number in it is a field of that copy. Never imported by a broker.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bolide.layout.property_columns import Bytes, Ints, places_of, rows_at
+from bolide.layout.record import MAGIC_V1, MAGIC_V2, MIN_RECORD_SIZE
+
+HEAD: Final = np.dtype([
+    ("total_size", ">i4"), ("magic", ">i4"), ("body_crc", ">i4"), ("queue_id", ">i4"), ("flag", ">i4"),
+    ("queue_offset", ">i8"), ("physical_offset", ">i8"), ("sys_flag", ">i4"), ("born_timestamp", ">i8"),
+    ("born_host", "V8"), ("store_timestamp", ">i8"), ("store_host", "V8"), ("reconsume_times", ">i4"),
+    ("prepared_transaction_offset", ">i8"), ("body_length", ">i4"),
+])  # fmt: skip
+"""The first bytes of a record whose two hosts are IPv4. With IPv6 only the fields before the first host are right."""
+_BEFORE_HOSTS: Final = ("total_size", "magic", "body_crc", "queue_id", "flag", "queue_offset", "physical_offset",
+                        "sys_flag", "born_timestamp")  # fmt: skip
+_BEHIND_STORE_HOST: Final = {"reconsume_times": 0, "prepared_transaction_offset": 4, "body_length": 12}
+_HOSTS: Final = 0x30
+"""Bits of the sys flag: the born host, the store host is IPv6."""
+_MAGIC_BYTE: Final = 0xDA
+"""The first of a magic, and one that text has seldom."""
+_MAGIC_END: Final = 8
+_FIRST_LOOK: Final = 16 * 1024
+_LOOK: Final = 256 * 1024
+_MIN_RUN: Final = 4 * 1024
+"""Bytes of records of one size that are worth to be left out of the search."""
+_PROOF: Final = 36
+"""Bytes by which a record proves where it is."""
+_LONG: Final = np.dtype(">i8")
+_INT: Final = np.dtype(">i4")
+_SHORT: Final = np.dtype(">i2")
+_BYTE: Final = np.dtype("u1")
+_MAGICS: Final = tuple(np.array([magic], ">i4").view("=i4")[0] for magic in (MAGIC_V1, MAGIC_V2))
+"""As the four bytes are when they are read as a number of this machine."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Places of the parts of each record, worked out as the row codec does; `end` is -1 where they are wrong."""
+
+    starts: Ints
+    heads: NDArray[Any]
+    body: Ints
+    topic_length_at: Ints
+    topic: Ints
+    properties: Ints
+    end: Ints
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def of(self, which: Any) -> Parts:
+        """Some of the records: a slice, a mask or their numbers."""
+        return Parts(*(getattr(self, field.name)[which] for field in fields(self)))
+
+    def field(self, raw: Bytes, name: str) -> NDArray[Any]:
+        """A fixed field, int32 or int64 as stored, in this machine's form."""
+        if name in _BEFORE_HOSTS or not self._wide.any():
+            held: NDArray[Any] = self.heads[name]
+            return held.astype(held.dtype.newbyteorder("="))
+        if name == "store_timestamp":
+            return numbers_at(raw, self.born_end, _LONG)
+        kind: np.dtype[Any] = HEAD[name]
+        return numbers_at(raw, self.store_end + _BEHIND_STORE_HOST[name], kind).astype(kind.newbyteorder("="))
+
+    @property
+    def _wide(self) -> NDArray[np.int32]:
+        bits: NDArray[np.int32] = self.heads["sys_flag"].astype(np.int32) & _HOSTS
+        return bits
+
+    @property
+    def born_end(self) -> Ints:
+        """Behind the first host."""
+        end: Ints = self.starts + 56 + 12 * ((self._wide >> 4) & 1)
+        return end
+
+    @property
+    def store_end(self) -> Ints:
+        """Behind the second host."""
+        end: Ints = self.born_end + 16 + 12 * ((self._wide >> 5) & 1)
+        return end
+
+
+def parts_at(raw: Bytes, starts: Ints, heads: NDArray[Any] | None = None) -> Parts:
+    """The parts of the records at these places, and their heads where they are copied already."""
+    if heads is None:
+        heads = rows_at(raw, starts, HEAD.itemsize).view(HEAD)[:, 0]
+    wide = heads["sys_flag"].astype(np.int64) & _HOSTS
+    if wide.any():
+        body = starts + HEAD.itemsize + 12 * ((wide >> 4) & 1) + 12 * ((wide >> 5) & 1)
+        length = numbers_at(raw, body - 4, _INT)
+    else:
+        body = starts + HEAD.itemsize
+        length = heads["body_length"].astype(np.int64)
+    topic_length_at = body + np.maximum(length, 0, out=length)
+    v2 = heads["magic"].astype(np.int32) == MAGIC_V2
+    topic_length = numbers_at(raw, topic_length_at, _BYTE)
+    topic_length[topic_length > 127] = -1
+    topic = topic_length_at + 1
+    if v2.any():
+        topic_length = np.where(v2, numbers_at(raw, topic_length_at, _SHORT), topic_length)
+        topic += v2
+    properties = topic + np.maximum(topic_length, 0) + 2
+    end = properties + np.maximum(numbers_at(raw, properties - 2, _SHORT), 0)
+    end[(topic_length < 0) | (end > len(raw))] = -1
+    return Parts(starts, heads, body, topic_length_at, topic, properties, end)
+
+
+def proven_parts(raw: Bytes, base: int) -> tuple[Parts, int]:
+    """The records of a stretch by magic, own physical offset and inner lengths, those within another's body left out.
+
+    `base` is the physical offset of the first byte. With them the place of the first one behind them that the stretch
+    cuts off, else -1.
+    """
+    likely, skipped = _likely_positions(raw, base)
+    parts, proven, cut = _proven(raw, base, likely)
+    if skipped and (not proven or _overlap(parts)):
+        # One of them has wrong lengths inside or lies in another, so what it covers counts as well.
+        parts, _, cut = _proven(raw, base, magic_positions(raw))
+    if _overlap(parts):
+        parts = parts.of(_outer(parts))
+    end = int(parts.end[-1]) if len(parts) else 0
+    return parts, next((at for at in cut if at >= end), -1)
+
+
+def _proven(raw: Bytes, base: int, every: Ints) -> tuple[Parts, bool, list[int]]:
+    """The whole records among these places, whether all that lie here by their heads are, and those cut off."""
+    fit = int(np.searchsorted(every, len(raw) - HEAD.itemsize, "right"))
+    starts = every[:fit]
+    heads = rows_at(raw, starts, HEAD.itemsize).view(HEAD)[:, 0]
+    own = heads["physical_offset"].astype(np.int64) == starts + base
+    if not own.all():
+        starts, heads = starts[own], heads[own]
+    sizes = heads["total_size"].astype(np.int64)
+    whole = (sizes >= MIN_RECORD_SIZE) & (starts + sizes <= len(raw))
+    cut = starts[~whole & (sizes >= MIN_RECORD_SIZE)].tolist()
+    if not whole.all():
+        starts, heads, sizes = starts[whole], heads[whole], sizes[whole]
+    parts = parts_at(raw, starts, heads)
+    good = parts.end == starts + sizes
+    proven = bool(good.all())
+    cut += [at for at in every[fit:].tolist() if _begins(raw, at, base)]
+    return parts if proven else parts.of(good), proven, cut
+
+
+def numbers_at(raw: Bytes, positions: Ints, kind: np.dtype[Any]) -> Ints:
+    """The number of this form at each position; positions beyond the end give numbers of no meaning."""
+    count = len(raw) - kind.itemsize + 1
+    if count <= 0:
+        return np.zeros(len(positions), np.int64)
+    # One element a byte, each as wide as the number, so that an index is a position.
+    every_byte: NDArray[Any] = np.ndarray((count,), kind, raw, strides=(1,))
+    if len(positions) and int(positions.max()) >= count:
+        positions = np.minimum(positions, count - 1)
+    found: Ints = every_byte[positions].astype(np.int64)
+    return found
+
+
+def magic_positions(raw: Bytes) -> Ints:
+    """Every byte at which a record could begin by its magic, in order."""
+    if len(raw) < _MAGIC_END:
+        return np.empty(0, np.int64)
+    at = places_of(raw[4 : len(raw) - 3], _MAGIC_BYTE)
+    words: NDArray[np.int32] = np.ndarray((len(raw) - 3,), np.int32, raw, strides=(1,))
+    magic = words[at + 4]
+    starts: Ints = at[(magic == _MAGICS[0]) | (magic == _MAGICS[1])]
+    return starts
+
+
+def _likely_positions(raw: Bytes, base: int) -> tuple[Ints, bool]:
+    """As `magic_positions`, but where records of one size follow one another their insides are not looked through.
+
+    The second says whether there are such; the heads of all but the first of them prove where they are.
+    """
+    found: list[Ints] = []
+    at, size, skipped = 0, _FIRST_LOOK, False
+    while at + _MAGIC_END <= len(raw) >= MIN_RECORD_SIZE:
+        look = raw[at : at + size + _MAGIC_END - 1]
+        some = magic_positions(look) + at
+        found.append(some)
+        at += len(look) - (_MAGIC_END - 1)
+        size = _LOOK
+        count, step = _run(raw, int(some[-1]), base) if len(some) else (0, 0)
+        if count * step > _MIN_RUN:
+            run = np.arange(1, count + 1) * step + some[-1]
+            found.append(run)
+            at, skipped = int(run[-1]) + step, True
+    return (np.concatenate(found) if found else np.empty(0, np.int64)), skipped
+
+
+def _run(raw: Bytes, first: int, base: int) -> tuple[int, int]:
+    """How many records of the size of this one follow it whole, by their heads, and that size."""
+    if first + HEAD.itemsize > len(raw):
+        return 0, 0
+    size = int(raw[first : first + HEAD.itemsize].view(HEAD)["total_size"][0])
+    count = (len(raw) - first) // size if size >= MIN_RECORD_SIZE else 0
+    if count < 2:
+        return 0, 0
+    heads: NDArray[Any] = np.ndarray((count,), HEAD, raw, first, (size,))
+    # Looked at in growing numbers, for mostly the next one has another size.
+    at, many = 0, 2
+    while at < count:
+        some = heads[at : at + many]
+        offsets = np.arange(at, at + len(some)) * size + first + base
+        same = some["physical_offset"].astype(np.int64) == offsets
+        same &= some["total_size"].astype(np.int64) == size
+        same &= some["magic"].astype(np.int32) == int(heads["magic"][0])
+        if not same.all():
+            return max(at + int(same.argmin()) - 1, 0), size
+        at, many = at + len(some), 8 * many
+    return count - 1, size
+
+
+def _begins(raw: Bytes, at: int, base: int) -> bool:
+    """Whether a record begins here, close to the end of the buffer."""
+    head = raw[at : at + _PROOF].tobytes()
+    if len(head) < _PROOF:
+        return False
+    size = int.from_bytes(head[:4], "big", signed=True)
+    return size >= MIN_RECORD_SIZE and int.from_bytes(head[28:36], "big") == at + base
+
+
+def _overlap(parts: Parts) -> bool:
+    return bool((parts.starts[1:] < parts.end[:-1]).any())
+
+
+def _outer(found: Parts) -> Ints:
+    """Numbers of the records that do not lie within another's body."""
+    keep = []
+    reached = 0
+    for number, (start, end) in enumerate(zip(found.starts.tolist(), found.end.tolist(), strict=True)):
+        if start >= reached:
+            keep.append(number)
+            reached = end
+    return np.array(keep, np.int64)
