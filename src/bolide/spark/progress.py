@@ -11,6 +11,8 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from bolide.spark.worker_process import settle
+
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
@@ -89,6 +91,7 @@ class Runner:
             for task, weight in both:
                 yield run(task)
                 done.add(weight)
+            settle()
 
         both = list(zip(tasks, weights, strict=True))
         data = self._context.parallelize(both, len(both)).mapPartitions(one)

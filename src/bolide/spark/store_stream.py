@@ -22,6 +22,7 @@ from bolide.spark.store_options import EARLIEST, LATEST, StoreOptions
 from bolide.spark.store_plan import cut, packed, plan_stretches, segment_files, store_root
 from bolide.spark.store_rows import bad_ranges, read_stretch, stretch_rows
 from bolide.spark.store_tables import BAD_RANGES, STRETCHES
+from bolide.spark.worker_process import settle
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -176,3 +177,4 @@ def read_parts(partition: LogPartition, options: StoreOptions, columns: tuple[st
                     f"{part.path} was deleted by the broker before it was read: set failOnDataLoss to false to go on "
                     "without it"
                 ) from None
+    settle()
