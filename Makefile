@@ -1,9 +1,12 @@
-# make demo | test | lint | bench | interop | mutations | dev | clean. Variables: PYTHON, VENV, BOLIDE_BUILD=auto|yes|no, ARGS
+# make demo | test | lint | bench | interop | mutations | dev | clean. Variables: PYTHON, VENV,
+# BOLIDE_BUILD=auto|yes|no, WORKERS, ARGS
 SHELL := /bin/bash
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup -q
+# More workers than processors: much of what the suite does with Java is waiting.
+WORKERS ?= 5
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q
 QUICK := not java and not spark and not slow and not crash
 
 .PHONY: demo test test-interpreted test-compiled lint bench interop mutations dev lock clean venv-demo venv-test

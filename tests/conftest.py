@@ -12,6 +12,9 @@ from hypothesis import settings
 from bolide import _impl
 from tests.interop.matrix_counts import Matrix
 
+# Spark's JVMs of the suite live for seconds: better to start quickly than to compile well.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData")
+
 # A busy machine is no failure: what must be fast is measured by the bench.
 settings.register_profile("bolide", deadline=None)
 settings.load_profile("bolide")
@@ -64,7 +67,7 @@ def _java_home_or_path() -> bool:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One worker runs all that needs Spark: a session costs its JVM's memory and a quarter of a minute."""
+    """One worker runs what needs a Spark session: one costs its JVM's memory and a quarter of a minute."""
     for item in items:
         if item.get_closest_marker("spark") and not item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.xdist_group("spark"))

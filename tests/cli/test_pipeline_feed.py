@@ -19,7 +19,7 @@ from tests.plugin_wheel import install_plugin
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.xdist_group("spark-processes")
 def test_a_sink_of_a_package_is_handed_every_message(bolide_broker: Broker, tmp_path: Path) -> None:
     with Producer("p", bolide_broker.namesrv_addr) as producer:
         for number in range(40):
@@ -28,12 +28,7 @@ def test_a_sink_of_a_package_is_handed_every_message(bolide_broker: Broker, tmp_
     tally.mkdir()
     command = [sys.executable, "-m", "bolide.cli", "pipeline", "feed", "Flights", "-n", bolide_broker.namesrv_addr]
     command += ["--sink", "tally", "--set", f"folder={tally}", "--checkpoint", str(tmp_path / "mark"), "--json"]
-    env = {
-        **os.environ,
-        "PYTHONPATH": str(install_plugin(tmp_path)),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1",
-    }
+    env = {**os.environ, "PYTHONPATH": str(install_plugin(tmp_path)), "SPARK_LOCAL_IP": "127.0.0.1"}
     done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False, env=env)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["messages"] == 40

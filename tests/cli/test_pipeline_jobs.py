@@ -19,7 +19,7 @@ from bolide.client import Message
 from bolide.testing.broker import Broker
 from tests.spark.produce import send
 
-QUICK = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+LOCAL = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
 
 
 def until(condition: Callable[[], bool], what: str, seconds: float = 200) -> None:
@@ -32,13 +32,13 @@ def until(condition: Callable[[], bool], what: str, seconds: float = 200) -> Non
 def start(*arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "bolide.cli", "pipeline", *arguments],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=QUICK,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=LOCAL,
     )  # fmt: skip
 
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.xdist_group("spark")
+@pytest.mark.xdist_group("spark-processes")
 def test_an_archive_is_interrupted_and_goes_on(bolide_broker: Broker, tmp_path: Path) -> None:
     out = tmp_path / "archive"
     where = ["archive", "T", "--out", str(out), "--namesrv", bolide_broker.namesrv_addr]
@@ -74,13 +74,13 @@ def test_an_archive_is_interrupted_and_goes_on(bolide_broker: Broker, tmp_path: 
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.xdist_group("spark")
+@pytest.mark.xdist_group("spark-processes")
 def test_a_topic_that_is_not_there_is_one_sentence(bolide_broker: Broker, tmp_path: Path) -> None:
     where = ["--out", str(tmp_path / "out"), "--namesrv", bolide_broker.namesrv_addr]
     exporting = start("export", "Nothing", *where)
     told, errors = exporting.communicate(timeout=240)
     assert (exporting.returncode, told) == (1, "")
-    assert "bolide: topic Nothing has no route: create it, or check the option subscribe" in errors
+    assert "bolide: topic Nothing has no route: create it, or check the name" in errors
     assert "Traceback" not in errors
     assert "at org.apache" not in errors
 

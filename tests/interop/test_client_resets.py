@@ -11,7 +11,7 @@ from tests.interop.our_processes import OurBroker, OurNameServer
 from tests.interop.processes import until
 from tests.interop.wire import SEND_MESSAGE_V2, SUCCESS, Wire, send_ext
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
+pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-brokers")]
 
 QUERY_CONSUMER_OFFSET = 14
 RESET = 222

@@ -11,7 +11,7 @@ from tests.interop.our_processes import OurBroker, OurNameServer
 from tests.interop.records import stored
 from tests.interop.wire import PULL_MESSAGE, SEND_MESSAGE_V2, SUCCESS, Wire, pull_ext, send_ext
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
+pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-stores")]
 
 UPDATE_CONSUMER_OFFSET = 15
 QUERY_CONSUMER_OFFSET = 14

@@ -12,7 +12,7 @@ from tests.interop.java_processes import JavaBroker, JavaClient, JavaNameServer
 from tests.interop.matrix import to_ours
 from tests.interop.our_processes import OurBroker, OurNameServer
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
+pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-brokers")]
 
 
 def ask_each_other(java: JavaClient, namesrv: str, name: str) -> None:

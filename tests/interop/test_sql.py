@@ -17,7 +17,7 @@ from tests.interop.matrix import STORE_BACK, STORE_OUT, to_ours
 from tests.interop.our_processes import OurBroker, OurNameServer
 from tests.interop.processes import until
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
+pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-brokers")]
 
 SETTINGS = {
     "enablePropertyFilter": "true",

@@ -17,7 +17,7 @@ from tests.interop.processes import until
 from tests.interop.records import Stored, stored
 from tests.interop.wire import PULL_MESSAGE, SEND_MESSAGE_V2, SUCCESS, Wire, pull_ext, send_ext
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
+pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-brokers")]
 
 FEATURE = "timer messages"
 TOPIC = "timed"

@@ -17,7 +17,7 @@ from tests.interop.java_processes import JavaBroker, JavaClient, JavaNameServer,
 from tests.interop.matrix import STORE_BACK, STORE_OUT, to_ours
 from tests.interop.our_processes import OurBroker, OurNameServer
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
+pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-brokers")]
 
 QUICK = {"transactionCheckInterval": "1000", "transactionTimeOut": "1000", "flushDiskType": "ASYNC_FLUSH"}
 EXECUTE, CHECK = "crucuu", "..r.cu"
