@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -153,3 +154,15 @@ def test_a_cluster_that_is_down_is_said_at_once() -> None:
     with pytest.raises(ClusterUnavailable, match="name server at .* did not answer after 3 rounds"):
         cluster.selected()
     cluster.close()
+
+
+def test_a_replica_answers_for_a_master_that_takes_connections_and_hangs(bolide_broker: Broker) -> None:
+    fill(bolide_broker, 100)
+    with socket.create_server(("127.0.0.1", 0)) as hanging:
+        master = f"127.0.0.1:{hanging.getsockname()[1]}"
+        part = Range(Queue("T", "broker-a", 0), 0, 100)
+        # No name server tells of another master.
+        given = {"namesrv": "127.0.0.1:1", "subscribe": "T", "requestTimeoutMs": "100", "retryTimeoutMs": "1500"}
+        options = read_options(given)
+        reader = RangeReader(part, (master, bolide_broker.broker_addr), options, QUICK)
+        assert offsets(reader.chunks()) == list(range(100))

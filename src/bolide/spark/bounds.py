@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bolide.spark.cluster import Cluster
-from bolide.spark.errors import DataLost
+from bolide.spark.data_loss import data_lost
 from bolide.spark.options import SourceOptions
 from bolide.spark.queues import EARLIEST, LATEST, Offsets
 
@@ -28,12 +28,14 @@ def begin_offsets(cluster: Cluster, options: SourceOptions, default: int) -> Off
     queues = cluster.selected(tolerant=default == LATEST and bool(options.selection.pattern))
     begin = cluster.resolve(options.starting, queues, default)
     floor = cluster.earliest(queues)
-    if options.fail_on_data_loss and options.starting.kind in ("offsets", "group"):
+    if options.starting.kind in ("offsets", "group"):
         for queue, offset in begin.items():
             if offset < floor[queue]:
-                raise DataLost(
+                data_lost(
                     f"reading of {queue} would begin at offset {offset}, but the broker holds messages from "
-                    f"{floor[queue]} on; set failOnDataLoss to false to begin there"
+                    f"{floor[queue]} on",
+                    options.fail_on_data_loss,
+                    "begin there",
                 )
     if options.filters.stored_from:
         times = cluster.by_time(dict.fromkeys(queues, options.filters.stored_from))

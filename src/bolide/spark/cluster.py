@@ -46,7 +46,7 @@ class Cluster:
         self._timeout = options.request_timeout_ms / 1000
         self._patience = options.retry_timeout_ms / 1000
         self._fresh = options.discovery_interval_ms / 1000
-        self._pool = ConnectionPool(connect_timeout=self._timeout)
+        self._pool = connections(options)
         self._routes: dict[str, tuple[float, TopicRouteData]] = {}
         self._listed: tuple[float, list[str]] | None = None
         self._met = False
@@ -235,10 +235,14 @@ class Cluster:
     def _matching(self) -> list[str]:
         """The topics of the pattern, as of the last few seconds."""
         if self._listed is None or time.monotonic() - self._listed[0] > self._fresh:
-            names = self._topic_list(codes.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
+            names = self.topic_names()
             hidden = self._topic_list(codes.GET_SYSTEM_TOPIC_LIST_FROM_NS)
             self._listed = time.monotonic(), self._options.selection.matching(names, hidden)
         return self._listed[1]
+
+    def topic_names(self) -> list[str]:
+        """All topics that the name servers know."""
+        return self._topic_list(codes.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
 
     def _topic_list(self, code: int) -> list[str]:
         answer = self._ask_namesrv(code, {})
@@ -256,7 +260,7 @@ class Cluster:
         ext = {"topic": topic, "acceptStandardJsonOnly": "true"}
         answer = self._ask_namesrv(codes.GET_ROUTEINFO_BY_TOPIC, ext, patience)
         if answer.code == codes.TOPIC_NOT_EXIST:
-            raise OptionError(f"topic {topic} has no route: create it, or check the option subscribe")
+            raise OptionError(f"topic {topic} has no route: create it, or check the name")
         if answer.code != codes.SUCCESS:
             raise ClusterUnavailable(f"the route of {topic}: the name server answered {answer.code}: {answer.remark}")
         return decode_body(answer.body, TopicRouteData)
@@ -308,10 +312,18 @@ class Cluster:
             time.sleep(min(self._pause_s * rounds, MOST_PAUSE_S))
             if broker is not None:
                 self.relearn(broker)
-        raise ClusterUnavailable(f"{what} at {', '.join(addresses())} did not answer after {rounds} rounds: {last}")
+        raise ClusterUnavailable(
+            f"{what} at {', '.join(addresses())} did not answer after {rounds} rounds: {last}; is it running, and is "
+            "the address right?"
+        )
 
     def _signed(self, command: Command) -> Command:
         return signed(command, self._options)
+
+
+def connections(options: SourceOptions) -> ConnectionPool:
+    """An empty pool of connections as the options want them. Raises `ConfigError` for a file that TLS lacks."""
+    return ConnectionPool(ssl=options.tls.context(), connect_timeout=options.request_timeout_ms / 1000)
 
 
 def signed(command: Command, options: SourceOptions) -> Command:

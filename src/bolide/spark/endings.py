@@ -22,14 +22,14 @@ from bolide.layout.property_names import CHECK_IMMUNITY_TIME_IN_SECONDS, PGROUP,
 from bolide.layout.record import decode_records
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
-from bolide.spark.cluster import Cluster, signed
+from bolide.spark.cluster import Cluster, connections, signed
 from bolide.spark.errors import ClusterUnavailable, DataLost
 from bolide.spark.fetch import RangeReader
 from bolide.spark.half_handles import Half, Handles
 from bolide.spark.queues import EARLIEST, Offsets, Queue
 from bolide.spark.ranges import Range
 from bolide.spark.sink_options import SinkOptions
-from bolide.transport.blocking import ClientConnection, ConnectionPool, Pending
+from bolide.transport.blocking import ClientConnection, Pending
 
 HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
 PROGRESS_GROUP: Final = "CID_RMQ_SYS_TRANS"
@@ -84,7 +84,7 @@ class Ender:
         self._batch = batch
         self._group = producer_group(options, query, batch)
         self._cluster = Cluster(options.connection)
-        self._pool = ConnectionPool(connect_timeout=options.timeout)
+        self._pool = connections(options.connection)
         self._kinds: dict[str, BrokerKind] = {}
         self._topics: set[str] = set()
 

@@ -20,7 +20,8 @@ from bolide.remoting.command import Command, make_request
 from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.pull import PullMessageRequestHeader, PullMessageResponseHeader
 from bolide.spark.cluster import Cluster, signed
-from bolide.spark.errors import ClusterUnavailable, DataLost, OptionError
+from bolide.spark.data_loss import data_lost
+from bolide.spark.errors import ClusterUnavailable, OptionError
 from bolide.spark.options import SourceOptions
 from bolide.spark.ranges import Range
 from bolide.transport.blocking import ClientConnection, Pending
@@ -55,10 +56,13 @@ class RangeReader:
         self._part = part
         self._pause_s = pause_s
         self._addresses = addresses
+        self._first = 0
+        """Where among the addresses the search for a connection begins."""
         self._options = options
         self._filtered = options.filters.at_broker
         self._timeout = options.request_timeout_ms / 1000
         self._patience = options.retry_timeout_ms / 1000
+        self._tls = options.tls.context()
         self._connection: ClientConnection | None = None
         self._stretch = 0
         """Offsets a pull is for; 0 until the first answer."""
@@ -94,6 +98,8 @@ class RangeReader:
                     return
             except (ConnectionLost, RequestTimeout) as error:
                 self.close()
+                if isinstance(error, RequestTimeout):
+                    self._first += 1  # a broker that hangs takes connections: its replica may answer
                 self._pause(error)
 
     def _run(self, offset: int) -> Iterator[tuple[bytes, int]]:
@@ -155,11 +161,8 @@ class RangeReader:
             return b"", asked, False
         if code in (codes.SUCCESS, codes.PULL_RETRY_IMMEDIATELY):
             header = decode_header(answer, PullMessageResponseHeader)
-            if answer.remark == REMOVING and self._options.fail_on_data_loss:
-                raise DataLost(
-                    f"offset {asked} of {self._part.queue} is gone: the broker is deleting its file; set "
-                    "failOnDataLoss to false to go on with what is left"
-                )
+            if answer.remark == REMOVING:
+                self._lost(f"offset {asked} of {self._part.queue} is gone: the broker is deleting its file")
             return answer.body, header.next_begin_offset, header.next_begin_offset > asked
         if code == codes.PULL_OFFSET_MOVED:
             header = decode_header(answer, PullMessageResponseHeader)
@@ -168,11 +171,7 @@ class RangeReader:
             return b"", self._moved(asked, header), True
         where = f"{self._part.queue} at offset {asked}"
         if code in (codes.TOPIC_NOT_EXIST, codes.INVALID_PARAMETER):
-            if self._options.fail_on_data_loss:
-                raise DataLost(
-                    f"{where}: the broker has this queue no longer ({answer.remark}); set failOnDataLoss to false "
-                    "to go on without it"
-                )
+            self._lost(f"{where}: the broker has this queue no longer ({answer.remark})", "go on without it")
             return b"", self._part.end, True
         if code in (codes.SYSTEM_BUSY, codes.SYSTEM_ERROR) and "to filter message" not in (answer.remark or ""):
             raise RequestTimeout(f"{where}: the broker answered {code}: {answer.remark}")
@@ -186,11 +185,7 @@ class RangeReader:
     def _moved(self, asked: int, header: PullMessageResponseHeader) -> int:
         low, high = header.min_offset, header.max_offset
         queue, end = self._part.queue, self._part.end
-        if self._options.fail_on_data_loss:
-            raise DataLost(
-                f"offset {asked} of {queue} is gone: the broker holds {low} to {high}; set failOnDataLoss to false "
-                "to go on with what is left"
-            )
+        self._lost(f"offset {asked} of {queue} is gone: the broker holds {low} to {high}")
         return min(max(asked, low), end) if asked < low else end
 
     def _pull(self, offset: int, count: int) -> Command:
@@ -221,9 +216,10 @@ class RangeReader:
         if self._connection is not None:
             return self._connection
         last: BolideError | None = None
-        for address in self._addresses:
+        first = self._first % max(len(self._addresses), 1)
+        for address in (*self._addresses[first:], *self._addresses[:first]):
             try:
-                self._connection = ClientConnection.connect(address, self._timeout)
+                self._connection = ClientConnection.connect(address, self._timeout, ssl=self._tls)
                 return self._connection
             except ConnectionLost as error:
                 last = error
@@ -235,15 +231,15 @@ class RangeReader:
         on_replica = self._connection is not None and self._connection.address != self._addresses[0]
         if on_replica:
             self.close()  # it may lag behind its master, which may be back
+            self._first = 0
         if self._failures < ATTEMPTS or (on_replica and self._is_patient()):
             time.sleep(min(self._pause_s * self._failures, MOST_PAUSE_S))
             return True
-        if self._options.fail_on_data_loss:
-            raise DataLost(
-                f"{self._where()}: the broker has fewer messages than when the batch was planned; set failOnDataLoss "
-                "to false to go on with what is left"
-            )
+        self._lost(f"{self._where()}: the broker has fewer messages than when the batch was planned")
         return False
+
+    def _lost(self, what: str, instead: str = "go on with what is left") -> None:
+        data_lost(what, self._options.fail_on_data_loss, instead)
 
     def _pause(self, error: BolideError) -> None:
         """Wait a little before the next try, and look where the broker is now; give up when the patience is over."""

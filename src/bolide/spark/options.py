@@ -14,14 +14,17 @@ from bolide.spark.body_format import BodyFormat, read_body_format
 from bolide.spark.errors import OptionError
 from bolide.spark.filters import Filters, read_filters
 from bolide.spark.option_values import comma_names, milliseconds, true_or_false, whole_number
-from bolide.spark.positions import Position, read_position
+from bolide.spark.positions import Position, forms_of, read_position
 from bolide.spark.schema import COLUMNS, PROPERTY_PREFIX
 from bolide.spark.selection import Selection, read_selection
+from bolide.spark.tls_options import TLS_OPTIONS, Tls, read_tls
 
 DEFAULT_GROUP: Final = "bolide-spark"
 DEFAULT_TRIGGER_DELAY_MS: Final = 15 * 60 * 1000
 """As of Spark's Kafka source."""
 EVERY_COLUMN: Final = "*"
+CONNECTION: Final = ("namesrv", "accessKey", "secretKey", "requestTimeoutMs", *TLS_OPTIONS)
+"""Options that say which cluster, as whom and how: alike for reads, writes and jobs."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,7 @@ class SourceOptions:
     discovery_interval_ms: int
     access_key: str
     secret_key: str
+    tls: Tls
     topic: str
     """Of a write: where rows without a topic column go."""
 
@@ -69,12 +73,12 @@ class SourceOptions:
 KNOWN: Final = {
     name.lower(): name
     for name in (
-        "namesrv", "subscribe", "topic", "path", "subscribePattern", "assign", "brokers", "queueIds", "group",
+        "subscribe", "topic", "path", "subscribePattern", "assign", "brokers", "queueIds", "group",
         "startingOffsets", "startingTimestamp", "startingOffsetsByTimestamp", "endingOffsets", "endingTimestamp",
         "endingOffsetsByTimestamp", "minOffsetsPerTrigger", "maxOffsetsPerTrigger", "maxTriggerDelay", "minPartitions",
         "maxRecordsPerPartition", "failOnDataLoss", "commitOffsets", "tags", "sql", "keys", "storedFrom", "storedTo",
         "offsetFrom", "offsetTo", "columns", "body.format", "body.schema", "body.onBadRecord", "pullBatchSize",
-        "pullsInFlight", "requestTimeoutMs", "retryTimeoutMs", "discoveryIntervalMs", "accessKey", "secretKey",
+        "pullsInFlight", "retryTimeoutMs", "discoveryIntervalMs", *CONNECTION,
     )
 }  # fmt: skip
 
@@ -82,7 +86,7 @@ KNOWN: Final = {
 def read_options(options: Mapping[str, str], streaming: bool | None = False) -> SourceOptions:
     """Check and convert the options of a read; None where nobody knows whether it is a stream. Raises OptionError."""
     given = _known(options)
-    for name in ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"):
+    for name in forms_of("ending"):
         if streaming and name.lower() in given:
             raise OptionError(f"a stream has no end: remove {name}, or use a batch read")
     if streaming is False and "commitoffsets" in given:
@@ -145,6 +149,7 @@ def _build(given: dict[str, str], selection: Selection, streaming: bool) -> Sour
         ),
         access_key=given.get("accesskey", ""),
         secret_key=given.get("secretkey", ""),
+        tls=read_tls(given),
         topic=topics[0] if topics else "",
     )
 

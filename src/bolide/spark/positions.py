@@ -43,9 +43,14 @@ class Position:
         return times.get(queue, times.get(queue.topic))
 
 
+def forms_of(which: str) -> tuple[str, str, str]:
+    """The options, of which one may be given, that say where reading begins (`which` is starting) or ends (ending)."""
+    return f"{which}Offsets", f"{which}Timestamp", f"{which}OffsetsByTimestamp"
+
+
 def read_position(given: Mapping[str, str], which: str, default: str) -> Position:
     """The position that `startingOffsets` (`which` is starting) or its likes name. Raises OptionError."""
-    forms = [f"{which}Offsets", f"{which}Timestamp", f"{which}OffsetsByTimestamp"]
+    forms = forms_of(which)
     named = [form for form in forms if form.lower() in given]
     if len(named) > 1:
         raise OptionError(f"{' and '.join(named)} exclude each other: keep one")

@@ -20,12 +20,12 @@ from bolide.layout.hashes import java_hash
 from bolide.remoting import codes
 from bolide.remoting.batch import ELEMENT_FIXED, BatchMessage, encode_batch
 from bolide.remoting.command import Command, make_request
-from bolide.spark.cluster import Cluster, signed
+from bolide.spark.cluster import Cluster, connections, signed
 from bolide.spark.errors import ClusterUnavailable, OptionError
 from bolide.spark.messages import Outgoing, Refusal
 from bolide.spark.queues import Queue
 from bolide.spark.sink_options import SinkOptions
-from bolide.transport.blocking import ClientConnection, ConnectionPool, Pending
+from bolide.transport.blocking import ClientConnection, Pending
 
 PASSING: Final = frozenset(
     {
@@ -106,7 +106,7 @@ class Sender:
         self._refused = refused
         self._marks = marks
         self._cluster = Cluster(options.connection)
-        self._pool = ConnectionPool(connect_timeout=options.timeout)
+        self._pool = connections(options.connection)
         self._gathering = _Gathering()
         self._flight: deque[Bundle] = deque()
         self._flying = 0

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from bolide.spark.errors import OptionError
 from bolide.spark.option_values import whole_number
-from bolide.spark.options import SourceOptions, write_options
+from bolide.spark.options import CONNECTION, SourceOptions, write_options
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -23,7 +23,8 @@ EXACTLY_ONCE: Final = "exactly-once"
 LOG_FOLDER: Final = "rocketmq-commits"
 """Folder of the committed batches inside a checkpoint."""
 
-_CONNECTION: Final = ("namesrv", "topic", "path", "group", "requestTimeoutMs", "accessKey", "secretKey")
+_SHARED: Final = ("topic", "path", "group", *CONNECTION)
+"""Options of a read that a write has as well."""
 _OWN: Final = (
     "mode", "commitLog", "jobId", "deadLetterPath", "batchBytes", "sendsInFlight", "deliveryTimeoutMs",
     "transactionSeconds",
@@ -86,16 +87,16 @@ class SinkOptions:
 def sink_options(options: Mapping[str, str], streaming: bool = False) -> SinkOptions:
     """Check and convert the options of a write. Raises OptionError."""
     given = {name.lower(): value for name, value in options.items()}
-    known = {name.lower() for name in (*_CONNECTION, *_OWN)} | _OF_SPARK
+    known = {name.lower() for name in (*_SHARED, *_OWN)} | _OF_SPARK
     for name in given:
         if name not in known:
             raise OptionError(
                 f"option {name} is unknown to a write with format rocketmq; known are "
-                f"{', '.join(sorted((*_CONNECTION, *_OWN)))}"
+                f"{', '.join(sorted((*_SHARED, *_OWN)))}"
             )
     wait = str(whole_number(1, 86_400_000)("deliveryTimeoutMs", given.get("deliverytimeoutms", "60000")))
     connection = write_options(
-        {"retryTimeoutMs": wait, **{name: given[name.lower()] for name in _CONNECTION if name.lower() in given}}
+        {"retryTimeoutMs": wait, **{name: given[name.lower()] for name in _SHARED if name.lower() in given}}
     )
     mode = given.get("mode", AT_LEAST_ONCE)
     if mode not in (AT_LEAST_ONCE, EXACTLY_ONCE):

@@ -22,7 +22,7 @@ from pyspark.sql.streaming.datasource import (
 
 from bolide.spark.bounds import begin_offsets
 from bolide.spark.cluster import Cluster
-from bolide.spark.errors import DataLost
+from bolide.spark.data_loss import data_lost
 from bolide.spark.options import SourceOptions
 from bolide.spark.queues import LATEST, Offsets, Queue, from_json, to_json
 from bolide.spark.ranges import limit_offsets
@@ -171,11 +171,12 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if offset >= begin[queue]:
                 ahead[queue] = offset
             elif self._until is None and cluster.master_answered(queue.broker):
-                if self._options.fail_on_data_loss:
-                    raise DataLost(
-                        f"{queue} was read up to offset {begin[queue]} and ends at {offset} now: the topic was made "
-                        "anew or its broker lost messages; set failOnDataLoss to false to read it from its beginning"
-                    )
+                data_lost(
+                    f"{queue} was read up to offset {begin[queue]} and ends at {offset} now: the topic was made anew "
+                    "or its broker lost messages",
+                    self._options.fail_on_data_loss,
+                    "read it from its beginning",
+                )
                 ahead[queue] = offset
         return ahead
 

@@ -15,13 +15,13 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from bolide.layout.message_id import decode_offset_message_id
 from bolide.remoting.command import Command
+from bolide.spark.cluster import connections
 from bolide.spark.dead_letters import DeadLetters
 from bolide.spark.endings import BrokerKind, broker_kind, half_marks, producer_group
 from bolide.spark.half_handles import Half, Handles
 from bolide.spark.messages import Refusal, RowReader, Task
 from bolide.spark.sending import Bundle, Sender
 from bolide.spark.sink_options import SinkOptions
-from bolide.transport.blocking import ConnectionPool
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -94,7 +94,7 @@ class _Halves:
         self._group = producer_group(options, task.query, task.batch)
         self._written = written
         self._kinds: dict[str, BrokerKind] = {}
-        self._pool = ConnectionPool(connect_timeout=options.timeout)
+        self._pool = connections(options.connection)
 
     def close(self) -> None:
         self._pool.close()

@@ -136,8 +136,11 @@ class Broker:
         self._end = asyncio.Event()
         folder = self.store_folder
         try:
+            # Clients speak TLS with both daemons or with none.
+            shared = NamesrvOptions.__struct_fields__
+            tls = {name: self._settings[name] for name in shared if name.startswith("tls_") and name in self._settings}
             self._namesrv = namesrv = NamesrvNode(
-                NamesrvOptions(listen_port=0, kv_config_path=f"{folder}/namesrv/kvConfig.json")
+                NamesrvOptions(listen_port=0, kv_config_path=f"{folder}/namesrv/kvConfig.json", **tls)
             )
             await namesrv.start()
             self.namesrv_addr = namesrv.address

@@ -97,10 +97,10 @@ class ClientConnection:
         try:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if ssl is not None:
-                sock = ssl.wrap_socket(sock, server_hostname=host)
+                sock = ssl.wrap_socket(sock, server_hostname=host)  # within the socket's timeout, as a whole
         except OSError as error:
             sock.close()
-            raise ConnectionLost(f"TLS with {address} failed: {error.strerror or error}") from error
+            raise ConnectionLost(f"TLS with {address} failed: {_reason(error)}") from error
         return cls(sock, address, on_request, max_frame)
 
     # -- asking
@@ -173,7 +173,7 @@ class ClientConnection:
         except TimeoutError:
             return
         except OSError as error:
-            self._end(ConnectionLost(f"the connection to {self.address} was lost: {error.strerror or error}"))
+            self._end(ConnectionLost(f"the connection to {self.address} was lost: {_reason(error)}"))
             return
         if not data:
             self._end(ConnectionLost(f"the connection to {self.address} was closed by the peer"))
@@ -202,7 +202,7 @@ class ClientConnection:
                 self._socket.sendall(buffer)
         except OSError as error:
             # A frame may have left in part: nothing that follows on this connection could be understood.
-            self._end(ConnectionLost(f"the connection to {self.address} was lost: {error.strerror or error}"))
+            self._end(ConnectionLost(f"the connection to {self.address} was lost: {_reason(error)}"))
 
     def _next_opaque(self) -> int:
         self._opaque = (self._opaque + 1) & 0x7FFFFFFF
@@ -215,6 +215,15 @@ class ClientConnection:
         waiting, self._waiting = self._waiting, {}
         for pending in waiting.values():
             pending.settle(None, error)
+
+
+def _reason(error: OSError) -> str:
+    """What went wrong, without the place in OpenSSL's sources."""
+    if isinstance(error, ssl_module.SSLCertVerificationError):
+        return f"certificate verify failed: {error.verify_message}"
+    if isinstance(error, ssl_module.SSLError) and error.reason:
+        return error.reason.replace("_", " ").lower()
+    return "no answer in time" if isinstance(error, TimeoutError) else error.strerror or str(error)
 
 
 class ConnectionPool:

@@ -12,13 +12,18 @@ from bolide.errors import ConfigError
 
 
 def client_context(
-    auth_server: bool, trust_cert_path: str = "", cert_path: str = "", key_path: str = "", key_password: str = ""
+    auth_server: bool,
+    trust_cert_path: str = "",
+    cert_path: str = "",
+    key_path: str = "",
+    key_password: str = "",
+    check_name: bool = False,
 ) -> ssl.SSLContext:
     """The client's side of TLS 1.2 and 1.3. Raises `ConfigError` with the key that is wrong.
 
     `auth_server` False takes any certificate, as Java's clients do unless told otherwise; True one that
-    `trust_cert_path` (a PEM file; "" = this machine's) vouches for. The name in it is not compared with the address:
-    routes hold addresses, and Java does not either.
+    `trust_cert_path` (a PEM file; "" = this machine's) vouches for. The name in it is compared with the address only
+    where `check_name` says so, and `auth_server`: routes hold addresses, and Java does not compare them either.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -29,6 +34,7 @@ def client_context(
         load_trust(context, "tlsClientTrustCertPath", trust_cert_path)
     else:
         context.load_default_certs()
+    context.check_hostname = auth_server and check_name
     if cert_path or key_path:
         load_pair(context, "tlsClientCertPath", cert_path, "tlsClientKeyPath", key_path, key_password)
     return context
