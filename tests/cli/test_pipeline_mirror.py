@@ -11,11 +11,12 @@ def test_missing_topics_and_groups_are_made_once(bolide_broker: Broker) -> None:
     bolide_broker.create_topic("T", queues=5)
     bolide_broker.create_topic("U", queues=2)
     with Broker(broker_name="other") as other:
-        there = (bolide_broker.namesrv_addr, other.namesrv_addr, ["T", "U"], "from_")
+        here, target = {"namesrv": bolide_broker.namesrv_addr, "tags": "A"}, {"namesrv": other.namesrv_addr}
+        there = (here, target, ["T", "U"], "from_")
         assert make_topics(*there) == ["from_T", "from_U"]
         assert make_topics(*there) == []
         for _ in range(2):
-            make_groups(other.namesrv_addr, ["one", "two"])
+            make_groups(target, ["one", "two"])
         with Admin(other.namesrv_addr) as admin:
             assert [queue.write_queues for queue in admin.topic_route("from_T").queues] == [5]
             assert [queue.write_queues for queue in admin.topic_route("from_U").queues] == [2]

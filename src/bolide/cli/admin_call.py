@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, Unpack
 
 if TYPE_CHECKING:
     from bolide.admin.client import Admin
+    from bolide.client.options import ConnectionOptions
 
 T = TypeVar("T")
 
 
-def call(namesrv: str, ask: Callable[[Admin], Awaitable[T]]) -> T:
+def call(namesrv: str, ask: Callable[[Admin], Awaitable[T]], **connection: Unpack[ConnectionOptions]) -> T:
     """What `ask` returns, given an `Admin` of these name servers."""
     from bolide.admin.client import Admin
 
     async def run() -> T:
-        async with Admin(namesrv) as admin:
+        async with Admin(namesrv, **connection) as admin:
             return await ask(admin)
 
     return asyncio.run(run())

@@ -61,9 +61,10 @@ def import_files(
 ) -> None:
     """Send each row of files as a message; files that were sent are not sent again by the next run."""
     with boundary():
-        from bolide.cli.pipeline_run import finished, named_values, session
+        from bolide.cli.pipeline_run import check_write, cluster_from, finished, session
 
-        options = {"namesrv": namesrv, **named_values(option, "--option")}
+        options = cluster_from(namesrv, option)
+        check_write(options, topic, checkpoint)
         with session("import", master, conf) as spark:
             from bolide.spark.jobs.files import import_files as run
 

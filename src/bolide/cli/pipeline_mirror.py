@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
@@ -15,6 +16,8 @@ from bolide.errors import ConfigError
 
 if TYPE_CHECKING:
     from bolide.admin.client import Admin
+
+T = TypeVar("T")
 
 
 def attach(app: typer.Typer) -> None:
@@ -32,6 +35,9 @@ def mirror(
     only_offsets: bool = typer.Option(False, "--only-offsets", help="Copy no messages, only set the groups' offsets."),
     follow: bool = typer.Option(False, "--follow", help="Go on with what comes, until interrupted."),
     option: list[str] = SourceOption,
+    to_option: list[str] = typer.Option(
+        [], "--to-option", help="NAME=VALUE: an option of the writing to the other cluster, as accessKey; repeat it."
+    ),
     conf: list[str] = Conf,
     master: str = Master,
     as_json: bool = JsonFlag,
@@ -42,13 +48,16 @@ def mirror(
             raise ConfigError("name a --checkpoint: a folder that remembers how far the mirror came")
         if only_offsets and not groups:
             raise ConfigError("--only-offsets needs --groups")
-        from bolide.cli.pipeline_run import finished, named_values, session
+        from bolide.cli.pipeline_run import check_read, check_write, cluster_from, finished, session
 
         names = [name.strip() for name in topics.split(",") if name.strip()]
-        made = make_topics(namesrv, to, names, prefix)
+        source = {**cluster_from(namesrv, option), "subscribe": ",".join(names)}
+        target = cluster_from(to, to_option, "--to-option")
+        check_read(source, True)
+        check_write(target, None, checkpoint)
+        made = make_topics(source, target, names, prefix)
         if made:
             output.note(f"made at {to}: {', '.join(made)}")
-        source = {"namesrv": namesrv, "subscribe": ",".join(names), **named_values(option, "--option")}
         with session("mirror", master, conf) as spark:
             from bolide.spark.jobs.mirror import mirror as run
             from bolide.spark.jobs.mirror import translate_offsets
@@ -56,14 +65,13 @@ def mirror(
             result = None
             if checkpoint is not None and not only_offsets:
                 result = run(
-                    spark, source, {"namesrv": to}, checkpoint=checkpoint, prefix=prefix, follow=follow,
-                    show=shower(),
+                    spark, source, target, checkpoint=checkpoint, prefix=prefix, follow=follow, show=shower()
                 )  # fmt: skip
             found = []
             if groups:
                 wanted = [name.strip() for name in groups.split(",") if name.strip()]
-                make_groups(to, wanted)
-                found = translate_offsets(spark, source, {"namesrv": to}, names, wanted, prefix=prefix)
+                make_groups(target, wanted)
+                found = translate_offsets(spark, source, target, names, wanted, prefix=prefix)
         if found:
             rows = [
                 (one.group, queue.topic, queue.broker, queue.queue_id, offset)
@@ -75,22 +83,32 @@ def mirror(
             finished(result, "mirrored", as_json)
 
 
-def make_groups(to: str, groups: list[str]) -> None:
-    """Make the groups that the other cluster does not know; only then does it take their offsets."""
+def asked(cluster: Mapping[str, str], ask: Callable[[Admin], Awaitable[T]]) -> T:
+    """One administrative call to the cluster that options of a read or a write name."""
     from bolide.cli.admin_call import call
+    from bolide.spark.jobs.mirror import cluster_of
+    from bolide.spark.options import write_options
+
+    as_whom = write_options(cluster_of(cluster))
+    return call(
+        ";".join(as_whom.namesrv), ask, access_key=as_whom.access_key, secret_key=as_whom.secret_key,
+        ssl=as_whom.tls.context(),
+    )  # fmt: skip
+
+
+def make_groups(target: Mapping[str, str], groups: list[str]) -> None:
+    """Make the groups that the other cluster does not know; only then does it take their offsets."""
 
     async def make(admin: Admin) -> None:
         for name in sorted(set(groups) - set(await admin.groups())):
             await admin.create_group(name)
 
-    call(to, make)
+    asked(target, make)
 
 
-def make_topics(namesrv: str, to: str, names: list[str], prefix: str) -> list[str]:
+def make_topics(source: Mapping[str, str], target: Mapping[str, str], names: list[str], prefix: str) -> list[str]:
     """Make the topics that the other cluster lacks, each with as many queues a broker as it has here; their names."""
-    from bolide.cli.admin_call import call
-
-    there = set(call(to, lambda admin: admin.topics(system=True)))
+    there = set(asked(target, lambda admin: admin.topics(system=True)))
     missing = [name for name in names if prefix + name not in there]
 
     async def count(admin: Admin) -> dict[str, int]:
@@ -101,7 +119,7 @@ def make_topics(namesrv: str, to: str, names: list[str], prefix: str) -> list[st
         for name, queues in counts.items():
             await admin.create_topic(name, read_queues=queues, write_queues=queues)
 
-    counts = call(namesrv, count) if missing else {}
+    counts = asked(source, count) if missing else {}
     if counts:
-        call(to, make)
+        asked(target, make)
     return list(counts)

@@ -29,9 +29,10 @@ def redrive(
 ) -> None:
     """Send the dead letters of a group back to the topics they came from; the next run goes on behind them."""
     with boundary():
-        from bolide.cli.pipeline_run import finished, named_values, session
+        from bolide.cli.pipeline_run import check_read, cluster_from, finished, session
 
-        options = {"namesrv": namesrv, **named_values(option, "--option")}
+        options = cluster_from(namesrv, option)
+        check_read({**options, "subscribe": f"%DLQ%{group}"}, False)
         with session("redrive", master, conf) as spark:
             from bolide.spark.jobs.redrive import redrive as run
 

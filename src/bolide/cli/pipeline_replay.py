@@ -31,9 +31,10 @@ def replay(
 ) -> None:
     """Send archived messages again, queue by queue in their order; an interrupted replay goes on where it stopped."""
     with boundary():
-        from bolide.cli.pipeline_run import finished, named_values, session
+        from bolide.cli.pipeline_run import check_write, cluster_from, finished, session
 
-        options = {"namesrv": namesrv, **named_values(option, "--option")}
+        options = cluster_from(namesrv, option)
+        check_write(options, topic)
         with session("replay", master, conf) as spark:
             from bolide.spark.jobs.replay import replay as run
 

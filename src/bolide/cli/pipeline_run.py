@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
@@ -15,6 +15,7 @@ from bolide.errors import ConfigError
 
 if TYPE_CHECKING:
     from bolide.spark.jobs.running import JobResult
+    from bolide.spark.options import SourceOptions
 
 INTERRUPTED: Final = 130
 """What a shell expects of a process that Ctrl-C ended."""
@@ -39,12 +40,80 @@ def named_values(given: Sequence[str], flag: str) -> dict[str, str]:
     return pairs
 
 
-def read_from(namesrv: str, topics: str | None, pattern: str | None, more: Sequence[str]) -> dict[str, str]:
-    """Options of `format("rocketmq")` that choose topics. Raises ConfigError."""
+def read_from(
+    namesrv: str, topics: str | None, pattern: str | None, more: Sequence[str], streaming: bool = True
+) -> dict[str, str]:
+    """Options of `format("rocketmq")` that choose topics, which are there. Raises ConfigError."""
     if (topics is None) == (pattern is None):
         raise ConfigError("say which topics: names separated by commas, or --pattern")
     chosen = {"subscribe": topics} if topics else {"subscribePattern": pattern or ""}
-    return {"namesrv": namesrv, **chosen, **named_values(more, "--option")}
+    options = {**cluster_from(namesrv, more), **chosen}
+    check_read(options, streaming)
+    return options
+
+
+def cluster_from(namesrv: str, more: Sequence[str], flag: str = "--option") -> dict[str, str]:
+    """Options of `format("rocketmq")` that name a cluster, with TLS as the environment says. Raises ConfigError."""
+    from bolide.client.environment_tls import environment_settings
+
+    given = named_values(more, flag)
+    says_how = any(name.lower().startswith("tls") for name in given)
+    return {"namesrv": namesrv, **({} if says_how else environment_settings()), **given}
+
+
+def check_read(options: Mapping[str, str], streaming: bool) -> None:
+    """Find out before Spark starts what is wrong with a read: options, name servers, topics. Raises ConfigError."""
+    from bolide.spark.errors import OptionError
+    from bolide.spark.options import read_options
+
+    try:
+        checked = read_options(options, streaming)
+    except OptionError as error:
+        raise ConfigError(str(error)) from None
+    _meet(checked, checked.topics, False)
+
+
+def check_write(options: Mapping[str, str], topic: str | None, checkpoint: str | None = None) -> None:
+    """The same of a write; with a checkpoint it is a stream's. Raises ConfigError."""
+    from bolide.spark.errors import OptionError
+    from bolide.spark.sink_options import sink_options
+
+    given = {**options, **({"checkpointLocation": checkpoint} if checkpoint else {})}
+    try:
+        checked = sink_options(given, streaming=checkpoint is not None)
+    except OptionError as error:
+        raise ConfigError(str(error)) from None
+    _meet(checked.connection, (topic,) if topic else (), True)
+
+
+def _meet(options: SourceOptions, topics: Sequence[str], writable: bool) -> None:
+    from bolide.spark.cluster import Cluster
+
+    cluster = Cluster(options)
+    try:
+        with reachable():
+            if topics:
+                cluster.queues(topics, writable)
+            else:
+                cluster.topic_names()
+    finally:
+        cluster.close()
+
+
+@contextmanager
+def reachable() -> Iterator[None]:
+    """A cluster that does not answer ends the command with the exit code for that."""
+    from bolide.spark.errors import ClusterUnavailable
+    from bolide.spark.jobs.running import JobFailed
+
+    try:
+        yield
+    except ClusterUnavailable as error:
+        output.fail(str(error), output.UNREACHABLE)
+    except JobFailed as error:
+        if error.unreachable:
+            output.fail(str(error), output.UNREACHABLE)
+        raise
 
 
 @contextmanager
@@ -60,25 +129,32 @@ def session(name: str, master: str, conf: Sequence[str]) -> Iterator[Any]:
     spark = job_session(f"bolide pipeline {name}", master, settings=settings)
     try:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
-        with sentences():
+        with reachable(), sentences():
             yield spark
     finally:
         spark.stop()
 
 
-def batch_from(
-    spark: Any, namesrv: str, topics: str | None, store: str | None, archive: str | None, more: Sequence[str]
-) -> Any:
-    """A DataFrame of the messages of topics, of a store folder or of an archive. Raises ConfigError for two of them."""
+def batch_source(
+    namesrv: str, topics: str | None, store: str | None, archive: str | None, more: Sequence[str]
+) -> Callable[[Any], Any]:
+    """What loads the messages of topics, of a store folder or of an archive into a session. Raises ConfigError."""
     if store and archive:
         raise ConfigError("name either --store or --archive, not both")
     if store:
-        given = {"path": store, **({"subscribe": topics} if topics else {}), **named_values(more, "--option")}
-        return spark.read.format("rocketmq-store").options(**given).load()
+        chosen = {"path": store, **({"subscribe": topics} if topics else {}), **named_values(more, "--option")}
+        return lambda spark: spark.read.format("rocketmq-store").options(**chosen).load()
     if archive:
-        stored = spark.read.parquet(archive)
-        return stored.where(stored.topic.isin(topics.split(","))) if topics else stored
-    return spark.read.format("rocketmq").options(**read_from(namesrv, topics, None, more)).load()
+        return lambda spark: _archived(spark, archive, topics)
+    options = read_from(namesrv, topics, None, more, False)
+    return lambda spark: spark.read.format("rocketmq").options(**options).load()
+
+
+def _archived(spark: Any, archive: str, topics: str | None) -> Any:
+    from bolide.spark.option_values import comma_names
+
+    stored = spark.read.parquet(archive)
+    return stored.where(stored.topic.isin(*comma_names("TOPICS", topics))) if topics else stored
 
 
 def finished(result: JobResult, done: str, as_json: bool) -> None:

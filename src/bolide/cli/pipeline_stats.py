@@ -34,13 +34,14 @@ def stats(
 ) -> None:
     """Count messages, sizes, rates and latencies by topic, tag, key and time."""
     with boundary():
-        from bolide.cli.pipeline_run import batch_from, session
+        from bolide.cli.pipeline_run import batch_source, session
         from bolide.spark.jobs.stages import stages_shown
 
+        load = batch_source(namesrv, topics, store, archive, option)
         with session("stats", master, conf) as spark:
             from bolide.spark.jobs.stats import stats as run
 
-            rows = batch_from(spark, namesrv, topics, store, archive, option)
+            rows = load(spark)
             with stages_shown(spark, "counting", shower()):
                 counted = run(rows.where(where) if where else rows, step)
         if html is not None:

@@ -34,16 +34,16 @@ def trace(
 ) -> None:
     """Show what became of each traced message: when it was sent, and every attempt to consume it."""
     with boundary():
-        from bolide.cli.pipeline_run import batch_from, session
+        from bolide.cli.pipeline_run import batch_source, session
         from bolide.spark.jobs.stages import stages_shown
 
         if out is not None and as_json:
             raise ConfigError("--json prints rows, and with --out none are printed: leave one of them out")
+        load = batch_source(namesrv, trace_topic, store, archive, option)
         with session("trace", master, conf) as spark:
             from bolide.spark.jobs.trace import trace_rows
 
-            messages = batch_from(spark, namesrv, trace_topic, store, archive, option)
-            rows = trace_rows(messages)
+            rows = trace_rows(load(spark))
             rows = rows.where(where) if where else rows
             if out is not None:
                 with stages_shown(spark, "reading the trace", shower()):

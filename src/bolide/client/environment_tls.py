@@ -15,6 +15,14 @@ from bolide.transport.tls_contexts import client_context
 
 ENABLE: Final = "BOLIDE_TLS_ENABLE"
 _CLIENT: Final = "BOLIDE_TLS_CLIENT_"
+AUTH_SERVER: Final = _CLIENT + "AUTH_SERVER"
+FILES: Final = {
+    "tlsClientTrustCertPath": _CLIENT + "TRUST_CERT_PATH",
+    "tlsClientCertPath": _CLIENT + "CERT_PATH",
+    "tlsClientKeyPath": _CLIENT + "KEY_PATH",
+    "tlsClientKeyPassword": _CLIENT + "KEY_PASSWORD",
+}
+"""A broker's keys, and the variables for them, in the order that `client_context` takes them."""
 
 
 def environment_ssl() -> ssl.SSLContext | None:
@@ -24,8 +32,18 @@ def environment_ssl() -> ssl.SSLContext | None:
     """
     if not _flag(ENABLE):
         return None
-    names = ("TRUST_CERT_PATH", "CERT_PATH", "KEY_PATH", "KEY_PASSWORD")
-    return _context(_flag(_CLIENT + "AUTH_SERVER"), *(os.environ.get(_CLIENT + name, "") for name in names))
+    return _context(_flag(AUTH_SERVER), *(os.environ.get(variable, "") for variable in FILES.values()))
+
+
+def environment_settings() -> dict[str, str]:
+    """The same under a broker's keys, for what is no client and takes settings as text. Raises `ConfigError`."""
+    if not _flag(ENABLE):
+        return {}
+    checked = _flag(AUTH_SERVER)
+    given = {key: os.environ[variable] for key, variable in FILES.items() if os.environ.get(variable)}
+    if not checked:
+        given.pop("tlsClientTrustCertPath", None)  # nobody is looked at
+    return {"tlsEnable": "true", "tlsClientAuthServer": str(checked).lower(), **given}
 
 
 @lru_cache(maxsize=8)

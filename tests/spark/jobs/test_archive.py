@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from bolide.cli.pipeline_run import batch_source
 from bolide.client import Message
 from bolide.spark.errors import OptionError
 from bolide.spark.jobs.archive import archive, read_back
@@ -25,6 +26,7 @@ def test_each_run_appends_what_is_new_and_one_view_spans_archive_and_log(
 ) -> None:
     out = str(tmp_path / "archive")
     options = {"namesrv": bolide_broker.namesrv_addr, "subscribe": "T,U"}
+    options["startingOffsetsByTimestamp"] = '{"T": 0, "U": 0}'  # of the archive's first run, and no other's
     send(bolide_broker.namesrv_addr, [Message("T", b"t%02d" % n, keys=["k"], tags="A") for n in range(30)])
     send(bolide_broker.namesrv_addr, [Message("U", b"u%02d" % n) for n in range(5)])
     progress = []
@@ -40,6 +42,7 @@ def test_each_run_appends_what_is_new_and_one_view_spans_archive_and_log(
     wanted = sorted([f"t{n:02d}" for n in range(40)] + [f"u{n:02d}" for n in range(5)])
     stored = spark.read.parquet(out)
     assert bodies(stored) == wanted
+    assert batch_source("", " U , V", None, out, [])(spark).count() == 5
     assert sorted(path.name for path in Path(out).glob("topic=*")) == ["topic=T", "topic=U"]
     assert stored.where("date = date(from_unixtime(unix_seconds(store_timestamp)))").count() == 45  # tests run in UTC
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bolide.spark.errors import OptionError
 from bolide.spark.jobs.running import JobResult, run_query, topic_stream
+from bolide.spark.positions import forms_of
 from bolide.spark.progress import Show, nowhere
 from bolide.spark.schema import COLUMNS
 
@@ -28,6 +29,14 @@ CLASSES: Final = {
 }
 """The class by which a table format shows that its package is there."""
 PARTITIONS: Final = ("topic", "date")
+OF_A_STREAM: Final = frozenset(
+    name.lower()
+    for name in (
+        *forms_of("starting"), *forms_of("ending"), "minOffsetsPerTrigger", "maxOffsetsPerTrigger", "maxTriggerDelay",
+        "commitOffsets",
+    )
+)  # fmt: skip
+"""Options of an archive's run that say nothing of the live log behind it."""
 DAY_OF: Final = "date_from_unix_date(CAST(floor(unix_seconds(store_timestamp) / 86400) AS INT)) AS date"
 """The day in UTC, whatever the session's time zone: a partition must not depend on who ran the job."""
 
@@ -81,8 +90,7 @@ def read_back(
         raise OptionError(f"{out} holds no finished batch of an archive: run the archive first, or check the path")
     columns = list(COLUMNS)
     old = spark.table(out) if table_format == "iceberg" else spark.read.format(table_format).load(out)
-    of_the_archive = ("startingoffsets", "startingtimestamp", "maxoffsetspertrigger")
-    live = {name: value for name, value in options.items() if name.lower() not in of_the_archive}
+    live = {name: value for name, value in options.items() if name.lower() not in OF_A_STREAM}
     new = spark.read.format("rocketmq").options(**live).option("startingOffsets", reached).load()
     return old.selectExpr(*columns, "true AS archived").unionByName(new.selectExpr(*columns, "false AS archived"))
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from bolide.spark.cluster import Cluster
 from bolide.spark.jobs.resending import to_send
 from bolide.spark.jobs.running import JobResult, counted, job_failed, run_query, topic_stream
-from bolide.spark.options import DEFAULT_GROUP, read_options
+from bolide.spark.options import CONNECTION, DEFAULT_GROUP, read_options
 from bolide.spark.progress import Show, nowhere
 from bolide.spark.queues import EARLIEST, Offsets, Queue
 
@@ -85,7 +85,7 @@ def translate_offsets(
     have no consumers at the target meanwhile. Raises ClusterUnavailable, OptionError and JobFailed.
     """
     names = [prefix + topic for topic in topics]
-    here = Cluster(read_options({**_cluster(source), "subscribe": ",".join(topics)}))
+    here = Cluster(read_options({**cluster_of(source), "subscribe": ",".join(topics)}))
     found = []
     try:
         with closing(_as_group(target, names, DEFAULT_GROUP)) as there:
@@ -110,12 +110,12 @@ def translate_offsets(
 
 
 def _as_group(target: Mapping[str, str], names: Sequence[str], group: str) -> Cluster:
-    return Cluster(read_options({**_cluster(target), "subscribe": ",".join(names), "group": group}))
+    return Cluster(read_options({**cluster_of(target), "subscribe": ",".join(names), "group": group}))
 
 
-def _cluster(options: Mapping[str, str]) -> dict[str, str]:
+def cluster_of(options: Mapping[str, str]) -> dict[str, str]:
     """Of the options those that say which cluster, and as whom."""
-    kept = ("namesrv", "accesskey", "secretkey", "requesttimeoutms")
+    kept = {name.lower() for name in CONNECTION}
     return {name: value for name, value in options.items() if name.lower() in kept}
 
 
@@ -123,7 +123,7 @@ def mirrored_places(spark: SparkSession, target: Mapping[str, str], names: Seque
     """For each mirrored message where it is, and where it was."""
     from pyspark.sql import functions as f
 
-    options = {**_cluster(target), "subscribe": ",".join(names), "startingOffsets": "earliest"}
+    options = {**cluster_of(target), "subscribe": ",".join(names), "startingOffsets": "earliest"}
     rows = spark.read.format("rocketmq").options(**options).load()
     was = rows.select("topic", "broker", "queue_id", "queue_offset", f.col("properties")[MIRRORED].alias("was"))
     return was.where("was IS NOT NULL").select(

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from bolide.errors import LocalError
+from bolide.spark.errors import ClusterUnavailable
+from bolide.spark.positions import forms_of
 from bolide.spark.progress import Progress, Show, nowhere
 from bolide.spark.queues import from_json
 
@@ -26,12 +28,15 @@ if TYPE_CHECKING:
 OFFSETS_PER_BATCH: Final = 500_000
 """What a micro-batch covers by default: enough that its fixed cost does not count, and progress still shows."""
 POLL_S: Final = 0.3
-_OURS: Final = re.compile(r"^(?:.*\s)?bolide\.[\w.]*errors\.\w+: (.+)$", re.MULTILINE)
+_OURS: Final = re.compile(r"^(?:.*\s)?bolide\.[\w.]*errors\.(\w+): (.+)$", re.MULTILINE)
 _ANY: Final = re.compile(r"^(?:[\w.]+(?:Error|Exception)): (.+)$", re.MULTILINE)
 
 
 class JobFailed(LocalError):
     """Spark gave a job up; the text is the reason, without Spark's traces."""
+
+    unreachable = False
+    """Whether the reason is that nobody answered."""
 
 
 COUNTED: Final = "bolide"
@@ -53,8 +58,8 @@ class JobResult:
 def topic_stream(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
     """The topics of a job as a stream: from their oldest message on and `OFFSETS_PER_BATCH` at a time, unless told."""
     given = {name.lower(): value for name, value in options.items()}
-    if "startingtimestamp" not in given:
-        given.setdefault("startingoffsets", "earliest")
+    if not any(form.lower() in given for form in forms_of("starting")):
+        given["startingoffsets"] = "earliest"
     given.setdefault("maxoffsetspertrigger", str(OFFSETS_PER_BATCH))
     return spark.readStream.format("rocketmq").options(**given).load()
 
@@ -159,6 +164,9 @@ def job_failed(error: Exception) -> JobFailed:
     text = str(error)
     ours = _OURS.findall(text)
     if ours:
-        return JobFailed(ours[-1])
+        kind, sentence = ours[-1]
+        failed = JobFailed(sentence)
+        failed.unreachable = kind == ClusterUnavailable.__name__
+        return failed
     reasons = _ANY.findall(text) or [text.strip().split("\n")[0]]
     return JobFailed(f"Spark gave the job up: {reasons[-1]}")
