@@ -3,61 +3,72 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import importlib
+import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar
+from types import ModuleType
 
 import pytest
 
-from bolide import plugins
 from bolide.broker.attributes import DISPATCHERS, HOOKS
-from bolide.broker.hooks import BrokerHook, ConsumeCall, SendCall
 from bolide.broker.topics import TopicConfig
 from bolide.errors import ConfigError
-from bolide.layout.record import Record
 from bolide.node.broker import BrokerNode
 from bolide.remoting import codes
 from bolide.remoting.command import make_request
 from tests.client.waiting import until
 from tests.node.test_broker import broker, options, pull_request, send_request
 
+MODULE = """
+from bolide.broker.hooks import BrokerHook
+
+bodies, seen = [], []
 
 class Taker:
-    """A dispatcher that remembers what it was handed."""
-
     from_first = True
-    bodies: ClassVar[list[bytes]] = []
 
-    def __init__(self, settings: Mapping[str, str]) -> None:
+    def __init__(self, settings):
         pass
 
-    def dispatch(self, records: Sequence[Record]) -> None:
-        self.bodies.extend(record.body for record in records)
-
+    def dispatch(self, records):
+        bodies.extend(record.body for record in records)
 
 class Watcher(BrokerHook):
-    """A hook that remembers whose sends and pulls it saw."""
-
-    seen: ClassVar[list[str]] = []
-
-    def __init__(self, settings: Mapping[str, str]) -> None:
+    def __init__(self, settings):
         pass
 
-    def before_send(self, call: SendCall) -> None:
-        self.seen.append(f"send {call.topic}")
+    def before_send(self, call):
+        seen.append(f"send {call.topic}")
 
-    def after_consume(self, call: ConsumeCall) -> None:
-        self.seen.append(f"pulled {call.topic}")
+    def after_consume(self, call):
+        seen.append(f"pulled {call.topic}")
+"""
+ENTRY_POINTS = """
+[bolide.dispatchers]
+taker = picks_for_bolide:Taker
+[bolide.hooks]
+watcher = picks_for_bolide:Watcher
+"""
 
 
-def test_each_sees_the_topics_that_chose_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = {"taker": Taker, "watcher": Watcher}
-    monkeypatch.setattr(plugins, "find", lambda kind, name: known[name])
-    monkeypatch.setattr(Taker, "bodies", [])
-    monkeypatch.setattr(Watcher, "seen", [])
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """A package with a dispatcher and a hook that remember what they saw."""
+    folder = tmp_path / "packages"
+    info = folder / "picks_for_bolide-1.0.dist-info"
+    info.mkdir(parents=True)
+    (folder / "picks_for_bolide.py").write_text(MODULE)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: picks-for-bolide\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(ENTRY_POINTS)
+    monkeypatch.syspath_prepend(folder)
+    yield importlib.import_module("picks_for_bolide")
+    del sys.modules["picks_for_bolide"]
 
+
+def test_each_sees_the_topics_that_chose_it(tmp_path: Path, installed: ModuleType) -> None:
     async def scenario() -> None:
-        async with broker(tmp_path) as (_, client):
+        async with broker(tmp_path / "store") as (_, client):
 
             async def pick(topic: str, attributes: str) -> None:
                 given = {"topic": topic, "defaultTopic": "TBW102", "readQueueNums": "1", "writeQueueNums": "1"}
@@ -77,11 +88,11 @@ def test_each_sees_the_topics_that_chose_it(tmp_path: Path, monkeypatch: pytest.
             await pick("A", f"-{DISPATCHERS}")
             for topic in "ABC":
                 await send(topic, f"again to {topic}".encode())
-            await until(lambda: len(Taker.bodies) == 2, "what the dispatcher is handed")
+            await until(lambda: len(installed.bodies) == 2, "what the dispatcher is handed")
 
     asyncio.run(scenario())
-    assert Taker.bodies == [b"to A", b"again to C"]
-    assert Watcher.seen == ["send B", "pulled B", "send B", "send C"]
+    assert installed.bodies == [b"to A", b"again to C"]
+    assert installed.seen == ["send B", "pulled B", "send B", "send C"]
 
 
 @pytest.mark.parametrize(("key", "noun"), [(DISPATCHERS, "dispatcher"), (HOOKS, "broker hook")])
