@@ -11,6 +11,7 @@ MESSAGE_ILLEGAL = 13
 NO_PERMISSION = 16
 TOPIC_NOT_EXIST = 17
 SUBSCRIPTION_PARSE_FAILED = 23
+SUBSCRIPTION_GROUP_NOT_EXIST = 26
 INVALID_PARAMETER = 29
 
 HEART_BEAT = 34
@@ -81,8 +82,9 @@ PULLS = [
         "pull by SQL that does not parse",
         PULL_MESSAGE,
         pull_ext("hostile", 0, 0, subscription="a > > (", expressionType="SQL92"),
-        SUBSCRIPTION_PARSE_FAILED,
+        SYSTEM_ERROR,
     ),
+    request("pull by no tag", PULL_MESSAGE, pull_ext("hostile", 0, 0, subscription="||"), SUBSCRIPTION_PARSE_FAILED),
 ]
 
 OTHERS = [
@@ -94,7 +96,7 @@ OTHERS = [
     request("heartbeat of noise", HEART_BEAT, None, SYSTEM_ERROR, b"\x00\xff{{{"),
     request("heartbeat that is a list", HEART_BEAT, None, SYSTEM_ERROR, b"[1,2,3]"),
     request("heartbeat nested 50,000 deep", HEART_BEAT, None, SYSTEM_ERROR, b'{"clientID":' + b"[" * 50_000),
-    request("offset update without fields", UPDATE_CONSUMER_OFFSET, {}, SYSTEM_ERROR),
+    request("offset update without fields", UPDATE_CONSUMER_OFFSET, {}, SUBSCRIPTION_GROUP_NOT_EXIST),
     request("send-back without fields", CONSUMER_SEND_MSG_BACK, {}, SYSTEM_ERROR),
     request("lock of noise", LOCK_BATCH_MQ, None, SYSTEM_ERROR, b"not json"),
     request("maximum offset of no queue", GET_MAX_OFFSET, {"topic": "hostile"}, SYSTEM_ERROR),

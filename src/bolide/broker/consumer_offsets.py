@@ -27,7 +27,7 @@ VERSION_EVERY: Final = 500
 class ConsumerOffsets:
     """The table of committed offsets, with the resets that wait for the next pull."""
 
-    def __init__(self, effects: Effects, lmq: bool = False) -> None:
+    def __init__(self, effects: Effects, lmq: bool = False, start: int = 0) -> None:
         self.persist_name = "lmqConsumerOffset" if lmq else "consumerOffset"
         self.persisted_before = "consumerOffset" if lmq else ""
         """The file to begin with when there is none of that name: of the time before LMQ was switched on."""
@@ -36,7 +36,7 @@ class ConsumerOffsets:
         self._table: dict[str, dict[int, int]] = {}
         self._pulls: dict[str, dict[int, int]] = {}
         self._resets: dict[str, dict[int, int]] = {}
-        self._version_timestamp = 0
+        self._version_timestamp = start
         self._version_counter = 0
         self._commits = 0
         self._dirty = False

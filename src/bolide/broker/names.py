@@ -23,6 +23,8 @@ OFFSET_MOVED_EVENT: Final = "OFFSET_MOVED_EVENT"
 BENCHMARK_TOPIC: Final = "BenchmarkTest"
 TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
 TIMER_TOPIC: Final = "rmq_sys_wheel_timer"
+ROCKSDB_TOPICS: Final = ("RMQ_SYS_ROCKSDB_TRANS_HALF_TOPIC", "RMQ_SYS_ROCKSDB_TRANS_OP_HALF_TOPIC")
+"""5.5.0 has them whether or not it keeps transactions in RocksDB."""
 
 NO_SEND_TOPICS: Final = frozenset(
     {
@@ -32,8 +34,7 @@ NO_SEND_TOPICS: Final = frozenset(
         TRANS_CHECK_MAX_TIME_TOPIC,
         SELF_TEST_TOPIC,
         OFFSET_MOVED_EVENT,
-        "RMQ_SYS_ROCKSDB_TRANS_HALF_TOPIC",
-        "RMQ_SYS_ROCKSDB_TRANS_OP_HALF_TOPIC",
+        *ROCKSDB_TOPICS,
     }
 )
 """Topics a client may not send to (TopicValidator's NOT_ALLOWED_SEND_TOPIC_SET): answered with 16."""
@@ -44,10 +45,9 @@ SYSTEM_TOPICS: Final = frozenset(
         SCHEDULE_TOPIC,
         BENCHMARK_TOPIC,
         HALF_TOPIC,
-        "RMQ_SYS_ROCKSDB_TRANS_HALF_TOPIC",
         TRACE_TOPIC,
         OP_HALF_TOPIC,
-        "RMQ_SYS_ROCKSDB_TRANS_OP_HALF_TOPIC",
+        *ROCKSDB_TOPICS,
         TRANS_CHECK_MAX_TIME_TOPIC,
         SELF_TEST_TOPIC,
         OFFSET_MOVED_EVENT,

@@ -22,6 +22,7 @@ from bolide.broker.names import (
     OFFSET_MOVED_EVENT,
     OP_HALF_TOPIC,
     RETRY_PREFIX,
+    ROCKSDB_TOPICS,
     SCHEDULE_TOPIC,
     SELF_TEST_TOPIC,
     SYSTEM_TOPIC_PREFIX,
@@ -263,6 +264,7 @@ def system_topics(options: BrokerOptions) -> list[TopicConfig]:
         TopicConfig(options.cluster_reply_topic, 1, 1),
         TopicConfig(HALF_TOPIC, 1, 1),
         TopicConfig(OP_HALF_TOPIC, 1, 1),
+        *(TopicConfig(name, 1, 1) for name in ROCKSDB_TOPICS),
         TopicConfig(f"rmq_sys_REVIVE_LOG_{cluster}", 8, 8),
         TopicConfig(f"rmq_sys_SYNC_BROKER_MEMBER_{broker}", 1, 1, PERM_INHERIT),
     ]

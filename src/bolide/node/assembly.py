@@ -67,7 +67,7 @@ class BrokerParts:
         self.stats = stats = BrokerStats(now)
         self.topics = topics = TopicTable(options, effects, now)
         self.groups = groups = GroupTable(options, effects, now)
-        self.offsets = offsets = ConsumerOffsets(effects, options.enable_lmq)
+        self.offsets = offsets = ConsumerOffsets(effects, options.enable_lmq, now)
         self.clients = clients = Clients(options.client_channel_expired_time)
         self.locks = locks = QueueLocks(options.rebalance_lock_max_live_time)
         rules = TimerRules(options)
