@@ -15,7 +15,7 @@ from bolide.layout.ext_unit import is_ext_address
 from bolide.layout.record import Record
 from bolide.remoting import codes
 from bolide.remoting.command import make_request
-from tests.broker.parts import NOW, Parts, properties_of, reply_of, send_request, text
+from tests.broker.parts import NOW, PEER, Parts, properties_of, reply_of, send_request, text
 
 LEVELS = parse_delay_levels(DEFAULT_DELAY_LEVELS)
 
@@ -71,6 +71,16 @@ def test_a_message_comes_when_its_time_has_come_and_no_earlier(parts: Delaying, 
     assert (stored["TAGS"], stored["KEYS"], stored["UNIQ_KEY"]) == ("a", "k", "U")
     parts.tick(NOW + LEVELS[level - 1] + 100)
     assert len(parts.delivered()) == 1
+
+
+@pytest.mark.parametrize("queue_id", ["x", "-1", "2147483648", "\u0663", "1" * 200])
+def test_a_message_for_no_queue_holds_up_nobody(parts: Delaying, queue_id: str) -> None:
+    """Only another's store can hold one: what a producer says of REAL_QID is written over."""
+    properties = {"REAL_TOPIC": "T", "REAL_QID": queue_id}
+    parts.door.put_properties(SCHEDULE_TOPIC, 0, b"astray", properties, 0, 0, NOW, PEER, 0, 0, NOW)
+    parts.delayed(1)
+    parts.tick(NOW + 5_000)
+    assert [record.body for record in parts.delivered()] == [b"late"]
 
 
 @pytest.mark.parametrize("lost", [False, True])

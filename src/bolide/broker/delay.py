@@ -26,6 +26,7 @@ from bolide.layout.record import Record
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.command import Command, make_response
+from bolide.remoting.headers.decode import java_int
 from bolide.remoting.json import parse_lenient
 from bolide.store.message_store import MessageStore
 
@@ -148,12 +149,12 @@ class DelayService:
         """Store the record under its own topic. False: the same record is tried again at the next tick."""
         properties = parse_properties_bytes(record.properties)
         topic = properties.get(REAL_TOPIC, "")
-        queue_id = properties.get(REAL_QID, "0")
-        if not topic or topic == HALF_TOPIC or not queue_id.isdecimal():
-            return True
+        queue_id = java_int(properties.get(REAL_QID, "0"), 31)
+        if not topic or topic == HALF_TOPIC or queue_id is None or queue_id < 0:
+            return True  # nowhere to go: no producer could have meant it
         # The stored string keeps DELAY, REAL_TOPIC and REAL_QID, as Java leaves them; only the level no longer acts.
         try:
-            appended = self._door.put_again(record, topic, int(queue_id), text_of(record.properties), now)
+            appended = self._door.put_again(record, topic, queue_id, text_of(record.properties), now)
         except BolideError:
             self.failures += 1
             return False

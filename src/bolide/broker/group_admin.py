@@ -16,7 +16,7 @@ from bolide.broker.metadata_page import page
 from bolide.broker.names import group_refusal
 from bolide.broker.options import BrokerOptions
 from bolide.broker.outcome import Handler, Outcome, reply
-from bolide.broker.refused import Refused
+from bolide.broker.refused import Refused, on_a_slave
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.bodies.topics import TopicList
@@ -91,6 +91,8 @@ class GroupAdminService:
 
     def _put(self, listed: list[dict[str, Any]], now: int) -> None:
         """Store these groups, whose attributes are changes as yet. Raises `Refused` before the first is stored."""
+        if self._options.is_slave:
+            raise on_a_slave()
         configs = [SubscriptionGroupConfig.from_json("", fields) for fields in listed]
         for config in configs:
             refusal = group_refusal(config.group_name)
@@ -134,6 +136,8 @@ class GroupAdminService:
 
     def on_delete(self, channel: Channel, command: Command, now: int) -> Outcome:
         header = decode_header(command, DeleteSubscriptionGroupRequestHeader)
+        if self._options.is_slave:
+            raise on_a_slave()
         self._groups.delete(header.group_name, now)
         if header.clean_offset or header.remove_offset:
             self._offsets.remove_group(header.group_name, now)

@@ -176,6 +176,8 @@ class OffsetService:
         header = decode_header(command, ResetOffsetRequestHeader)
         if self._resets is not None:
             return self._resets.tell(command, header)
+        if self._options.is_slave:
+            return reply(make_response(command, codes.SYSTEM_ERROR, "Can not reset offset in slave broker"))
         topic, group = header.topic, header.group
         config = self._topics.get(topic)
         if config is None:

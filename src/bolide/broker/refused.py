@@ -17,6 +17,12 @@ class Refused(PeerError):
         return (Refused, (self.response_code, self.message))
 
 
+def on_a_slave() -> Refused:
+    """Topics and groups are changed on the master (4.9.5 and later)."""
+    text = "Can't modify topic or subscription group from slave broker, please execute it from master broker."
+    return Refused(SYSTEM_ERROR, text)
+
+
 def response_code(error: BaseException) -> int:
     """The response code an error is answered with; 1 when it names none."""
     code = getattr(error, "response_code", None)

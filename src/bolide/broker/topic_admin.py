@@ -14,7 +14,7 @@ from bolide.broker.metadata_page import page
 from bolide.broker.names import topic_refusal
 from bolide.broker.options import BrokerOptions
 from bolide.broker.outcome import Handler, Outcome, reply
-from bolide.broker.refused import Refused
+from bolide.broker.refused import Refused, on_a_slave
 from bolide.broker.topics import MAX_QUEUES, MULTI_TAG, SINGLE_TAG, TopicConfig, TopicTable
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import encode_body
@@ -119,6 +119,8 @@ class TopicAdminService:
 
     def _put(self, configs: list[TopicConfig], now: int) -> None:
         """Store these, whose attributes are changes as yet. Raises `Refused` before the first is stored."""
+        if self._options.is_slave:
+            raise on_a_slave()
         for config in configs:
             known = self._topics.get(config.topic_name)
             if config.attributes.get("+" + MESSAGE_TYPE) == MIXED and not self._options.enable_mixed_message_type:
@@ -163,6 +165,8 @@ class TopicAdminService:
     def on_delete(self, channel: Channel, command: Command, now: int) -> Outcome:
         header = decode_header(command, DeleteTopicRequestHeader)
         topic = header.topic
+        if self._options.is_slave:
+            raise on_a_slave()
         if not topic.strip():
             return reply(make_response(command, codes.INVALID_PARAMETER, "The specified topic is blank."))
         if self._topics.is_system(topic):
