@@ -1,8 +1,8 @@
 """The servers under measurement as processes: a Java broker, a Bolide broker, the null server."""
 
+import json
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Protocol
@@ -12,7 +12,7 @@ from bench.stopping import Failed, last_line
 
 from tests.interop.java_processes import JavaBroker
 from tests.interop.our_processes import OurBroker
-from tests.interop.processes import ServerProcess
+from tests.interop.processes import ServerProcess, until
 
 # What bin/runbroker.sh of the release gives the JVM, with a heap of 2 GB.
 JAVA_FLAGS = (
@@ -80,17 +80,35 @@ class DispatchOnSpark(ServerProcess):
         words = ["-m", "bolide.cli", "pipeline", "dispatch", str(store), "--in-place", "--master", master, "--json"]
         super().__init__([sys.executable, *words], log)
 
-    def check(self) -> None:
-        """Raises Failed with its reason unless it did what it should."""
-        if self._child.wait() != 0:
+    def finish(self, seconds: float) -> dict[str, float]:
+        """Wait for its end; the seconds of its stages. Raises Failed with its reason unless it did what it should."""
+        try:
+            until(lambda: not self.running, seconds, "the rebuild ends")
+        except AssertionError:
+            raise Failed(f"the rebuild on Spark did not end within {seconds:.0f} s") from None
+        if self._child.returncode != 0:
             raise Failed(f"the rebuild on Spark failed: {last_line(self.output())}")
+        report = json.loads(self.output()[self.output().index("\n{\n") :])
+        return dict(report["stages"])
 
     def interrupt(self) -> None:
-        """Let it take away what it made, if it still runs; then end it with all it started."""
-        if self.running:
-            os.kill(self.pid, signal.SIGINT)
-            try:
-                self._child.wait(_INTERRUPT_SECONDS)
-            except subprocess.TimeoutExpired:
-                pass
+        """If it still runs, let it and Spark's JVM take away what they made; then end what is left of them."""
+        if not self.running:
+            return
+        os.kill(self.pid, signal.SIGINT)
+        try:
+            until(lambda: not self.running and not self._group_lives(), _INTERRUPT_SECONDS, "the rebuild ends")
+        except AssertionError:
             self.kill()
+
+    def progress(self) -> str:
+        """The line that says how far a stage is, if one runs."""
+        line = last_line(self.output())
+        return line if line.endswith((" left", "/s")) else ""
+
+    def _group_lives(self) -> bool:
+        try:
+            os.killpg(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        return True
