@@ -13,12 +13,12 @@ from bolide.broker.channel import Channel
 from bolide.broker.clients import Clients
 from bolide.broker.data_version import DataVersion
 from bolide.broker.delay import DelayService
-from bolide.broker.effects import Effects
 from bolide.broker.filters import ConsumerFilters
 from bolide.broker.options import BrokerOptions
 from bolide.broker.outcome import Handler, Outcome, reply
 from bolide.broker.stats import BrokerStats
 from bolide.broker.timers import TimerService
+from bolide.broker.topics import TopicTable
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.bodies.query import ConsumeQueueData, QueryConsumeQueueResponseBody
@@ -45,7 +45,7 @@ class InspectService:
         timers: TimerService,
         clients: Clients,
         filters: ConsumerFilters,
-        effects: Effects,
+        topics: TopicTable,
         settings: Callable[[], dict[str, str]],
         update: Callable[[dict[str, str]], str | None],
         disk: Callable[[], tuple[int, int]],
@@ -61,7 +61,7 @@ class InspectService:
         self._timers = timers
         self._clients = clients
         self._filters = filters
-        self._effects = effects
+        self._topics = topics
         self._settings = settings
         self._update = update
         self._version = DataVersion(start, 0, 0)
@@ -177,7 +177,7 @@ class InspectService:
             return reply(make_response(command, codes.SYSTEM_ERROR, refusal))
         self._version.next(now)
         if "brokerPermission" in changes:
-            self._effects.register([])
+            self._topics.announce(now)  # the name servers take nothing of a broker whose DataVersion stays
         return reply(make_response(command, codes.SUCCESS))
 
     def on_consume_queue(self, channel: Channel, command: Command, now: int) -> Outcome:

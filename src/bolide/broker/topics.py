@@ -214,6 +214,10 @@ class TopicTable:
         """True for topics that are the broker's own: requests neither create nor change nor delete them."""
         return topic in self.system or topic.startswith(SYSTEM_TOPIC_PREFIX)
 
+    def announce(self, now: int) -> None:
+        """Tell the name servers all topics as if each had changed: what they are told of them has."""
+        self._changed([], now)
+
     def is_order_topic(self, topic: str) -> bool:
         """True when the topic is known and marked as ordered."""
         found = self.table.get(topic)

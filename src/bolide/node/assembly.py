@@ -108,9 +108,7 @@ class BrokerParts:
             TopicAdminService(options, store, topics, offsets, picks),
             GroupAdminService(options, groups, offsets, clients, address),
             ConsumeStatsService(options, store, topics, groups, offsets, clients, topic_stats, address),
-            InspectService(
-                options, store, stats, delay, timers, clients, filters, effects, settings, update, disk, now
-            ),
+            InspectService(options, store, stats, delay, timers, clients, filters, topics, settings, update, disk, now),
             RelayService(options.broker_name, clients, store, topics, groups),
             ReplyService(options, door, topics, clients),
             assignments,
