@@ -1,4 +1,7 @@
-"""A cluster to read from: a name server and a broker of ours, or RocketMQ's own. Both filter by properties."""
+"""A cluster to read from: a name server and a broker of ours, or RocketMQ's own.
+
+Both filter by properties, take traces, and have small files, so that a test can have some of them deleted.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,8 @@ from bolide.testing.broker import Broker
 from tests.interop.processes import until
 from tests.spark.produce import send
 
+SEGMENT = 1 << 20
+
 
 @dataclass(frozen=True)
 class Target:
@@ -24,6 +29,7 @@ class Target:
     namesrv_addr: str
     broker_addr: str
     broker_name: str
+    store: Path
 
     def create_topic(self, topic: str, queues: int = 4) -> None:
         """Create a topic; returns when the name server routes to it."""
@@ -49,8 +55,8 @@ class Target:
 
 def bolide_target() -> Iterator[Target]:
     """A broker in this process."""
-    with Broker(enable_property_filter=True) as broker:
-        yield Target("bolide", broker.namesrv_addr, broker.broker_addr, "broker-a")
+    with Broker(enable_property_filter=True, trace_topic_enable=True, mapped_file_size_commit_log=SEGMENT) as broker:
+        yield Target("bolide", broker.namesrv_addr, broker.broker_addr, "broker-a", Path(broker.store_folder))
 
 
 def java_target(folder: Path) -> Iterator[Target]:
@@ -59,9 +65,10 @@ def java_target(folder: Path) -> Iterator[Target]:
 
     namesrv = JavaNameServer(folder / "namesrv")
     try:
-        broker = JavaBroker(folder / "broker", namesrv.address, {"enablePropertyFilter": "true"})
+        settings = {"enablePropertyFilter": "true", "traceTopicEnable": "true", "cleanResourceInterval": "500"}
+        broker = JavaBroker(folder / "broker", namesrv.address, {**settings, "mappedFileSizeCommitLog": str(SEGMENT)})
         try:
-            yield Target("java", namesrv.address, broker.address, "broker-a")
+            yield Target("java", namesrv.address, broker.address, "broker-a", broker.store)
         finally:
             broker.stop()
     finally:

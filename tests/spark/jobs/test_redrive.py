@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 GROUP = "Failing"
 
 
-async def _bury(namesrv: str, count: int) -> None:
+async def bury(namesrv: str, count: int, topic: str = "T", group: str = GROUP) -> None:
     """Consume with a listener that refuses everything at its first attempt, until all are dead letters."""
     refused = 0
     over = asyncio.Event()
@@ -30,8 +30,8 @@ async def _bury(namesrv: str, count: int) -> None:
             over.set()
         raise RetryLater(1)
 
-    consumer = PushConsumer(GROUP, namesrv, max_reconsume_times=0, start_from="first")
-    consumer.subscribe("T", "*", refuse)
+    consumer = PushConsumer(group, namesrv, max_reconsume_times=0, start_from="first")
+    consumer.subscribe(topic, "*", refuse)
     async with consumer:
         await asyncio.wait_for(over.wait(), 60)
 
@@ -40,7 +40,7 @@ def test_dead_letters_return_by_filter_and_cap(spark: Any, bolide_broker: Broker
     namesrv = {"namesrv": bolide_broker.namesrv_addr}
     sent = [Message("T", b"%02d" % n, tags="AB"[n % 2], keys=[f"k{n}"], properties={"n": str(n)}) for n in range(20)]
     send(bolide_broker.namesrv_addr, sent)
-    asyncio.run(_bury(bolide_broker.namesrv_addr, 20))
+    asyncio.run(bury(bolide_broker.namesrv_addr, 20))
     read = spark.read.format("rocketmq").options(**namesrv)
 
     def returned() -> list[Any]:
