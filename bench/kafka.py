@@ -12,15 +12,16 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.kafka_broker import JARS, VERSION, KafkaBroker
+from bench.kafka_reads import Read, ratios, table
 from bench.run import describe_machine
-from bench.shown import Step, add_json_option, aligned, median, say, write_json
+from bench.shown import Step, add_json_option, say, write_json
 from bench.stopping import Failed, measured
 
 from bolide.spark.bench import Bench, sink, to_nowhere, topic_of, tree_cpu_seconds
@@ -32,28 +33,12 @@ from tests.interop.java_artefacts import jars
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-LIMIT, KAFKA = "ready Arrow batches", "Spark's Kafka source"
+LIMIT, KAFKA = "limit", "Spark's Kafka source"
 PULLS = (32, 1024)
 SOURCE_JARS = "spark-kafka-4.2.0"
 """Spark's Kafka source of the newest version on Maven Central; it runs in later Sparks too."""
 KAFKA_TOPIC = "bench"
 TRANSFER_COUNT = 1024
-
-
-@dataclass(frozen=True)
-class Read:
-    """One read of all messages. `cpu_seconds` are those of Spark, its workers and the brokers together."""
-
-    case: str
-    round: int
-    rows: int
-    seconds: float
-    cpu_seconds: float
-
-    @property
-    def rate(self) -> float:
-        """Rows a second."""
-        return self.rows / self.seconds
 
 
 def ours(pulled: int) -> str:
@@ -101,26 +86,6 @@ def measure(found: dict[str, "DataFrame"], messages: int, rounds: int) -> list[R
                 reads.append(Read(name, number, messages, seconds, tree_cpu_seconds() - cpu))
             say(f"round {number}, {name}: {reads[-1].rate:,.0f} rows/s")
     return reads
-
-
-def ratios(reads: Sequence[Read], other: str) -> dict[str, float]:
-    """Median over the rounds of each case's rate by that of another in the same round."""
-    rates = {(read.case, read.round): read.rate for read in reads}
-    numbers = {read.round for read in reads}
-    cases = dict.fromkeys(read.case for read in reads)
-    return {case: median([rates[case, number] / rates[other, number] for number in numbers]) for case in cases}
-
-
-def table(reads: Sequence[Read]) -> str:
-    """A line for each case: medians, and the ratios to Kafka's source and to the limit."""
-    to_kafka, to_limit = ratios(reads, KAFKA), ratios(reads, LIMIT)
-    rows = [["", "rows/s", "of Kafka's", "of the limit", "CPU µs/row", "rounds, rows/s"]]
-    for case in to_kafka:
-        some = sorted((read for read in reads if read.case == case), key=lambda read: read.round)
-        micro = median([1e6 * read.cpu_seconds / read.rows for read in some])
-        row = [case, f"{median([read.rate for read in some]):,.0f}", f"{to_kafka[case]:.2f}", f"{to_limit[case]:.2f}"]
-        rows.append([*row, f"{micro:.2f}", "  ".join(f"{read.rate:,.0f}" for read in some)])
-    return aligned(rows)
 
 
 def run(chosen: argparse.Namespace, work: Path, ends: ExitStack) -> list[Read]:
@@ -178,7 +143,7 @@ def main() -> int:
     chosen = arguments()
     reads = measured("kafka", None, lambda work, ends: run(chosen, work, ends))
     if chosen.json != "-":
-        print(table(reads))
+        print(table(reads, KAFKA, LIMIT))
     write_json(as_values(reads, chosen.body, chosen.cores), chosen.json)
     return 0
 

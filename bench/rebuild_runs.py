@@ -2,10 +2,11 @@
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 from bench.served import Expected, what_is_behind, what_is_missing
 from bench.servers import BolideBroker, DispatchOnSpark, java_broker
@@ -77,19 +78,31 @@ class Task:
         os.sync()
         for file in sorted((self.store / "commitlog").iterdir()):
             with file.open("rb", 0) as log:
-                while log.read(_CHUNK):
+                for _ in _chunks(log):
                     pass
+
+
+def _chunks(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """What a file holds and where, without its holes."""
+    size, at = os.fstat(file.fileno()).st_size, 0
+    while at < size:
+        try:
+            at = os.lseek(file.fileno(), at, os.SEEK_DATA)
+        except OSError:  # from here on it is one hole
+            return
+        end = os.lseek(file.fileno(), at, os.SEEK_HOLE)
+        while at < end:
+            data = os.pread(file.fileno(), min(_CHUNK, end - at), at)
+            yield at, data
+            at += len(data)
 
 
 def _copy(source: Path, target: Path) -> None:
     """With its holes."""
     with source.open("rb", 0) as data, target.open("wb", 0) as made:
-        while chunk := data.read(_CHUNK):
-            if chunk.count(0) == len(chunk):
-                made.seek(len(chunk), os.SEEK_CUR)
-            else:
-                made.write(chunk)
-        made.truncate()
+        for at, chunk in _chunks(data):
+            os.pwrite(made.fileno(), chunk, at)
+        made.truncate(source.stat().st_size)
 
 
 def wait_served(server: Broker, expected: Expected, step: Step) -> None:

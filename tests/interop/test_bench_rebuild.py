@@ -6,12 +6,13 @@ import shutil
 import signal
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 from bench.derived import differences
 from bench.rebuild import bytes_needed, check_disk, kept_store, ratio, table
-from bench.rebuild_runs import BROKER, JAVA, SPARK, Run, Task, measure
+from bench.rebuild_runs import BROKER, JAVA, SPARK, Run, Task, our_broker, rebuild_by_broker
 from bench.served import expect, what_is_behind, what_is_missing
 from bench.servers import BolideBroker
 from bench.stopping import FAILED, Failed, last_line, measured
@@ -19,14 +20,14 @@ from bench.stopping import FAILED, Failed, last_line, measured
 from bolide.spark.bench_store import QUEUES, SEGMENT_SIZE, TOPIC, make_store
 from tests.interop.records import stored
 
-MESSAGES = 20_003
+MESSAGES, FEW = 20_003, 2003
 SMALL = 1 << 22
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With segments as a broker makes them by default."""
-    return kept_store(tmp_path_factory.mktemp("kept"), MESSAGES, 128)
+    return kept_store(tmp_path_factory.mktemp("kept"), FEW, 128)
 
 
 def test_what_is_expected_is_what_the_log_holds(tmp_path: Path) -> None:
@@ -46,18 +47,20 @@ def test_what_is_expected_is_what_the_log_holds(tmp_path: Path) -> None:
 
 
 def test_a_rebuild_ends_when_all_is_served(store: Path, tmp_path: Path) -> None:
-    expected = expect(store / "commitlog", TOPIC, QUEUES, MESSAGES, SEGMENT_SIZE)
-    task = Task(store, expected, MESSAGES, "local[1]")
+    expected = expect(store / "commitlog", TOPIC, QUEUES, FEW, SEGMENT_SIZE)
+    task = Task(store, expected, FEW, "local[1]")
     before = task.stamps()
     home = tmp_path / "home"
-    run = measure(task, BROKER, home, 1)
+    task.lay_out(home)
+    assert len(expect(home / "store" / "commitlog", TOPIC, QUEUES, FEW, SEGMENT_SIZE).ends) == QUEUES
+    run = rebuild_by_broker(task, home, 1, BROKER, partial(our_broker, home))
     assert run.seconds > 0 and task.stamps() == before
     assert len(list((home / "store" / "consumequeue" / TOPIC).iterdir())) == QUEUES
     broker = BolideBroker(home, "async")
     try:
         assert what_is_missing(broker.port, expected) == what_is_behind(broker.port) == ""
         for wrong, says in (
-            (replace(expected, ends=expected.ends | {3: 7}), "queue 3 ends at 2,500 of 7"),
+            (replace(expected, ends=expected.ends | {3: 7}), "queue 3 ends at 250 of 7"),
             (replace(expected, last_key="0" * 32), "not found by its key"),
             (replace(expected, topic="Other"), "queue 0 ends at"),
         ):
