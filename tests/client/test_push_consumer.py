@@ -14,6 +14,7 @@ from bolide.client import Message, MessageQueue, Producer, ReceivedMessage, sql
 from bolide.client.errors import ClientStateError
 from bolide.client.json_body import json_body, queue_map
 from bolide.remoting import codes
+from bolide.remoting.command import Command
 from tests.client.consuming import consumer
 from tests.client.scripted_broker import ScriptedBroker
 from tests.client.waiting import until
@@ -105,6 +106,33 @@ def test_tags_are_compared_as_text_on_this_side_too() -> None:
         assert data["T"]["tagsSet"] == ["AaAa", "B"]
         assert data["T"]["codeSet"] == [2031744, 66]
         assert data["%RETRY%G"]["subString"] == "*"
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
+def test_brokers_are_told_anew_when_queues_have_moved() -> None:
+    def versions(command: Command) -> dict[str, int]:
+        (group,) = json.loads(command.body)["consumerDataSet"]
+        return {item["topic"]: item["subVersion"] for item in group["subscriptionDataSet"]}
+
+    async def main(broker: ScriptedBroker) -> None:
+        push = consumer(broker)
+        push.subscribe("T", "*", lambda message: None)
+        broker.topics.add("U")
+        push.subscribe("U", "*", lambda message: None)
+        async with push:
+            first, second = map(versions, broker.requests(codes.HEART_BEAT))
+            assert second["T"] > first["T"] and second["U"] > first["U"]
+            await until(lambda: len(broker.requests(codes.PULL_MESSAGE)) >= 4, "all queues pulled")
+            asked = len(broker.requests(codes.GET_CONSUMER_LIST_BY_GROUP))
+            broker.ask_all(codes.NOTIFY_CONSUMER_IDS_CHANGED, {"consumerGroup": "G"})
+            await until(lambda: len(broker.requests(codes.GET_CONSUMER_LIST_BY_GROUP)) > asked, "another round")
+            pulls = broker.requests(codes.PULL_MESSAGE)
+            assert all(int(pull.ext()["subVersion"]) <= second[pull.ext()["topic"]] for pull in pulls)
+            await push.unsubscribe("U")
+        third, *_ = broker.requests(codes.HEART_BEAT)[2:]
+        assert versions(third)["T"] == second["T"]
 
     with ScriptedBroker() as broker:
         asyncio.run(main(broker))

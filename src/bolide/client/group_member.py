@@ -9,15 +9,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import random
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final
 
 from bolide.client.client_check import check_expressions
 from bolide.client.errors import ClientStateError, NoQueue, TopicNotFound
 from bolide.client.instance import ClientInstance, now_ms
-from bolide.client.json_body import json_body
 from bolide.client.light_queues import check_parent
+from bolide.client.members import member_ids
 from bolide.client.namespace import with_namespace
 from bolide.client.offset_store import OffsetStore
 from bolide.client.options import ClientOptions
@@ -225,8 +224,10 @@ class GroupMember:
     async def rebalance(self) -> bool:
         """One round over all topics; False when some topic could not be settled and the round is worth repeating."""
         complete = True
+        moved: list[Subscription] = []
         async with self._round:
-            for topic in list(self.subscriptions):
+            for topic, wanted in list(self.subscriptions.items()):
+                held = self.queues_of(topic)
                 try:
                     complete &= await self._rebalance_topic(topic)
                 except TopicNotFound:
@@ -235,14 +236,26 @@ class GroupMember:
                 except BolideError as error:
                     log.warning("rebalance of %s for topic %s failed: %s", self.group, topic, error)
                     complete = False
+                if self.queues_of(topic) != held:
+                    moved.append(wanted)
+            if moved:
+                await self._tell_anew(moved)
         return complete
+
+    async def _tell_anew(self, moved: list[Subscription]) -> None:
+        """Where members want different things of a topic, a broker goes by the newest word: ours, as we read anew."""
+        for wanted in moved:
+            wanted.told_at = max(now_ms(), wanted.version + 1)
+        await self.instance.heartbeats.send()
+        for wanted in moved:
+            wanted.version = wanted.told_at  # a pull must not be ahead of the heartbeat: it would be refused (25)
 
     async def _rebalance_topic(self, topic: str) -> bool:
         route = await self.instance.route(topic)
         queues = sorted(route.read_queues(), key=queue_order)
         if self.model == BROADCASTING:
             return await self._apply(topic, queues)
-        clients = await self._client_ids(list(route.brokers))
+        clients = await member_ids(self.instance, self.group, list(route.brokers))
         if not clients:
             return False
         clients.sort(key=java_order)
@@ -251,27 +264,6 @@ class GroupMember:
             mine = self.strategy(self.group, self.instance.client_id, queues, clients)
         settled = await self._apply(topic, mine)
         return settled and self.instance.client_id in clients
-
-    async def _client_ids(self, broker_names: list[str]) -> list[str]:
-        """Who is in the group, by one broker of the topic: any, since every member tells all of them."""
-        random.shuffle(broker_names)
-        for name in broker_names:
-            address = self.instance.any_address(name)
-            if address is None:
-                continue
-            try:
-                answer = await self.instance.call(
-                    address,
-                    codes.GET_CONSUMER_LIST_BY_GROUP,
-                    {"consumerGroup": self.group, "bname": name},
-                    accept=(codes.SUCCESS, codes.SYSTEM_ERROR),
-                )
-            except BolideError as error:
-                log.warning("the members of %s are not known from %s: %s", self.group, address, error)
-                continue
-            if answer.code == codes.SUCCESS:
-                return [str(client) for client in json_body(answer.body).get("consumerIdList") or []]
-        return []
 
     async def _apply(self, topic: str, mine: Sequence[MessageQueue]) -> bool:
         """Give back what is not in `mine`, take what is new; False when a new queue could not be taken yet."""

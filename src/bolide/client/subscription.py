@@ -34,13 +34,16 @@ def selector(expression_type: str, expression: str) -> Selector:
 
 @dataclass(slots=True)
 class Subscription:
-    """One topic of a consumer, as it stands in the heartbeat (SubscriptionData). `version` is ms since 1970."""
+    """One topic of a consumer, as it stands in the heartbeat (SubscriptionData). `version`, of pulls, is ms since 1970;
+    that of heartbeats, `told_at`, is ahead of it while brokers are told a newer one.
+    """
 
     topic: str
     expression: str
     kind: str
     version: int
     tags: frozenset[str] = field(default_factory=frozenset)
+    told_at: int = 0
 
     @property
     def exact_tags(self) -> frozenset[str] | None:
@@ -54,7 +57,7 @@ class Subscription:
             "codeSet": [java_hash(tag) for tag in sorted(self.tags)],
             "expressionType": self.kind,
             "subString": self.expression,
-            "subVersion": self.version,
+            "subVersion": max(self.version, self.told_at),
             "tagsSet": sorted(self.tags),
             "topic": self.topic,
         }
