@@ -88,7 +88,10 @@ class DispatchOnSpark(ServerProcess):
             raise Failed(f"the rebuild on Spark did not end within {seconds:.0f} s") from None
         if self._child.returncode != 0:
             raise Failed(f"the rebuild on Spark failed: {last_line(self.output())}")
-        report = json.loads(self.output()[self.output().index("\n{\n") :])
+        try:
+            report = json.loads(self.output()[self.output().index("\n{\n") :])
+        except ValueError:
+            raise Failed(f"the rebuild on Spark told no stages: {last_line(self.output())}") from None
         return dict(report["stages"])
 
     def interrupt(self) -> None:

@@ -106,7 +106,10 @@ class Step:
             if not terminal and self.seconds < told + _QUIET_SECONDS:
                 continue
             told = self.seconds
-            detail = self._detail()
+            try:
+                detail = self._detail()
+            except OSError:  # a file that was looked at is gone
+                detail = ""
             text = f"{self._what}: {told:.0f} s{', ' if detail else ''}{detail}"
             sys.stderr.write(f"\r{text}\x1b[K" if terminal else f"{text}\n")
             sys.stderr.flush()

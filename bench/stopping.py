@@ -2,6 +2,7 @@
 
 import shutil
 import signal
+import subprocess
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -10,7 +11,7 @@ from typing import TypeVar
 
 from bench.shown import say
 
-from bolide.errors import LocalError
+from bolide.errors import BolideError
 from tests.interop.java_artefacts import ArtefactError
 
 Result = TypeVar("Result")
@@ -46,7 +47,7 @@ def measured(name: str, folder: Path | None, run: Callable[[Path, ExitStack], Re
             return run(work, ends)
         except KeyboardInterrupt:
             reason, status = "interrupted, and what was started is ended", INTERRUPTED
-        except (Failed, ArtefactError, LocalError, OSError) as error:
+        except (Failed, ArtefactError, BolideError, OSError, subprocess.SubprocessError) as error:
             reason, status = " ".join(str(error).splitlines()[:2])[:_LONGEST], FAILED
         finally:
             _ignore_signals()
