@@ -33,6 +33,25 @@ def slowly(folder: str) -> Any:
     return run
 
 
+def hanging(folder: str) -> Any:
+    """A stage whose first task, in its first attempt, hands on its rows and waits until the second has done so too."""
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        attempt = context.attemptNumber() if context.partitionId() == 0 else -1
+        yield from batches
+        (Path(folder) / f"attempt{attempt}").touch()
+        end = time.monotonic() + 200
+        while attempt == 0 and not (Path(folder) / "attempt1").exists():
+            assert time.monotonic() < end, "nobody started a second attempt"
+            time.sleep(0.05)
+
+    return run
+
+
 def where_from(_: int) -> tuple[str, str, str]:
     """What a task runs on: its Python, its numpy, its Bolide."""
     import numpy
@@ -56,6 +75,9 @@ def main(master: str, namesrv: str, golden: str, folder: str, archive: str) -> N
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.shuffle.partitions": "2",
+        "spark.speculation": "true",
+        "spark.speculation.quantile": "0.5",
+        "spark.speculation.minTaskRuntime": "4s",  # no task takes so long but the one that waits
     }
     spark = job_session("cluster", master, Path(folder), settings)
     said: dict[str, Any] = {}
@@ -68,6 +90,12 @@ def main(master: str, namesrv: str, golden: str, folder: str, archive: str) -> N
     said["bodies"] = sorted(int(row.body) for row in seen)
     rows.select("body", "tags").write.format("rocketmq").mode("append").options(namesrv=namesrv, topic="Copy").save()
     said["copied"] = spark.read.format("rocketmq").options(namesrv=namesrv, subscribe="Copy").load().count()
+    ids = spark.range(0, 400, 1, 4).selectExpr("CAST(CAST(id AS STRING) AS BINARY) AS body")
+    once = ids.mapInArrow(hanging(folder), "body BINARY").write.format("rocketmq").mode("append")
+    once.options(namesrv=namesrv, topic="Once", mode="exactly-once").save()
+    said["attempts"] = sorted(path.name for path in Path(folder).glob("attempt?"))
+    visible = spark.read.format("rocketmq").options(namesrv=namesrv, subscribe="Once").load().select("body")
+    said["once"] = sorted(int(row.body) for row in visible.collect())
     said["archived"] = archive_topics(spark, f"{folder}/archive", options).messages
     said["read back"] = spark.read.parquet(f"{folder}/archive").count()
     stored = golden_store(golden)
