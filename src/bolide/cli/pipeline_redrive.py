@@ -32,7 +32,12 @@ def redrive(
         from bolide.cli.pipeline_run import check_read, cluster_from, finished, session
 
         options = cluster_from(namesrv, option)
-        check_read({**options, "subscribe": f"%DLQ%{group}"}, False)
+        dead = f"%DLQ%{group}"
+        check_read(
+            {**options, "subscribe": dead},
+            False,
+            f"group {group} has no dead letters: there is no topic {dead}; check the group's name",
+        )
         with session("redrive", master, conf) as spark:
             from bolide.spark.jobs.redrive import redrive as run
 

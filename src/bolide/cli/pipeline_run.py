@@ -41,14 +41,14 @@ def named_values(given: Sequence[str], flag: str) -> dict[str, str]:
 
 
 def read_from(
-    namesrv: str, topics: str | None, pattern: str | None, more: Sequence[str], streaming: bool = True
+    namesrv: str, topics: str | None, pattern: str | None, more: Sequence[str], streaming: bool = True, absent: str = ""
 ) -> dict[str, str]:
     """Options of `format("rocketmq")` that choose topics, which are there. Raises ConfigError."""
     if (topics is None) == (pattern is None):
         raise ConfigError("say which topics: names separated by commas, or --pattern")
     chosen = {"subscribe": topics} if topics else {"subscribePattern": pattern or ""}
     options = {**cluster_from(namesrv, more), **chosen}
-    check_read(options, streaming)
+    check_read(options, streaming, absent)
     return options
 
 
@@ -61,8 +61,11 @@ def cluster_from(namesrv: str, more: Sequence[str], flag: str = "--option") -> d
     return {"namesrv": namesrv, **({} if says_how else environment_settings()), **given}
 
 
-def check_read(options: Mapping[str, str], streaming: bool) -> None:
-    """Find out before Spark starts what is wrong with a read: options, name servers, topics. Raises ConfigError."""
+def check_read(options: Mapping[str, str], streaming: bool, absent: str = "") -> None:
+    """Find out before Spark starts what is wrong with a read: options, name servers, topics.
+
+    `absent` is what a topic that is not there means. Raises ConfigError, or OptionError for such a topic.
+    """
     from bolide.spark.errors import OptionError
     from bolide.spark.options import read_options
 
@@ -70,7 +73,10 @@ def check_read(options: Mapping[str, str], streaming: bool) -> None:
         checked = read_options(options, streaming)
     except OptionError as error:
         raise ConfigError(str(error)) from None
-    _meet(checked, checked.topics, False)
+    try:
+        _meet(checked, checked.topics, False)
+    except OptionError as error:
+        raise OptionError(absent or str(error)) from None
 
 
 def check_write(options: Mapping[str, str], topic: str | None, checkpoint: str | None = None) -> None:
@@ -127,6 +133,9 @@ def session(name: str, master: str, conf: Sequence[str]) -> Iterator[Any]:
     from bolide.spark.session import job_session
 
     spark = job_session(f"bolide pipeline {name}", master, settings=settings)
+    from pyspark.logger import PySparkLogger
+
+    PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # traces of wrong columns, as JSON
     try:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
         with reachable(), sentences():
@@ -136,7 +145,7 @@ def session(name: str, master: str, conf: Sequence[str]) -> Iterator[Any]:
 
 
 def batch_source(
-    namesrv: str, topics: str | None, store: str | None, archive: str | None, more: Sequence[str]
+    namesrv: str, topics: str | None, store: str | None, archive: str | None, more: Sequence[str], absent: str = ""
 ) -> Callable[[Any], Any]:
     """What loads the messages of topics, of a store folder or of an archive into a session. Raises ConfigError."""
     if store and archive:
@@ -146,7 +155,7 @@ def batch_source(
         return lambda spark: spark.read.format("rocketmq-store").options(**chosen).load()
     if archive:
         return lambda spark: _archived(spark, archive, topics)
-    options = read_from(namesrv, topics, None, more, False)
+    options = read_from(namesrv, topics, None, more, False, absent)
     return lambda spark: spark.read.format("rocketmq").options(**options).load()
 
 

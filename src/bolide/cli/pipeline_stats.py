@@ -60,7 +60,7 @@ def stats(
             )
             for one in counted.topics
         ]  # fmt: skip
-        heads = ("Topic", "Messages", "Bytes", "msg/s", "Mean size", "p99 size", "p50 ms", "p99 ms", "Most ms")
-        output.table("Topics (ms: born to stored)", heads, shown, False)
+        heads = ("Topic", "Messages", "Bytes", "msg/s", "Mean", "p99", "p50 ms", "p99 ms", "Most")
+        output.table("Topics (sizes of bodies in bytes, ms from born to stored)", heads, shown, False)
         hot = [(one.topic, one.name, one.messages, one.bytes) for one in counted.keys[:10]]
         output.table("Hot keys", ("Topic", "Key", "Messages", "Bytes"), hot, False)

@@ -39,7 +39,11 @@ def trace(
 
         if out is not None and as_json:
             raise ConfigError("--json prints rows, and with --out none are printed: leave one of them out")
-        load = batch_source(namesrv, trace_topic, store, archive, option)
+        absent = (
+            f"nothing is traced here: there is no topic {trace_topic}; set traceTopicEnable=true at the broker and "
+            "trace at clients, or name another --trace-topic"
+        )
+        load = batch_source(namesrv, trace_topic, store, archive, option, absent)
         with session("trace", master, conf) as spark:
             from bolide.spark.jobs.trace import trace_rows
 

@@ -30,6 +30,8 @@ OFFSETS_PER_BATCH: Final = 500_000
 POLL_S: Final = 0.3
 _OURS: Final = re.compile(r"^(?:.*\s)?bolide\.[\w.]*errors\.(\w+): (.+)$", re.MULTILINE)
 _ANY: Final = re.compile(r"^(?:[\w.]+(?:Error|Exception)): (.+)$", re.MULTILINE)
+_FOR_PROGRAMS: Final = re.compile(r"\.? SQLSTATE: \w{5}.*$")
+"""What Spark puts behind a sentence."""
 
 
 class JobFailed(LocalError):
@@ -169,4 +171,4 @@ def job_failed(error: Exception) -> JobFailed:
         failed.unreachable = kind == ClusterUnavailable.__name__
         return failed
     reasons = _ANY.findall(text) or [text.strip().split("\n")[0]]
-    return JobFailed(f"Spark gave the job up: {reasons[-1]}")
+    return JobFailed(f"Spark gave the job up: {_FOR_PROGRAMS.sub('', reasons[-1])}")
