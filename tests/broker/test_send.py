@@ -96,18 +96,18 @@ def test_request_10_says_the_same_with_full_names(parts: Parts) -> None:
 
 
 REFUSALS = [
-    ("", {}, codes.INVALID_PARAMETER, "blank"),
-    ("a b", {}, codes.INVALID_PARAMETER, "illegal characters"),
-    ("t" * 128, {}, codes.INVALID_PARAMETER, "longer than topic max length 127"),
-    ("%RETRY%" + "g" * 249, {}, codes.INVALID_PARAMETER, "longer than topic max length 255"),
-    ("SCHEDULE_TOPIC_XXXX", {}, codes.NO_PERMISSION, "forbidden"),
-    ("RMQ_SYS_TRANS_HALF_TOPIC", {}, codes.NO_PERMISSION, "forbidden"),
-    ("New", {"c": "NoTemplate"}, codes.TOPIC_NOT_EXIST, "not exist"),
-    ("T", {"e": "4"}, codes.INVALID_PARAMETER, "queueId"),
+    ("", {}, codes.INVALID_PARAMETER, "The specified topic is blank."),
+    ("a b", {}, codes.INVALID_PARAMETER, "The specified topic: a b, contains illegal characters, allowing only ^[%|"),
+    ("t" * 128, {}, codes.INVALID_PARAMETER, "t, is longer than topic max length: 127"),
+    ("%RETRY%" + "g" * 249, {}, codes.INVALID_PARAMETER, "g, and it's longer than topic max length: 255"),
+    ("SCHEDULE_TOPIC_XXXX", {}, codes.NO_PERMISSION, "Sending message to topic[SCHEDULE_TOPIC_XXXX] is forbidden."),
+    ("RMQ_SYS_TRANS_HALF_TOPIC", {}, codes.NO_PERMISSION, "Sending message to topic[RMQ_SYS_TRANS_HALF_TOPIC] is"),
+    ("New", {"c": "NoTemplate"}, codes.TOPIC_NOT_EXIST, "topic[New] not exist, apply first please!"),
+    ("T", {"e": "4"}, codes.INVALID_PARAMETER, "request queueId[4] is illegal, topic T has 4 write queues"),
 ]
 
 
-@pytest.mark.parametrize(("topic", "fields", "code", "says"), REFUSALS)
+@pytest.mark.parametrize(("topic", "fields", "code", "says"), REFUSALS, ids=range(len(REFUSALS)))
 def test_refusals(parts: Parts, topic: str, fields: dict[str, str], code: int, says: str) -> None:
     parts.topics.put(TopicConfig("T", 4, 4), NOW)
     answer = parts.answer(send_request(topic, **fields))
@@ -129,6 +129,7 @@ def test_refusals(parts: Parts, topic: str, fields: dict[str, str], code: int, s
 def test_what_is_too_long_or_out_of_shape(parts: Parts, body: bytes, properties: str, code: int) -> None:
     answer = parts.answer(send_request(body=body, properties=properties))
     assert (answer.code, answer.ext()) == (code, {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"})
+    assert str(answer.remark).startswith("the message is illegal, ") == (code == codes.MESSAGE_ILLEGAL)
 
 
 def test_properties_may_be_as_long_as_an_int16_says(parts: Parts) -> None:

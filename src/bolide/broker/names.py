@@ -79,24 +79,26 @@ _ALLOWED: Final = frozenset("%|-_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTU
 def topic_refusal(topic: str) -> str | None:
     """Why this is no topic name, as one sentence, or None when it is fine."""
     if not topic.strip():
-        return "the specified topic is blank"
+        return "The specified topic is blank."
     if not _ALLOWED.issuperset(topic):
-        return f"the specified topic[{printable(topic)}] contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"
-    long_kind = topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
-    limit = LONG_TOPIC_MAX_LENGTH if long_kind else TOPIC_MAX_LENGTH
-    if len(topic) > limit:
-        return f"the specified topic is longer than topic max length {limit}"
+        return f"The specified topic: {printable(topic)}, contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"
+    if topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
+        if len(topic) > LONG_TOPIC_MAX_LENGTH:
+            what = f"The specified topic is DLQ or Retry topic: {printable(topic)}"
+            return f"{what}, and it's longer than topic max length: {LONG_TOPIC_MAX_LENGTH}"
+    elif len(topic) > TOPIC_MAX_LENGTH:
+        return f"The specified topic: {printable(topic)}, is longer than topic max length: {TOPIC_MAX_LENGTH}"
     return None
 
 
 def group_refusal(group: str) -> str | None:
     """Why this is no group name, as one sentence, or None when it is fine."""
     if not group.strip():
-        return "the specified group is blank"
+        return "The specified group is blank."
     if not _ALLOWED.issuperset(group):
-        return f"the specified group[{printable(group)}] contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"
+        return f"The specified group: {printable(group)}, contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"
     if len(group) > GROUP_MAX_LENGTH:
-        return f"the specified group is longer than group max length {GROUP_MAX_LENGTH}"
+        return f"The specified group: {printable(group)}, is longer than group max length: {GROUP_MAX_LENGTH}"
     return None
 
 

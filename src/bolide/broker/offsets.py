@@ -87,7 +87,7 @@ class OffsetService:
         young = self._store.min_queue_offset(header.topic, header.queue_id) <= 0
         if young and self._store.in_memory(header.topic, header.queue_id, 0):
             return _offset(command, 0)
-        return _not_found(command, "Not found, maybe this group consumer boot first")
+        return _not_found(command, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first")
 
     def on_update(self, channel: Channel, command: Command, now: int) -> Outcome:
         try:

@@ -268,6 +268,11 @@ class BrokerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
         return self.broker_cluster_name + "_REPLY_TOPIC"
 
     @property
+    def spoken_name(self) -> str:
+        """What refusals call this broker: its address as in Java, its name while that is left to be found out."""
+        return self.broker_ip1 or self.broker_name
+
+    @property
     def is_slave(self) -> bool:
         """True when this broker only follows a master."""
         return self.broker_role == "SLAVE"

@@ -132,7 +132,7 @@ class PullService:
         self._stats: BrokerStats = stats
         self._consumer_filters: Any = consumer_filters
         self._filters: Filters = self._consumer_filters.filters
-        self._broker: str = options.broker_name
+        self._spoken_name: str = options.spoken_name
         self._readable: bool = options.broker_permission & 4 != 0
         self._slave: bool = options.is_slave
         self._replica: bool = options.broker_id != 0
@@ -170,7 +170,7 @@ class PullService:
             return refuse(command, SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group [{group_name}] does not exist")
         if not group.consume_enable:
             return forbid(command, _BY_GROUP, f"subscription group no permission, {group_name}")
-        refused = self._topic_refuses(command, header)
+        refused = self._topic_refuses(channel, command, header)
         if refused is not None:
             return refused
         chosen = self._filter(command, header, group)
@@ -184,12 +184,12 @@ class PullService:
         if self._slave and not self._slave_read:
             return refuse(command, SYSTEM_BUSY, "[REJECTREQUEST]this broker is a slave that serves no pulls")
         if not self._readable:
-            return forbid(command, _BY_BROKER, f"the broker[{self._broker}] pulling message is forbidden")
+            return forbid(command, _BY_BROKER, f"the broker[{self._spoken_name}] pulling message is forbidden")
         if command.code == LITE_PULL_MESSAGE and not self._lite:
-            return forbid(command, _BY_BROKER, f"the broker[{self._broker}] for lite pull consumer is forbidden")
+            return forbid(command, _BY_BROKER, f"the broker[{self._spoken_name}] for lite pull consumer is forbidden")
         return None
 
-    def _topic_refuses(self, command: Command, header: Any) -> Reply | None:
+    def _topic_refuses(self, channel: Channel, command: Command, header: Any) -> Reply | None:
         topic = self._topics.get(header.topic)
         if topic is None:
             return refuse(command, TOPIC_NOT_EXIST, f"topic[{header.topic}] not exist, apply first please!")
@@ -200,7 +200,7 @@ class PullService:
                 command,
                 INVALID_PARAMETER,
                 f"queueId[{header.queue_id}] is illegal, topic:[{header.topic}] "
-                f"topicConfig.readQueueNums:[{topic.read_queue_nums}]",
+                f"topicConfig.readQueueNums:[{topic.read_queue_nums}] consumer:[/{channel.remote}]",
             )
         return None
 

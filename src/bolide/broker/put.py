@@ -12,7 +12,7 @@ from typing import Final, final
 
 from bolide.broker.light_queues import entering
 from bolide.broker.names import RETRY_PREFIX, SCHEDULE_TOPIC, TIMER_TOPIC
-from bolide.broker.refused import Refused
+from bolide.broker.refused import Refused, illegal
 from bolide.broker.stats import Tally, count
 from bolide.broker.timer_rules import TimerRules
 from bolide.layout.hashes import tags_code
@@ -27,7 +27,7 @@ from bolide.layout.sysflag import (
     TRANSACTION_MASK,
     TRANSACTION_NONE,
 )
-from bolide.remoting.codes import MESSAGE_ILLEGAL, SERVICE_NOT_AVAILABLE, SYSTEM_ERROR
+from bolide.remoting.codes import SERVICE_NOT_AVAILABLE, SYSTEM_ERROR
 from bolide.store.message_store import Appended, MessageStore
 from bolide.store.put import Put
 
@@ -344,19 +344,17 @@ class PutDoor:
     def check(self, topic: str, topic_bytes: bytes, body: bytes, properties: bytes) -> None:
         """Refuse what must not be stored. Raises `Refused` 13 or 14."""
         if not self.store.writable():
-            raise Refused(SERVICE_NOT_AVAILABLE, "the store takes no messages now: it is full, failed or shutting down")
-        if len(body) > self.max_message_size:
             raise Refused(
-                MESSAGE_ILLEGAL,
-                f"the body has {len(body)} bytes, more than maxMessageSize {self.max_message_size}: send less",
+                SERVICE_NOT_AVAILABLE, "service not available now: the store is full, failed or shutting down"
+            )
+        if len(body) > self.max_message_size:
+            raise illegal(
+                f"the body has {len(body)} bytes, more than maxMessageSize {self.max_message_size}: send less"
             )
         if len(properties) > MAX_PROPERTIES:
-            raise Refused(
-                MESSAGE_ILLEGAL,
-                f"the properties have {len(properties)} bytes, more than {MAX_PROPERTIES}: shorten them",
-            )
+            raise illegal(f"the properties have {len(properties)} bytes, more than {MAX_PROPERTIES}: shorten them")
         if len(topic_bytes) > MAX_TOPIC_BYTES and not topic.startswith(RETRY_PREFIX):
-            raise Refused(MESSAGE_ILLEGAL, f"the topic has {len(topic_bytes)} bytes, more than {MAX_TOPIC_BYTES}")
+            raise illegal(f"the topic has {len(topic_bytes)} bytes, more than {MAX_TOPIC_BYTES}")
 
     def tags_code(self, tags: str) -> int:
         """Hash of the tags, remembered: a topic has few of them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bolide.errors import PeerError
-from bolide.remoting.codes import SYSTEM_ERROR
+from bolide.remoting.codes import MESSAGE_ILLEGAL, SYSTEM_ERROR
 
 
 class Refused(PeerError):
@@ -21,6 +21,11 @@ def on_a_slave() -> Refused:
     """Topics and groups are changed on the master (4.9.5 and later)."""
     text = "Can't modify topic or subscription group from slave broker, please execute it from master broker."
     return Refused(SYSTEM_ERROR, text)
+
+
+def illegal(why: str) -> Refused:
+    """A message that must not be stored as it is (13)."""
+    return Refused(MESSAGE_ILLEGAL, f"the message is illegal, {why}")
 
 
 def response_code(error: BaseException) -> int:

@@ -87,13 +87,13 @@ class ReplyService:
         name: str = header.topic
         writable = self._options.broker_permission & 2 != 0
         if not writable and self._topics.is_order_topic(name):
-            remark = f"the broker[{self._options.broker_name}] sending message is forbidden"
+            remark = f"the broker[{self._options.spoken_name}] sending message is forbidden"
             return self._answer(command, codes.NO_PERMISSION, remark)
         why = topic_refusal(name)
         if why is not None:
             return self._answer(command, codes.INVALID_PARAMETER, why)
         if name in NO_SEND_TOPICS:
-            return self._answer(command, codes.NO_PERMISSION, f"sending to system topic[{name}] is forbidden.")
+            return self._answer(command, codes.NO_PERMISSION, f"Sending message to topic[{name}] is forbidden.")
         topic = self._topics.create_on_send(name, header.default_topic, header.default_topic_queue_nums, 0, now)
         if topic is None:
             return self._answer(command, codes.TOPIC_NOT_EXIST, f"topic[{name}] not exist, apply first please!")

@@ -68,7 +68,7 @@ class RetryService:
             remark = f"subscription group not exist, {header.group}"
             return reply(make_response(command, codes.SUBSCRIPTION_GROUP_NOT_EXIST, remark))
         if self._options.broker_permission & PERM_WRITE == 0:
-            remark = f"the broker[{self._options.broker_ip1}] sending message is forbidden"
+            remark = f"the broker[{self._options.spoken_name}] sending message is forbidden"
             return reply(make_response(command, codes.NO_PERMISSION, remark))
         if config.retry_queue_nums <= 0:
             return reply(make_response(command, codes.SUCCESS))

@@ -15,7 +15,7 @@ from bolide.broker.names import DLQ_PREFIX, NO_SEND_TOPICS, RETRY_PREFIX, topic_
 from bolide.broker.options import BrokerOptions
 from bolide.broker.outcome import Handler, Outcome, Parked, Reply
 from bolide.broker.put import PutDoor, Scanned, scan_properties
-from bolide.broker.refused import Refused
+from bolide.broker.refused import Refused, illegal
 from bolide.broker.send_batch import BatchSend
 from bolide.broker.send_rewrite import half_properties, priority_queue, rewritten, without_delay
 from bolide.broker.stats import BrokerStats
@@ -26,7 +26,6 @@ from bolide.layout.sysflag import INNER_BATCH, MULTI_TAGS, TRANSACTION_MASK
 from bolide.remoting.codes import (
     BINARY_TYPE,
     INVALID_PARAMETER,
-    MESSAGE_ILLEGAL,
     NO_PERMISSION,
     SEND_BATCH_MESSAGE,
     SEND_MESSAGE,
@@ -90,6 +89,7 @@ class SendService:
             f"MSG_REGION\x01{options.region_id}\x02TRACE_ON\x01{trace}\x02CLUSTER\x01{options.broker_cluster_name}\x02"
         )
         self._broker: str = options.broker_name
+        self._spoken_name: str = options.spoken_name
         self._spread: int = 0
 
     def configure(self, options: BrokerOptions) -> None:
@@ -125,7 +125,7 @@ class SendService:
         topic = self._topics.table.get(name)
         if topic is None or not topic.plain:
             if name in NO_SEND_TOPICS:
-                return self._refuse(command, NO_PERMISSION, f"sending to system topic[{name}] is forbidden.")
+                return self._refuse(command, NO_PERMISSION, f"Sending message to topic[{name}] is forbidden.")
             why = topic_refusal(name)
             if why is not None:
                 return self._refuse(command, INVALID_PARAMETER, why)
@@ -138,7 +138,7 @@ class SendService:
             return self._refuse(
                 command,
                 INVALID_PARAMETER,
-                f"request queueId[{queue_id}] is illegal: topic {name} has {topic.write_queue_nums} write queues",
+                f"request queueId[{queue_id}] is illegal, topic {name} has {topic.write_queue_nums} write queues",
             )
         if queue_id < 0:
             if topic.write_queue_nums <= 0:
@@ -147,7 +147,7 @@ class SendService:
             queue_id = self._spread % topic.write_queue_nums
         if header.batch is True:
             if topic.retry:
-                return self._refuse(command, 13, "batch request does not support retry group")
+                return self._refuse(command, 13, f"batch request does not support retry group {name}")
             return self._batches.send(channel, command, header, topic, queue_id, now)
         return self._store(channel, command, header, topic, queue_id, now)
 
@@ -184,7 +184,7 @@ class SendService:
         if found.transactional and not (reconsume_times > 0 and found.delay_level > 0):
             if not self._transactions:
                 return self._refuse(
-                    command, NO_PERMISSION, f"the broker[{self._broker}] sending transaction message is forbidden"
+                    command, NO_PERMISSION, f"the broker[{self._spoken_name}] sending transaction message is forbidden"
                 )
             text = half_properties(text, stored_topic, stored_queue, found.uniq_key)
             stored_topic, stored_bytes, stored_queue = HALF_TOPIC, _HALF_BYTES, 0
@@ -240,7 +240,7 @@ class SendService:
         if now < self._accept_from:
             return self._refuse(command, SYSTEM_ERROR, f"broker unable to service, until {self._accept_from} (ms)")
         if not self._writable and self._topics.is_order_topic(header.topic):
-            return self._refuse(command, NO_PERMISSION, f"the broker[{self._broker}] sending message is forbidden")
+            return self._refuse(command, NO_PERMISSION, f"the broker[{self._spoken_name}] sending message is forbidden")
         return None
 
     def _create(self, header: Any, now: int) -> TopicConfig | None:
@@ -277,5 +277,5 @@ class SendService:
 def flag_of(sys_flag: int, topic: TopicConfig, found: Scanned) -> int:
     """The sys flag to store. Raises `Refused` 13 for an inner batch: it belongs into batch queues, as Java has them."""
     if found.inner_batch or sys_flag & INNER_BATCH:
-        raise Refused(MESSAGE_ILLEGAL, f"topic[{topic.topic_name}] has no batch queues: send a batch (320)")
+        raise illegal(f"topic[{topic.topic_name}] has no batch queues: send a batch (320)")
     return sys_flag | MULTI_TAGS if topic.topic_filter_type == MULTI_TAG else sys_flag

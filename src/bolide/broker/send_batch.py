@@ -12,14 +12,14 @@ from bolide.broker.channel import Channel
 from bolide.broker.light_queues import LightQueueGate, entering
 from bolide.broker.outcome import Outcome, Parked, Reply
 from bolide.broker.put import PutDoor, Scanned, scan_properties
-from bolide.broker.refused import Refused
+from bolide.broker.refused import illegal
 from bolide.broker.stats import BrokerStats, count
 from bolide.broker.topics import MULTI_TAG, TopicConfig
 from bolide.layout.message_id import offset_message_id
 from bolide.layout.properties import text_of
 from bolide.layout.sysflag import MULTI_TAGS, TRANSACTION_MASK
 from bolide.remoting.batch import BatchMessage, decode_batch
-from bolide.remoting.codes import BINARY_TYPE, MESSAGE_ILLEGAL, SUCCESS
+from bolide.remoting.codes import BINARY_TYPE, SUCCESS
 from bolide.remoting.command import Command
 from bolide.remoting.errors import BodyError
 from bolide.remoting.replies import encode_send_response
@@ -123,8 +123,3 @@ class BatchSend:
             0,
             light,
         )
-
-
-def illegal(remark: str) -> Refused:
-    """MESSAGE_ILLEGAL (13)."""
-    return Refused(MESSAGE_ILLEGAL, remark)
