@@ -43,11 +43,29 @@ def slices(kind: pa.DataType, offsets: NDArray[np.int32], data: bytes | Bytes) -
     return pa.Array.from_buffers(kind, len(offsets) - 1, buffers)
 
 
+def distance(positions: Ints) -> int:
+    """How far each position is behind the one before, as where records have one size; 0 where that differs."""
+    count = len(positions)
+    if count < 2:
+        return 0
+    first, step = int(positions[0]), int(positions[1] - positions[0])
+    if step < 1 or int(positions[-1]) != first + step * (count - 1):
+        return 0
+    return step if bool((positions[1:] - positions[:-1] == step).all()) else 0
+
+
 def rows_at(raw: Bytes, positions: Ints, width: int) -> Bytes:
-    """`width` bytes from each position, one row each; positions beyond the end give bytes of no meaning."""
+    """`width` bytes from each position, one row each; positions beyond the end give bytes of no meaning.
+
+    Rows at one distance from each other are a view, not copied.
+    """
     count = len(raw) - width + 1
     if count <= 0:
         return np.zeros((len(positions), width), np.uint8)
+    step = distance(positions)
+    if step and int(positions[-1]) < count:
+        rows: Bytes = np.ndarray((len(positions), width), np.uint8, raw, int(positions[0]), (step, 1))
+        return rows
     # One element a byte, each as wide as a row, so that an index is a position and an element is copied at once.
     every_byte: NDArray[Any] = np.ndarray((count,), f"V{width}", raw, strides=(1,))
     if len(positions) and int(positions.max()) >= count:
@@ -62,7 +80,9 @@ def between(raw: Bytes, begin: Ints, end: Ints) -> Column:
     width = int(end[0] - begin[0]) if count else 0
     if width and bool((end - begin == width).all()):
         offsets = np.arange(0, (count + 1) * width, width, dtype=np.int32)
-        return slices(pa.binary(), offsets, rows_at(raw, begin, width).reshape(-1))
+        # As elements of that size: they are copied whole, and not byte by byte.
+        rows: NDArray[Any] = rows_at(raw, begin, width).view(f"V{width}")
+        return slices(pa.binary(), offsets, np.ascontiguousarray(rows[:, 0]).view(np.uint8))
     # Every other element of an array that spans it all.
     offsets = np.empty(2 * count + 1, np.int32)
     offsets[0:-1:2] = begin
@@ -90,7 +110,7 @@ def coded(texts: Column) -> Column:
         raw, offsets = _contents(texts)
         width = int(offsets[1])
         same = width and len(raw) == count * width and bool((np.diff(offsets) == width).all())
-        if same and bool((raw.reshape(count, width) == raw[:width]).all()):
+        if same and bool((raw[width:] == raw[:-width]).all()):
             one: Column = _arrow.DictionaryArray.from_arrays(np.zeros(count, np.int32), texts.slice(0, 1))
             return one
     plain: Any = texts

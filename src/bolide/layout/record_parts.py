@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bolide.layout.property_columns import Bytes, Ints, places_of, rows_at
+from bolide.layout.property_columns import Bytes, Ints, distance, places_of, rows_at
 from bolide.layout.record import MAGIC_V1, MAGIC_V2, MIN_RECORD_SIZE
 
 HEAD: Final = np.dtype([
@@ -139,13 +139,13 @@ def _proven(raw: Bytes, base: int, every: Ints) -> tuple[Parts, bool, list[int]]
     starts = every[:fit]
     heads = rows_at(raw, starts, HEAD.itemsize).view(HEAD)[:, 0]
     own = heads["physical_offset"].astype(np.int64) == starts + base
-    if not own.all():
-        starts, heads = starts[own], heads[own]
+    kept = _where(own)
+    starts, heads = starts[kept], heads[kept]
     sizes = heads["total_size"].astype(np.int64)
     whole = (sizes >= MIN_RECORD_SIZE) & (starts + sizes <= len(raw))
     cut = starts[~whole & (sizes >= MIN_RECORD_SIZE)].tolist()
-    if not whole.all():
-        starts, heads, sizes = starts[whole], heads[whole], sizes[whole]
+    kept = _where(whole)
+    starts, heads, sizes = starts[kept], heads[kept], sizes[kept]
     parts = parts_at(raw, starts, heads)
     good = parts.end == starts + sizes
     proven = bool(good.all())
@@ -158,6 +158,10 @@ def numbers_at(raw: Bytes, positions: Ints, kind: np.dtype[Any]) -> Ints:
     count = len(raw) - kind.itemsize + 1
     if count <= 0:
         return np.zeros(len(positions), np.int64)
+    step = distance(positions)
+    if step and int(positions[-1]) < count:
+        apart: NDArray[Any] = np.ndarray((len(positions),), kind, raw, int(positions[0]), (step,))
+        return apart.astype(np.int64)
     # One element a byte, each as wide as the number, so that an index is a position.
     every_byte: NDArray[Any] = np.ndarray((count,), kind, raw, strides=(1,))
     if len(positions) and int(positions.max()) >= count:
@@ -228,6 +232,12 @@ def _begins(raw: Bytes, at: int, base: int) -> bool:
         return False
     size = int.from_bytes(head[:4], "big", signed=True)
     return size >= MIN_RECORD_SIZE and int.from_bytes(head[28:36], "big") == at + base
+
+
+def _where(mask: NDArray[np.bool_]) -> Any:
+    """What a mask selects; mostly it is all but a few at the end, and then nothing need be copied."""
+    count = int(np.count_nonzero(mask))
+    return slice(count) if bool(mask[:count].all()) else mask
 
 
 def _overlap(parts: Parts) -> bool:

@@ -35,6 +35,7 @@ BYTES_PER_BATCH: Final = 8 * 1024 * 1024
 MAX_PLAIN_BODY: Final = 64 * 1024 * 1024
 _TRANSACTION_STATES: Final[Any] = pa.array(["none", "prepared", "commit", "rollback"])
 """By the two transaction bits of the sys flag."""
+_FARTHEST_MS: Final = (1 << 63) // 1000 - 1
 _compute: Any = pc  # its stubs know neither plain values as scalars nor all functions
 
 
@@ -150,8 +151,7 @@ def column_of(records: RecordColumns, broker: str | None, name: str) -> Any:
     if name == "message_id":
         return pc.coalesce(records.uniq_key, records.column("offset_message_id"))
     if name in ("born_timestamp", "store_timestamp"):
-        milliseconds = pa.array(records.numbers(name).astype("datetime64[ms]"))
-        return milliseconds.cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC"))
+        return timestamps(records.numbers(name))
     if name == "transaction_state":
         bits = (records.numbers("sys_flag") & TRANSACTION_MASK) >> 2
         return _TRANSACTION_STATES.take(pa.array(bits))
@@ -160,12 +160,22 @@ def column_of(records: RecordColumns, broker: str | None, name: str) -> Any:
     return records.column(name)
 
 
+def timestamps(milliseconds: NDArray[np.int64]) -> Any:
+    """Times as Spark has them, in microseconds. Raises ArrowInvalid where one is too far away for that."""
+    if len(milliseconds) and max(int(milliseconds.max()), -int(milliseconds.min())) > _FARTHEST_MS:
+        far: Any = pa.array(milliseconds.astype("datetime64[ms]"))
+        return far.cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC"))
+    near: Any = pa.array(milliseconds * 1000)
+    return near.view(pa.timestamp("us", "UTC"))
+
+
 def bodies_of(records: RecordColumns) -> Any:
     """Bodies as they were sent."""
     flags = records.numbers("sys_flag")
-    compressed = np.flatnonzero(flags & COMPRESSED_FLAG)
-    if not len(compressed):
+    marked = flags & COMPRESSED_FLAG
+    if not marked.any():
         return records.body
+    compressed = np.flatnonzero(marked)
     bodies: list[Any] = records.body.to_pylist()
     for index in compressed.tolist():
         bodies[index] = decompress_by_flag(bodies[index], int(flags[index]), MAX_PLAIN_BODY)
