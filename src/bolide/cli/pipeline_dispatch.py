@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -51,15 +51,14 @@ def dispatch(
         if once and not follow:
             raise ConfigError("--once goes with --follow")
         shape = store_shape(store, config, store_version)
-        from bolide.spark.session import QUIET_START, job_session
+        if follow:
+            _follow(store, shape, str(out), once, every, durable, skip_corrupt, master, as_json)
+            return
+        from bolide.spark.dispatch_job import dispatch_store
+        from bolide.spark.session import QUIET_START, job_context
 
-        spark = job_session("bolide pipeline dispatch", master, settings=QUIET_START)
+        spark = job_context("bolide pipeline dispatch", master, QUIET_START)
         try:
-            if follow:
-                _follow(spark, store, shape, str(out), once, every, durable, skip_corrupt, as_json)
-                return
-            from bolide.spark.dispatch_job import dispatch_store
-
             target = None if out is None else str(out)
             report = dispatch_store(spark, str(store), shape, target, skip_corrupt, split_size << 20, shower())
         finally:
@@ -87,10 +86,11 @@ def _show(report: DispatchReport) -> None:
 
 
 def _follow(
-    spark: Any, store: Path, shape: StoreShape, out: str, once: bool, every: float, durable: str,
-    skip_corrupt: bool, as_json: bool,
+    store: Path, shape: StoreShape, out: str, once: bool, every: float, durable: str, skip_corrupt: bool, master: str,
+    as_json: bool,
 ) -> None:  # fmt: skip
     from bolide.spark.follow import Followed, follow_store
+    from bolide.spark.session import QUIET_START, job_session
 
     def show(done: Followed) -> None:
         if as_json:
@@ -100,8 +100,12 @@ def _follow(
         odd = f", {done.skipped:,} stand oddly, {done.bad:,} bad places" if done.skipped or done.bad else ""
         output.note(f"up to {done.end_offset:,}: {done.records:,} records in {done.seconds:.2f} s, {rate:,.0f}/s{odd}")
 
-    output.note(f"following {store} into {out}")
-    state = follow_store(spark, str(store), shape, out, once, skip_corrupt, every, durable, show)
+    spark = job_session("bolide pipeline dispatch", master, settings=QUIET_START)
+    try:
+        output.note(f"following {store} into {out}")
+        state = follow_store(spark, str(store), shape, out, once, skip_corrupt, every, durable, show)
+    finally:
+        spark.stop()
     queues, entries = len(state.queues), state.entries
     output.note(
         f"stopped at physical offset {max(state.end_offset, 0):,}: {queues:,} queues, {entries:,} index entries"

@@ -32,11 +32,11 @@ def verify(
     """Check every record, queue unit, index entry and group offset; exit code 1 when something is wrong."""
     with boundary():
         shape = store_shape(store, config, None)
-        from bolide.spark.session import QUIET_START, job_session
+        from bolide.spark.session import QUIET_START, job_context
         from bolide.spark.verify_job import verify_on_spark
         from bolide.spark.verify_page import verdict_page
 
-        spark = job_session("bolide pipeline verify", master, settings=QUIET_START)
+        spark = job_context("bolide pipeline verify", master, QUIET_START)
         try:
             folder = None if work_folder is None else str(work_folder)
             verdict = verify_on_spark(spark, str(store), shape, split_size << 20, shower(), folder)

@@ -32,6 +32,7 @@ from bolide.spark.swap import CHECKPOINT, DERIVED, INVENTORY, put_in, swap_in
 from bolide.store.files import RealFiles
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     from bolide.layout.shape import StoreShape
@@ -65,7 +66,7 @@ class DispatchReport:
 
 
 def dispatch_store(
-    spark: SparkSession,
+    spark: SparkSession | SparkContext,
     store: str,
     shape: StoreShape,
     out: str | None = None,
@@ -98,7 +99,7 @@ def dispatch_store(
         new = staging / "new"
         for name in ("consumequeue", "index", *(("consumequeue_ext",) if shape.enable_consume_queue_ext else ())):
             (new / name).mkdir(parents=True)
-        runner = Runner(spark.sparkContext, progress)
+        runner = Runner(spark, progress)
         job = DispatchJob(runner, shape, filters, str(staging / "parts"))
         state = job.run(stretches, DerivedState(), str(new), report, skip_corrupt, split_size)
         replace_file(str(new / INVENTORY), state.inventory())

@@ -15,6 +15,7 @@ from bolide.spark.worker_process import settle
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
+    from pyspark.sql import SparkSession
 
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")
@@ -67,7 +68,10 @@ def _answer(answer: Future[Any]) -> Any:
 class Runner:
     """Runs stages of tasks one after the other, and tells how far each is."""
 
-    def __init__(self, context: SparkContext, show: Show = nowhere) -> None:
+    def __init__(self, spark: SparkSession | SparkContext, show: Show = nowhere) -> None:
+        from pyspark import SparkContext
+
+        context = spark if isinstance(spark, SparkContext) else spark.sparkContext
         self.parallelism = int(context.defaultParallelism)
         self.seconds: dict[str, float] = {}
         """Of each stage that is over."""

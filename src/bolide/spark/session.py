@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from bolide.spark.errors import SparkMissing
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 _SETTINGS: Final = {
@@ -47,9 +48,33 @@ def job_session(
 
     Raises SparkMissing. Without a folder a temporary one is used and removed at exit.
     """
+    wanted = _prepared(master, folder)
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName(name).master(master)
+    for key, value in {**wanted, **settings}.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def job_context(name: str, master: str, settings: Mapping[str, str] = MappingProxyType({})) -> SparkContext:
+    """As `job_session`, for jobs that run tasks and know no tables: without Spark's SQL it starts in two seconds less
+    of processor time. Raises SparkMissing.
+    """
+    wanted = _prepared(master, None)
+    from pyspark import SparkConf, SparkContext
+
+    if master.startswith("local"):
+        # Over TCP the last small thing that Spark tells a worker waits 40 ms for an acknowledgement, with every task.
+        wanted["spark.python.unix.domain.socket.enabled"] = "true"
+    conf = SparkConf().setAppName(name).setMaster(master)
+    return SparkContext.getOrCreate(conf.setAll(list({**wanted, **settings}.items())))
+
+
+def _prepared(master: str, folder: Path | None) -> dict[str, str]:
+    """What every session of ours is told; sets what Spark reads from the environment."""
     try:
         import pyspark
-        from pyspark.sql import SparkSession
     except ImportError as error:
         raise SparkMissing('Spark is not installed: pip install "bolide[spark]"') from error
     # Without this Spark takes whatever `python3` is first on the path, and refuses it when its version differs.
@@ -64,10 +89,7 @@ def job_session(
         _use_home(folder / "spark-home", Path(pyspark.__file__).parent)
         wanted |= _LOCAL
         wanted |= {"spark.sql.warehouse.dir": str(folder / "warehouse"), "spark.local.dir": str(folder / "local")}
-    builder = SparkSession.builder.appName(name).master(master)
-    for key, value in {**wanted, **settings}.items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
+    return wanted
 
 
 def _use_home(home: Path, package: Path) -> None:

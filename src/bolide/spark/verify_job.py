@@ -32,6 +32,7 @@ from bolide.spark.verify_entries import IndexAudit, IndexTask, audit_index, firs
 from bolide.spark.verify_queues import QueueAudit, audit_queue, check_segments
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     from bolide.layout.shape import StoreShape
@@ -54,7 +55,7 @@ class _AuditTask:
 
 
 def verify_on_spark(
-    spark: SparkSession,
+    spark: SparkSession | SparkContext,
     store: str,
     shape: StoreShape,
     split_size: int = SPLIT_SIZE,
@@ -62,7 +63,7 @@ def verify_on_spark(
     work_folder: str | None = None,
 ) -> Verdict:
     """Check a store folder. Part files go below `work_folder`, else a temporary folder, which executors must see."""
-    return verify_with(Runner(spark.sparkContext, progress), store, shape, split_size, work_folder)
+    return verify_with(Runner(spark, progress), store, shape, split_size, work_folder)
 
 
 def verify_with(
