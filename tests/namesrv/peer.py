@@ -22,7 +22,7 @@ class World:
     """One name server, its clock, and the channel ids handed out so far."""
 
     def __init__(self, kv: bytes = b"", **options: Any) -> None:
-        self.server = NameServer(NamesrvOptions(**options), kv)
+        self.server = NameServer(NamesrvOptions(**options), kv, START)
         self.now = START
         self.channels = 0
 

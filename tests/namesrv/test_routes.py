@@ -74,6 +74,17 @@ def test_an_unknown_topic_has_no_route() -> None:
     assert response.remark == "No topic route info in name server for the topic: nowhere"
 
 
+@pytest.mark.parametrize(("wait", "expected"), [(True, codes.SYSTEM_ERROR), (False, codes.SUCCESS)])
+def test_routes_may_wait_until_all_brokers_have_registered(wait: bool, expected: int) -> None:
+    world, _, _ = two_brokers(need_wait_for_service=wait, wait_seconds_for_service=3)
+    header = GetRouteInfoRequestHeader(topic="T")
+    world.pass_time(2_999)
+    early = world.peer().ask(codes.GET_ROUTEINFO_BY_TOPIC, header, expect=expected)
+    assert early.remark == ("name server not ready" if wait else None)
+    world.pass_time(1)
+    world.peer().ask(codes.GET_ROUTEINFO_BY_TOPIC, header)
+
+
 def test_filter_servers_stand_in_the_route() -> None:
     _, first, second = two_brokers()
     first.filter_servers = ["f:1"]

@@ -39,7 +39,7 @@ class ConfigService:
             return make_response(command, codes.SYSTEM_ERROR, f"the properties cannot be read: {error}")
         refused = sorted(self.settings.black_list() & given.keys())
         if refused:
-            remark = f"Can not update config in black list: {', '.join(refused)}"
+            remark = f"Can not update config in black list. Its keys in this update are {', '.join(refused)}"
             return make_response(command, codes.NO_PERMISSION, remark)
         known = self.settings.as_texts()
         changed = known | {key: value.strip() for key, value in given.items() if key in known}

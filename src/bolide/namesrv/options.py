@@ -44,6 +44,10 @@ class NamesrvOptions(Struct, frozen=True, kw_only=True, rename="camel"):
     config_black_list: str = "configBlackList;configStorePath;kvConfigPath"
     """Keys code 318 must not change, split by ';'. rocketmqHome and the listener are never changed either."""
 
+    need_wait_for_service: bool = False
+    """Give no routes before `wait_seconds_for_service`: until then not all brokers may have registered."""
+    wait_seconds_for_service: Annotated[int, Meta(ge=0, le=86_400, extra={"unit": "s"})] = 45
+
     # who lives
     scan_not_active_broker_interval: PositiveMs = 5000
     broker_channel_expired_time: PositiveMs = 120_000

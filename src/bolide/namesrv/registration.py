@@ -63,7 +63,7 @@ class RegistrationService:
             return make_response(
                 command,
                 codes.SYSTEM_ERROR,
-                f"broker {header.broker_name} must register fully first, then single topics",
+                f"register broker failed, {header.broker_name} must register fully first, then single topics",
             )
         else:
             self._register(header, body, command.ext().get(ZONE_NAME), channel_id, now)

@@ -44,7 +44,8 @@ ZONE_NAME: Final = "__ZONE_NAME"
 class RouteService:
     """Answers about topics and brokers from `tables`, and the few orders that change routes by hand."""
 
-    def __init__(self, tables: Tables, settings: Settings, kv: KvService) -> None:
+    def __init__(self, tables: Tables, settings: Settings, kv: KvService, start: int) -> None:
+        self.start = start
         self.tables = tables
         self.settings = settings
         self.kv = kv
@@ -63,6 +64,9 @@ class RouteService:
 
     def on_route(self, channel_id: int, command: Command, now: int) -> Command:
         """GET_ROUTEINFO_BY_TOPIC."""
+        options = self.settings.options
+        if options.need_wait_for_service and now - self.start < options.wait_seconds_for_service * 1000:
+            return make_response(command, codes.SYSTEM_ERROR, "name server not ready")
         topic = decode_header(command, GetRouteInfoRequestHeader).topic
         route = self.route(topic)
         if route is None:
@@ -72,7 +76,7 @@ class RouteService:
         ext = command.ext()
         if ext.get(ZONE_MODE, "").lower() == "true" and ext.get(ZONE_NAME, "").strip():
             keep_zone(route, ext[ZONE_NAME])
-        if self.settings.options.order_message_enable:
+        if options.order_message_enable:
             route.order_topic_conf = self.kv.get(ORDER_TOPIC_CONFIG, topic)
         return make_response(command, codes.SUCCESS, body=encode_body(route))
 

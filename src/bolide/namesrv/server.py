@@ -17,18 +17,19 @@ from bolide.remoting.command import Command, make_response
 
 
 class NameServer:
-    """All services over one set of tables. kv: the bytes of kvConfig.json, b"" for a new one.
+    """All services over one set of tables. kv: the bytes of kvConfig.json, b"" for a new one; start: when it
+    began, ms since the epoch.
 
     Raises BodyError when they cannot be read: a name server must not start by forgetting its configuration.
     """
 
-    def __init__(self, options: NamesrvOptions, kv: bytes = b"") -> None:
+    def __init__(self, options: NamesrvOptions, kv: bytes = b"", start: int = 0) -> None:
         self.settings = Settings(options)
         self.tables = Tables()
         self.effects = Effects()
         self.kv = KvService(self.effects, kv)
         self.registration = RegistrationService(self.tables, self.settings, self.kv, self.effects)
-        self.routes = RouteService(self.tables, self.settings, self.kv)
+        self.routes = RouteService(self.tables, self.settings, self.kv, start)
         self._handlers: dict[int, Handler] = {
             **self.kv.handlers(),
             **self.registration.handlers(),

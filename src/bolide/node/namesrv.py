@@ -78,7 +78,7 @@ class NamesrvNode:
         """Read kvConfig.json and serve. Raises `BodyError` for a file that cannot be read, `OSError` for the port."""
         options = self.options
         self.ip = announced_ip(options.bind_address, "")
-        self._server = NameServer(options, self._stored())
+        self._server = NameServer(options, self._stored(), now_ms())
         limits = (MAX_FRAME, WRITE_HIGH, WRITE_LIMIT)
         self._listener = await listen(
             self, options.bind_address, options.listen_port, *limits, entrance=Entrance.of(options)
