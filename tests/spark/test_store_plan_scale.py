@@ -12,7 +12,8 @@ import pytest
 from bolide.spark.bench_store import make_store
 from bolide.spark.dispatch_parts import RUN, PartFile, PartSummary
 from bolide.spark.dispatch_plan import bundles, queue_tasks
-from bolide.spark.store_plan import packed, plan_stretches
+from bolide.spark.log_scan import Stretch
+from bolide.spark.store_plan import STRETCH, cut, packed, plan_stretches, tasks_of
 
 FILE = 4096
 
@@ -68,6 +69,17 @@ def test_ten_thousand_queues_are_shared_out() -> None:
     few = min(cpu_seconds(lambda: bundles(summaries(1_000, 20), {}, 8)) for _ in range(3))
     many = min(cpu_seconds(lambda: bundles(parts, {}, 8)) for _ in range(3))
     assert many < 30 * few
+
+
+@pytest.mark.parametrize(("files", "tasks"), [(1, 16), (2, 16), (10, 40)])
+def test_a_large_log_is_a_few_large_tasks(files: int, tasks: int) -> None:
+    size = 1 << 30
+    wholes = [Stretch("", number * size, size, 0, size, last=False) for number in range(files)]
+    parts = [part for whole in wholes for part in cut(whole, STRETCH)]
+    groups = tasks_of(parts)
+    assert [part for group in groups for part in group] == parts
+    assert len(groups) == tasks
+    assert tasks_of(parts, STRETCH) == [(part,) for part in parts]
 
 
 @pytest.mark.parametrize("split_size", [1, 4096, 1 << 30])

@@ -11,7 +11,6 @@ from bolide.spark.errors import OptionError
 from bolide.spark.option_values import comma_names, true_or_false, whole_number
 from bolide.spark.store_tables import MESSAGES, TABLES
 
-SPLIT_SIZE: Final = 64 * 1024 * 1024
 KNOWN: Final = (
     "path", "table", "subscribe", "topic", "startingTimestamp", "endingTimestamp", "corruptRecords", "checkCrc",
     "splitSize", "pruneByQueues", "brokerName", "indexSlots",
@@ -35,6 +34,7 @@ class StoreOptions:
     skip_corrupt: bool
     check_crc: bool
     split_size: int
+    """0 where the size of the log decides."""
     prune_by_queues: bool
     broker: str | None
     index_slots: int
@@ -72,7 +72,7 @@ def store_options(options: Mapping[str, str], streaming: bool | None = None) -> 
         end_ms=end,
         skip_corrupt=corrupt == "skip",
         check_crc=true_or_false("checkCrc", given.get("checkcrc", "false")),
-        split_size=whole_number(4096, 1 << 31)("splitSize", given.get("splitsize", str(SPLIT_SIZE))),
+        split_size=whole_number(4096, 1 << 31)("splitSize", given["splitsize"]) if "splitsize" in given else 0,
         prune_by_queues=true_or_false("pruneByQueues", given.get("prunebyqueues", "true")),
         broker=given.get("brokername"),
         index_slots=whole_number(1, (1 << 31) - 1)("indexSlots", given.get("indexslots", "5000000")),

@@ -22,6 +22,10 @@ from bolide.spark.log_scan import Stretch, first_store_timestamp
 if TYPE_CHECKING:
     from bolide.layout.property_columns import Ints
 
+STRETCH: Final = 64 * 1024 * 1024
+"""What a stretch covers unless told: little enough that many of a seldom topic's neighbours are left out."""
+_TASKS: Final = 16
+_MOST: Final = 4 * STRETCH
 LAST_STRETCH: Final = 5 * 1024 * 1024
 """The least a file's last stretch covers: more than any record, so that its task sees where the filler begins."""
 
@@ -76,6 +80,16 @@ def cut(whole: Stretch, split_size: int) -> list[Stretch]:
         )
         for a, b in pairwise([*cuts, whole.end])
     ]  # fmt: skip
+
+
+def tasks_of(parts: Sequence[Stretch], split_size: int = 0) -> list[tuple[Stretch, ...]]:
+    """Stretches as tasks of about this size; of a size that fits the whole when none is told.
+
+    A task costs Spark as much as reading some 50,000 records, so a large log is not cut finely; a small one is, for what
+    comes behind a source is shared out by its tasks.
+    """
+    size = sum(part.end - part.begin for part in parts) // _TASKS
+    return packed(parts, split_size or min(max(size, STRETCH), _MOST))
 
 
 def packed(stretches: Sequence[Stretch], split_size: int) -> list[tuple[Stretch, ...]]:

@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from bolide.spark.errors import OptionError
 from bolide.spark.schema import check_schema
 from bolide.spark.store_options import StoreOptions, store_options
-from bolide.spark.store_plan import packed, plan_stretches, store_root, with_topics
+from bolide.spark.store_plan import STRETCH, plan_stretches, store_root, tasks_of, with_topics
 from bolide.spark.store_stream import LogPartition, StoreStreamReader, read_parts
 from bolide.spark.store_tables import BAD_RANGES, MESSAGES, STRETCHES, TABLES, read_table, table_files
 
@@ -68,12 +68,12 @@ class StoreReader(DataSourceReader):
         root = store_root(options.path)
         if options.table not in (MESSAGES, BAD_RANGES, STRETCHES):
             return [FilePartition(file) for file in table_files(root, options)]
-        parts = plan_stretches(root, options.split_size, options.begin_ms, options.end_ms)
+        parts = plan_stretches(root, options.split_size or STRETCH, options.begin_ms, options.end_ms)
         if options.table == MESSAGES and options.topics and options.prune_by_queues:
             parts = with_topics(root, parts, options.topics)
         if options.table == STRETCHES:
             return [LogPartition(tuple(parts))]
-        return [LogPartition(group) for group in packed(parts, options.split_size)]
+        return [LogPartition(group) for group in tasks_of(parts, options.split_size)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         options = self._options

@@ -19,7 +19,7 @@ from bolide.spark.durable import DurableEnd, next_start
 from bolide.spark.errors import DataLost
 from bolide.spark.log_scan import Stretch
 from bolide.spark.store_options import EARLIEST, LATEST, StoreOptions
-from bolide.spark.store_plan import cut, packed, plan_stretches, segment_files, store_root
+from bolide.spark.store_plan import STRETCH, cut, plan_stretches, segment_files, store_root, tasks_of
 from bolide.spark.store_rows import bad_ranges, read_stretch, stretch_rows
 from bolide.spark.store_tables import BAD_RANGES, STRETCHES
 from bolide.spark.worker_process import settle
@@ -106,7 +106,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         options = self._options
         begin, reached = int(end.get(FROM, start[OFFSET])), int(end[OFFSET])
-        parts = stretches_between(self._store(), begin, reached, options.split_size)
+        parts = stretches_between(self._store(), begin, reached, options.split_size or STRETCH)
         there = sum(part.end - part.begin for part in parts)
         if there < reached - begin and options.fail_on_data_loss:
             first = parts[0].start if parts else reached
@@ -116,7 +116,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
         if options.table == STRETCHES:
             return [LogPartition(tuple(parts))]
-        return [LogPartition(group) for group in packed(parts, options.split_size)]
+        return [LogPartition(group) for group in tasks_of(parts, options.split_size)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if isinstance(partition, LogPartition):
