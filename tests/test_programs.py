@@ -127,6 +127,21 @@ def test_plug_ins(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatc
             time.sleep(0.01)
 
 
+def test_tenants(
+    bolide_broker: Broker, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))  # where offsets of broadcasting groups are kept
+    run("tenants", bolide_broker)
+    assert capsys.readouterr().out == "{'acme': [b'for acme'], 'zenith': [b'for zenith']}\n"
+
+
+@pytest.mark.bolide_broker(
+    flush_disk_type="SYNC_FLUSH", send_thread_pool_queue_capacity=1, broker_fast_failure_enable=False
+)  # no refusal for a machine that is slow by itself
+def test_slow_disk_program(bolide_broker: Broker) -> None:
+    program("test_with_a_slow_disk").test_a_shop_hears_that_the_broker_is_busy(bolide_broker)
+
+
 def test_fixture_program(bolide_broker: Broker) -> None:
     program("test_with_a_broker").test_an_order_is_stored(bolide_broker)
 

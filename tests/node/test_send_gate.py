@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,48 +13,31 @@ import pytest
 from bolide.node.broker import BrokerNode
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
-from bolide.store.files import RealFiles
+from bolide.testing.stalled import StallableFiles
 from bolide.transport.client import ClientConnection
 from tests.node.test_broker import options, pull_request, send_request
-
-
-class StalledFiles(RealFiles):
-    """Real files; a sync of the flush thread waits while `stalled`."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.goes = threading.Event()
-        self.goes.set()
-        self.waiting = threading.Event()
-
-    def datasync(self, handle: int) -> None:
-        if threading.current_thread().name == "bolide-flush":
-            if not self.goes.is_set():
-                self.waiting.set()
-            self.goes.wait(20)
-        super().datasync(handle)
 
 
 @asynccontextmanager
 async def stalled(folder: Path, **more: Any) -> AsyncIterator[tuple[ClientConnection, list[asyncio.Future[Command]]]]:
     """A broker one send of which waits for a disk that stands still; the disk goes on at the end of the block."""
-    files = StalledFiles()
+    files = StallableFiles()
     node = BrokerNode(options(folder, sync_flush_timeout=30_000, **more), files=files)
     await node.start()
     client = await ClientConnection.connect(node.address)
     try:
         assert (await client.request(send_request(), 5)).code == 0
-        files.goes.clear()
+        files.stall()
         parked = [client.start(send_request(), 25)]
         while not files.waiting.is_set():
             await asyncio.sleep(0.001)
         yield client, parked
         assert not any(send.done() for send in parked)
-        files.goes.set()
+        files.go_on()
         assert {(await send).code for send in parked} == {0}
         assert (await client.request(send_request(), 5)).code == 0
     finally:
-        files.goes.set()
+        files.go_on()
         client.close()
         await client.wait_closed()
         await node.stop()

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 STOP: Final = -1
+THREAD_NAME: Final = "bolide-flush"
 
 
 class FlushThread:
@@ -28,7 +29,7 @@ class FlushThread:
         self._done = done
         self._failed = failed
         self._targets: queue.SimpleQueue[int] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="bolide-flush", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=THREAD_NAME, daemon=True)
         self._thread.start()
 
     def start(self, target: int) -> None:

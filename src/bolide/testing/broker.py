@@ -12,8 +12,9 @@ import asyncio
 import shutil
 import tempfile
 import threading
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -25,6 +26,7 @@ from bolide.namesrv.options import NamesrvOptions
 from bolide.node.broker import BrokerNode
 from bolide.node.clock import now_ms
 from bolide.node.namesrv import NamesrvNode
+from bolide.testing.stalled import StallableFiles
 
 T = TypeVar("T")
 
@@ -50,6 +52,7 @@ class Broker:
         self._own_folder = store is None
         self._folder = store
         self._settings = {**SMALL, **settings}
+        self._files = StallableFiles()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._started: Future[None] = Future()
@@ -93,6 +96,7 @@ class Broker:
 
     def stop(self) -> None:
         """Stop both and remove the temporary folder; the second call does nothing."""
+        self._files.go_on()
         thread, self._thread = self._thread, None
         loop = self._loop
         if thread is None or loop is None:
@@ -104,6 +108,18 @@ class Broker:
     def create_topic(self, topic: str, queues: int = 4, perm: int = 6, order: bool = False) -> None:
         """Create a topic; returns when the name server knows it."""
         self._call(self._create_topic(TopicConfig(topic, queues, queues, perm, order=order)))
+
+    @contextmanager
+    def stalled_disk(self) -> Iterator[None]:
+        """Let the disk stand still for the block: what is sent waits for it, and then sends are refused as busy.
+
+        With `flush_disk_type="SYNC_FLUSH"`; a broker that does not wait for its disk notices nothing for long.
+        """
+        self._files.stall()
+        try:
+            yield
+        finally:
+            self._files.go_on()
 
     def topics(self) -> list[str]:
         """Names of all topics, the system's included."""
@@ -148,7 +164,7 @@ class Broker:
                 store_path_root_dir=folder,
                 **{"listen_port": 0, "namesrv_addr": namesrv.address, **self._settings},
             )
-            self._broker = broker = BrokerNode(options)
+            self._broker = broker = BrokerNode(options, files=self._files)
             try:
                 await broker.start()
             except BaseException:

@@ -1,0 +1,19 @@
+import pytest
+
+from bolide.client import Message
+from bolide.client.blocking import Producer
+from bolide.client.errors import SendFailed
+from bolide.errors import RequestTimeout
+
+
+@pytest.mark.bolide_broker(flush_disk_type="SYNC_FLUSH", send_thread_pool_queue_capacity=1)
+def test_a_shop_hears_that_the_broker_is_busy(bolide_broker):
+    with Producer("orders", bolide_broker.namesrv_addr) as producer:
+        order = Message("Orders", b"one coffee")
+        producer.send(order)
+        with bolide_broker.stalled_disk():
+            with pytest.raises(RequestTimeout):  # it waits for the disk: nobody knows whether it is kept
+                producer.send(order, timeout=0.5)
+            with pytest.raises(SendFailed, match="busy, start flow control"):  # it is not kept
+                producer.send(order, timeout=0.5)
+        producer.send(order)

@@ -1,0 +1,36 @@
+"""A real disk that can stand still: what a broker makes of it, and its clients, is then seen in a test."""
+
+from __future__ import annotations
+
+import threading
+
+from bolide.node.flusher import THREAD_NAME
+from bolide.store.files import RealFiles
+
+
+class StallableFiles(RealFiles):
+    """Real files; while `stall` holds, a sync of the broker's flush thread waits. All else goes on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._goes = threading.Event()
+        self._goes.set()
+        self.waiting = threading.Event()
+        """Set once a sync waits."""
+
+    def stall(self) -> None:
+        """Let no sync end until `go_on`."""
+        self.waiting.clear()
+        self._goes.clear()
+
+    def go_on(self) -> None:
+        """Let the syncs that wait end, and all that come."""
+        self._goes.set()
+
+    def datasync(self, handle: int) -> None:
+        """As `RealFiles`, later where the disk stands still."""
+        if threading.current_thread().name == THREAD_NAME:
+            if not self._goes.is_set():
+                self.waiting.set()
+            self._goes.wait()
+        super().datasync(handle)
