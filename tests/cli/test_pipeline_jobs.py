@@ -80,7 +80,7 @@ def test_a_topic_that_is_not_there_is_one_sentence(bolide_broker: Broker, tmp_pa
     exporting = start("export", "Nothing", *where)
     told, errors = exporting.communicate(timeout=240)
     assert (exporting.returncode, told) == (1, "")
-    assert "bolide: topic Nothing has no route: create it, or check the name" in errors
+    assert "bolide: topic Nothing has no route: create it, check the name, or see if its broker runs" in errors
     assert "Traceback" not in errors
     assert "at org.apache" not in errors
 

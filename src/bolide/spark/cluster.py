@@ -260,7 +260,7 @@ class Cluster:
         ext = {"topic": topic, "acceptStandardJsonOnly": "true"}
         answer = self._ask_namesrv(codes.GET_ROUTEINFO_BY_TOPIC, ext, patience)
         if answer.code == codes.TOPIC_NOT_EXIST:
-            raise OptionError(f"topic {topic} has no route: create it, or check the name")
+            raise OptionError(f"topic {topic} has no route: create it, check the name, or see if its broker runs")
         if answer.code != codes.SUCCESS:
             raise ClusterUnavailable(f"the route of {topic}: the name server answered {answer.code}: {answer.remark}")
         return decode_body(answer.body, TopicRouteData)

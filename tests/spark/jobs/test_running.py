@@ -1,0 +1,31 @@
+"""The sentence that is left of what Spark throws."""
+
+from __future__ import annotations
+
+import pytest
+
+from bolide.spark.jobs.running import job_failed
+
+OURS = """[PYTHON_DATA_SOURCE_ERROR] Failed when partitions: Traceback (most recent call last):
+  File "source.py", line 1, in partitions
+bolide.spark.errors.{kind}: {sentence}
+. SQLSTATE: 38000"""
+
+
+@pytest.mark.parametrize(("kind", "unreachable"), [("ClusterUnavailable", True), ("OptionError", False)])
+def test_our_sentence_and_whether_anybody_answered(kind: str, unreachable: bool) -> None:
+    failed = job_failed(RuntimeError(OURS.format(kind=kind, sentence="broker b at h:1 is away")))
+    assert str(failed) == "broker b at h:1 is away"
+    assert failed.unreachable is unreachable
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("[NO_PATH] Path does not exist: file:/x. SQLSTATE: 42K03", "[NO_PATH] Path does not exist: file:/x"),
+        ("gone. SQLSTATE: 42703; line 1 pos 0;\n'Filter ('x)\n+- Relation", "gone"),
+        ("job aborted\norg.apache.spark.SparkException: no room\n\tat org.apache", "no room"),
+    ],
+)  # fmt: skip
+def test_the_innermost_reason_of_spark_without_its_codes(text: str, sentence: str) -> None:
+    assert str(job_failed(RuntimeError(text))) == f"Spark gave the job up: {sentence}"
