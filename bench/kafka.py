@@ -69,7 +69,7 @@ def frames(spark: "SparkSession", address: str, namesrv: str, chosen: argparse.N
 
 
 def measure(found: dict[str, "DataFrame"], messages: int, rounds: int) -> list[Read]:
-    """Count and read each once, then once a round; odd rounds go the other way round."""
+    """Count and read each once, then once a round; even rounds go the other way round."""
     for name, frame in found.items():
         with Step(f"warming {name}"):
             counted = frame.count()

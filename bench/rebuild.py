@@ -70,17 +70,20 @@ def kept_store(folder: Path, messages: int, body: int) -> Path:
     store = folder / f"bench-{messages}x{body}"
     if not store.is_dir():
         partial = store.with_suffix(".partial")
-        shutil.rmtree(partial, ignore_errors=True)
-        with Step(f"making a log of {messages:,} messages of {body} bytes"):
-            make_store(partial, messages, body)
-        partial.rename(store)
+        shutil.rmtree(partial, ignore_errors=True)  # of one that was killed
+        try:
+            with Step(f"making a log of {messages:,} messages of {body} bytes"):
+                make_store(partial, messages, body)
+            partial.rename(store)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
     return store
 
 
 def compare(homes: dict[str, Path]) -> list[str]:
     """What differs between the derived files of Java's broker and of each of ours, with whose it is."""
     found = []
-    for name in homes.keys() - {JAVA}:
+    for name in (name for name in homes if name != JAVA):
         with Step(f"comparing the files of {name} with Java's"):
             found += [f"{name}: {one}" for one in differences(homes[JAVA] / "store", homes[name] / "store")]
     files, size = size_of_derived(homes[JAVA] / "store")
@@ -89,7 +92,7 @@ def compare(homes: dict[str, Path]) -> list[str]:
 
 
 def run_rounds(task: Task, names: Sequence[str], rounds: int, work: Path) -> tuple[list[Run], list[str]]:
-    """Measure; odd rounds go the other way round. Returns the runs, and the differences found after the first round."""
+    """Measure; even rounds go the other way round. Returns the runs, and the differences found after the first round."""
     runs: list[Run] = []
     differing: list[str] = []
     stamps = task.stamps()

@@ -38,7 +38,10 @@ def write_json(values: dict[str, Any], where: str) -> None:
     if where == "-":
         sys.stdout.write(text)
     elif where:
-        Path(where).write_text(text, encoding="utf-8")
+        try:
+            Path(where).write_text(text, encoding="utf-8")
+        except OSError as error:  # what was measured stands above already
+            raise SystemExit(f"{where} cannot be written: {error.strerror}") from None
 
 
 def median(values: Sequence[float]) -> float:
