@@ -92,7 +92,7 @@ def compare(homes: dict[str, Path]) -> list[str]:
 
 
 def run_rounds(task: Task, names: Sequence[str], rounds: int, work: Path) -> tuple[list[Run], list[str]]:
-    """Measure; even rounds go the other way round. Returns the runs, and the differences found after the first round."""
+    """Measure; even rounds go the other way round. Returns the runs, and what differed after the first round."""
     runs: list[Run] = []
     differing: list[str] = []
     stamps = task.stamps()
