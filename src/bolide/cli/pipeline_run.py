@@ -130,12 +130,10 @@ def session(name: str, master: str, conf: Sequence[str]) -> Iterator[Any]:
     settings = {"spark.log.level": "OFF", **named_values(conf, "--conf")}
     logging.getLogger().setLevel(logging.CRITICAL)
     from bolide.spark.jobs.running import sentences
-    from bolide.spark.session import job_session
+    from bolide.spark.session import job_session, no_error_records
 
     spark = job_session(f"bolide pipeline {name}", master, settings=settings)
-    from pyspark.logger import PySparkLogger
-
-    PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # traces of wrong columns, as JSON
+    no_error_records()
     try:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
         with reachable(), sentences():

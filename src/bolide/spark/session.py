@@ -6,6 +6,7 @@ Used by the command line, the demo and the tests, so that what they show is what
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import shutil
 import sys
@@ -69,6 +70,13 @@ def job_context(name: str, master: str, settings: Mapping[str, str] = MappingPro
         wanted["spark.python.unix.domain.socket.enabled"] = "true"
     conf = SparkConf().setAppName(name).setMaster(master)
     return SparkContext.getOrCreate(conf.setAll(list({**wanted, **settings}.items())))
+
+
+def no_error_records() -> None:
+    """PySpark writes a record of every wrong column, a trace as JSON, to standard error: not any more."""
+    from pyspark.logger import PySparkLogger
+
+    PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
 
 
 def _prepared(master: str, folder: Path | None) -> dict[str, str]:
