@@ -48,6 +48,7 @@ DISPATCH_COLUMNS: Final = (
 )
 _LIGHT_NAME: Final = "^%LMQ%[^/\\x00]*$"
 _OFFSET: Final = "^[0-9]{1,17}$"
+_INT_MIN: Final = np.int32(-(2**31))
 _INVERSE_31: Final = pow(31, -1, 2**32)
 _compute: Any = pc
 _arrow: Any = pa  # its stubs do not know numpy arrays as columns
@@ -77,12 +78,12 @@ def tags_codes(records: RecordColumns, shape: StoreShape) -> Ints:
     codes = np.zeros(len(records), np.int64)
     codes[rows] = _hashes_of(_texts(records, begin, end))
     topics: Any = records.topic_codes
-    schedule = topics.dictionary.index(SCHEDULE_TOPIC).as_py()
-    if schedule >= 0:
+    names = topics.dictionary.to_pylist()
+    if SCHEDULE_TOPIC in names:
         rows, begin, end = records.marks.spans(b"DELAY")
         of_row = dict(zip(rows.tolist(), _texts(records, begin, end).to_pylist(), strict=True))
         times = records.numbers("store_timestamp")
-        for row in np.flatnonzero(topics.indices.to_numpy() == schedule).tolist():
+        for row in np.flatnonzero(topics.indices.to_numpy() == names.index(SCHEDULE_TOPIC)).tolist():
             level = min(delay_level(text_of(of_row.get(row, b""))), len(shape.delay_levels_ms))
             if level > 0:
                 codes[row] = delivery_time(shape.delay_levels_ms, level, int(times[row]))
@@ -157,23 +158,26 @@ def index_hashes(records: RecordColumns, shape: StoreShape) -> tuple[Ints, Ints]
         groups.append((*_words(records.marks.raw, rows, begin, end), b"#"))
     if shape.tags_in_index:
         groups.append((*_spans(records, b"TAGS", indexed), b"#T#"))
-    counts = [np.bincount(group[0], minlength=count) for group in groups]
+    topics: Any = records.topic_codes
+    of_row = topics.indices.to_numpy()
+    found = []
+    for rows, begin, end, prefix in groups:
+        first = [java_hash(topic + prefix.decode()) for topic in topics.dictionary.to_pylist()]
+        seeds = np.array(first, np.int64).astype(np.uint32)[of_row[rows]]
+        signed = string_hashes(_texts(records, begin, end), seeds)
+        # Java's rule for the one number that has no absolute value is 0.
+        found.append((rows, np.where(signed == _INT_MIN, 0, np.abs(signed))))
+    if all(len(rows) == count and bool((rows[1:] > rows[:-1]).all()) for rows, _ in found):
+        # As mostly, every record has one of each.
+        return np.repeat(np.arange(count), len(found)), np.stack([made for _, made in found], 1, dtype=np.int64).ravel()
+    counts = [np.bincount(rows, minlength=count) for rows, _ in found]
     total = sum(counts, np.zeros(count, np.int64))
     base = np.cumsum(total) - total
     hashes = np.empty(int(total.sum()), np.int64)
-    topics: Any = records.topic_codes
-    of_row = topics.indices.to_numpy()
-    names = topics.dictionary.to_pylist()
-    for (rows, begin, end, prefix), of_group in zip(groups, counts, strict=True):
-        if not len(rows):
-            continue
-        first = [java_hash(topic + prefix.decode()) for topic in names]
-        seeds = np.array(first, np.int64).astype(np.uint32)[of_row[rows]]
-        signed = string_hashes(_texts(records, begin, end), seeds).astype(np.int64)
+    for (rows, made), of_group in zip(found, counts, strict=True):
         # Its place among the entries of its row: behind those of the groups before, and of the words before.
         inner = np.arange(len(rows)) - np.searchsorted(rows, rows) if bool((of_group > 1).any()) else 0
-        # Java's rule for the one number that has no absolute value is 0.
-        hashes[base[rows] + inner] = np.where(signed == -(2**31), 0, np.abs(signed))
+        hashes[base[rows] + inner] = made
         base = base + of_group
     return np.repeat(np.arange(count), total), hashes
 

@@ -36,6 +36,7 @@ _MIN_RUN: Final = 4 * 1024
 """Bytes of records of one size that are worth to be left out of the search."""
 _PROOF: Final = 36
 """Bytes by which a record proves where it is."""
+_NATIVE: Final[dict[int, np.dtype[Any]]] = {4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 _LONG: Final = np.dtype(">i8")
 _INT: Final = np.dtype(">i4")
 _SHORT: Final = np.dtype(">i2")
@@ -67,11 +68,11 @@ class Parts:
         """A fixed field, int32 or int64 as stored, in this machine's form."""
         if name in _BEFORE_HOSTS or not self._wide.any():
             held: NDArray[Any] = self.heads[name]
-            return held.astype(held.dtype.newbyteorder("="))
+            return held.astype(_NATIVE[held.dtype.itemsize])
         if name == "store_timestamp":
             return numbers_at(raw, self.born_end, _LONG)
         kind: np.dtype[Any] = HEAD[name]
-        return numbers_at(raw, self.store_end + _BEHIND_STORE_HOST[name], kind).astype(kind.newbyteorder("="))
+        return numbers_at(raw, self.store_end + _BEHIND_STORE_HOST[name], kind).astype(_NATIVE[kind.itemsize])
 
     @property
     def _wide(self) -> NDArray[np.int32]:

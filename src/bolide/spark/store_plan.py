@@ -85,8 +85,8 @@ def cut(whole: Stretch, split_size: int) -> list[Stretch]:
 def tasks_of(parts: Sequence[Stretch], split_size: int = 0) -> list[tuple[Stretch, ...]]:
     """Stretches as tasks of about this size; of a size that fits the whole when none is told.
 
-    A task costs Spark as much as reading some 50,000 records, so a large log is not cut finely; a small one is, for what
-    comes behind a source is shared out by its tasks.
+    A task costs Spark as much as reading some 50,000 records, so a large log is not cut finely; a small one is, since
+    what comes behind a source is shared out by its tasks.
     """
     size = sum(part.end - part.begin for part in parts) // _TASKS
     return packed(parts, split_size or min(max(size, STRETCH), _MOST))
