@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 
+import pytest
+
 from bolide.client import MessageQueue, ReceivedMessage
 from bolide.remoting import codes
 from bolide.remoting.command import make_response
@@ -71,6 +73,35 @@ def test_a_queue_locked_by_someone_else_is_left_alone() -> None:
 
     with ScriptedBroker() as broker:
         broker.script[codes.LOCK_BATCH_MQ] = lambda command: make_response(command, 0, body=b'{"lockOKMQSet":[]}')
+        asyncio.run(main(broker))
+
+
+def test_a_queue_whose_lock_is_lost_is_not_pulled_until_it_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bolide.client.queue_pulls.NOT_LOCKED_PAUSE", 0.01)
+
+    async def main(broker: ScriptedBroker) -> None:
+        seen: list[bytes] = []
+
+        def pulls() -> int:
+            return sum(pull.ext()["topic"] == "T" for pull in broker.requests(codes.PULL_MESSAGE))
+
+        push = consumer(broker, orderly=True)
+        push.subscribe("T", "*", lambda message: seen.append(message.body))
+        async with push:
+            await until(lambda: pulls() == 2, "a pull of each queue")
+            broker.script[codes.LOCK_BATCH_MQ] = lambda command: make_response(command, 0, body=b'{"lockOKMQSet":[]}')
+            await push._pulls.locks.refresh()
+            broker.on_loop(lambda: [broker.store("T", queue_id, b"x", "") for queue_id in (0, 1)])
+            for _ in range(3):
+                await push.commit()
+                await push.lag()  # the broker has answered what was asked before
+            assert pulls() == 2 and not seen
+            del broker.script[codes.LOCK_BATCH_MQ]
+            await push._pulls.locks.refresh()
+            await until(lambda: pulls() >= 4, "pulls of both queues")
+            await until(lambda: seen == [b"x", b"x"], "both messages")
+
+    with ScriptedBroker() as broker:
         asyncio.run(main(broker))
 
 

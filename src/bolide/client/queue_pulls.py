@@ -25,6 +25,7 @@ log = logging.getLogger("bolide.client")
 
 PULL_FAILED_PAUSE: Final = 3.0
 FLOW_CONTROL_PAUSE: Final = 0.02
+NOT_LOCKED_PAUSE: Final = 3.0
 HAND_OVER: Final = 1.0
 """Seconds a queue that goes to another member waits for the listeners it is with; an orderly one waits longer."""
 HAND_OVER_ORDERLY: Final = 20.0
@@ -148,6 +149,9 @@ class QueuePulls:
             wanted = member.subscriptions.get(process_queue.queue.topic)
             if process_queue.dropped or wanted is None:
                 return
+            if self._orderly and not process_queue.locked:  # the broker gave the queue to another member
+                await asyncio.sleep(NOT_LOCKED_PAUSE)
+                continue
             process_queue.last_pull = loop.time()
             request = PullRequest(
                 member.group,
