@@ -138,6 +138,22 @@ def test_brokers_are_told_anew_when_queues_have_moved() -> None:
         asyncio.run(main(broker))
 
 
+def test_a_route_without_a_queue_to_read_takes_nothing_away() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        push = consumer(broker)
+        push.subscribe("T", "*", lambda message: None)
+        async with push:
+            held = push.assignment()
+            assert len(held) == 2
+            broker.queues = 0
+            await push._member.instance.refresh_routes()
+            assert not await push._member.rebalance()
+            assert push.assignment() == held
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
 def test_two_members_share_and_one_takes_over() -> None:
     async def main(broker: ScriptedBroker) -> None:
         seen: list[bytes] = []

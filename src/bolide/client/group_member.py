@@ -255,9 +255,9 @@ class GroupMember:
         queues = sorted(route.read_queues(), key=queue_order)
         if self.model == BROADCASTING:
             return await self._apply(topic, queues)
-        clients = await member_ids(self.instance, self.group, list(route.brokers))
+        clients = await member_ids(self.instance, self.group, list(route.brokers)) if queues else []
         if not clients:
-            return False
+            return False  # as long as it is not known what is there to share, and by whom, nothing changes
         clients.sort(key=java_order)
         mine: Sequence[MessageQueue] = []
         if self.instance.client_id in clients:
