@@ -79,6 +79,14 @@ def test_offsets_of_unknown_names_are_refused(parts: Offsets, fields: dict[str, 
     assert parts.ask(codes.UPDATE_CONSUMER_OFFSET, **{"commitOffset": "1", **fields}).code == code
 
 
+@pytest.mark.parametrize(("lacking", "code"), [("topic", codes.SYSTEM_ERROR), ("consumerGroup", 26), ("queueId", 29)])
+def test_an_offset_that_lacks_a_field_is_refused(parts: Offsets, lacking: str, code: int) -> None:
+    fields = {"topic": "T", "queueId": "0", "consumerGroup": "g", "commitOffset": "1"}
+    del fields[lacking]
+    request = make_request(codes.UPDATE_CONSUMER_OFFSET, 1, fields)
+    assert reply_of(parts.service.handlers()[request.code](parts.channel, request, NOW)).code == code
+
+
 def test_a_queue_the_topic_has_no_more_may_be_committed(parts: Offsets) -> None:
     assert parts.ask(codes.UPDATE_CONSUMER_OFFSET, queueId="99", commitOffset="1").code == codes.SUCCESS
 
