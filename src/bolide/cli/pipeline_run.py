@@ -20,14 +20,6 @@ if TYPE_CHECKING:
 INTERRUPTED: Final = 130
 """What a shell expects of a process that Ctrl-C ended."""
 
-Topics: Final = typer.Argument(None, help="Topics, separated by commas.")
-Pattern: Final = typer.Option(None, help="Instead of topics: a regular expression that their names match.")
-Where: Final = typer.Option(None, help="SQL over the columns of a message, e.g. \"tags = 'A' AND queue_id < 4\".")
-Checkpoint: Final = typer.Option(None, help="Folder that remembers how far the job came; a path for Spark.")
-TableFormat: Final = typer.Option("parquet", "--format", help="parquet, or delta or iceberg when Spark has them.")
-SourceOption: Final = typer.Option([], "--option", help="NAME=VALUE: any option of format rocketmq; repeat it.")
-Conf: Final = typer.Option([], "--conf", help="NAME=VALUE: a setting of Spark; repeat it.")
-
 
 def named_values(given: Sequence[str], flag: str) -> dict[str, str]:
     """The pairs of a repeated option. Raises ConfigError."""
@@ -38,6 +30,21 @@ def named_values(given: Sequence[str], flag: str) -> dict[str, str]:
             raise ConfigError(f"{flag} {text} is not of the form NAME=VALUE")
         pairs[name] = value
     return pairs
+
+
+def _settings(given: list[str]) -> list[str]:
+    with output.boundary():
+        named_values(given, "--conf")  # before a cluster is asked for anything
+    return given
+
+
+Topics: Final = typer.Argument(None, help="Topics, separated by commas.")
+Pattern: Final = typer.Option(None, help="Instead of topics: a regular expression that their names match.")
+Where: Final = typer.Option(None, help="SQL over the columns of a message, e.g. \"tags = 'A' AND queue_id < 4\".")
+Checkpoint: Final = typer.Option(None, help="Folder that remembers how far the job came; a path for Spark.")
+TableFormat: Final = typer.Option("parquet", "--format", help="parquet, or delta or iceberg when Spark has them.")
+SourceOption: Final = typer.Option([], "--option", help="NAME=VALUE: any option of format rocketmq; repeat it.")
+Conf: Final = typer.Option([], "--conf", help="NAME=VALUE: a setting of Spark; repeat it.", callback=_settings)
 
 
 def read_from(
