@@ -112,7 +112,9 @@ def dispatch(bench: Bench) -> None:
         stages: Mapping[str, float] = reports[0]["stages"]
         start = figure.seconds - float(reports[0]["seconds"])
         told = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in stages.items())
-        bench.figures[-1] = Figure(**{**vars(figure), "note": f"process and Spark start {start:.1f} s, {told}"})
+        note = f"process and Spark start {start:.1f} s, {told}"
+        # Processes that have ended tell no processor time.
+        bench.figures[-1] = Figure(**{**vars(figure), "cpu_seconds": 0.0, "note": note})
 
 
 def sink(bench: Bench) -> None:
