@@ -67,9 +67,10 @@ def _java_home_or_path() -> bool:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One worker runs what needs a Spark session: one costs its JVM's memory and a quarter of a minute."""
+    """One worker runs what shares a Spark session, or the Java cluster of the live source: both start slowly."""
     for item in items:
-        if item.get_closest_marker("spark") and not item.get_closest_marker("xdist_group"):
+        shared = item.get_closest_marker("spark") or item.get_closest_marker("java")
+        if shared and not item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.xdist_group("spark"))
 
 
