@@ -235,6 +235,11 @@ class BrokerNode:
         assert host.configs is not None
         host.configs.write_all_now()
 
+    @property
+    def waiting_sends(self) -> int:
+        """Sends whose answer waits for the log."""
+        return self._executor.parked_count
+
     def another_turn(self) -> None:
         """Carry out effects noted from outside a request (tests, embedding programs)."""
         self._turns.schedule()

@@ -113,13 +113,16 @@ class Broker:
     def stalled_disk(self) -> Iterator[None]:
         """Let the disk stand still for the block: what is sent waits for it, and then sends are refused as busy.
 
-        With `flush_disk_type="SYNC_FLUSH"`; a broker that does not wait for its disk notices nothing for long.
+        With `flush_disk_type="SYNC_FLUSH"`; a broker that does not wait for its disk notices nothing for long. Behind
+        the block what waited is answered, and sends are taken again.
         """
         self._files.stall()
         try:
             yield
         finally:
             self._files.go_on()
+            if self._thread is not None:
+                self._call(self._nothing_waits())
 
     def topics(self) -> list[str]:
         """Names of all topics, the system's included."""
@@ -138,6 +141,12 @@ class Broker:
         self._broker.another_turn()
         async with asyncio.timeout(START_TIMEOUT_S):
             while not self._namesrv.knows_topic(config.topic_name):
+                await asyncio.sleep(0.005)
+
+    async def _nothing_waits(self) -> None:
+        assert self._broker is not None
+        async with asyncio.timeout(START_TIMEOUT_S):
+            while self._broker.waiting_sends:
                 await asyncio.sleep(0.005)
 
     async def _names(self) -> list[str]:
