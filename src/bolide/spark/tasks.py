@@ -13,6 +13,7 @@ from bolide.spark.options import SourceOptions
 from bolide.spark.queues import Offsets
 from bolide.spark.ranges import Range, split, within
 from bolide.spark.rows import read_range
+from bolide.spark.worker_process import settle
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,3 +57,4 @@ def read_partition(partition: InputPartition, options: SourceOptions, schema: St
     elif isinstance(partition, PointsPartition):
         for part in partition.parts:
             yield from read_range(part, partition.addresses, options, schema)
+    settle()
