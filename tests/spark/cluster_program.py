@@ -52,13 +52,24 @@ def hanging(folder: str) -> Any:
     return run
 
 
-def where_from(_: int) -> tuple[str, str, str]:
-    """What a task runs on: its Python, its numpy, its Bolide."""
-    import numpy
+def where_from(folder: str) -> Any:
+    """A task that tells what it runs on, its Python, its numpy, its Bolide, once another executor runs one, too."""
 
-    import bolide
+    def run(_: int) -> tuple[str, str, str]:
+        import os
 
-    return sys.executable, str(numpy.__file__), str(bolide.__path__[0])
+        import numpy
+
+        import bolide
+
+        (Path(folder) / str(os.getppid())).touch()
+        end = time.monotonic() + 150
+        while len(list(Path(folder).iterdir())) < 2:
+            assert time.monotonic() < end, "no second executor came"
+            time.sleep(0.05)
+        return sys.executable, str(numpy.__file__), str(bolide.__path__[0])
+
+    return run
 
 
 def main(master: str, namesrv: str, golden: str, folder: str, archive: str) -> None:
@@ -70,6 +81,7 @@ def main(master: str, namesrv: str, golden: str, folder: str, archive: str) -> N
     settings = {
         "spark.archives": f"{archive}#bolide",
         "spark.executor.memory": "512m",
+        "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         "spark.executor.cores": "1",
         "spark.cores.max": "2",
         "spark.driver.host": "127.0.0.1",
@@ -81,7 +93,9 @@ def main(master: str, namesrv: str, golden: str, folder: str, archive: str) -> N
     }
     spark = job_session("cluster", master, Path(folder), settings)
     said: dict[str, Any] = {}
-    said["python"] = sorted(set(spark.sparkContext.parallelize(range(8), 8).map(where_from).collect()))
+    meeting = Path(folder) / "meeting"
+    meeting.mkdir()
+    said["python"] = sorted(set(spark.sparkContext.parallelize(range(8), 8).map(where_from(str(meeting))).collect()))
     options = {"namesrv": namesrv, "subscribe": "T"}
     rows = spark.read.format("rocketmq").options(**options, maxRecordsPerPartition="100").load()
     marks = Path(folder) / "marks"

@@ -49,6 +49,7 @@ class Daemons:
             "SPARK_HOME": str(home),
             "PATH": f"{Path(os.environ.get('JAVA_HOME', '/usr')) / 'bin'}:/usr/bin:/bin",
             "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         }
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
