@@ -19,8 +19,9 @@ def test_a_worker_is_spared_what_it_has_loaded(spark: Any) -> None:
     for _ in range(2):
         frozen = runner.each("counting", "files", range(4), lambda _: gc.get_freeze_count(), [1] * 4)
     assert max(frozen) > 10_000
+    before = gc.get_freeze_count()  # tests that play a worker may have been in this process
     settle()  # no worker
-    assert gc.get_freeze_count() == 0
+    assert gc.get_freeze_count() == before
     assert runner.each("none", "files", [], lambda one: one, []) == []
 
 
