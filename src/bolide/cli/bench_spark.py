@@ -14,6 +14,7 @@ import typer
 
 from bolide.cli import output
 from bolide.cli.output import JsonFlag, boundary
+from bolide.cli.pipeline_run import Conf, named_values
 from bolide.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def spark(
     namesrv: str = typer.Option(
         "", "--namesrv", "-n", help="Measure sink and live source there, not on a broker of ours."
     ),
+    conf: list[str] = Conf,
     as_json: bool = JsonFlag,
 ) -> None:
     """Measure on Spark: limit, offline source, dispatch, sink, live source, archive; with a profile by stage."""
@@ -46,6 +48,7 @@ def spark(
         unknown = [name for name in wanted if name not in MEASURES]
         if unknown:
             raise ConfigError(f"--only {unknown[0]} is no measure; there are {', '.join(MEASURES)}")
+        settings = {"spark.log.level": "OFF", **named_values(conf, "--conf")}
         bodies, counts = _numbers("--body", body), _numbers("--cores", cores)
         root = Path(tempfile.mkdtemp(prefix="bolide-bench-", dir=folder))
         figures: list[Figure] = []
@@ -56,7 +59,7 @@ def spark(
                     store = _store(root, messages, size)
                     profile[str(size)] = stages(store)
                     for count in counts:
-                        figures += _measure(wanted, store, messages, size, count, address, root)
+                        figures += _measure(wanted, store, messages, size, count, address, root, settings)
                     shutil.rmtree(store)
         finally:
             shutil.rmtree(root, ignore_errors=True)
@@ -86,8 +89,9 @@ def _store(root: Path, messages: int, body: int) -> Path:
 
 
 def _measure(
-    wanted: Sequence[str], store: Path, messages: int, body: int, cores: int, namesrv: str, root: Path
-) -> list[Figure]:
+    wanted: Sequence[str], store: Path, messages: int, body: int, cores: int, namesrv: str, root: Path,
+    settings: dict[str, str],
+) -> list[Figure]:  # fmt: skip
     from bolide.spark.bench import Bench, measure, topic_of
     from bolide.spark.bench_store import QUEUES
     from bolide.spark.session import job_session
@@ -98,7 +102,6 @@ def _measure(
 
         with Admin(namesrv) as admin:
             admin.create_topic(topic_of(body, cores), queues=QUEUES)
-    settings = {"spark.log.level": "OFF"}
     session = job_session("bolide bench spark", f"local[{cores}]", root / "spark", settings)
     try:
         session.dataSource.register(RocketMQStoreDataSource)
