@@ -27,7 +27,7 @@ test-compiled: venv-test
 
 interop: venv-test
 	@home=$$(tools/ensure_java.sh jdk-maven) && export JAVA_HOME=$$home && \
-	set -x && BOLIDE_IMPL=compiled $(BIN)/python -m pytest -q -m java tests/interop $(ARGS)
+	set -x && BOLIDE_IMPL=compiled $(PYTEST) -m java tests/interop $(ARGS)
 
 # Wrongs of a list, one at a time, in a copy of the sources: the tests must notice.
 mutations: venv-test
