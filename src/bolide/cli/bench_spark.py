@@ -133,9 +133,7 @@ def _speed_up(figures: Sequence[Figure]) -> dict[str, float]:
     """Rate on the most cores by the rate on the fewest, for each measure and body size."""
     groups: dict[str, list[Figure]] = {}
     for figure in figures:
-        groups.setdefault(
-            f"{figure.measure} {figure.body} {figure.note if 'pull' in figure.note else ''}".strip(), []
-        ).append(figure)
+        groups.setdefault(f"{figure.measure}, {figure.body} bytes", []).append(figure)
     found = {}
     for name, some in groups.items():
         few, many = min(some, key=lambda one: one.cores), max(some, key=lambda one: one.cores)
@@ -153,9 +151,12 @@ def _show(figures: Sequence[Figure], profile: dict[str, Any]) -> None:
         top = limits.get((one.body, one.cores))
         share = f"{100 * one.rate / top:.0f} %" if top else "-"
         micro = f"{1e6 * one.cpu_seconds / max(one.rows, 1):.2f}" if one.cpu_seconds else "-"
-        rows.append((one.measure, one.body, one.cores, round(one.rate), share, micro, f"{one.seconds:.1f}", one.note))
-    names = ("Measure", "Body", "Cores", "Rows/s", "Of the limit", "CPU µs/row", "Seconds", "Note")
+        rows.append((one.measure, one.body, one.cores, round(one.rate), share, micro, f"{one.seconds:.1f}"))
+    names = ("Measure", "Body", "Cores", "Rows/s", "Of limit", "CPU µs/row", "Seconds")
     output.table("On Spark", names, rows, False)
+    for one in figures:
+        if one.note:
+            output.note(f"{one.measure}, {one.body} bytes, {one.cores} cores: {one.note}")
     stage_rows = [
         (size, what, stage, f"{micro:.2f}")
         for size, parts in profile.items()
