@@ -11,7 +11,7 @@ import logging
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from bolide.client.errors import response_error
 from bolide.client.instance import ClientInstance
@@ -21,6 +21,9 @@ from bolide.errors import BolideError
 from bolide.remoting import codes
 
 log = logging.getLogger("bolide.client")
+
+PULL_READ: Final = 0.25
+"""Seconds after which a broker has read a pull, and stored the progress it carries."""
 
 
 class OffsetStore(Protocol):
@@ -34,6 +37,12 @@ class OffsetStore(Protocol):
 
     def forget(self, queue: MessageQueue) -> None:
         """Drop a queue that is no longer ours."""
+
+    def carry(self, queue: MessageQueue) -> int:
+        """The progress for a pull to carry along, -1 when pulls carry none; `carried` says that it was answered."""
+
+    def carried(self, queue: MessageQueue) -> None:
+        """The pull that carried the progress was answered, so its broker has stored it."""
 
     async def load(self, queue: MessageQueue) -> int:
         """The stored progress; -1 when there is none. Raises when it cannot be known now."""
@@ -50,6 +59,7 @@ class BrokerOffsets:
         self._group = group
         self._offsets: dict[MessageQueue, int] = {}
         self._written: dict[MessageQueue, int] = {}
+        self._carried: dict[MessageQueue, tuple[int, float]] = {}
 
     def update(self, queue: MessageQueue, offset: int) -> None:
         """Note progress in memory."""
@@ -63,6 +73,17 @@ class BrokerOffsets:
         """Drop a queue that is no longer ours."""
         self._offsets.pop(queue, None)
         self._written.pop(queue, None)
+        self._carried.pop(queue, None)
+
+    def carry(self, queue: MessageQueue) -> int:
+        """The progress for a pull to carry along, so that the broker knows it without a request of its own."""
+        offset = self.get(queue)
+        self._carried[queue] = (offset, asyncio.get_running_loop().time())
+        return offset
+
+    def carried(self, queue: MessageQueue) -> None:
+        """The pull that carried the progress was answered: it cannot overtake a later commit any more."""
+        self._carried.pop(queue, None)
 
     def _ext(self, queue: MessageQueue) -> dict[str, str]:
         return {
@@ -92,8 +113,27 @@ class BrokerOffsets:
         for queue in queues:
             offset = self._offsets.get(queue, -1)
             if offset >= 0 and self._written.get(queue) != offset:
-                work.append(self._write(queue, offset, wait))
+                work.append(self._write_for_certain(queue, offset) if wait else self._write(queue, offset, wait))
         await asyncio.gather(*work)
+
+    async def _write_for_certain(self, queue: MessageQueue, offset: int) -> None:
+        """Write, and see that no older progress replaces it.
+
+        A broker serves pulls and commits in threads of their own, so the progress that a pull carried can be stored
+        after that of a commit sent later, and the next owner of the queue would begin there. The pull itself tells
+        nothing: it may be held for long. So it gets a moment to be read, and what is stored then must be ours.
+        """
+        before, sent = self._carried.get(queue, (-1, 0.0))
+        unread = sent + PULL_READ - asyncio.get_running_loop().time()
+        await self._write(queue, offset, wait=True)
+        if before in (-1, offset) or unread <= 0:
+            return
+        await asyncio.sleep(unread)
+        try:
+            if await self.load(queue) == before:
+                await self._write(queue, offset, wait=True)
+        except BolideError as error:
+            log.warning("offset %d of %s may be stored as %d: %s", offset, queue, before, error)
 
     async def _write(self, queue: MessageQueue, offset: int, wait: bool) -> None:
         address = self._instance.any_address(queue.broker_name)
@@ -135,6 +175,13 @@ class FileOffsets:
     def forget(self, queue: MessageQueue) -> None:
         """Drop a queue that is no longer ours; the file keeps it."""
         self._offsets.pop(queue, None)
+
+    def carry(self, queue: MessageQueue) -> int:
+        """-1: brokers do not know how far one is who reads all queues."""
+        return -1
+
+    def carried(self, queue: MessageQueue) -> None:
+        """Nothing was."""
 
     async def load(self, queue: MessageQueue) -> int:
         """The progress in the file, or in its backup when the file is torn; -1 when there is none."""

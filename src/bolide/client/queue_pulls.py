@@ -12,7 +12,7 @@ from typing import Final
 
 from bolide.client.consumption import Consumption
 from bolide.client.errors import ClientStateError, ResponseError
-from bolide.client.group_member import CLUSTERING, GroupMember
+from bolide.client.group_member import GroupMember
 from bolide.client.locks import QueueLocks
 from bolide.client.process_queue import ProcessQueue
 from bolide.client.pull import PullRequest, PullResult, PullStatus, pull
@@ -160,7 +160,7 @@ class QueuePulls:
                 wanted,
                 settings.batch,
                 settings.suspend,
-                member.store.get(process_queue.queue) if member.model == CLUSTERING else -1,
+                member.store.carry(process_queue.queue),
                 process_queue.suggested_broker,
                 send_subscription=settings.send_subscription,
             )
@@ -169,6 +169,7 @@ class QueuePulls:
             except BolideError as error:
                 await asyncio.sleep(self._pause_after(error, process_queue.queue))
                 continue
+            member.store.carried(process_queue.queue)
             if not process_queue.dropped:
                 await self._pulled(process_queue, result)
 
