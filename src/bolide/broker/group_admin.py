@@ -10,6 +10,7 @@ from typing import Any
 from bolide.broker.attributes import GROUP, altered
 from bolide.broker.channel import Channel
 from bolide.broker.clients import Client, Clients
+from bolide.broker.config_list import listed_configs
 from bolide.broker.consumer_offsets import ConsumerOffsets
 from bolide.broker.groups import GroupTable, SubscriptionGroupConfig
 from bolide.broker.metadata_page import page
@@ -81,12 +82,7 @@ class GroupAdminService:
 
     def on_create_list(self, channel: Channel, command: Command, now: int) -> Outcome:
         """All of a list or, when one of them cannot be, none."""
-        body: Any = parse_lenient(command.body) if command.body else None
-        listed: Any = body.get("groupConfigList") if isinstance(body, dict) else None
-        if not isinstance(listed, list):
-            remark = "UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST needs a body with groupConfigList"
-            return reply(make_response(command, codes.SYSTEM_ERROR, remark))
-        self._put([fields for fields in listed if isinstance(fields, dict)], now)
+        self._put(listed_configs(command, "groupConfigList"), now)
         return reply(make_response(command, codes.SUCCESS))
 
     def _put(self, listed: list[dict[str, Any]], now: int) -> None:

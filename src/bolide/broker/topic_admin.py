@@ -5,10 +5,11 @@ Decision rows: behaviour facts section 5 and AdminBrokerProcessor of 5.5.0.
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from bolide.broker.attributes import MESSAGE_TYPE, MIXED, TOPIC, altered, parse_changes
 from bolide.broker.channel import Channel
+from bolide.broker.config_list import listed_configs
 from bolide.broker.consumer_offsets import ConsumerOffsets
 from bolide.broker.metadata_page import page
 from bolide.broker.names import topic_refusal
@@ -27,7 +28,6 @@ from bolide.remoting.headers.topics import (
     GetAllTopicConfigRequestHeader,
     GetTopicConfigRequestHeader,
 )
-from bolide.remoting.json import parse_lenient
 from bolide.store.message_store import MessageStore
 
 PERM_MAX: Final = 7
@@ -91,12 +91,7 @@ class TopicAdminService:
 
     def on_create_list(self, channel: Channel, command: Command, now: int) -> Outcome:
         """All of a list or, when one of them cannot be, none. Attributes have their sign before the key, as in 17."""
-        body: Any = parse_lenient(command.body) if command.body else None
-        listed: Any = body.get("topicConfigList") if isinstance(body, dict) else None
-        if not isinstance(listed, list):
-            remark = "UPDATE_AND_CREATE_TOPIC_LIST needs a body with topicConfigList"
-            return reply(make_response(command, codes.SYSTEM_ERROR, remark))
-        configs = [TopicConfig.from_json("", fields) for fields in listed if isinstance(fields, dict)]
+        configs = [TopicConfig.from_json("", fields) for fields in listed_configs(command, "topicConfigList")]
         for config in configs:
             self._check(config)
         self._put(configs, now)
