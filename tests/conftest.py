@@ -5,11 +5,14 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+from collections.abc import Generator
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
 from bolide import _impl
+from tests.children import ended_if_it_fails
 from tests.interop.matrix_counts import Matrix
 
 # Spark's JVMs of the suite live for seconds: better to start quickly than to compile well.
@@ -81,3 +84,17 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             if item.config.getoption("--skip-optional"):
                 pytest.skip(f"needs {sentence}")
             pytest.fail(f"needs {sentence}, or leave such tests out with --skip-optional", pytrace=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, Any, Any]:
+    """The processes of a failed test end with it."""
+    with ended_if_it_fails():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup() -> Generator[None, Any, Any]:
+    """Those of a fixture that fails before its `yield`, too: nobody else knows them."""
+    with ended_if_it_fails():
+        return (yield)

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from bolide.cli.pipeline import app
 from bolide.client import Message
 from bolide.testing.broker import Broker
+from tests import children
 from tests.spark.produce import send
 
 LOCAL = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
@@ -30,7 +31,7 @@ def until(condition: Callable[[], bool], what: str, seconds: float = 200) -> Non
 
 
 def start(*arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+    return children.start(
         [sys.executable, "-m", "bolide.cli", "pipeline", *arguments],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=LOCAL,
     )  # fmt: skip

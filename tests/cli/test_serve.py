@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from bolide.cli.output import FAILED, UNREACHABLE, USAGE
+from tests.children import start
 
 
 class CommandLine:
     """A running `bolide standalone`, and other verbs run against it."""
 
     def __init__(self, folder: Path) -> None:
-        self.process = subprocess.Popen(
+        self.process = start(
             [sys.executable, "-m", "bolide", "standalone", "--store", folder / "store", "--namesrv-port", "0",
              "--broker-port", "0", "--set", "flushDiskType=ASYNC_FLUSH", "--set", "recallMessageEnable=true"],
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.children import start
 from tests.interop.java_artefacts import BROKER_VERSION, driver_classpath, jars, tool
 from tests.interop.processes import ServerProcess, free_ports, until
 from tests.interop.wire import GET_ROUTE, SUCCESS, Wire
@@ -153,7 +154,7 @@ class _Driver:
         _prepare(home)
         self._errors = home / "driver.err"
         with self._errors.open("wb") as errors:
-            self._child = subprocess.Popen(
+            self._child = start(
                 [*_java(home, driver_classpath(version), ("-Xmx256m", *_QUICK_START, *flags)), *words],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

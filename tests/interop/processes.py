@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from tests.children import start
+
 _POLL_SECONDS = 0.02
 
 
@@ -49,7 +51,7 @@ class ServerProcess:
         variables: dict[str, str | None] = {**os.environ, **(environment or {})}
         with log.open("wb") as output:
             # The child leads a group of its own, so that stopping reaches the children it may have too.
-            self._child = subprocess.Popen(
+            self._child = start(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=output,

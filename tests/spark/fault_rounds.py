@@ -33,6 +33,7 @@ from bolide.spark.cluster import Cluster
 from bolide.spark.fetch import RangeReader
 from bolide.spark.options import read_options
 from bolide.spark.ranges import Range
+from tests.children import start
 from tests.interop.processes import until
 from tests.spark.broker_process import RestartableBroker, RestartableJavaBroker
 from tests.spark.produce import send
@@ -109,7 +110,7 @@ class Rounds:
         log = self._folder / f"session-{seed}-{outcome.deaths}.out"
         with log.open("wb") as output:
             command = [sys.executable, "-m", "tests.spark.fault_query", str(self._folder), self._namesrv, str(seed)]
-            session = subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
+            session = start(command, stdout=output, stderr=output, start_new_session=True)
         try:
             until(lambda: b"started" in log.read_bytes() or session.poll() is not None, 120, "the session starts")
             began = time.monotonic()

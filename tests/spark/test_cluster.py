@@ -19,6 +19,7 @@ import pytest
 from bolide.client import Message
 from bolide.spark.pack import CannotPack, Packed, pack
 from bolide.testing.broker import Broker
+from tests.children import start
 from tests.golden.stores import golden_store
 from tests.spark.produce import send
 
@@ -56,7 +57,7 @@ class Daemons:
     def start(self, name: str, main: str, *arguments: str) -> None:
         log = (self._folder / f"{name}.log").open("wb")
         with log:
-            self.processes[name] = subprocess.Popen(
+            self.processes[name] = start(
                 [f"{self._env['SPARK_HOME']}/bin/spark-class", f"org.apache.spark.deploy.{main}", *arguments],
                 stdout=log, stderr=subprocess.STDOUT, env=self._env, cwd=self._folder, start_new_session=True,
             )  # fmt: skip
@@ -116,7 +117,7 @@ def test_every_job_runs_on_a_cluster_that_loses_an_executor(
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     environment.pop("SPARK_HOME", None)
     with (tmp_path / "driver.log").open("wb") as log:
-        program = subprocess.Popen(
+        program = start(
             [sys.executable, str(ROOT / "tests/spark/cluster_program.py"), cluster, bolide_broker.namesrv_addr,
              "5.5.0-clean", str(work), packed.path],
             env=environment, cwd=driver, stdout=subprocess.PIPE, stderr=log, text=True,

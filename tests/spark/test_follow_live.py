@@ -19,6 +19,7 @@ from bolide.layout.shape import StoreShape
 from bolide.spark.dispatch_job import dispatch_store
 from bolide.spark.verify_job import verify_on_spark
 from bolide.testing.broker import Broker
+from tests.children import start
 from tests.interop.processes import until
 from tests.spark.produce import send
 from tests.spark.test_follow import contents
@@ -77,7 +78,7 @@ class FollowProcess:
         command = [sys.executable, "-m", "bolide.cli", "pipeline", "dispatch", str(store), "--out", str(out)]
         command += ["--follow", "--config", str(conf), "--json", *more]
         env = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
-        self.process = subprocess.Popen(
+        self.process = start(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, start_new_session=True
         )
 

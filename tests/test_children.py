@@ -1,0 +1,44 @@
+"""What a failed test started is ended; what stands beneath it, and what a test that passes started, is not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.children import ended_if_it_fails, start
+
+SLEEPS = [sys.executable, "-c", "import time; print(flush=True); time.sleep(600)"]
+
+
+def started(**options: Any) -> subprocess.Popen[bytes]:
+    child = start(SLEEPS, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **options)
+    child.stdout.readline()
+    return child
+
+
+@pytest.fixture
+def beneath() -> Iterator[subprocess.Popen[bytes]]:
+    with started() as child:
+        yield child
+        child.kill()
+
+
+@pytest.mark.parametrize("leads", [False, True])
+def test_a_failure_ends_what_it_started(beneath: subprocess.Popen[bytes], leads: bool) -> None:
+    found: list[subprocess.Popen[bytes]] = []
+    with pytest.raises(ZeroDivisionError), ended_if_it_fails():
+        found += [started(start_new_session=leads), started()]
+        with ended_if_it_fails():  # a fixture that comes to its end
+            found.append(started())
+        found[0].stdin.write(b"never read")
+        raise ZeroDivisionError
+    beside = found.pop()
+    assert [child.returncode for child in found] == [-9, -9]
+    assert all(stream.closed for child in found for stream in (child.stdin, child.stdout))
+    assert beneath.poll() is None and beside.poll() is None
+    with beside:
+        beside.kill()
