@@ -60,7 +60,8 @@ class BolideBroker(OurBroker):
     """A Bolide broker of this program's environment, or `python`'s, with its own defaults and no name server."""
 
     def __init__(self, home: Path, flush: str, ready_seconds: float = 60.0, python: str = sys.executable) -> None:
-        super().__init__(home, "", {"flushDiskType": _FLUSH[flush]}, ready_seconds=ready_seconds, python=python)
+        settings = {"flushDiskType": _FLUSH[flush]}
+        super().__init__(home, "", settings, as_shipped=True, ready_seconds=ready_seconds, python=python)
 
 
 class NullServer(ServerProcess):

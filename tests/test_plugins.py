@@ -88,7 +88,8 @@ from bolide.broker.options import BrokerOptions
 from bolide.node.broker import BrokerNode
 
 async def once() -> None:
-    node = BrokerNode(BrokerOptions(store_path_root_dir=sys.argv[1], listen_port=0))
+    options = BrokerOptions(store_path_root_dir=sys.argv[1], listen_port=0, mapped_file_size_commit_log=1 << 26)
+    node = BrokerNode(options)
     await node.start()
     await node.stop()
 

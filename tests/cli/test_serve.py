@@ -21,7 +21,8 @@ class CommandLine:
     def __init__(self, folder: Path) -> None:
         self.process = start(
             [sys.executable, "-m", "bolide", "standalone", "--store", folder / "store", "--namesrv-port", "0",
-             "--broker-port", "0", "--set", "flushDiskType=ASYNC_FLUSH", "--set", "recallMessageEnable=true"],
+             "--broker-port", "0", "--set", "flushDiskType=ASYNC_FLUSH", "--set", "recallMessageEnable=true",
+             "--set", "mappedFileSizeCommitLog=67108864"],
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         )  # fmt: skip
         assert self.process.stdout is not None

@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.children import start
 from tests.interop.java_artefacts import BROKER_VERSION, driver_classpath, jars, tool
-from tests.interop.processes import ServerProcess, free_ports, until
+from tests.interop.processes import SMALL_LOG, ServerProcess, free_ports, until
 from tests.interop.wire import GET_ROUTE, SUCCESS, Wire
 
 # The broker and fastjson reach into these packages; without the flags they fail on Java 17.
@@ -79,7 +79,8 @@ class JavaBroker(ServerProcess):
 
     `namesrv` is the address of its name server; with an empty one it registers nowhere.
     `settings` are added to broker.conf. `flags` are the JVM's. Without any, flags and settings suit tests: it starts
-    quickly and is idle when nothing happens; with some, as in the bench, the settings are those it ships with.
+    quickly, is idle when nothing happens, and has log files as small as ours there; with some, as in the bench, the
+    settings are those it ships with.
     """
 
     def __init__(
@@ -109,7 +110,7 @@ class JavaBroker(ServerProcess):
             "storePathRootDir": str(self.store),
             "storePathCommitLog": str(self.store / "commitlog"),
             "fileReservedTime": "100000",
-            **(_IDLE if flags is None else {}),
+            **({**_IDLE, **SMALL_LOG} if flags is None else {}),
             **(settings or {}),
         }
         conf = home / "broker.conf"

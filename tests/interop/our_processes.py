@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.interop.processes import ServerProcess, free_ports
+from tests.interop.processes import SMALL_LOG, ServerProcess, free_ports
 
 _READY = "ready"
 _KEPT = ("BOLIDE_IMPL", "BOLIDE_BUILD")
@@ -35,8 +35,8 @@ class OurNameServer(ServerProcess):
 class OurBroker(ServerProcess):
     """`bolide broker` named `broker-a` of `DefaultCluster` on a free port; its store is `home/store`.
 
-    `settings` are added to broker.conf, with Java's keys. With an empty `namesrv` it registers nowhere. `python` is
-    that of another environment, to measure the Bolide in it.
+    `settings` are added to broker.conf, with Java's keys. With an empty `namesrv` it registers nowhere. Its log files
+    are small unless it is to run `as_shipped`. `python` is that of another environment, to measure the Bolide in it.
     """
 
     def __init__(
@@ -45,6 +45,7 @@ class OurBroker(ServerProcess):
         namesrv: str,
         settings: Mapping[str, str] | None = None,
         *,
+        as_shipped: bool = False,
         ready_seconds: float = 60.0,
         python: str = sys.executable,
     ) -> None:
@@ -60,6 +61,7 @@ class OurBroker(ServerProcess):
             "listenPort": str(self.port),
             **({"namesrvAddr": namesrv} if namesrv else {}),
             "storePathRootDir": str(self.store),
+            **({} if as_shipped else SMALL_LOG),
             **(settings or {}),
         }
         conf = home / "broker.conf"

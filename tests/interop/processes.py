@@ -12,6 +12,8 @@ from pathlib import Path
 from tests.children import start
 
 _POLL_SECONDS = 0.02
+SMALL_LOG = {"mappedFileSizeCommitLog": str(64 << 20)}
+"""Ours takes the room of a log file when it makes it: 1 GiB as shipped, which dozens of brokers would not find."""
 
 
 def until(condition: Callable[[], bool], seconds: float, what: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 from tests.interop.java_artefacts import CLIENT_VERSIONS
 from tests.interop.java_processes import JavaClient
 from tests.interop.matrix import to_ours
-from tests.interop.processes import ServerProcess, free_ports
+from tests.interop.processes import SMALL_LOG, ServerProcess, free_ports
 from tests.transport.certificates import Certificate, have_openssl
 
 pytestmark = [
@@ -38,7 +38,7 @@ def test_a_java_client_sends_and_consumes_over_tls(
     names, port = free_ports(), free_ports(1, -2)
     namesrv = daemon("namesrv", tmp_path, names, tls)
     store = {"storePathRootDir": str(tmp_path / "store"), "namesrvAddr": f"127.0.0.1:{names}"}
-    broker = daemon("broker", tmp_path, port, {**tls, **store})
+    broker = daemon("broker", tmp_path, port, {**tls, **store, **SMALL_LOG})
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Dtls.enable=true -Dtls.client.authServer=false")
     client = JavaClient(tmp_path / "java", f"127.0.0.1:{names}", version)
     try:

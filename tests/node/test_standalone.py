@@ -21,7 +21,12 @@ from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
 from bolide.transport.client import ClientConnection
 
-PROGRAM = "import sys; from bolide.node.standalone import run_standalone as run; sys.exit(run(sys.argv[1], 0, 0))"
+PROGRAM = """\
+import sys
+from bolide.node.standalone import run_standalone
+
+sys.exit(run_standalone(sys.argv[1], 0, 0, flags={"mappedFileSizeCommitLog": 1 << 26}))
+"""
 
 
 class Running:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.interop.java_processes import JavaBroker, JavaNameServer, is_registered
 from tests.interop.our_processes import OurNameServer
-from tests.interop.processes import ServerProcess, free_ports, until
+from tests.interop.processes import SMALL_LOG, ServerProcess, free_ports, until
 
 
 class RestartableBroker:
@@ -26,6 +26,7 @@ class RestartableBroker:
             "namesrvAddr": self.namesrv.address,
             "storePathRootDir": str(home / "store"),
             "flushDiskType": "ASYNC_FLUSH",
+            **SMALL_LOG,
             **settings,
         }
         self._conf = home / "broker.conf"
