@@ -5,13 +5,17 @@ import random
 import signal
 import socket
 import subprocess
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tests.children import start
 
 _POLL_SECONDS = 0.02
+_FIRST_PORT, _LAST_PORT = 15_000, 32_000
+_SHARES = 16
 SMALL_LOG = {"mappedFileSizeCommitLog": str(64 << 20)}
 """Ours takes the room of a log file when it makes it: 1 GiB as shipped, which dozens of brokers would not find."""
 
@@ -25,24 +29,42 @@ def until(condition: Callable[[], bool], seconds: float, what: str) -> None:
         time.sleep(_POLL_SECONDS)
 
 
+def _share_of_ports() -> range:
+    """This process's part of the ports below those that the kernel gives to outgoing connections.
+
+    Workers of one test run have a part each, so that none takes what another has found free and not opened yet.
+    """
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
+    width = (_LAST_PORT - _FIRST_PORT) // _SHARES
+    first = _FIRST_PORT + width * (int(worker) % _SHARES if worker else random.randrange(_SHARES))
+    return range(first, first + width)
+
+
+_CHOICE = threading.Lock()
+_MY_PORTS = _share_of_ports()
+_GIVEN: deque[int] = deque(maxlen=len(_MY_PORTS) // 2)
+
+
 def free_ports(*distances: int) -> int:
     """A port that is free on 127.0.0.1, together with those at the given distances from it.
 
-    Below the range that the kernel gives to outgoing connections, any of which could take it before it is used.
+    No port is given a second time before half of this process's part were: who has it may not have opened it yet.
     """
-    for _ in range(1000):
-        port = random.randrange(15_000, 32_000)
-        taken: list[socket.socket] = []
-        try:
-            for distance in (0, *distances):
-                taken.append(socket.create_server(("127.0.0.1", port + distance)))
-        except OSError:
-            continue
-        finally:
-            for opened in taken:
-                opened.close()
-        return port
+    with _CHOICE:
+        for port in random.sample(_MY_PORTS, len(_MY_PORTS)):
+            wanted = {port, *(port + distance for distance in distances)}
+            if wanted.issubset(_MY_PORTS) and wanted.isdisjoint(_GIVEN) and all(map(_is_free, wanted)):
+                _GIVEN.extend(wanted)
+                return port
     raise OSError(f"found no free port with free neighbours {distances}")
+
+
+def _is_free(port: int) -> bool:
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
 
 
 class ServerProcess:

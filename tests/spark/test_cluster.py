@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tarfile
@@ -21,6 +20,7 @@ from bolide.spark.pack import CannotPack, Packed, pack
 from bolide.testing.broker import Broker
 from tests.children import start
 from tests.golden.stores import golden_store
+from tests.interop.processes import free_ports
 from tests.spark.produce import send
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark-processes")]
@@ -80,9 +80,7 @@ def until(condition: Callable[[], Any], what: str, seconds: float = 120) -> None
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[str]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_ports()
     url = f"spark://127.0.0.1:{port}"
     folder = tmp_path / "cluster"
     folder.mkdir()
