@@ -31,8 +31,14 @@ _QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 
 # What keeps a broker as shipped busy while nothing happens: each flush copies the whole timer wheel, once a second, an
 # eighth of a core; and after its first transaction 5.5.0's batching of op messages never sleeps again unless each is
-# written at once. A clean stop flushes the wheel too.
-_IDLE = {"timerFlushIntervalMs": "60000", "transactionOpMsgMaxSize": "1", "transactionOpBatchInterval": "86400000"}
+# written at once. A clean stop flushes the wheel too. Its TransactionMetricsFlushService spins through its first interval,
+# ten seconds of a whole core with every start, and only then sleeps one at a time.
+_IDLE = {
+    "timerFlushIntervalMs": "60000",
+    "transactionOpMsgMaxSize": "1",
+    "transactionOpBatchInterval": "86400000",
+    "transactionMetricFlushInterval": "200",
+}
 # RebalanceService looks for the queues of a new retry topic this often; its default of 20 s is most of a test's time.
 _QUICK_REBALANCE = "-Drocketmq.client.rebalance.waitInterval=1000"
 _LOGBACK = (
