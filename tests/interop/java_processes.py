@@ -31,8 +31,8 @@ _QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 
 # What keeps a broker as shipped busy while nothing happens: each flush copies the whole timer wheel, once a second, an
 # eighth of a core; and after its first transaction 5.5.0's batching of op messages never sleeps again unless each is
-# written at once. A clean stop flushes the wheel too. Its TransactionMetricsFlushService spins through its first interval,
-# ten seconds of a whole core with every start, and only then sleeps one at a time.
+# written at once. A clean stop flushes the wheel too. Its TransactionMetricsFlushService spins through its first
+# interval, ten seconds of a whole core with every start, and sleeps through the others.
 _IDLE = {
     "timerFlushIntervalMs": "60000",
     "transactionOpMsgMaxSize": "1",
