@@ -22,7 +22,7 @@ def namesrv(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurNameServer]
 def broker(namesrv: OurNameServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
     """Our broker, registered with our name server."""
     server = OurBroker(tmp_path_factory.mktemp("broker"), namesrv.address, {"flushDiskType": "ASYNC_FLUSH"})
-    until(lambda: is_registered(namesrv.address), 10, f"the broker registers with {namesrv.address}")
+    until(lambda: is_registered(namesrv.address), 120, f"the broker registers with {namesrv.address}")
     yield server
     assert server.stop() == 0, server.output()
 

@@ -47,7 +47,7 @@ _LOGBACK = (
     "</configuration>"
 )
 _SHADED = "org.apache.rocketmq.logging."
-_ANSWER_SECONDS = 90.0
+_ANSWER_SECONDS = 240.0
 
 
 def _java(home: Path, classpath: str, flags: Iterable[str]) -> list[str]:
@@ -98,7 +98,7 @@ class JavaBroker(ServerProcess):
         version: str = BROKER_VERSION,
         flags: Iterable[str] | None = None,
         port: int | None = None,
-        ready_seconds: float = 60.0,
+        ready_seconds: float = 180.0,
     ) -> None:
         _prepare(home)
         self.home = home
@@ -130,7 +130,7 @@ class JavaBroker(ServerProcess):
         if not namesrv:
             return
         # It may say so and reach the name server only at its next try, ten seconds later.
-        until(lambda: is_registered(namesrv), 60, f"the broker registers with {namesrv}")
+        until(lambda: is_registered(namesrv), 120, f"the broker registers with {namesrv}")
 
 
 class JavaProgram(ServerProcess):

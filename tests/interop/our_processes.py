@@ -46,7 +46,7 @@ class OurBroker(ServerProcess):
         settings: Mapping[str, str] | None = None,
         *,
         as_shipped: bool = False,
-        ready_seconds: float = 60.0,
+        ready_seconds: float = 180.0,
         python: str = sys.executable,
     ) -> None:
         home.mkdir(parents=True, exist_ok=True)

@@ -98,7 +98,7 @@ class ServerProcess:
         """What it has printed so far."""
         return self.log.read_text(encoding="utf-8", errors="replace")
 
-    def wait_ready(self, ready_text: str, seconds: float = 60.0) -> None:
+    def wait_ready(self, ready_text: str, seconds: float = 180.0) -> None:
         """Wait until the output holds a text; AssertionError with the output if the child ends before."""
 
         def stands() -> bool:
@@ -114,7 +114,7 @@ class ServerProcess:
             self.kill()
             raise
 
-    def stop(self, seconds: float = 60.0) -> int:
+    def stop(self, seconds: float = 180.0) -> int:
         """SIGTERM, then wait; returns the exit status. Kills it and raises AssertionError if it does not end."""
         if self.running:
             self._child.send_signal(signal.SIGTERM)

@@ -38,7 +38,7 @@ def has_all(wire: Wire, group: str) -> bool:
 def test_java_clients_go_back_when_they_are_told(tmp_path: Path) -> None:
     namesrv = OurNameServer(tmp_path / "namesrv")
     broker = OurBroker(tmp_path / "broker", namesrv.address, {"useServerSideResetOffset": "false"})
-    until(lambda: is_registered(namesrv.address), 10, "the broker registers")
+    until(lambda: is_registered(namesrv.address), 120, "the broker registers")
     clients = {version: JavaClient(tmp_path / version, namesrv.address, version) for version in CLIENT_VERSIONS}
     with Wire(broker.port) as wire:
         for number in range(COUNT):
@@ -47,14 +47,14 @@ def test_java_clients_go_back_when_they_are_told(tmp_path: Path) -> None:
             group = f"G{version[0]}"
             client.call("consume", group=group, topic="T")
             assert len(client.call("await", group=group, count=COUNT)) == COUNT
-            until(partial(has_all, wire, group), 20, f"{group} commits all")
+            until(partial(has_all, wire, group), 90, f"{group} commits all")
         for version in clients:
             ext = {"topic": "T", "group": f"G{version[0]}", "timestamp": "0", "isForce": "true"}
             answer = wire.ask(RESET, ext)
             assert (answer.code, answer.body.count(b'"queueId"')) == (SUCCESS, QUEUES), answer
         for version, client in clients.items():
             # A Java client waits ten seconds before it goes back.
-            again = client.call("await", group=f"G{version[0]}", count=2 * COUNT, seconds=60)
+            again = client.call("await", group=f"G{version[0]}", count=2 * COUNT, seconds=120)
             assert len(again) == 2 * COUNT
             client.close()
     assert broker.stop() == 0, broker.output()

@@ -137,7 +137,7 @@ def test_a_java_client_reads_it(tmp_path: Path) -> None:
     manifest = unpack("store-5.5.0-killed", tmp_path / "broker")
     namesrv = OurNameServer(tmp_path / "namesrv")
     broker = OurBroker(tmp_path / "broker", namesrv.address, settings_of(manifest))
-    until(lambda: is_registered(namesrv.address), 10, "the broker registers")
+    until(lambda: is_registered(namesrv.address), 120, "the broker registers")
     client = JavaClient(tmp_path / "client", namesrv.address, BROKER_VERSION)
     expected = [record for record in manifest["log"] if record.get("topic") == "golden_plain"]
     try:

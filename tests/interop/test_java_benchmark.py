@@ -31,7 +31,7 @@ def proves(name: str) -> pytest.MarkDecorator:
 def broker(namesrv: OurNameServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
     settings = {"flushDiskType": "ASYNC_FLUSH", "transactionCheckInterval": "1000", "transactionTimeOut": "1000"}
     server = OurBroker(tmp_path_factory.mktemp("broker"), namesrv.address, settings)
-    until(lambda: is_registered(namesrv.address), 10, "the broker registers")
+    until(lambda: is_registered(namesrv.address), 120, "the broker registers")
     yield server
     assert server.stop() == 0, server.output()
 

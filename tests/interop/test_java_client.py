@@ -155,8 +155,8 @@ def test_retry_to_dead_letters(java: Java) -> None:
     java.client.call("send", topic=topic, mode="sync", count=3)
     java.client.call("consume", group=topic, topic=topic, fails=1, times=1)
     java.client.call("consume", group=dead, topic=f"%DLQ%{topic}")
-    tries = java.client.call("await", group=topic, count=6, seconds=30)
-    letters = java.client.call("await", group=dead, count=3, seconds=30)
+    tries = java.client.call("await", group=topic, count=6)
+    letters = java.client.call("await", group=dead, count=3)
     java.client.call("stop", group=topic)
     java.client.call("stop", group=dead)
     assert Counter((m["keys"], m["reconsumeTimes"]) for m in tries) == Counter(

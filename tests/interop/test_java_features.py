@@ -28,7 +28,7 @@ SETTINGS = {
 @pytest.fixture(scope="module")
 def broker(namesrv: OurNameServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
     server = OurBroker(tmp_path_factory.mktemp("broker"), namesrv.address, SETTINGS)
-    until(lambda: is_registered(namesrv.address), 10, "the broker registers")
+    until(lambda: is_registered(namesrv.address), 120, "the broker registers")
     yield server
     assert server.stop() == 0, server.output()
 
@@ -125,7 +125,7 @@ def test_traces_are_sent_and_readable(java: Java) -> None:
         kinds.update(line[0] for line in lines)
         return kinds == {"Pub", "SubBefore", "SubAfter"}
 
-    until(all_there, 30, f"three steps of {sent['msgId']}, not only {kinds}")
+    until(all_there, 120, f"three steps of {sent['msgId']}, not only {kinds}")
     java.client.call("stop", group=watcher)
     java.client.call("stop", group=topic)
 

@@ -68,7 +68,7 @@ def check_served(port: int, told: dict[str, tuple[int, int, int]]) -> None:
                     offsets[queue_id] = int(answer.ext["nextBeginOffset"])
             return len(pulled) >= len(told)
 
-        until(pull, 60, "everything is pulled")
+        until(pull, 180, "everything is pulled")
         assert {k: (m.queue_id, m.queue_offset, m.physical_offset) for k, m in pulled.items()} == told
         for key, (_, _, at) in told.items():
             assert pulled[key].body == key.encode() * (1 + int(key[3:]) % 90)

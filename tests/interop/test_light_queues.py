@@ -57,7 +57,7 @@ def check_served(broker: OurBroker | JavaBroker, count: int) -> None:
     ends = {name: len(numbers) for name, numbers in expected.items()}
     with Wire(broker.port) as wire:
         if isinstance(broker, JavaBroker):
-            until(lambda: ends_of(wire, ends) == ends, 60, f"the light queues end at {ends}")
+            until(lambda: ends_of(wire, ends) == ends, 180, f"the light queues end at {ends}")
         assert ends_of(wire, ends) == ends
         for name, numbers in expected.items():
             found: list[int] = []

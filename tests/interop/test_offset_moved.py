@@ -28,10 +28,10 @@ def event_of(port: int) -> Any:
         def answer_to(topic: str, offset: int) -> Callable[[], bool]:
             return lambda: wire.ask(PULL_MESSAGE, pull_ext(topic, 0, offset)).code == SUCCESS
 
-        until(answer_to("T", 0), 10, "the message can be pulled")
+        until(answer_to("T", 0), 60, "the message can be pulled")
         moved = wire.ask(PULL_MESSAGE, pull_ext("T", 0, 40))
         assert (moved.code, moved.ext["nextBeginOffset"]) == (PULL_OFFSET_MOVED, "1")
-        until(answer_to(EVENTS, 0), 10, "the event can be pulled")
+        until(answer_to(EVENTS, 0), 60, "the event can be pulled")
         (event,) = stored(wire.ask(PULL_MESSAGE, pull_ext(EVENTS, 0, 0)).body)
         return json.loads(event.body), event.properties, event.queue_id, event.sys_flag, event.reconsume_times
 

@@ -44,7 +44,7 @@ def namesrv(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurNameServer]
 def our_broker(home: Path, namesrv: str) -> Iterator[OurBroker]:
     """A broker of ours for a while; it must stop cleanly."""
     with closing(OurBroker(home, namesrv, {**SETTINGS, "flushDiskType": "ASYNC_FLUSH"})) as broker:
-        until(lambda: is_registered(namesrv), 30, "the broker registers")
+        until(lambda: is_registered(namesrv), 120, "the broker registers")
         assert isinstance(broker, OurBroker)
         yield broker
 
@@ -62,7 +62,7 @@ def consume(client: JavaClient, group: str, sql: str, count: int, **more: Any) -
     """What a group gets until it has so many messages."""
     client.call("consume", group=group, topic="filtered", sql=sql.replace(" ", "_"), **more)
     client.call("send", topic="filtered", mode="sync", count=COUNT)
-    got: list[dict[str, Any]] = client.call("await", group=group, count=count, seconds=30)
+    got: list[dict[str, Any]] = client.call("await", group=group, count=count)
     client.call("stop", group=group)
     return got
 

@@ -23,7 +23,7 @@ def answers_of_java(version: str, folder: Path, texts: list[str], maps: list[dic
     asked.write_text("\n".join(texts), encoding="utf-8")
     command = [tool("java"), "-Dfile.encoding=UTF-8", "-cp", f"{jars(version)}/*", str(ORACLE)]
     done = subprocess.run(
-        [*command, str(given), str(asked), str(answered)], capture_output=True, timeout=120, check=False
+        [*command, str(given), str(asked), str(answered)], capture_output=True, timeout=480, check=False
     )
     assert done.returncode == 0, done.stderr.decode()
     return answered.read_text(encoding="utf-8").splitlines()

@@ -121,7 +121,7 @@ def running(whose: str, version: str, home: Path, namesrv: OurNameServer, settin
     else:
         broker = JavaBroker(home, namesrv.address, settings | {"timerWheelEnable": "false"}, version=version)
     try:
-        until(lambda: is_registered(namesrv.address), 30, "the broker registers")
+        until(lambda: is_registered(namesrv.address), 120, "the broker registers")
         yield
     finally:
         status = broker.stop()
@@ -227,7 +227,7 @@ def test_transactions_go_on(moved: Moved) -> None:
         asked.update(m["properties"]["UNIQ_KEY"] for m in client.call("await", group="txp", count=0))
         return set(got) >= {ids[0], ids[2]} and asked >= {ids[2], ids[3]}
 
-    until(all_there, 60, "two messages and two questions")
+    until(all_there, 180, "two messages and two questions")
     client.call("stop", group="later_tx")
     assert set(got) == {ids[0], ids[2]}
     assert asked.isdisjoint({ids[0], ids[1]})

@@ -39,7 +39,7 @@ def broker(namesrv: OurNameServer, tmp_path_factory: pytest.TempPathFactory) -> 
     """A broker of ours that asks soon, and gives up soon."""
     settings = {**QUICK, "transactionCheckMax": "3"}
     server = OurBroker(tmp_path_factory.mktemp("broker"), namesrv.address, settings)
-    processes.until(lambda: is_registered(namesrv.address), 10, "the broker registers")
+    processes.until(lambda: is_registered(namesrv.address), 120, "the broker registers")
     yield server
     assert server.stop() == 0, server.output()
 
@@ -189,7 +189,7 @@ def running(whose: str, home: Path, namesrv: OurNameServer, settings: dict[str, 
     make = OurBroker if whose == "ours" else JavaBroker
     broker = make(home, namesrv.address, settings)
     try:
-        processes.until(lambda: is_registered(namesrv.address), 30, "the broker registers")
+        processes.until(lambda: is_registered(namesrv.address), 120, "the broker registers")
         yield
     finally:
         broker.stop()

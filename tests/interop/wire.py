@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
-_ANSWER_SECONDS = 10.0
+_ANSWER_SECONDS = 60.0
 VERSION_5_5_0 = 513
 
 SEND_MESSAGE_V2 = 310

@@ -52,7 +52,7 @@ class RestartableBroker:
         command = [sys.executable, "-m", "bolide.cli", "broker", "-c", str(self._conf)]
         process = ServerProcess(command, self._home / f"broker-{self._starts}.out")
         process.wait_ready("ready")
-        until(lambda: is_registered(self.namesrv.address), 30, "the broker registers with its name server")
+        until(lambda: is_registered(self.namesrv.address), 120, "the broker registers with its name server")
         return process
 
 

@@ -48,7 +48,7 @@ import org.apache.rocketmq.common.message.MessageQueue;
  * Compiles against the 4.9 and the 5.x client; -Drocketmq.serialize.type=ROCKETMQ chooses the binary header.
  */
 public class InteropClient {
-    private static final int TIMEOUT_MS = 10_000;
+    private static final int TIMEOUT_MS = 30_000;
     private final String namesrv;
     private final DefaultMQProducer producer;
     private final Map<String, DefaultMQPushConsumer> consumers = new HashMap<>();
@@ -208,7 +208,7 @@ public class InteropClient {
 
     private Object request(Map<String, String> a) throws Exception {
         Message m = new Message(a.get("topic"), a.get("body").getBytes(StandardCharsets.UTF_8));
-        Message answer = producer.request(m, Long.parseLong(a.getOrDefault("seconds", "20")) * 1000);
+        Message answer = producer.request(m, Long.parseLong(a.getOrDefault("seconds", "90")) * 1000);
         Map<String, Object> o = new LinkedHashMap<>();
         o.put("topic", answer.getTopic());
         o.put("properties", new TreeMap<>(answer.getProperties()));
@@ -347,7 +347,7 @@ public class InteropClient {
             }
         }
         List<Object> into = new ArrayList<>();
-        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(Long.parseLong(a.getOrDefault("seconds", "20")));
+        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(Long.parseLong(a.getOrDefault("seconds", "90")));
         int count = Integer.parseInt(a.get("count"));
         while (into.size() < count && System.nanoTime() < end) {
             take(into, c.poll(200));
@@ -401,7 +401,7 @@ public class InteropClient {
 
     private Object await(Map<String, String> a) throws Exception {
         List<Object> from = received.get(a.get("group"));
-        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(Long.parseLong(a.getOrDefault("seconds", "20")));
+        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(Long.parseLong(a.getOrDefault("seconds", "90")));
         synchronized (from) {
             while (from.size() < Integer.parseInt(a.get("count"))) {
                 long left = TimeUnit.NANOSECONDS.toMillis(end - System.nanoTime());

@@ -8,7 +8,7 @@ from bolide.client import PushConsumer, ReceivedMessage
 from bolide.client.subscription import Sql
 from tests.client.waiting import until
 
-PATIENCE = 45.0
+PATIENCE = 120.0
 """Seconds; a Java broker on a busy machine takes its time."""
 
 

@@ -307,10 +307,13 @@ def test_assigned_queues_and_seeking(cluster: JavaCluster, topic: str) -> None:
             await producer.send(Message(topic, b"other"))
             queue = max(await producer.queues(topic))
             for number in range(10):
-                await producer.send(Message(topic, b"%d" % number), queue=queue)
+                last = await producer.send(Message(topic, b"%d" % number), queue=queue)
         async with PullConsumer(f"{topic}-group", cluster.namesrv, start_from="first") as puller:
             await puller.assign([queue])
-            assert await puller.end_offset(queue) >= 10
+            deadline = time.monotonic() + PATIENCE
+            while await puller.end_offset(queue) <= last.queue_offset:  # told a moment after the answer to the send
+                assert time.monotonic() < deadline
+            assert await puller.end_offset(queue) == last.queue_offset + 1
             await puller.seek(queue, await puller.end_offset(queue) - 3)
             got = await puller.poll(PATIENCE)
             assert [message.body for message in got] == [b"7", b"8", b"9"]
