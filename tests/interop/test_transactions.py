@@ -60,7 +60,7 @@ def test_a_java_producer(
         client.call("consume", group=f"txl_{name}", topic="TRANS_CHECK_MAX_TIME_TOPIC")
         got = client.call("await", group=f"txc_{name}", count=3)
         lost = await_lost(client, f"txl_{name}", results[5]["msgId"])
-        checks = client.call("await", group=f"txp_{name}", count=5)
+        checks = checked(client, f"txp_{name}", "tx-5", 3)
     finally:
         client.close()
     assert sorted(message["keys"] for message in got) == SEEN
@@ -81,6 +81,18 @@ def test_a_java_producer(
     assert lost["keys"] == "tx-5"
 
 
+def checked(client: JavaClient, group: str, key: str, times: int) -> list[dict[str, Any]]:
+    """All checks of a group once one message has had so many: of others there may be more where the machine is busy."""
+    found: list[dict[str, Any]] = []
+
+    def all_there() -> bool:
+        found[:] = client.call("await", group=group, count=len(found) + 1, seconds=1)
+        return sum(message["keys"] == key for message in found) >= times
+
+    processes.until(all_there, 120, f"{times} checks of {key}")
+    return found
+
+
 def await_lost(client: JavaClient, group: str, message_id: str) -> dict[str, Any]:
     """The message of this id among those that were given up."""
     found: list[dict[str, Any]] = []
@@ -90,7 +102,7 @@ def await_lost(client: JavaClient, group: str, message_id: str) -> dict[str, Any
         found[:] = [message for message in got if message["msgId"] == message_id]
         return bool(found)
 
-    processes.until(there, 30, f"{message_id} is given up")
+    processes.until(there, 120, f"{message_id} is given up")
     return found[0]
 
 
@@ -131,17 +143,22 @@ def test_our_producer_and_a_java_broker(tmp_path_factory: pytest.TempPathFactory
             consumer = PushConsumer("txc", namesrv.address, start_from="first")
             consumer.subscribe("tx", "*", take)
             async with consumer:
-                await until(lambda: len(got) >= 3 and "tx-5" in listener.checked, "three messages", 60)
+                await until(lambda: keys(got) >= set(SEEN) and "tx-5" in listener.checked, "three messages", 180)
 
     try:
         asyncio.run(main())
     finally:
         broker.stop()
         namesrv.stop()
-    assert sorted(message.keys[0] for message in got) == SEEN
-    assert (
-        set(listener.checked) >= LEFT_OPEN
-    )  # 5.5 writes its op records up to 3 s late, and asks about decided ones too
+    assert keys(got) == set(SEEN)
+    decided_at_once = [message.keys[0] for message in got if message.keys[0] not in LEFT_OPEN]
+    assert sorted(decided_at_once) == ["tx-0", "tx-3"]
+    # Java asks again before it has written down an answer: about decided ones, too, and commits what is said twice.
+    assert set(listener.checked) >= LEFT_OPEN
+
+
+def keys(messages: list[ReceivedMessage]) -> set[str]:
+    return {message.keys[0] for message in messages}
 
 
 @pytest.fixture
@@ -175,7 +192,7 @@ def test_open_transactions_move_with_the_store(lonely_namesrv: OurNameServer, tm
             # Three come for certain, however busy the machine is; Java's second commit is given some seconds more.
             client.call("await", group="moved_to", count=3, seconds=60)
             got = client.call("await", group="moved_to", count=4, seconds=12)
-            checks = client.call("await", group="movers", count=2)
+            checks = checked(client, "movers", "tx-1", 1)
     seen = Counter(message["keys"] for message in got)
     assert set(seen) == {"tx-0", "tx-2"} and seen["tx-2"] == 1
     # Java asks again before its op record is written, and takes the second answer for another commit.
