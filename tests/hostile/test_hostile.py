@@ -1,7 +1,9 @@
-"""Hostile inputs on live sockets: each is answered with its code or closed within a second, leaves one line in the log,
-and the next client is served as if nothing had been."""
+"""Hostile inputs on live sockets: each is answered with its code or closed for less than a second of the processor's
+time, leaves one line in the log, and the next client is served as if nothing had been."""
 
+import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +14,8 @@ from tests.interop.our_processes import OurBroker, OurNameServer
 from tests.interop.processes import ServerProcess, until
 from tests.interop.wire import GET_ROUTE, SEND_MESSAGE_V2, SUCCESS, Wire, send_ext
 
-ANSWER_SECONDS = 1.0
+ANSWER_SECONDS = 30.0
+"""Of a busy machine; a connection that is merely idle is closed after a hundred and twenty."""
 
 pytestmark = pytest.mark.xdist_group("hostile")
 
@@ -45,6 +48,7 @@ def next_route(port: int) -> None:
 def attack_and_look(server: ServerProcess, port: int, attack: Attack, afterwards: Callable[[int], None]) -> None:
     """Send the bytes, see what comes back in time, count the lines of the log, and let the next client in."""
     before = len(server.output().splitlines())
+    spent = processor_seconds(server.pid)
     with Wire(port, seconds=ANSWER_SECONDS) as wire:
         wire.deliver(attack.data, eof=attack.eof)
         answer = wire.read()
@@ -53,8 +57,14 @@ def attack_and_look(server: ServerProcess, port: int, attack: Attack, afterwards
     until(lambda: len(server.output().splitlines()) > before, ANSWER_SECONDS, "a line in the log")
     lines = server.output().splitlines()[before:]
     assert len(lines) == 1, lines
+    assert processor_seconds(server.pid) - spent < 1.0
     assert "Traceback" not in lines[0]
     assert server.running
+
+
+def processor_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def by_name(attack: Attack) -> str:
