@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 
-async def until(condition: Callable[[], object], what: str, seconds: float = 10.0) -> None:
+async def until(condition: Callable[[], object], what: str, seconds: float = 60.0) -> None:
     """Return once `condition` holds; fail with `what` when it does not within `seconds`."""
     deadline = time.monotonic() + seconds
     while not condition():
