@@ -23,10 +23,12 @@ test-interpreted: venv-test
 
 test-compiled: venv-test
 	@home=$$(tools/ensure_java.sh jdk-maven) && export JAVA_HOME=$$home && \
+	$(BIN)/python -m tests.interop.java_artefacts && \
 	set -x && BOLIDE_IMPL=compiled $(PYTEST) --durations=15 $(ARGS)
 
 interop: venv-test
 	@home=$$(tools/ensure_java.sh jdk-maven) && export JAVA_HOME=$$home && \
+	$(BIN)/python -m tests.interop.java_artefacts && \
 	set -x && BOLIDE_IMPL=compiled $(PYTEST) -m java tests/interop $(ARGS)
 
 # Wrongs of a list, one at a time, in a copy of the sources: the tests must notice.

@@ -3,6 +3,10 @@
 `java/<version>/pom.xml` pins what is fetched, `java/jars-<version>.sha256` (the format of sha256sum) pins every byte of
 it. A jar that is missing, unknown or different is an error, and so is a machine that cannot fetch: a test that needs a
 real Java client and quietly does without one proves nothing.
+
+    python -m tests.interop.java_artefacts  # fetches what the suite needs, before it
+
+because a slow network is no reason for a test to run out of time.
 """
 
 import fcntl
@@ -10,6 +14,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -120,3 +125,19 @@ def _alone(folder: Path) -> Iterator[None]:
     with folder.with_name(folder.name + ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def main() -> None:
+    """Fetch the jars of all versions the suite runs; the sentence of what went wrong ends the program."""
+    try:
+        for version in (*CLIENT_VERSIONS, OLD_BROKER_VERSION, f"{BROKER_VERSION}-example"):
+            if not (cache_folder() / "java" / version).is_dir():
+                sys.stdout.write(f"bolide: fetching the jars of {version}\n")
+                sys.stdout.flush()
+            jars(version)
+    except ArtefactError as error:
+        raise SystemExit(f"bolide: {error}") from None
+
+
+if __name__ == "__main__":
+    main()
