@@ -83,14 +83,14 @@ class ScriptedBroker:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        assert self._up.wait(10)
+        assert self._up.wait(60)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(60)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -116,7 +116,7 @@ class ScriptedBroker:
             done.set()
 
         self._loop.call_soon_threadsafe(run)
-        assert done.wait(10)
+        assert done.wait(60)
         return result[0]
 
     def cut(self) -> None:

@@ -31,7 +31,7 @@ from tests.client.scripted_broker import ScriptedBroker
 
 
 def wait_for(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline, f"waited in vain for {what}"
         time.sleep(0.005)
@@ -57,7 +57,7 @@ def test_sending_in_every_way() -> None:
     with ScriptedBroker() as broker, Producer("P", broker.address) as producer:
         assert producer.group == "P"
         assert producer.send(Message("T", b"1")).status is SendStatus.SEND_OK
-        assert producer.submit(Message("T", b"2")).result(5).status is SendStatus.SEND_OK
+        assert producer.submit(Message("T", b"2")).result(60).status is SendStatus.SEND_OK
         results = producer.send_many(Message("T", b"%d" % number) for number in range(100))
         assert not any(isinstance(result, BaseException) for result in results)
         assert producer.send_batch([Message("T", b"a"), Message("T", b"b")]).queue.topic == "T"
@@ -71,11 +71,11 @@ def test_sending_in_every_way() -> None:
 
 def test_too_fast_is_in_the_future() -> None:
     with ScriptedBroker() as broker, Producer("P", broker.address, max_in_flight=1, timeout=0.5) as producer:
-        producer.send(Message("T", b"x"))
+        producer.send(Message("T", b"x"), timeout=60)
         broker.script[codes.SEND_MESSAGE_V2] = lambda command: None
         futures = [producer.submit(Message("T", b"x")) for _ in range(2)]
-        assert isinstance(futures[1].exception(5), TooFast)
-        futures[0].exception(5)
+        assert isinstance(futures[1].exception(60), TooFast)
+        futures[0].exception(60)
 
 
 def test_consuming_while_the_caller_does_something_else() -> None:

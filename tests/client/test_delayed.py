@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from bolide.client import Message, blocking
+from bolide.client import Message, ReceivedMessage, blocking
 from bolide.client.delayed import delay_property
 from bolide.client.errors import MessageRefused, ResponseError
 from bolide.client.message import properties_text
@@ -90,11 +90,12 @@ def test_a_message_waits_and_another_is_taken_back(bolide_broker: Broker) -> Non
         assert refused.value.code == codes.ILLEGAL_OPERATION
         with pytest.raises(ConnectionLost, match="has no master now"):
             producer.recall("Later", encode_recall_handle("Later", "elsewhere", 1, "U"))
-        bodies: list[bytes] = []
+        found: list[ReceivedMessage] = []
         with blocking.PullConsumer("G", bolide_broker.namesrv_addr, start_from="first") as consumer:
             consumer.subscribe("Later")
-            while b"last" not in bodies:
-                bodies += [message.body for message in consumer.poll()]
-                if b"kept" in bodies:
+            while len(found) < 3:
+                found += consumer.poll()
+                if any(message.body == b"kept" for message in found):
                     assert time.time() >= begin + 2
-        assert bodies == [b"now", b"kept", b"last"]
+        found.sort(key=lambda message: message.store_timestamp)
+        assert [message.body for message in found] == [b"now", b"kept", b"last"]

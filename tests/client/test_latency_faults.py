@@ -57,8 +57,10 @@ def test_a_quick_answer_makes_up_for_a_failure() -> None:
             assert producer.faults is not None
             producer.faults.note("broker-a", 0.0, True, producer.loop.time())
             assert producer.faults.unavailable(producer.loop.time()) == {"broker-a"}
-            await producer.send(Message("T", b"x"))  # the only broker: slow or not, it is used
-            assert producer.faults.unavailable(producer.loop.time()) == set()
+            forgiven = producer.loop.time() + 9  # of the ten seconds that a failure costs
+            while producer.faults.unavailable(producer.loop.time()):  # an answer may be slow, too
+                assert producer.loop.time() < forgiven
+                await producer.send(Message("T", b"x"))  # the only broker: slow or not, it is used
 
     with ScriptedBroker() as broker:
         asyncio.run(main(broker))

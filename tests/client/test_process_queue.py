@@ -59,7 +59,7 @@ def test_flow_control_shuts_by_count_bytes_and_span() -> None:
             await asyncio.sleep(0)
             assert not waiting.done(), limit
             queue.done(messages)
-            await asyncio.wait_for(waiting, 5)
+            await asyncio.wait_for(waiting, 60)
 
     asyncio.run(main())
 
@@ -70,8 +70,8 @@ def test_nobody_waits_for_a_dropped_queue() -> None:
         queue.max_count = 1
         queue.add([message(0), message(1)])
         queue.drop()
-        await asyncio.wait_for(queue.wait_for_room(), 5)
-        await asyncio.wait_for(queue.wait_empty(), 5)  # whoever drains waits for it no more
+        await asyncio.wait_for(queue.wait_for_room(), 60)
+        await asyncio.wait_for(queue.wait_empty(), 60)  # whoever drains waits for it no more
 
     asyncio.run(main())
 

@@ -190,10 +190,9 @@ def test_stored_but_not_as_safe_as_wished_is_a_result(code: int) -> None:
 def test_no_answer_is_a_timeout_and_the_timeout_is_shared_by_the_tries() -> None:
     async def main(broker: ScriptedBroker) -> None:
         async with Producer("P", broker.address, timeout=0.2) as producer:
-            begin = asyncio.get_running_loop().time()
             with pytest.raises((RequestTimeout, SendFailed)):
                 await producer.send(Message("T", b"x"))
-            assert asyncio.get_running_loop().time() - begin < 1.0
+        assert len(broker.requests(codes.SEND_MESSAGE_V2)) <= 1  # no time is left for another; for one, if it was quick
 
     with ScriptedBroker() as broker:
         broker.script[codes.SEND_MESSAGE_V2] = lambda command: None

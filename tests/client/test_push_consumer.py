@@ -197,7 +197,7 @@ def test_closing_lets_running_listeners_finish_and_commits_what_they_did() -> No
 
         def listener(message: ReceivedMessage) -> None:
             entered.set()
-            assert release.wait(10)
+            assert release.wait(60)
 
         push = consumer(broker, concurrency=1)
         push.subscribe("T", "*", listener)

@@ -100,7 +100,7 @@ def test_drain_leaves_nothing_half_done() -> None:
             await until(lambda: len(broker.requests(codes.PULL_MESSAGE)) >= 4, "the first pulls")
             assert not await push.drain(0.01)
             release.set()
-            assert await push.drain(10)
+            assert await push.drain(60)
             drained = len(seen)
             assert 0 < drained < 40
             assert sum(offset for key, offset in broker.offsets.items() if key[:2] == ("G", "T")) == drained
@@ -163,7 +163,7 @@ def test_what_comes_after_a_drain_waits_at_its_broker() -> None:
         push.subscribe("T", "*", lambda message: seen.append(message.body))
         async with push:
             await until(lambda: len(broker.held) >= 2, "pulls that wait at the broker")
-            assert await push.drain(10)
+            assert await push.drain(60)
             broker.on_loop(lambda: [broker.store("T", queue_id, b"late", "") for queue_id in (0, 1)])
             # Asked after the answers to those pulls, on the same connection.
             assert [(await push.lag())[queue] for queue in push.assignment()] == [1, 1]

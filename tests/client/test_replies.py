@@ -26,13 +26,13 @@ def test_a_request_is_answered() -> None:
         consumer.subscribe("Questions", "*", answer)
         async with consumer, Producer("P", namesrv) as producer:
             answers = await asyncio.gather(
-                *(producer.request(Message("Questions", b"question %d" % number), 20) for number in range(8))
+                *(producer.request(Message("Questions", b"question %d" % number), 60) for number in range(8))
             )
             assert [message.body for message in answers] == [b"QUESTION %d" % number for number in range(8)]
             assert {message.topic for message in answers} == {"DefaultCluster_REPLY_TOPIC"}
             assert answers[0].get_property("PUSH_REPLY_TIME")
             await producer.send(Message("Questions", b"no question"))
-            big = await producer.request(Message("Questions", b"x" * 10_000), 20)
+            big = await producer.request(Message("Questions", b"x" * 10_000), 60)
             assert big.body == b"X" * 10_000
             assert producer.instance.replies.waiting == {}
 
@@ -48,8 +48,8 @@ def test_nobody_answers_in_time() -> None:
         consumer.subscribe("Questions", "*", got.put)
         async with consumer, Producer("P", namesrv) as producer:
             with pytest.raises(RequestTimeout, match="no answer"):
-                await producer.request(Message("Questions", b"?"), 0.5)
-            late = await asyncio.wait_for(got.get(), 10)
+                await producer.request(Message("Questions", b"?"), 1.5)
+            late = await asyncio.wait_for(got.get(), 60)
             await consumer.reply_to(late, b"too late")  # taken and dropped
             assert producer.instance.replies.waiting == {}
             await producer.close()

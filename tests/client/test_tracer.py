@@ -31,7 +31,7 @@ async def traces(namesrv: str, count: int) -> tuple[list[TraceContext], list[str
     keys: list[str] = []
     async with PullConsumer("Reader", namesrv, start_from="first") as reader:
         reader.subscribe(TRACE_TOPIC)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             while len(found) < count:
                 for message in await reader.poll(1.0):
                     found += decode_trace(message.body.decode())
@@ -127,7 +127,8 @@ def test_a_transaction_leaves_its_end(bolide_broker: Broker) -> None:
         found, keys = await traces(namesrv, 2 + 3)
         assert {context.beans[0].message_type for context in found if context.kind == "Pub"} == {HALF}
         ends = [context for context in found if context.kind == "EndTransaction"]
-        assert [(end.beans[0].transaction_state, end.beans[0].from_check) for end in ends] == [
+        # A broker asks again when it is not answered soon.
+        assert list(dict.fromkeys((end.beans[0].transaction_state, end.beans[0].from_check) for end in ends)) == [
             ("ROLLBACK_MESSAGE", False),
             ("UNKNOW", False),
             ("COMMIT_MESSAGE", True),
