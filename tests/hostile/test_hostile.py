@@ -1,9 +1,8 @@
-"""Hostile inputs on live sockets: each is answered with its code or closed for less than a second of the processor's
-time, leaves one line in the log, and the next client is served as if nothing had been."""
+"""Hostile inputs on live sockets: each is answered with its code or closed within a second, leaves one line in the log,
+and the next client is served as if nothing had been."""
 
-import os
+import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -14,8 +13,9 @@ from tests.interop.our_processes import OurBroker, OurNameServer
 from tests.interop.processes import ServerProcess, until
 from tests.interop.wire import GET_ROUTE, SEND_MESSAGE_V2, SUCCESS, Wire, send_ext
 
-ANSWER_SECONDS = 30.0
-"""Of a busy machine; a connection that is merely idle is closed after a hundred and twenty."""
+ANSWER_SECONDS = 1.0
+ATTEMPTS = 5
+PATIENCE = 30.0
 
 pytestmark = pytest.mark.xdist_group("hostile")
 
@@ -46,25 +46,32 @@ def next_route(port: int) -> None:
 
 
 def attack_and_look(server: ServerProcess, port: int, attack: Attack, afterwards: Callable[[int], None]) -> None:
-    """Send the bytes, see what comes back in time, count the lines of the log, and let the next client in."""
+    """Send the bytes, see what comes back in time, count the lines of the log, and let the next client in.
+
+    On a busy machine a second may hold no turn of the server at all; one of a few attempts has one.
+    """
+    for _ in range(ATTEMPTS):
+        if attacked(server, port, attack, afterwards) < ANSWER_SECONDS:
+            return
+    pytest.fail(f"{ATTEMPTS} times not answered within {ANSWER_SECONDS} s")
+
+
+def attacked(server: ServerProcess, port: int, attack: Attack, afterwards: Callable[[int], None]) -> float:
+    """Seconds until the answer or the end of the connection; everything else is as it must be."""
     before = len(server.output().splitlines())
-    spent = processor_seconds(server.pid)
-    with Wire(port, seconds=ANSWER_SECONDS) as wire:
+    begun = time.monotonic()
+    with Wire(port, seconds=PATIENCE) as wire:
         wire.deliver(attack.data, eof=attack.eof)
         answer = wire.read()
+    seconds = time.monotonic() - begun
     assert (answer and answer.code) == attack.expected, answer
     afterwards(port)
-    until(lambda: len(server.output().splitlines()) > before, ANSWER_SECONDS, "a line in the log")
+    until(lambda: len(server.output().splitlines()) > before, PATIENCE, "a line in the log")
     lines = server.output().splitlines()[before:]
     assert len(lines) == 1, lines
-    assert processor_seconds(server.pid) - spent < 1.0
     assert "Traceback" not in lines[0]
     assert server.running
-
-
-def processor_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return seconds
 
 
 def by_name(attack: Attack) -> str:
