@@ -24,7 +24,7 @@ def slowly(folder: str) -> Any:
         context = TaskContext.get()
         assert context is not None
         (Path(folder) / f"{context.partitionId()}-{context.attemptNumber()}-{os.getppid()}").touch()
-        end = time.monotonic() + 200
+        end = time.monotonic() + 600
         while not (Path(folder).parent / "go").exists():
             assert time.monotonic() < end, "nobody let the tasks go on"
             time.sleep(0.05)
@@ -44,7 +44,7 @@ def hanging(folder: str) -> Any:
         attempt = context.attemptNumber() if context.partitionId() == 0 else -1
         yield from batches
         (Path(folder) / f"attempt{attempt}").touch()
-        end = time.monotonic() + 200
+        end = time.monotonic() + 600
         while attempt == 0 and not (Path(folder) / "attempt1").exists():
             assert time.monotonic() < end, "nobody started a second attempt"
             time.sleep(0.05)
@@ -63,7 +63,7 @@ def where_from(folder: str) -> Any:
         import bolide
 
         (Path(folder) / str(os.getppid())).touch()
-        end = time.monotonic() + 150
+        end = time.monotonic() + 600
         while len(list(Path(folder).iterdir())) < 2:
             assert time.monotonic() < end, "no second executor came"
             time.sleep(0.05)
@@ -103,7 +103,9 @@ def main(master: str, namesrv: str, golden: str, folder: str, archive: str) -> N
     seen = rows.select("body").mapInArrow(slowly(str(marks)), "body BINARY").collect()
     said["bodies"] = sorted(int(row.body) for row in seen)
     rows.select("body", "tags").write.format("rocketmq").mode("append").options(namesrv=namesrv, topic="Copy").save()
-    said["copied"] = spark.read.format("rocketmq").options(namesrv=namesrv, subscribe="Copy").load().count()
+    # Where a machine is slow every task may get a twin, and a plain write takes the rows of both.
+    copied = spark.read.format("rocketmq").options(namesrv=namesrv, subscribe="Copy").load().select("body")
+    said["copied"] = copied.distinct().count()
     ids = spark.range(0, 400, 1, 4).selectExpr("CAST(CAST(id AS STRING) AS BINARY) AS body")
     once = ids.mapInArrow(hanging(folder), "body BINARY").write.format("rocketmq").mode("append")
     once.options(namesrv=namesrv, topic="Once", mode="exactly-once").save()

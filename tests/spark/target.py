@@ -44,7 +44,7 @@ class Target:
             queue = Queue(result.queue.topic, result.queue.broker_name, result.queue.queue_id)
             ends[queue] = max(ends.get(queue, 0), result.queue_offset + 1)
         cluster = Cluster(read_options(self.options(messages[0].topic)))
-        until(lambda: all(cluster.latest([queue])[queue] >= end for queue, end in ends.items()), 20, "all can be read")
+        until(lambda: all(cluster.latest([queue])[queue] >= end for queue, end in ends.items()), 120, "all can be read")
         cluster.close()
         return results
 

@@ -23,7 +23,12 @@ from tests.golden.stores import golden_store
 from tests.interop.processes import free_ports
 from tests.spark.produce import send
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark-processes")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.timeout(1800),
+    pytest.mark.xdist_group("spark-processes"),
+]
 
 ROOT = Path(__file__).parents[2]
 MESSAGES = 3_000
@@ -68,10 +73,10 @@ class Daemons:
     def stop(self) -> None:
         for process in reversed(self.processes.values()):
             os.killpg(process.pid, signal.SIGTERM)
-            process.wait(60)
+            process.wait(240)
 
 
-def until(condition: Callable[[], Any], what: str, seconds: float = 120) -> None:
+def until(condition: Callable[[], Any], what: str, seconds: float = 400) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, f"waited in vain for {what}"
@@ -131,15 +136,15 @@ def test_every_job_runs_on_a_cluster_that_loses_an_executor(
         return len({name.rsplit("-", 1)[1] for name in marks()})
 
     try:
-        until(lambda: daemons() >= 2 or program.poll() is not None, "a task on each executor", 200)
+        until(lambda: daemons() >= 2 or program.poll() is not None, "a task on each executor", 600)
         assert program.poll() is None, told()
         daemon = int(marks()[0].rsplit("-", 1)[1])  # the parent of a task's Python; its own parent is the executor
         os.kill(parent_of(daemon), signal.SIGKILL)
         # The tasks wait for the file, so the survivor cannot finish them all before the new executor has one.
-        until(lambda: daemons() >= 3 or program.poll() is not None, "an executor in the dead one's place", 180)
+        until(lambda: daemons() >= 3 or program.poll() is not None, "an executor in the dead one's place", 600)
         assert program.poll() is None, told()
         (work / "go").touch()
-        answer, _ = program.communicate(timeout=280)
+        answer, _ = program.communicate(timeout=900)
     finally:
         program.kill()
     assert program.returncode == 0, told()

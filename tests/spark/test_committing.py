@@ -30,7 +30,7 @@ def options(bolide_broker: Broker, tmp_path: Path) -> dict[str, str]:
         "topic": "Out",
         "mode": "exactly-once",
         "checkpointLocation": str(tmp_path / "checkpoint"),
-        "deliveryTimeoutMs": "4000",
+        "deliveryTimeoutMs": "60000",
     }
 
 
@@ -144,7 +144,7 @@ def test_an_abort_after_a_failed_commit_gives_nothing_up(options: dict[str, str]
             return super().send_end(half, how) if left[0] >= 0 else None
 
     with pytest.raises(ClusterUnavailable, match="15 of 20 half messages are not committed"):
-        commit(options, written, 0, Parts(ender=Cut))
+        commit({**options, "deliveryTimeoutMs": "4000"}, written, 0, Parts(ender=Cut))
     assert len(seen(options)) == 5
     stream_writer(options).abort(written, 0)
     commit(options, [write(options, task(attempt=1), ONE)], 0)

@@ -17,6 +17,7 @@ from bolide.spark.options import SourceOptions, read_options
 from bolide.spark.queues import Queue
 from bolide.spark.ranges import Range
 from bolide.testing.broker import Broker
+from tests.interop.processes import free_ports
 from tests.spark.produce import send
 
 QUICK = 0.01
@@ -106,7 +107,7 @@ def test_what_is_not_there_is_said_or_passed_over(bolide_broker: Broker) -> None
 
 def test_a_broker_that_comes_back_is_read_on(tmp_path: Any) -> None:
     store = str(tmp_path / "store")
-    with Broker(store) as broker:
+    with Broker(store, listen_port=free_ports()) as broker:  # one that no outgoing connection takes meanwhile
         fill(broker, 400)
         options = options_of(broker, retryTimeoutMs=30_000)
         address = broker.broker_addr
@@ -162,7 +163,7 @@ def test_a_replica_answers_for_a_master_that_takes_connections_and_hangs(bolide_
         master = f"127.0.0.1:{hanging.getsockname()[1]}"
         part = Range(Queue("T", "broker-a", 0), 0, 100)
         # No name server tells of another master.
-        given = {"namesrv": "127.0.0.1:1", "subscribe": "T", "requestTimeoutMs": "100", "retryTimeoutMs": "1500"}
+        given = {"namesrv": "127.0.0.1:1", "subscribe": "T", "requestTimeoutMs": "500", "retryTimeoutMs": "30000"}
         options = read_options(given)
         reader = RangeReader(part, (master, bolide_broker.broker_addr), options, QUICK)
         assert offsets(reader.chunks()) == list(range(100))

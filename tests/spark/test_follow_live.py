@@ -24,7 +24,7 @@ from tests.interop.processes import until
 from tests.spark.produce import send
 from tests.spark.test_follow import contents
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800), pytest.mark.xdist_group("spark")]
 
 SIZES = {
     "mappedFileSizeCommitLog": 1 << 18, "mappedFileSizeConsumeQueue": 20 * 100, "maxHashSlotNum": 1_000,
@@ -105,12 +105,15 @@ def test_a_live_log_is_streamed_and_followed(spark: Any, live: Live, tmp_path: P
 
     wave(0)
     frame = spark.readStream.format("rocketmq-store").option("maxBytesPerTrigger", 100_000).load(str(live.store))
-    seen: list[str] = []
+    seen: dict[int, list[str]] = {}
 
-    def batch(rows: Any, _: int) -> None:
-        seen.extend(
-            row.offset_message_id for row in rows.where("topic LIKE 'Live%'").select("offset_message_id").collect()
-        )
+    def batch(rows: Any, number: int) -> None:
+        live = rows.where("topic LIKE 'Live%'").select("offset_message_id").collect()
+        ids = sorted(row.offset_message_id for row in live)
+        assert seen.setdefault(number, ids) == ids, "what was stopped on its way is done again with the same rows"
+
+    def rows_seen() -> list[str]:
+        return [row for ids in list(seen.values()) for row in ids]
 
     def query() -> Any:
         writer = frame.writeStream.foreachBatch(batch).option("checkpointLocation", str(tmp_path / "checkpoint"))
@@ -118,22 +121,22 @@ def test_a_live_log_is_streamed_and_followed(spark: Any, live: Live, tmp_path: P
 
     running = query()
     follower = FollowProcess(live.store, out, conf)
-    until(lambda: state_of(out) > 0, 240, "the follower has done a batch")
+    until(lambda: state_of(out) > 0, 400, "the follower has done a batch")
     wave(1)
     follower.kill()
-    until(lambda: len(seen) >= 300, 60, "the stream has the first wave")
+    until(lambda: len(rows_seen()) >= 300, 300, "the stream has the first wave")
     running.stop()
     wave(2)
     running = query()
     wave(3)
-    until(lambda: len(seen) >= 1_200, 60, "the stream has all waves")
+    until(lambda: len(rows_seen()) >= 1_200, 300, "the stream has all waves")
     live.stop()
     running.processAllAvailable()
     running.stop()
-    assert len(seen) == len(set(seen)) == 1_200
-    assert set(seen) == sent
+    assert len(rows_seen()) == len(set(rows_seen())) == 1_200
+    assert set(rows_seen()) == sent
     last = FollowProcess(live.store, out, conf, "--once")
-    _, errors = last.process.communicate(timeout=280)
+    _, errors = last.process.communicate(timeout=600)
     assert last.process.returncode == 0, errors
     assert "stopped at physical offset" in errors
     shape = StoreShape.from_broker_conf({key: str(value) for key, value in SIZES.items()})

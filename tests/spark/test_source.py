@@ -96,7 +96,7 @@ def test_a_stream_goes_on_from_its_checkpoint(spark: Any, rocketmq: Target, topi
             .trigger(availableNow=True)
             .start()
         )
-        assert query.awaitTermination(60)
+        assert query.awaitTermination(300)
         assert query.exception() is None
         return [progress for progress in query.recentProgress if progress.numInputRows]
 
@@ -153,7 +153,7 @@ def test_an_error_of_a_stream_is_ours(spark: Any, rocketmq: Target, topic: str) 
     reader = spark.readStream.format("rocketmq").options(**rocketmq.options(topic, endingOffsets="latest"))
     query = reader.load().writeStream.format("noop").start()
     with pytest.raises(Exception, match="a stream has no end: remove endingOffsets"):
-        query.awaitTermination(60)
+        query.awaitTermination(300)
 
 
 def test_a_topic_nobody_knows_is_named(spark: Any, rocketmq: Target, topic: str) -> None:

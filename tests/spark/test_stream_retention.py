@@ -60,9 +60,9 @@ def test_files_that_are_deleted_under_a_reader(rocketmq: Target, topic: str, cap
     queue = MessageQueue(topic, rocketmq.broker_name, 0)
     delete_full_files(rocketmq)
     # Java looks at its files for the first time a minute after its start, and so comes late among the tests.
-    until(lambda: len(list((rocketmq.store / "commitlog").iterdir())) <= 2, 90, "the broker deletes files")
+    until(lambda: len(list((rocketmq.store / "commitlog").iterdir())) <= 2, 300, "the broker deletes files")
     with Admin(rocketmq.namesrv_addr) as admin:
-        until(lambda: admin.min_offset(queue) > 5, 30, "its queues know")
+        until(lambda: admin.min_offset(queue) > 5, 120, "its queues know")
         low = admin.min_offset(queue)
     assert low < COUNT
     left = list(range(low, COUNT))

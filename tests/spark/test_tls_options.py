@@ -62,7 +62,7 @@ def test_rows_go_there_and_back(spark: Any, options: dict[str, str], tmp_path: P
         .trigger(availableNow=True)
         .start()
     )
-    assert query.awaitTermination(60)
+    assert query.awaitTermination(300)
     sizes = [len(row.body) for row in spark.table("tls").collect()]
     assert sorted(sizes) == [300_001] * 10 + [300_002] * 10
 

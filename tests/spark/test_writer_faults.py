@@ -14,6 +14,7 @@ SEEDS = (2, 6, 7)
 @pytest.mark.spark
 @pytest.mark.crash
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_a_query_under_faults_loses_and_repeats_nothing(tmp_path: Path) -> None:
     rounds = Rounds(tmp_path)
     try:

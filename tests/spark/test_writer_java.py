@@ -69,7 +69,7 @@ def test_rows_in_batches_with_every_column(options: dict[str, str]) -> None:
         delay_level=[None] * 200 + [1, None],
         deliver_time=[None] * 201 + [soon],
     )
-    until(lambda: len(seen(options)) == 202, 30, "the delayed messages arrive")
+    until(lambda: len(seen(options)) == 202, 180, "the delayed messages arrive")
     found = records(options["namesrv"], options["topic"])
     assert sorted(record.body for record in found) == sorted([*ROWS, b"delayed", b"timed"])
     for record in found:
@@ -111,7 +111,7 @@ def test_a_commit_cut_short_goes_on_with_what_is_not_visible(options: dict[str, 
     with pytest.raises(ClusterUnavailable):
         commit({**options, "deliveryTimeoutMs": "1"}, [written], 0, Parts(ender=Killed))
     # How many of the 69 arrived is the network's secret: a connection that is dropped may take some along.
-    until(lambda: len(seen(options)) > 0, 30, "some of what was ended is there")
+    until(lambda: len(seen(options)) > 0, 180, "some of what was ended is there")
     assert len(seen(options)) < len(ROWS)
     broker = cluster[1]
     broker.kill()

@@ -27,7 +27,7 @@ def copy(spark: Any, broker: Broker, checkpoint: Path, **options: str) -> Any:
     given = {"mode": "exactly-once", **options}
     writer = rows.writeStream.format("rocketmq").queryName("copy").options(namesrv=broker.namesrv_addr, topic="Out")
     query = writer.options(**given).option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
-    assert query.awaitTermination(120)
+    assert query.awaitTermination(300)
     return query.exception()
 
 

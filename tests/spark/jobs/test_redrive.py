@@ -20,20 +20,19 @@ GROUP = "Failing"
 
 async def bury(namesrv: str, count: int, topic: str = "T", group: str = GROUP) -> None:
     """Consume with a listener that refuses everything at its first attempt, until all are dead letters."""
-    refused = 0
+    refused: set[str] = set()
     over = asyncio.Event()
 
     async def refuse(message: Any) -> None:
-        nonlocal refused
-        refused += 1
-        if refused == count:
+        refused.add(message.message_id)
+        if len(refused) == count:
             over.set()
         raise RetryLater(1)
 
     consumer = PushConsumer(group, namesrv, max_reconsume_times=0, start_from="first")
     consumer.subscribe(topic, "*", refuse)
     async with consumer:
-        await asyncio.wait_for(over.wait(), 60)
+        await asyncio.wait_for(over.wait(), 180)
 
 
 def test_dead_letters_return_by_filter_and_cap(spark: Any, bolide_broker: Broker) -> None:

@@ -46,7 +46,7 @@ def load(spark: Any, target: Target, topic: str, count: int) -> Any:
     def rows() -> Any:
         return spark.read.format("rocketmq").options(**target.options(topic)).load()
 
-    until(lambda: rows().count() >= count, 20, f"{count} messages in {topic}")
+    until(lambda: rows().count() >= count, 120, f"{count} messages in {topic}")
     return rows()
 
 
@@ -72,7 +72,7 @@ def test_a_stream_is_copied_exactly_once_and_its_group_knows(
         writer = rows.select("body", "tags").writeStream.format("rocketmq")
         writer = writer.options(namesrv=rocketmq.namesrv_addr, topic=out, mode="exactly-once")
         query = writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
-        assert query.awaitTermination(120)
+        assert query.awaitTermination(300)
 
     copy()
     # Killed after the sink's commit and before Spark's: the batch is run again.
@@ -189,7 +189,7 @@ def test_a_trace_in_its_topic(spark: Any, rocketmq: Target, topic: str) -> None:
         consumer.subscribe(topic, "*", take)
         async with Producer(f"p_{topic}"[:60], rocketmq.namesrv_addr, trace=True) as producer, consumer:
             sent = await producer.send(Message(topic, b"traced", tags="A", keys="k1"))
-            await asyncio.wait_for(arrived.wait(), 30)
+            await asyncio.wait_for(arrived.wait(), 120)
         return sent.message_id
 
     message_id = asyncio.run(work())
@@ -198,7 +198,7 @@ def test_a_trace_in_its_topic(spark: Any, rocketmq: Target, topic: str) -> None:
         rows = spark.read.format("rocketmq").options(**rocketmq.options(TRACE_TOPIC)).load()
         return trace_rows(rows).where(f"message_id = '{message_id}' AND consumed = 1").collect()
 
-    until(lambda: len(story()) == 1, 30, "the trace has arrived")
+    until(lambda: len(story()) == 1, 180, "the trace has arrived")
     [row] = story()
     assert (row.topic, row.tags, row["keys"], row.send_ok, row.body_length) == (topic, "A", ["k1"], True, 6)
 
@@ -216,7 +216,7 @@ def test_its_store_is_read_while_it_writes(spark: Any, rocketmq: Target, topic: 
     )
     units = stored("consume_queue").where(f"topic = '{topic}'")
     assert units.count() == COUNT
-    until(lambda: stored("topics").where(f"topic = '{topic}'").count() == 1, 20, "the topic is in its file")
+    until(lambda: stored("topics").where(f"topic = '{topic}'").count() == 1, 120, "the topic is in its file")
     assert stored("index").count() >= COUNT
     assert stored("groups").count() > 0
     assert stored("offsets").where("queue_offset < 0").count() == 0

@@ -17,7 +17,12 @@ from bolide.spark.jobs.template import write_template
 from bolide.testing.broker import Broker
 from tests.spark.produce import send
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.xdist_group("spark-processes")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.timeout(1800),
+    pytest.mark.xdist_group("spark-processes"),
+]
 
 
 def run(project: Path) -> None:
@@ -30,7 +35,7 @@ def run(project: Path) -> None:
     command = [home / "bin" / "spark-pipelines", "run", "--conf", "spark.sql.catalogImplementation=hive"]
     command += ["--conf", "spark.ui.enabled=false"]
     done = subprocess.run(
-        command, cwd=project, env=environment, capture_output=True, text=True, timeout=250, check=False
+        command, cwd=project, env=environment, capture_output=True, text=True, timeout=900, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
