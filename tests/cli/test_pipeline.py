@@ -17,6 +17,7 @@ from tests.golden.stores import golden_store
 
 
 @pytest.mark.spark
+@pytest.mark.timeout(1000)
 @pytest.mark.xdist_group("spark-processes")
 def test_a_store_of_4_9_is_dispatched_from_its_log_and_broker_conf(tmp_path: Path) -> None:
     golden = golden_store("4.9.7-clean")
@@ -26,7 +27,7 @@ def test_a_store_of_4_9_is_dispatched_from_its_log_and_broker_conf(tmp_path: Pat
     command = [sys.executable, "-m", "bolide.cli", "pipeline", "dispatch", str(tmp_path / "store")]
     command += ["--out", str(tmp_path / "out"), "--config", str(conf), "--store-version", "4.9", "--json"]
     env = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=env)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False, env=env)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert (report["records"], report["bad"], report["skipped"]) == (len(golden.log()), [], [])
@@ -58,6 +59,7 @@ def test_wrong_usage_starts_no_spark(tmp_path: Path, arguments: list[str], text:
 
 
 @pytest.mark.spark
+@pytest.mark.timeout(1000)
 @pytest.mark.xdist_group("spark-processes")
 def test_a_spoilt_store_is_told_in_every_form(tmp_path: Path) -> None:
     golden = golden_store("5.5.0-clean")
@@ -70,7 +72,7 @@ def test_a_spoilt_store_is_told_in_every_form(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "bolide.cli", "pipeline", "verify", str(tmp_path / "store")]
     command += ["--config", str(conf), "--html", str(page), "--json"]
     env = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=env)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False, env=env)
     assert done.returncode == 1, done.stderr
     verdict = json.loads(done.stdout)
     assert (verdict["clean"], verdict["records"]) == (False, len(golden.log()))

@@ -19,6 +19,7 @@ from tests.plugin_wheel import install_plugin
 
 
 @pytest.mark.spark
+@pytest.mark.timeout(1000)
 @pytest.mark.xdist_group("spark-processes")
 def test_a_sink_of_a_package_is_handed_every_message(bolide_broker: Broker, tmp_path: Path) -> None:
     with Producer("p", bolide_broker.namesrv_addr) as producer:
@@ -29,7 +30,7 @@ def test_a_sink_of_a_package_is_handed_every_message(bolide_broker: Broker, tmp_
     command = [sys.executable, "-m", "bolide.cli", "pipeline", "feed", "Flights", "-n", bolide_broker.namesrv_addr]
     command += ["--sink", "tally", "--set", f"folder={tally}", "--checkpoint", str(tmp_path / "mark"), "--json"]
     env = {**os.environ, "PYTHONPATH": str(install_plugin(tmp_path)), "SPARK_LOCAL_IP": "127.0.0.1"}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False, env=env)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False, env=env)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["messages"] == 40
     counts = [file.read_text().split() for file in tally.iterdir()]

@@ -23,7 +23,7 @@ from tests.spark.produce import send
 LOCAL = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
 
 
-def until(condition: Callable[[], bool], what: str, seconds: float = 200) -> None:
+def until(condition: Callable[[], bool], what: str, seconds: float = 600) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, f"waited in vain for {what}"
@@ -39,6 +39,7 @@ def start(*arguments: str) -> subprocess.Popen[str]:
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.timeout(2400)
 @pytest.mark.xdist_group("spark-processes")
 def test_an_archive_is_interrupted_and_goes_on(bolide_broker: Broker, tmp_path: Path) -> None:
     out = tmp_path / "archive"
@@ -50,7 +51,7 @@ def test_an_archive_is_interrupted_and_goes_on(bolide_broker: Broker, tmp_path: 
         until(lambda: following.poll() is not None or (out / "_spark_metadata" / "0").exists(), "the first batch")
     finally:
         following.send_signal(signal.SIGINT)
-        told, errors = following.communicate(timeout=120)
+        told, errors = following.communicate(timeout=400)
     assert following.returncode == 130, errors
     first = json.loads(told)
     assert first["interrupted"]
@@ -60,13 +61,13 @@ def test_an_archive_is_interrupted_and_goes_on(bolide_broker: Broker, tmp_path: 
 
     send(bolide_broker.namesrv_addr, [Message("T", b"%d" % n) for n in range(50, 57)])
     rest = start(*where, "--and-read-back", "--json")
-    told, errors = rest.communicate(timeout=240)
+    told, errors = rest.communicate(timeout=600)
     assert rest.returncode == 0, errors
     assert json.loads(told) == [{"topic": "T", "archived": 57, "live": 0, "messages": 57}]
 
     page = tmp_path / "page.html"
     counting = start("stats", "--archive", str(out), "--html", str(page))
-    told, errors = counting.communicate(timeout=240)
+    told, errors = counting.communicate(timeout=600)
     assert counting.returncode == 0, errors
     assert "57" in told
     assert "<svg" in page.read_text("utf-8")
@@ -75,11 +76,12 @@ def test_an_archive_is_interrupted_and_goes_on(bolide_broker: Broker, tmp_path: 
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.timeout(2400)
 @pytest.mark.xdist_group("spark-processes")
 def test_a_topic_that_is_not_there_is_one_sentence(bolide_broker: Broker, tmp_path: Path) -> None:
     where = ["--out", str(tmp_path / "out"), "--namesrv", bolide_broker.namesrv_addr]
     exporting = start("export", "Nothing", *where)
-    told, errors = exporting.communicate(timeout=240)
+    told, errors = exporting.communicate(timeout=600)
     assert (exporting.returncode, told) == (1, "")
     assert "bolide: topic Nothing has no route: create it, check the name, or see if its broker runs" in errors
     assert "Traceback" not in errors

@@ -36,13 +36,13 @@ class CommandLine:
         environment = {**os.environ, "NAMESRV_ADDR": self.namesrv, "COLUMNS": "200"}
         return subprocess.run(
             [sys.executable, "-m", "bolide", *arguments],
-            input=text, capture_output=True, text=True, env=environment, timeout=60, check=False,
+            input=text, capture_output=True, text=True, env=environment, timeout=240, check=False,
         )  # fmt: skip
 
     def stop(self) -> int:
         """SIGTERM, and the exit status."""
         self.process.terminate()
-        status = self.process.wait(30)
+        status = self.process.wait(180)
         assert self.process.stdout is not None
         self.process.stdout.close()
         return status
