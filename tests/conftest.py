@@ -9,7 +9,7 @@ from collections.abc import Generator
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from bolide import _impl
 from tests.children import ended_if_it_fails
@@ -19,7 +19,7 @@ from tests.interop.matrix_counts import Matrix
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData")
 
 # A busy machine is no failure: what must be fast is measured by the bench.
-settings.register_profile("bolide", deadline=None)
+settings.register_profile("bolide", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("bolide")
 
 
