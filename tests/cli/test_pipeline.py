@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -26,9 +27,12 @@ def test_a_store_of_4_9_is_dispatched_from_its_log_and_broker_conf(tmp_path: Pat
     conf.write_text("".join(f"{key}={value}\n" for key, value in golden.manifest["brokerConf"].items()), "utf-8")
     command = [sys.executable, "-m", "bolide.cli", "pipeline", "dispatch", str(tmp_path / "store")]
     command += ["--out", str(tmp_path / "out"), "--config", str(conf), "--store-version", "4.9", "--json"]
-    env = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False, env=env)
+    with tempfile.TemporaryDirectory(prefix="b") as temporary:
+        env = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "TMPDIR": temporary}
+        done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False, env=env)
+        assert os.listdir(temporary) == []
     assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
     report = json.loads(done.stdout)
     assert (report["records"], report["bad"], report["skipped"]) == (len(golden.log()), [], [])
     assert "reading the log: " in done.stderr

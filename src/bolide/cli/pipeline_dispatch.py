@@ -54,15 +54,18 @@ def dispatch(
         if follow:
             _follow(store, shape, str(out), once, every, durable, skip_corrupt, master, as_json)
             return
+        from bolide.spark.jvm import end
+        from bolide.spark.session import QUIET_START, begin, job_context
+
+        begin(master, QUIET_START)  # first: what follows is read beside it
         from bolide.spark.dispatch_job import dispatch_store
-        from bolide.spark.session import QUIET_START, job_context
 
         spark = job_context("bolide pipeline dispatch", master, QUIET_START)
         try:
             target = None if out is None else str(out)
             report = dispatch_store(spark, str(store), shape, target, skip_corrupt, split_size << 20, shower())
         finally:
-            spark.stop()
+            end(spark)
         if as_json:
             output.print_json(asdict(report))
         else:
@@ -89,8 +92,11 @@ def _follow(
     store: Path, shape: StoreShape, out: str, once: bool, every: float, durable: str, skip_corrupt: bool, master: str,
     as_json: bool,
 ) -> None:  # fmt: skip
+    from bolide.spark.jvm import end
+    from bolide.spark.session import QUIET_START, begin, job_session
+
+    begin(master, QUIET_START)
     from bolide.spark.follow import Followed, follow_store
-    from bolide.spark.session import QUIET_START, job_session
 
     def show(done: Followed) -> None:
         if as_json:
@@ -105,7 +111,7 @@ def _follow(
         output.note(f"following {store} into {out}")
         state = follow_store(spark, str(store), shape, out, once, skip_corrupt, every, durable, show)
     finally:
-        spark.stop()
+        end(spark)
     queues, entries = len(state.queues), state.entries
     output.note(
         f"stopped at physical offset {max(state.end_offset, 0):,}: {queues:,} queues, {entries:,} index entries"

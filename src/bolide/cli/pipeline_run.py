@@ -136,8 +136,11 @@ def session(name: str, master: str, conf: Sequence[str]) -> Iterator[Any]:
     # traces around it.
     settings = {"spark.log.level": "OFF", **named_values(conf, "--conf")}
     logging.getLogger().setLevel(logging.CRITICAL)
+    from bolide.spark.jvm import end
+    from bolide.spark.session import begin, job_session, no_error_records
+
+    begin(master, settings)
     from bolide.spark.jobs.running import sentences
-    from bolide.spark.session import job_session, no_error_records
 
     spark = job_session(f"bolide pipeline {name}", master, settings=settings)
     no_error_records()
@@ -146,7 +149,7 @@ def session(name: str, master: str, conf: Sequence[str]) -> Iterator[Any]:
         with reachable(), sentences():
             yield spark
     finally:
-        spark.stop()
+        end(spark)
 
 
 def batch_source(

@@ -32,7 +32,10 @@ def verify(
     """Check every record, queue unit, index entry and group offset; exit code 1 when something is wrong."""
     with boundary():
         shape = store_shape(store, config, None)
-        from bolide.spark.session import QUIET_START, job_context
+        from bolide.spark.jvm import end
+        from bolide.spark.session import QUIET_START, begin, job_context
+
+        begin(master, QUIET_START)  # first: what follows is read beside it
         from bolide.spark.verify_job import verify_on_spark
         from bolide.spark.verify_page import verdict_page
 
@@ -41,7 +44,7 @@ def verify(
             folder = None if work_folder is None else str(work_folder)
             verdict = verify_on_spark(spark, str(store), shape, split_size << 20, shower(), folder)
         finally:
-            spark.stop()
+            end(spark)
         if html is not None:
             html.write_text(verdict_page(verdict), "utf-8")
         if as_json:
