@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bolide.dispatch.row import dispatch_at, dispatch_of, in_index, in_queue, index_keys, scan_records
+from bolide.dispatch.row import dispatch_at, dispatch_of, in_index, in_queue, index_keys, pass_records, scan_records
 from bolide.layout.hashes import tags_code
 from bolide.layout.properties import parse_properties_bytes
 from bolide.layout.record import BAD, BAD_SIZED, BLANK, GOOD, decode_record, encode_blank
@@ -85,3 +85,27 @@ def test_scan_says_what_stopped_it() -> None:
     ):
         scanned = scan_records(one + rest, 0, len(one + rest), SHAPE, True, 10)
         assert (scanned.end, scanned.status, scanned.size) == (len(one), status, size)
+
+
+@given(st.lists(record_fields(), max_size=4), st.data())
+def test_records_are_passed_as_far_as_they_are_known_and_good(
+    records: list[dict[str, Any]], data: st.DataObject
+) -> None:
+    base = 1000
+    log, ends = b"", [0]
+    for fields in records:
+        log += encoded({**fields, "physical_offset": base + len(log)})
+        ends.append(len(log))
+    last, until = (data.draw(st.integers(base - 1, base + len(log) + 1)) for _ in range(2))
+    spoilt = data.draw(st.integers(-1, len(log) - 1)) if log else -1
+    if spoilt >= 0:
+        log = log[:spoilt] + bytes([log[spoilt] ^ 0x55]) + log[spoilt + 1 :]
+    scanned = scan_records(log, 0, len(log), SHAPE, True, 10).dispatches
+    count = 0
+    for d, begin in zip(scanned, ends, strict=False):
+        if d.physical_offset != base + begin or base + begin > last or base + begin + d.size > until:
+            break
+        count += 1
+    passed = pass_records(log, 0, base, True, last, until)
+    assert (passed.count, passed.end) == (count, sum(d.size for d in scanned[:count]))
+    assert passed.store_timestamp == max([0, *(d.store_timestamp for d in scanned[:count])])

@@ -15,7 +15,16 @@ from bolide.dispatch.multi import LMQ_QUEUE_ID, MultiQueue, multi_queues
 from bolide.layout.delay import SCHEDULE_TOPIC, delivery_time
 from bolide.layout.hashes import java_hash
 from bolide.layout.properties import text_of
-from bolide.layout.record import BAD, GOOD, MAGIC_V2, Record, check_record
+from bolide.layout.record import (
+    BAD,
+    GOOD,
+    MAGIC_V2,
+    MIN_RECORD_SIZE,
+    OFFSET_PHYSICAL,
+    Record,
+    check_record,
+    is_good,
+)
 from bolide.layout.record_crc import crc_holds
 
 if TYPE_CHECKING:
@@ -191,6 +200,39 @@ def scan_records(buf: bytes, at: i64, limit: i64, shape: StoreShape, check_crc: 
         count += 1
         at += checked.size
     return Scanned(found, at, GOOD, 0)
+
+
+@final
+class Passed:
+    """Good records that `pass_records` went over: how many, where they end, and the newest store time among them."""
+
+    def __init__(self, count: i64, end: i64, store_timestamp: i64) -> None:
+        self.count: i64 = count
+        self.end: i64 = end
+        self.store_timestamp: i64 = store_timestamp
+
+
+def pass_records(buf: bytes, at: i64, base: i64, check_crc: bool, last: i64, until: i64) -> Passed:
+    """Check records from byte `at` on that need no dispatch: those that begin by `last` and end by `until`.
+
+    It takes a quarter of the time of `scan_records`, which is to go on where this stops: behind the last of them, or at
+    a record that is not good or lies at another physical offset than it says. `base` is that of the first byte.
+    """
+    count: i64 = 0
+    newest: i64 = 0
+    limit: i64 = len(buf)
+    while base + at <= last and limit - at >= MIN_RECORD_SIZE:
+        size: i64 = i64(read_i32_be(buf, at))
+        if size > limit - at or base + at + size > until or not is_good(buf, at, limit, check_crc):
+            break
+        if read_i64_be(buf, at + OFFSET_PHYSICAL) != base + at:
+            break
+        stored_at: i64 = read_i64_be(buf, at + 68 if i64(read_i32_be(buf, at + 36)) & _BORN_V6 else at + 56)
+        if stored_at > newest:
+            newest = stored_at
+        count += 1
+        at += size
+    return Passed(count, at, newest)
 
 
 def in_queue(d: Dispatch) -> bool:

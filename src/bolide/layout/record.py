@@ -282,6 +282,15 @@ def check_record(buf: bytes, at: i64, limit: i64, check_crc: bool) -> Checked:
     return Checked(BAD, 0)
 
 
+def is_good(buf: bytes, at: i64, limit: i64, check_crc: bool) -> bool:
+    """True where `check_record` says GOOD; `limit` is within `buf`."""
+    total: i64 = i64(read_i32_be(buf, at))
+    magic: i64 = i64(read_i32_be(buf, at + 4))
+    if total > limit - at or (magic != MAGIC_V1 and magic != MAGIC_V2):
+        return False
+    return _end_of_parts(buf, at, limit, check_crc) == at + total
+
+
 def _end_of_parts(buf: bytes, at: i64, limit: i64, check_crc: bool) -> i64:
     """Where the record at `at` ends if its inner lengths are believed; -1 when they leave `limit` or the CRC fails."""
     if limit - at < MIN_RECORD_SIZE:

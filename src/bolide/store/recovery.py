@@ -13,7 +13,7 @@ from typing import Final, final
 from librt.strings import read_i32_be, read_i64_be
 from mypy_extensions import i64
 
-from bolide.dispatch.row import Scanned, scan_records
+from bolide.dispatch.row import Scanned, pass_records, scan_records
 from bolide.layout.checkpoint import Checkpoint
 from bolide.layout.record import BLANK, GOOD, MAGIC_V1, MAGIC_V2, OFFSET_PHYSICAL, OFFSET_SYS_FLAG
 from bolide.layout.shape import StoreShape
@@ -182,6 +182,7 @@ class Recovery:
         at: i64 = 0
         buf = self.log.read(base, min(_CHUNK, stop - base))
         while True:
+            at = self._pass(buf, at, base, stop, dispatch_after)
             found = scan_records(buf, at, len(buf), self.shape, self.check_crc, _RECORDS)
             good = self._take(found, base, start, dispatch_after, now)
             if good < len(found.dispatches):
@@ -206,6 +207,18 @@ class Recovery:
             buf = self.log.read(base, min(max(want, _CHUNK), stop - base))
             if not buf:
                 return int(base), False
+
+    def _pass(self, buf: bytes, at: i64, base: i64, stop: i64, dispatch_after: i64) -> i64:
+        """Go over the records that queues and index have already: they are checked, but nothing follows from them."""
+        if dispatch_after <= base + at or (self.check_crc and self.shape.verify_property_crc):
+            return at
+        last: i64 = self._index_after if self.index.enabled else stop
+        passed = pass_records(buf, at, base, self.check_crc, last, min(dispatch_after, stop))
+        report = self.report
+        report.records += passed.count
+        if passed.store_timestamp > report.last_store_timestamp:
+            report.last_store_timestamp = passed.store_timestamp
+        return passed.end
 
     def _take(self, found: Scanned, base: i64, start: i64, dispatch_after: int, now: int) -> int:
         """Dispatch what was read; how many of the records count (all, unless one says it lies in another file)."""
