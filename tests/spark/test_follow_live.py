@@ -21,6 +21,7 @@ from bolide.spark.verify_job import verify_on_spark
 from bolide.testing.broker import Broker
 from tests.children import start
 from tests.interop.processes import until
+from tests.spark.in_session import verb
 from tests.spark.produce import send
 from tests.spark.test_follow import contents
 
@@ -71,12 +72,15 @@ def live(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Live]:
         namesrv.stop()
 
 
+def following(store: Path, out: Path, conf: Path) -> list[str]:
+    return ["dispatch", str(store), "--out", str(out), "--follow", "--config", str(conf), "--json"]
+
+
 class FollowProcess:
     """`bolide pipeline dispatch --follow` as a user runs it."""
 
-    def __init__(self, store: Path, out: Path, conf: Path, *more: str) -> None:
-        command = [sys.executable, "-m", "bolide.cli", "pipeline", "dispatch", str(store), "--out", str(out)]
-        command += ["--follow", "--config", str(conf), "--json", *more]
+    def __init__(self, store: Path, out: Path, conf: Path) -> None:
+        command = [sys.executable, "-m", "bolide.cli", "pipeline", *following(store, out, conf)]
         env = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
         self.process = start(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, start_new_session=True
@@ -93,7 +97,9 @@ def state_of(out: Path) -> int:
     return int(json.loads(path.read_bytes())["state"]["end_offset"]) if path.exists() else -1
 
 
-def test_a_live_log_is_streamed_and_followed(spark: Any, live: Live, tmp_path: Path) -> None:
+def test_a_live_log_is_streamed_and_followed(
+    spark: Any, live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     conf = tmp_path / "shape.conf"
     conf.write_text("".join(f"{key}={value}\n" for key, value in SIZES.items()))
     out = tmp_path / "followed"
@@ -135,10 +141,9 @@ def test_a_live_log_is_streamed_and_followed(spark: Any, live: Live, tmp_path: P
     running.stop()
     assert len(rows_seen()) == len(set(rows_seen())) == 1_200
     assert set(rows_seen()) == sent
-    last = FollowProcess(live.store, out, conf, "--once")
-    _, errors = last.process.communicate(timeout=600)
-    assert last.process.returncode == 0, errors
-    assert "stopped at physical offset" in errors
+    last = verb(monkeypatch, *following(live.store, out, conf), "--once")
+    assert last.exit_code == 0, last.output
+    assert "stopped at physical offset" in last.stderr
     shape = StoreShape.from_broker_conf({key: str(value) for key, value in SIZES.items()})
     report = dispatch_store(spark, str(live.store), shape, str(tmp_path / "fresh"))
     assert report.records >= 1_200

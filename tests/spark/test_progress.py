@@ -14,6 +14,7 @@ from bolide.spark.rows import timestamps
 from bolide.spark.worker_process import settle
 
 
+@pytest.mark.spark
 def test_a_worker_is_spared_what_it_has_loaded(spark: Any) -> None:
     runner = Runner(spark)
     for _ in range(2):
