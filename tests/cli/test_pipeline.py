@@ -62,30 +62,6 @@ def test_wrong_usage_starts_no_spark(tmp_path: Path, arguments: list[str], text:
     assert text in result.output
 
 
-@pytest.mark.spark
-@pytest.mark.timeout(1000)
-@pytest.mark.xdist_group("spark-processes")
-def test_a_spoilt_store_is_told_in_every_form(tmp_path: Path) -> None:
-    golden = golden_store("5.5.0-clean")
-    shutil.copytree(golden.root, tmp_path / "store")
-    unit = tmp_path / "store" / "consumequeue" / "golden_one" / "0" / f"{0:020d}"
-    unit.write_bytes(unit.read_bytes()[:7] + b"\xff" + unit.read_bytes()[8:])
-    conf = tmp_path / "broker.conf"
-    conf.write_text("".join(f"{key}={value}\n" for key, value in golden.manifest["brokerConf"].items()), "utf-8")
-    page = tmp_path / "report.html"
-    command = [sys.executable, "-m", "bolide.cli", "pipeline", "verify", str(tmp_path / "store")]
-    command += ["--config", str(conf), "--html", str(page), "--json"]
-    env = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False, env=env)
-    assert done.returncode == 1, done.stderr
-    verdict = json.loads(done.stdout)
-    assert (verdict["clean"], verdict["records"]) == (False, len(golden.log()))
-    assert any("the unit says" in finding["sentence"] for finding in verdict["findings"])
-    assert "consumequeue/golden_one/0" in page.read_text("utf-8")
-    assert "checking files: " in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 def test_verify_of_no_store_starts_no_spark(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["verify", str(tmp_path)])
     assert result.exit_code == 2

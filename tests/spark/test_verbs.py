@@ -1,0 +1,82 @@
+"""Verbs of `bolide pipeline` that do their work: what they print, their exit codes, Ctrl-C and going on."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bolide.client import Message
+from bolide.testing.broker import Broker
+from tests import children
+from tests.golden.stores import golden_store
+from tests.interop.processes import until
+from tests.spark.in_session import verb
+from tests.spark.produce import send
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(2400)
+def test_an_archive_is_interrupted_and_goes_on(
+    spark: Any, bolide_broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "archive"
+    where = ["archive", "T", "--out", str(out), "--namesrv", bolide_broker.namesrv_addr]
+    send(bolide_broker.namesrv_addr, [Message("T", b"%d" % n, tags="A", keys=["<k>"]) for n in range(50)])
+    following = children.start(
+        [sys.executable, "-m", "bolide.cli", "pipeline", *where, "--follow", "--json"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
+    )  # fmt: skip
+    try:
+        # The sink's log names a batch when its files are whole.
+        begun = out / "_spark_metadata" / "0"
+        until(lambda: following.poll() is not None or begun.exists(), 600, "the first batch is there")
+    finally:
+        following.send_signal(signal.SIGINT)
+        told, errors = following.communicate(timeout=400)
+    assert following.returncode == 130, errors
+    first = json.loads(told)
+    assert first["interrupted"]
+    assert first["messages"] in (0, 50)  # a batch is counted when Spark reports it, a moment after it is there
+    assert "the same command goes on from there" in errors
+    assert "Traceback" not in errors
+
+    send(bolide_broker.namesrv_addr, [Message("T", b"%d" % n) for n in range(50, 57)])
+    rest = verb(monkeypatch, *where, "--and-read-back", "--json")
+    assert rest.exit_code == 0, rest.output
+    assert json.loads(rest.stdout) == [{"topic": "T", "archived": 57, "live": 0, "messages": 57}]
+
+    page = tmp_path / "page.html"
+    counted = verb(monkeypatch, "stats", "--archive", str(out), "--html", str(page))
+    assert counted.exit_code == 0, counted.output
+    assert "57" in counted.stdout
+    assert "<svg" in page.read_text("utf-8")
+    assert "&lt;k&gt;" in page.read_text("utf-8")
+
+
+def test_a_spoilt_store_is_told_in_every_form(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    golden = golden_store("5.5.0-clean")
+    shutil.copytree(golden.root, tmp_path / "store")
+    unit = tmp_path / "store" / "consumequeue" / "golden_one" / "0" / f"{0:020d}"
+    unit.write_bytes(unit.read_bytes()[:7] + b"\xff" + unit.read_bytes()[8:])
+    conf = tmp_path / "broker.conf"
+    conf.write_text("".join(f"{key}={value}\n" for key, value in golden.manifest["brokerConf"].items()), "utf-8")
+    page = tmp_path / "report.html"
+    words = ["verify", str(tmp_path / "store"), "--config", str(conf), "--html", str(page), "--json"]
+    done = verb(monkeypatch, *words)
+    assert done.exit_code == 1, done.output
+    verdict = json.loads(done.stdout)
+    assert (verdict["clean"], verdict["records"]) == (False, len(golden.log()))
+    assert any("the unit says" in finding["sentence"] for finding in verdict["findings"])
+    assert "consumequeue/golden_one/0" in page.read_text("utf-8")
+    assert "checking files: " in done.stderr
+    assert "Traceback" not in done.stderr
