@@ -27,7 +27,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
 def test_against_the_null_server(tmp_path: Path) -> None:
     null = NullServer(tmp_path)
     try:
-        seen = generate(null.port, Shape(8, 32), 128, 30.0, count=5000)
+        seen = generate(null.port, Shape(8, 32), 128, 240.0, count=5000)
     finally:
         null.kill()
     assert 5000 <= seen.count <= 5000 + 8 * 32  # what comes in the last read is counted too
@@ -37,7 +37,7 @@ def test_against_the_null_server(tmp_path: Path) -> None:
 
 @needs_compiler
 def test_what_it_sent_is_stored_and_pulled(broker: OurBroker) -> None:
-    sent = generate(broker.port, Shape(4, 1), 100, 30.0, count=2000, topic="counted")
+    sent = generate(broker.port, Shape(4, 1), 100, 240.0, count=2000, topic="counted")
     assert 2000 <= sent.count <= 2004
     assert sent.codes == {"0": sent.count}
     kept = 0
@@ -50,14 +50,14 @@ def test_what_it_sent_is_stored_and_pulled(broker: OurBroker) -> None:
     assert 0 <= kept - sent.count <= 4  # what was in flight at the end is stored and not counted
     assert len(message.body) == 100
     assert {"KEYS", "UNIQ_KEY", "TAGS", "WAIT"} <= message.properties.keys()
-    pulled = generate(broker.port, Shape(4, 1), 100, 30.0, count=40, topic="counted", mode="pull")
+    pulled = generate(broker.port, Shape(4, 1), 100, 240.0, count=40, topic="counted", mode="pull")
     assert pulled.count >= 40 * 32 and pulled.refused == 0
 
 
 @needs_compiler
 def test_refused_sends_are_not_counted(broker: OurBroker) -> None:
     with pytest.raises(SystemExit, match="refused"):
-        generate(broker.port, Shape(1, 1), 10, 30.0, count=3, topic="SCHEDULE_TOPIC_XXXX")
+        generate(broker.port, Shape(1, 1), 10, 240.0, count=3, topic="SCHEDULE_TOPIC_XXXX")
 
 
 def measured(rate: float) -> Measurement:

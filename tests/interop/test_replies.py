@@ -27,8 +27,8 @@ def ask_each_other(java: JavaClient, namesrv: str, name: str) -> None:
     answers: list[dict[str, Any]] = []
 
     async def main() -> None:
-        async with Producer("asker", namesrv) as producer:
-            message = await producer.request(Message(theirs, b"x" * 5000 + b"y"), 20)
+        async with Producer("asker", namesrv, timeout=60) as producer:
+            message = await producer.request(Message(theirs, b"x" * 5000 + b"y"), 120)
             assert message.body == b"y" + b"x" * 5000
         consumer = PushConsumer(ours, namesrv, start_from="first")
 

@@ -135,7 +135,7 @@ def test_our_producer_and_a_java_broker(tmp_path_factory: pytest.TempPathFactory
         got.append(message)
 
     async def main() -> None:
-        async with TransactionProducer("txp", namesrv.address, listener, timeout=10) as producer:
+        async with TransactionProducer("txp", namesrv.address, listener, timeout=60) as producer:
             for number in range(len(EXECUTE)):
                 message = Message("tx", b"tx", keys=f"tx-{number}", properties={"number": str(number)})
                 result = await producer.send_in_transaction(message, number)

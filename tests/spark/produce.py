@@ -12,7 +12,7 @@ def send(namesrv: str, messages: Sequence[Message]) -> list[SendResult]:
     """Send all and return where each is."""
 
     async def run() -> list[SendResult]:
-        async with Producer("spark-tests", namesrv) as producer:
+        async with Producer("spark-tests", namesrv, timeout=60) as producer:
             results = await producer.send_many(messages)
         for result in results:
             if isinstance(result, BaseException):

@@ -33,7 +33,7 @@ class Target:
 
     def create_topic(self, topic: str, queues: int = 4) -> None:
         """Create a topic; returns when the name server routes to it."""
-        with Admin(self.namesrv_addr) as admin:
+        with Admin(self.namesrv_addr, timeout=60) as admin:
             admin.create_topic(topic, queues=queues)
 
     def send(self, messages: Sequence[Message]) -> list[SendResult]:

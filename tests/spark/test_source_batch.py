@@ -127,7 +127,7 @@ def test_positions(rocketmq: Target, topic: str) -> None:
     assert len(Loaded(rocketmq, topic, endingOffsets=offsets.replace("-2", "-1")).rows) == 5 + ends[1]
     assert len(Loaded(rocketmq, "", assign=json.dumps({topic: {broker: [1]}})).rows) == ends[1]
     group = f"g_{topic}"[:60]
-    with Admin(rocketmq.namesrv_addr) as admin:
+    with Admin(rocketmq.namesrv_addr, timeout=60) as admin:
         admin.create_group(group)
         admin.set_group_offset(group, MessageQueue(topic, broker, 0), 3)
     # The other queue was never committed: a batch read then begins at its first message.

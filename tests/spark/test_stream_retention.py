@@ -61,7 +61,7 @@ def test_files_that_are_deleted_under_a_reader(rocketmq: Target, topic: str, cap
     delete_full_files(rocketmq)
     # Java looks at its files for the first time a minute after its start, and so comes late among the tests.
     until(lambda: len(list((rocketmq.store / "commitlog").iterdir())) <= 2, 300, "the broker deletes files")
-    with Admin(rocketmq.namesrv_addr) as admin:
+    with Admin(rocketmq.namesrv_addr, timeout=60) as admin:
         until(lambda: admin.min_offset(queue) > 5, 120, "its queues know")
         low = admin.min_offset(queue)
     assert low < COUNT

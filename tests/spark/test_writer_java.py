@@ -41,7 +41,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Any]]:
 @pytest.fixture
 def options(cluster: list[Any], request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
     topic = f"T{zlib.crc32(request.node.name.encode())}"
-    with Admin(cluster[0].address) as admin:
+    with Admin(cluster[0].address, timeout=60) as admin:
         admin.create_topic(topic, queues=3)
     return {
         "namesrv": cluster[0].address,

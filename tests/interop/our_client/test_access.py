@@ -13,7 +13,7 @@ from bolide.client.options import ConnectionOptions
 from tests.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
 from tests.interop.java_processes import JavaBroker
 from tests.interop.matrix import OF_OURS, marked
-from tests.interop.our_client.receiving import bodies, received
+from tests.interop.our_client.receiving import PATIENCE, bodies, received
 from tests.interop.our_processes import OurNameServer
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
@@ -54,7 +54,7 @@ def guarded(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 @marked(OF_OURS, "access keys")
 def test_keys_are_asked_for(guarded: str) -> None:
     async def send(keys: ConnectionOptions) -> None:
-        async with Producer("P", guarded, **keys) as producer:
+        async with Producer("P", guarded, timeout=PATIENCE, **keys) as producer:
             await producer.send(Message("Guarded", b"by keys"))
 
     async def main() -> None:

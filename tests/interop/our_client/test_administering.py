@@ -31,7 +31,10 @@ pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
 @marked(OF_OURS, "query by key and id")
 def test_queries(cluster: JavaCluster, topic: str) -> None:
     async def main() -> None:
-        async with Producer("P", cluster.namesrv) as producer, Admin(cluster.namesrv) as admin:
+        async with (
+            Producer("P", cluster.namesrv, timeout=PATIENCE) as producer,
+            Admin(cluster.namesrv, timeout=PATIENCE) as admin,
+        ):
             sent = [await producer.send(Message(topic, b"%d" % n, keys=["all", f"key-{n}"])) for n in range(5)]
             found: list[ReceivedMessage] = []
 
@@ -60,7 +63,10 @@ def test_queries(cluster: JavaCluster, topic: str) -> None:
 def test_offsets_of_a_group(cluster: JavaCluster, topic: str) -> None:
     async def main() -> None:
         group = f"{topic}-group"
-        async with Producer("P", cluster.namesrv) as producer, Admin(cluster.namesrv) as admin:
+        async with (
+            Producer("P", cluster.namesrv, timeout=PATIENCE) as producer,
+            Admin(cluster.namesrv, timeout=PATIENCE) as admin,
+        ):
             for number in range(8):
                 await producer.send(Message(topic, b"%d" % number))
             await received(cluster.namesrv, topic, 8)
@@ -86,7 +92,10 @@ def test_a_running_consumer_is_reset(cluster: JavaCluster, topic: str) -> None:
         seen: list[bytes] = []
         consumer = PushConsumer(f"{topic}-group", cluster.namesrv, start_from="first", suspend=1.0)
         consumer.subscribe(topic, "*", lambda message: seen.append(message.body))
-        async with Producer("P", cluster.namesrv) as producer, Admin(cluster.namesrv) as admin:
+        async with (
+            Producer("P", cluster.namesrv, timeout=PATIENCE) as producer,
+            Admin(cluster.namesrv, timeout=PATIENCE) as admin,
+        ):
             for number in range(6):
                 await producer.send(Message(topic, b"%d" % number))
             async with consumer:
@@ -105,7 +114,11 @@ def test_what_a_broker_asks_of_a_consumer(cluster: JavaCluster, topic: str) -> N
         seen: list[bytes] = []
         consumer = PushConsumer(group, cluster.namesrv, start_from="first", concurrency=7)
         consumer.subscribe(topic, "A", lambda message: seen.append(message.body))
-        async with Producer("P", cluster.namesrv) as producer, Admin(cluster.namesrv) as admin, consumer:
+        async with (
+            Producer("P", cluster.namesrv, timeout=PATIENCE) as producer,
+            Admin(cluster.namesrv, timeout=PATIENCE) as admin,
+            consumer,
+        ):
             sent = await producer.send(Message(topic, b"x", tags="A"))
             await until(lambda: seen, "the message", PATIENCE)
             connections = await admin.consumer_connections(group)
@@ -143,7 +156,7 @@ def test_traces_of_ours_at_a_java_broker(cluster: JavaCluster, topic: str) -> No
         seen: list[ReceivedMessage] = []
         consumer = PushConsumer(f"{topic}-group", cluster.namesrv, start_from="first", trace=True)
         consumer.subscribe(topic, "*", seen.append)
-        producer = TransactionProducer(f"{topic}-senders", cluster.namesrv, Commits(), trace=True)
+        producer = TransactionProducer(f"{topic}-senders", cluster.namesrv, Commits(), timeout=PATIENCE, trace=True)
         async with producer, consumer:
             sent = await producer.send(Message(topic, b"12345", tags="A", keys=f"{topic}-key"))
             decided = await producer.send_in_transaction(Message(topic, b"yes", keys=f"{topic}-yes"))

@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
 
 async def send(cluster: JavaCluster, topic: str, count: int, **more: Any) -> None:
     """Messages "0", "1", ... with tag T0 or T1 and the property n."""
-    async with Producer("P", cluster.namesrv) as producer:
+    async with Producer("P", cluster.namesrv, timeout=PATIENCE) as producer:
         outcomes = await producer.send_many(
             Message(topic, b"%d" % number, tags=f"T{number % 2}", properties={"n": str(number)}, **more)
             for number in range(count)
@@ -135,7 +135,7 @@ def test_order_is_kept_when_a_member_leaves(cluster: JavaCluster, topic: str) ->
                 return ConsumeResult.SUCCESS
 
             member.subscribe(topic, "*", take)
-        async with members["a"], Producer("P", cluster.namesrv) as producer:
+        async with members["a"], Producer("P", cluster.namesrv, timeout=PATIENCE) as producer:
             await members["b"].start()
             await until(lambda: [len(m.assignment()) for m in members.values()] == [2, 2], "an even share", PATIENCE)
             for number in range(60):
@@ -174,7 +174,7 @@ def test_retry_then_dead_letter(cluster: JavaCluster, topic: str) -> None:
 @marked(OF_OURS, "ack, nack and delay of each message")
 def test_each_message_has_its_own_outcome(cluster: JavaCluster, topic: str) -> None:
     async def main() -> None:
-        async with Producer("P", cluster.namesrv) as producer:
+        async with Producer("P", cluster.namesrv, timeout=PATIENCE) as producer:
             await producer.send(Message(topic, b"good"))
             queue = (await producer.queues(topic))[0]
             await producer.send_batch([Message(topic, body) for body in (b"busy", b"bad", b"fine")], queue=queue)
@@ -216,10 +216,10 @@ def test_broadcasting_keeps_its_offsets_here(cluster: JavaCluster, topic: str, t
         async with members[0], members[1]:
             await until(lambda: all(len(both[name]) == 10 for name in "ab"), "all of it twice", PATIENCE)
         assert sorted(both["a"]) == sorted(both["b"]) == numbers(10)
-        async with Admin(cluster.namesrv) as admin:
+        async with Admin(cluster.namesrv, timeout=PATIENCE) as admin:
             assert await admin.topic_groups(topic) == []  # the broker has no offsets of the group
         assert len(glob(f"{tmp_path}/*/{topic}-group/offsets.json")) == 2
-        async with Producer("P", cluster.namesrv) as producer:
+        async with Producer("P", cluster.namesrv, timeout=PATIENCE) as producer:
             await producer.send(Message(topic, b"more"))
         got = await received(cluster.namesrv, topic, 1, model="broadcasting", instance_name="a", offset_folder=tmp_path)
         assert bodies(got) == ["more"]
@@ -257,7 +257,7 @@ def test_a_group_goes_on_where_it_was(cluster: JavaCluster, topic: str) -> None:
     async def main() -> None:
         await send(cluster, topic, 8)
         assert bodies(await received(cluster.namesrv, topic, 8)) == numbers(8)
-        async with Producer("P", cluster.namesrv) as producer:
+        async with Producer("P", cluster.namesrv, timeout=PATIENCE) as producer:
             await producer.send(Message(topic, b"more"))
         assert bodies(await received(cluster.namesrv, topic, 1)) == ["more"]
 
@@ -303,7 +303,7 @@ def test_lite_pull(cluster: JavaCluster, topic: str) -> None:
 @marked(OF_OURS, "lite pull of assigned queues", "seek by offset and time")
 def test_assigned_queues_and_seeking(cluster: JavaCluster, topic: str) -> None:
     async def main() -> None:
-        async with Producer("P", cluster.namesrv) as producer:
+        async with Producer("P", cluster.namesrv, timeout=PATIENCE) as producer:
             await producer.send(Message(topic, b"other"))
             queue = max(await producer.queues(topic))
             for number in range(10):

@@ -63,7 +63,7 @@ def test_a_stream_is_copied_exactly_once_and_its_group_knows(
 ) -> None:
     out = f"{topic}_out"
     rocketmq.create_topic(out, queues=2)
-    with Admin(rocketmq.namesrv_addr) as admin:
+    with Admin(rocketmq.namesrv_addr, timeout=60) as admin:
         admin.create_group(topic)
 
     def copy() -> None:
@@ -81,7 +81,7 @@ def test_a_stream_is_copied_exactly_once_and_its_group_knows(
         (tmp_path / "commits" / name).unlink(missing_ok=True)
     copy()
     assert numbers(load(spark, rocketmq, out, COUNT)) == list(range(COUNT))
-    with Admin(rocketmq.namesrv_addr) as admin:
+    with Admin(rocketmq.namesrv_addr, timeout=60) as admin:
         assert admin.consumer_progress(topic, topic).lag <= 25  # the last batch of a run is not told
     assert load(spark, rocketmq, out, COUNT).where("transaction_state = 'commit'").count() == COUNT
 
@@ -146,7 +146,7 @@ def test_mirrored_with_a_group(
     assert done.messages == COUNT
     rows = load(spark, rocketmq, f"m_{topic}", COUNT).collect()
     assert sorted(int(row.body) for row in rows) == list(range(COUNT))
-    with Admin(rocketmq.namesrv_addr) as admin:
+    with Admin(rocketmq.namesrv_addr, timeout=60) as admin:
         admin.create_group(group)
         admin.set_group_offset(group, MessageQueue(topic, rocketmq.broker_name, 1), 4)
         admin.set_group_offset(group, MessageQueue(topic, rocketmq.broker_name, 2), 10_000)
