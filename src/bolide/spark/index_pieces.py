@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 ENTRY: Final = np.dtype([("hash", ">i4"), ("at", ">i8"), ("seconds", ">i4"), ("previous", ">i4")])
 BLOCK: Final = 1 << 16
 """Entries chained at once: few of them share a slot, and the work stays in the cache."""
-READ: Final = 1 << 21
-"""Entries read at once."""
+READ: Final = 1 << 18
+"""Entries read and written at once: of their columns, 5 MB, the same memory is taken again and again."""
+PIECE: Final = 1 << 21
+"""A piece of a file has as many at least, for each goes through all hashes before it."""
 _INT_MAX: Final = 0x7FFFFFFF
 
 
@@ -174,7 +176,7 @@ def plan_index(
         end = min(at + most - existing, total)
         whole = IndexPiece(name, at, end, at, existing, True, begin_timestamp, begin_offset)
         # A file that exists is gone on with by one task: it reads the slots that the last one writes.
-        count = 1 if existing else max(1, min(pieces, (end - at) // READ))
+        count = 1 if existing else max(1, min(pieces, (end - at) // PIECE))
         cuts = [at + (end - at) * i // count for i in range(count)] + [end]
         found += [replace(whole, first=a, end=b, last=b == end) for a, b in pairwise(cuts)]
         existing, at = 0, end
