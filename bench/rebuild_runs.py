@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -149,6 +151,14 @@ def rebuild_by_broker(task: Task, home: Path, number: int, name: str, start: Cal
         finally:
             server.kill()
     return Run(name, number, step.seconds, step.seconds, step.cpu_seconds)
+
+
+def prepare_spark() -> None:
+    """Keep Spark's classes for the next starts, as a user does once; where that cannot be, it is said."""
+    command = [sys.executable, "-m", "bolide.cli", "spark", "prepare"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_LIMIT_SECONDS)
+    if done.returncode != 0:
+        say(f"Spark is not prepared: {last_line(done.stderr)}")
 
 
 def rebuild_on_spark(task: Task, home: Path, number: int) -> Run:
