@@ -18,6 +18,7 @@ from bolide.spark.verify_job import verify_on_spark, verify_with
 from bolide.spark.verify_page import verdict_page
 from tests.golden.stores import GOLDEN_NAMES, GoldenStore, golden_store
 from tests.spark.in_process import InProcess
+from tests.spark.in_session import verb
 
 
 def verify(root: Path, shape: StoreShape) -> Verdict:
@@ -40,6 +41,27 @@ def test_tasks_on_spark_find_what_they_find_here(spark: Any, tmp_path: Path) -> 
         ("reading the log", there.log_bytes),
         ("checking files", len(there.queues) + len(there.index)),
     ]
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_a_spoilt_store_is_told_in_every_form(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    golden = golden_store("5.5.0-clean")
+    shutil.copytree(golden.root, tmp_path / "store")
+    unit = tmp_path / "store" / "consumequeue" / "golden_one" / "0" / f"{0:020d}"
+    unit.write_bytes(unit.read_bytes()[:7] + b"\xff" + unit.read_bytes()[8:])
+    conf = tmp_path / "broker.conf"
+    conf.write_text("".join(f"{key}={value}\n" for key, value in golden.manifest["brokerConf"].items()), "utf-8")
+    page = tmp_path / "report.html"
+    words = ["verify", str(tmp_path / "store"), "--config", str(conf), "--html", str(page), "--json"]
+    done = verb(monkeypatch, *words)
+    assert done.exit_code == 1, done.output
+    verdict = json.loads(done.stdout)
+    assert (verdict["clean"], verdict["records"]) == (False, len(golden.log()))
+    assert any("the unit says" in finding["sentence"] for finding in verdict["findings"])
+    assert "consumequeue/golden_one/0" in page.read_text("utf-8")
+    assert "checking files: " in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("name", GOLDEN_NAMES)

@@ -1,10 +1,9 @@
-"""Verbs of `bolide pipeline` that do their work: what they print, their exit codes, Ctrl-C and going on."""
+"""`bolide pipeline archive` and `stats`: what they print, their exit codes, Ctrl-C and going on."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +15,6 @@ import pytest
 from bolide.client import Message
 from bolide.testing.broker import Broker
 from tests import children
-from tests.golden.stores import golden_store
 from tests.interop.processes import until
 from tests.spark.in_session import verb
 from tests.spark.produce import send
@@ -61,22 +59,3 @@ def test_an_archive_is_interrupted_and_goes_on(
     assert "57" in counted.stdout
     assert "<svg" in page.read_text("utf-8")
     assert "&lt;k&gt;" in page.read_text("utf-8")
-
-
-def test_a_spoilt_store_is_told_in_every_form(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    golden = golden_store("5.5.0-clean")
-    shutil.copytree(golden.root, tmp_path / "store")
-    unit = tmp_path / "store" / "consumequeue" / "golden_one" / "0" / f"{0:020d}"
-    unit.write_bytes(unit.read_bytes()[:7] + b"\xff" + unit.read_bytes()[8:])
-    conf = tmp_path / "broker.conf"
-    conf.write_text("".join(f"{key}={value}\n" for key, value in golden.manifest["brokerConf"].items()), "utf-8")
-    page = tmp_path / "report.html"
-    words = ["verify", str(tmp_path / "store"), "--config", str(conf), "--html", str(page), "--json"]
-    done = verb(monkeypatch, *words)
-    assert done.exit_code == 1, done.output
-    verdict = json.loads(done.stdout)
-    assert (verdict["clean"], verdict["records"]) == (False, len(golden.log()))
-    assert any("the unit says" in finding["sentence"] for finding in verdict["findings"])
-    assert "consumequeue/golden_one/0" in page.read_text("utf-8")
-    assert "checking files: " in done.stderr
-    assert "Traceback" not in done.stderr
