@@ -14,9 +14,11 @@ from hypothesis import HealthCheck, settings
 from bolide import _impl
 from tests.children import ended_if_it_fails
 from tests.interop.matrix_counts import Matrix
+from tests.jvm_flags import UNVERIFIED
 
-# Spark's JVMs of the suite live for seconds: better to start quickly than to compile well.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData")
+# Spark's JVMs of the suite live for seconds: better to start quickly than to compile well, and to take the classes of
+# its jars for what they are than to verify each.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData {UNVERIFIED}")
 
 # A busy machine is no failure: what must be fast is measured by the bench.
 settings.register_profile("bolide", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -16,6 +16,7 @@ from tests.children import start
 from tests.interop.java_artefacts import BROKER_VERSION, driver_classpath, jars, tool
 from tests.interop.processes import SMALL_LOG, ServerProcess, free_ports, until
 from tests.interop.wire import GET_ROUTE, SUCCESS, Wire
+from tests.jvm_flags import UNVERIFIED
 
 # The broker and fastjson reach into these packages; without the flags they fail on Java 17.
 _OPEN = (
@@ -27,7 +28,7 @@ _OPEN = (
     "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
     "--add-exports=java.base/sun.nio.ch=ALL-UNNAMED",
 )
-_QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+_QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", *UNVERIFIED.split())
 
 # What keeps a broker as shipped busy while nothing happens: each flush copies the whole timer wheel, once a second, an
 # eighth of a core; and after its first transaction 5.5.0's batching of op messages never sleeps again unless each is
