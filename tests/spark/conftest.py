@@ -10,6 +10,9 @@ import pytest
 
 from tests.spark.target import Target, bolide_target, java_target
 
+# Compiling code for each query took a quarter of the tests' time, for some dozen rows each. Sessions of processes do.
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
@@ -17,7 +20,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from bolide.spark.session import QUICK_START, job_session
 
     folder = tmp_path_factory.mktemp("spark")
-    session = job_session("bolide-tests", "local[2]", folder, {**QUICK_START, "spark.driver.memory": "1g"})
+    settings = {**QUICK_START, "spark.driver.memory": "1g", **INTERPRETED}
+    session = job_session("bolide-tests", "local[2]", folder, settings)
     yield session
     session.stop()
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from typing import Any
 
-from bolide.client import PushConsumer, ReceivedMessage
+from bolide.admin import Admin
+from bolide.client import PushConsumer, ReceivedMessage, TopicNotFound
 from bolide.client.subscription import Sql
 from tests.client.waiting import until
 
@@ -22,6 +25,19 @@ async def received(
     async with consumer:
         await until(lambda: len(seen) >= count, f"{count} messages of {topic}", PATIENCE)
     return sorted(seen, key=lambda message: (message.queue_offset, message.queue_id))
+
+
+async def routed(admin: Admin, topic: str) -> None:
+    """Return once the name server knows a topic that a send has made: a Java broker tells it without waiting for it."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            await admin.topic_route(topic)
+        except TopicNotFound:
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.01)
+        else:
+            return
 
 
 def bodies(messages: list[ReceivedMessage]) -> list[str]:

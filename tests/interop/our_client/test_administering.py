@@ -23,7 +23,7 @@ from bolide.client.trace import TRACE_TOPIC, TraceContext, decode_trace
 from tests.client.waiting import until
 from tests.interop.matrix import OF_OURS, marked
 from tests.interop.our_client.java_cluster import JavaCluster
-from tests.interop.our_client.receiving import PATIENCE, bodies, received
+from tests.interop.our_client.receiving import PATIENCE, bodies, received, routed
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
 
@@ -36,6 +36,7 @@ def test_queries(cluster: JavaCluster, topic: str) -> None:
             Admin(cluster.namesrv, timeout=PATIENCE) as admin,
         ):
             sent = [await producer.send(Message(topic, b"%d" % n, keys=["all", f"key-{n}"])) for n in range(5)]
+            await routed(admin, topic)
             found: list[ReceivedMessage] = []
 
             async def indexed() -> bool:

@@ -27,7 +27,7 @@ from bolide.client.listener import DEAD_LETTER
 from tests.client.waiting import until
 from tests.interop.matrix import OF_OURS, marked
 from tests.interop.our_client.java_cluster import JavaCluster
-from tests.interop.our_client.receiving import PATIENCE, bodies, received
+from tests.interop.our_client.receiving import PATIENCE, bodies, received, routed
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
 
@@ -308,6 +308,8 @@ def test_assigned_queues_and_seeking(cluster: JavaCluster, topic: str) -> None:
             queue = max(await producer.queues(topic))
             for number in range(10):
                 last = await producer.send(Message(topic, b"%d" % number), queue=queue)
+        async with Admin(cluster.namesrv, timeout=PATIENCE) as admin:
+            await routed(admin, topic)
         async with PullConsumer(f"{topic}-group", cluster.namesrv, start_from="first") as puller:
             await puller.assign([queue])
             deadline = time.monotonic() + PATIENCE

@@ -166,7 +166,10 @@ def test_mirrored_with_a_group(
 def test_dead_letters_return(spark: Any, rocketmq: Target, topic: str, filled: dict[str, str]) -> None:
     group, target = f"g_{topic}"[:60], {"namesrv": rocketmq.namesrv_addr}
     asyncio.run(bury(rocketmq.namesrv_addr, COUNT, topic, group))
-    load(spark, rocketmq, f"%DLQ%{group}", COUNT)
+    letters = f"%DLQ%{group}"
+    with Admin(rocketmq.namesrv_addr, timeout=60) as admin:
+        until(lambda: letters in admin.topics(), 120, f"the name server knows {letters}")
+    load(spark, rocketmq, letters, COUNT)
     assert redrive(spark, group, target, where="tags = 'A'", limit=10).messages == 10
     assert redrive(spark, group, target, where="tags = 'A'").messages == COUNT // 2 - 10
     assert redrive(spark, group, target).messages == 0
