@@ -84,14 +84,15 @@ def test_a_queue_whose_lock_is_lost_is_not_pulled() -> None:
         push = consumer(broker, orderly=True)
         push.subscribe("T", "*", lambda message: seen.append(message.body))
         async with push:
-            await until(lambda: pulls() == 2, "a pull of each queue")
+            await until(lambda: pulls() >= 2, "a pull of each queue")
             broker.script[codes.LOCK_BATCH_MQ] = lambda command: make_response(command, 0, body=b'{"lockOKMQSet":[]}')
             await push._pulls.locks.refresh()
+            before = pulls()  # one that found nothing for half a second was asked again
             broker.on_loop(lambda: [broker.store("T", queue_id, b"x", "") for queue_id in (0, 1)])
             for _ in range(3):
                 await push.commit()
                 await push.lag()  # the broker has answered what was asked before
-            assert pulls() == 2 and not seen
+            assert pulls() == before and not seen
             del broker.script[codes.LOCK_BATCH_MQ]
             await push._pulls.locks.refresh()
             await until(lambda: seen == [b"x", b"x"], "both messages")
