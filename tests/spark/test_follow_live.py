@@ -67,9 +67,9 @@ def live(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Live]:
         try:
             yield Live(java, namesrv, namesrv.address, java.store)
         finally:
-            java.stop()
+            java.kill()
     finally:
-        namesrv.stop()
+        namesrv.kill()
 
 
 def following(store: Path, out: Path, conf: Path) -> list[str]:
