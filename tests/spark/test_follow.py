@@ -93,6 +93,7 @@ def killed_at(step: int, out: Path, run: Any) -> bool:
     return code == 9
 
 
+@pytest.mark.slow
 def test_a_kill_at_any_write_harms_nothing(tmp_path: Path) -> None:
     golden = golden_store("5.5.0-ext")
     shape = replace(golden.shape, index_slots=16, index_entries=300)
