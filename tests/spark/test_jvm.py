@@ -71,13 +71,19 @@ def test_what_was_noted_is_started_again_with_the_archive_if_there_is_one(tmp_pa
     assert kept.launch(archive=False) == Launch("java", "a.jar:b.jar", ["-Dx=y", "-Xshare:auto", "-Xlog:disable"])
 
 
-def test_what_was_kept_before_java_or_jars_changed_is_deleted(tmp_path: Path) -> None:
-    for key, class_path in (("old", "a.jar"), ("new", "a.jar"), ("other", "b.jar")):
-        kept = Kept(tmp_path, key, "java")
-        kept.note(class_path, [])
+def test_what_was_kept_for_jars_that_changed_or_are_gone_is_deleted(tmp_path: Path) -> None:
+    folder = tmp_path / "cache"
+    jars = [str(tmp_path / name) for name in ("a.jar", "b.jar", "c.jar")]
+    for jar in jars:
+        Path(jar).write_bytes(b"")
+    for key, jar in (("old", jars[0]), ("gone", jars[1]), ("other", jars[2])):
+        kept = Kept(folder, key, "java")
+        kept.note(jar, [])
         kept.archive.write_bytes(b"classes")
-    Kept(tmp_path, "new", "java").forget_older()
-    assert sorted(os.listdir(tmp_path)) == ["new.jsa", "new.json", "other.jsa", "other.json"]
+    assert len(os.listdir(folder)) == 6
+    Path(jars[1]).unlink()
+    Kept(folder, "new", "java").note(jars[0], [])
+    assert sorted(os.listdir(folder)) == ["new.json", "other.jsa", "other.json"]
 
 
 @pytest.mark.parametrize("text", ["", "{", "null", "[]", '{"java": "j"}'])

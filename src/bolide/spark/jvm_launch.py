@@ -89,16 +89,20 @@ class Kept:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             fresh.write_text(json.dumps(asdict(launch)), encoding="utf-8")
             os.replace(fresh, self.record)
+            self.forget_others()
         except OSError:
             with suppress(OSError):
                 fresh.unlink()
 
-    def forget_older(self) -> None:
-        """Delete what was kept for the same Java and jars before one of them changed."""
+    def forget_others(self) -> None:
+        """Delete what was kept for the same Java and jars before one of them changed, and for jars that are gone."""
         mine = self.launch(archive=False)
         for record in self.folder.glob("*.json"):
             other = Kept(self.folder, record.stem, self.java)
-            if mine is not None and other.key != self.key and other.launch(archive=False) == mine:
+            found = other.launch(archive=False)
+            if other.key == self.key or found is None:
+                continue
+            if found == mine or not any(map(os.path.exists, found.class_path.split(os.pathsep))):
                 other.archive.unlink(missing_ok=True)
                 record.unlink(missing_ok=True)
 

@@ -52,7 +52,6 @@ def prepare() -> Prepared:
         if not fresh.is_file():
             raise OptionError(f"{kept.java} has made no archive of its classes: take a Java 17 or newer with its own")
         os.replace(fresh, kept.archive)
-        kept.forget_older()
     finally:
         fresh.unlink(missing_ok=True)
     return Prepared(str(kept.archive), kept.archive.stat().st_size, time.monotonic() - began)
