@@ -11,6 +11,9 @@ QUICK := not java and not spark and not slow and not crash
 # What reads files or builds them, and finds the same whatever runs.
 READERS := $(addprefix --ignore=tests/,test_build.py test_docs.py test_house.py mutations)
 
+# Without byte code each worker would rewrite every assertion of the suite anew: six of its ten seconds before a test.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-interpreted test-compiled lint bench interop mutations dev lock clean venv-demo venv-test
 
 demo: venv-demo
@@ -21,6 +24,7 @@ demo: venv-demo
 test: venv-test test-interpreted test-compiled
 
 test-interpreted: venv-test
+	@$(BIN)/python -m pytest -q --collect-only tests >/dev/null || true  # the byte code, once, and not by each worker
 	BOLIDE_IMPL=python $(PYTEST) -m "$(QUICK)" $(READERS) $(ARGS)
 
 test-compiled: venv-test
@@ -66,4 +70,4 @@ venv-test:
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	find src tests build_backend tools -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests docs demo bench build_backend tools -name __pycache__ -type d -prune -exec rm -rf {} +
