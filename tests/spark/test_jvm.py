@@ -21,10 +21,21 @@ from bolide.spark.jvm_launch import FOLDER_VARIABLE, Kept, Launch, cache_folder,
         ({"spark.jars": "x.jar"}, {}, False),
         ({"spark.eventLog.enabled": "true"}, {}, False),
         ({}, {"SPARK_CONF_DIR": "/x"}, False),
+        ({}, {"SPARK_LOCAL_DIRS": "/x"}, False),
         ({}, {"PYSPARK_SUBMIT_ARGS": "--verbose pyspark-shell"}, False),
         ({}, {"HADOOP_CONF_DIR": "/x"}, False),
     ],
-    ids=["ours", "memory", "memory of another form", "jars", "event log", "conf folder", "arguments", "hadoop"],
+    ids=[
+        "ours",
+        "memory",
+        "memory of another form",
+        "jars",
+        "event log",
+        "conf folder",
+        "local folders",
+        "arguments",
+        "hadoop",
+    ],
 )
 def test_what_only_sparks_scripts_know_is_left_to_them(
     settings: dict[str, str], environment: dict[str, str], plain: bool

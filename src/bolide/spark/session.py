@@ -83,12 +83,13 @@ def begin(master: str, settings: Mapping[str, str] = MappingProxyType({}), folde
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
     ours = _use_home(folder / "spark-home", package)
     wanted = {**_SETTINGS, **_LOCAL, "spark.sql.warehouse.dir": str(folder / "warehouse")}
-    wanted |= {"spark.local.dir": str(folder / "local"), **settings}
+    local = {"spark.local.dir": str(folder / "local")}
+    wanted |= {**local, **settings}
     temporary = temporary_options(folder)
     wanted[JAVA_OPTIONS] = " ".join([wanted.get(JAVA_OPTIONS, ""), *map(shlex.quote, temporary)]).strip()
     begun = _Begun(wanted)
     plain = ours and not master.startswith("local-cluster") and is_plain(wanted, os.environ) and not _has_jvm()
-    end_at_once(plain and bool(temporary))
+    end_at_once(plain and bool(temporary) and local.items() <= wanted.items())  # else something would be left behind
     if plain and (kept := kept_for(package / "jars")) is not None:
         launch = kept.launch(archive="ArchiveClassesAtExit" not in wanted[JAVA_OPTIONS])
         if launch is not None:
