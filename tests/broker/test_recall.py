@@ -89,8 +89,9 @@ def test_brokers_that_recall_nothing_now(
     tmp_path: Path, settings: dict[str, Any], code: int, remark: str | None
 ) -> None:
     parts = Recalling(tmp_path)
-    options = Parts(tmp_path / "other", **{"recall_message_enable": True, **settings}).options
-    parts.recalls.configure(options)
+    other = Parts(tmp_path / "other", **{"recall_message_enable": True, **settings})
+    other.close()
+    parts.recalls.configure(other.options)
     answer = parts.recall()
     assert (answer.code, answer.remark) == (code, remark)
     parts.close()
