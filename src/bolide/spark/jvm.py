@@ -31,7 +31,8 @@ MEMORY: Final = "spark.driver.memory"
 _MAIN: Final = "org.apache.spark.api.python.PythonGatewayServer"
 _VECTORS: Final = "--add-modules=jdk.incubator.vector"
 """Serves linear algebra alone, and warns of itself on every start."""
-_OURS: Final = frozenset({"SPARK_HOME", "SPARK_LOCAL_IP"})
+_OURS: Final = frozenset({"SPARK_HOME", "SPARK_LOCAL_IP", "SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE"})
+"""Set here, and by PySpark with each session."""
 _THEIRS: Final = ("PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT", "HADOOP_CONF_DIR", "YARN_CONF_DIR")
 _PLAIN: Final = ("spark.ui.", "spark.sql.", "spark.log.", "spark.python.", "spark.local.dir", "spark.app.name",
                  "spark.master", "spark.driver.host", "spark.driver.bindAddress", "spark.default.parallelism",

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bolide.spark.errors import OptionError
 from bolide.spark.jvm import JAVA_OPTIONS, end
-from bolide.spark.jvm_launch import FOLDER_VARIABLE, Kept
-from bolide.spark.session import QUIET_START, begin, job_context, job_session, kept_here
+from bolide.spark.jvm_launch import FOLDER_VARIABLE
+from bolide.spark.session import QUIET_START, begin, has_begun, job_context, job_session, kept_here
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,13 +42,9 @@ def prepare() -> Prepared:
         return Prepared(str(kept.archive), kept.archive.stat().st_size, 0.0)
     if kept.launch() is None:
         end(job_context("bolide spark prepare", _MASTER, QUIET_START))  # which notes how Spark starts
-        if kept.launch() is None:
-            raise OptionError(
-                "Spark's start is steered by something of yours, as SPARK_HOME or JAVA_TOOL_OPTIONS: unset it"
-            )
     fresh = kept.folder / f"{kept.key}.{os.getpid()}.jsa"
     try:
-        _write(kept, str(fresh))
+        _write(str(fresh))
         if not fresh.is_file():
             raise OptionError(f"{kept.java} has made no archive of its classes: take a Java 17 or newer with its own")
         os.replace(fresh, kept.archive)
@@ -57,10 +53,14 @@ def prepare() -> Prepared:
     return Prepared(str(kept.archive), kept.archive.stat().st_size, time.monotonic() - began)
 
 
-def _write(kept: Kept, path: str) -> None:
+def _write(path: str) -> None:
     """A session whose JVM writes the archive when it ends."""
     options = f"{QUIET_START[JAVA_OPTIONS]} -XX:ArchiveClassesAtExit='{path}'"
     begin(_MASTER, {**QUIET_START, JAVA_OPTIONS: options})
+    if not has_begun():
+        raise OptionError(
+            "Spark's start is steered by something of yours, as SPARK_HOME or JAVA_TOOL_OPTIONS: unset it"
+        )
     spark = job_session("bolide spark prepare", _MASTER)
     from pyspark import SparkContext
 

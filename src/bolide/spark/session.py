@@ -99,6 +99,11 @@ def begin(master: str, settings: Mapping[str, str] = MappingProxyType({}), folde
     _begun.append(begun)
 
 
+def has_begun() -> bool:
+    """True while a JVM that was started without Spark's scripts waits for its session."""
+    return bool(_begun) and _begun[0].jvm is not None
+
+
 def _drop(begun: _Begun) -> None:
     if begun.jvm is not None:
         begun.jvm.kill()
