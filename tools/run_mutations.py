@@ -81,7 +81,7 @@ def run_tests(copy: Path, words: list[str], output: Path) -> int:
     for name in [name for name in sys.modules if name.partition(".")[0] in ("tests", "tools", "bolide")]:
         del sys.modules[name]
     usual = ["-q", "-p", "no:cacheprovider", "--no-header", "--tb=no", f"--timeout={TEST_SECONDS}"]
-    usual.append(f"--basetemp={copy / 'tmp'}")
+    usual += [f"--basetemp={copy / 'tmp'}", "-o", "faulthandler_timeout=0"]  # it crashed where a wrong spun threads
     usual += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # of what was imported for the forks
     code = int(pytest.main([*usual, *words]))
     sys.stdout.flush()
