@@ -25,6 +25,7 @@ def test_our_sentence_and_whether_anybody_answered(kind: str, unreachable: bool)
         ("[NO_PATH] Path does not exist: file:/x. SQLSTATE: 42K03", "[NO_PATH] Path does not exist: file:/x"),
         ("gone. SQLSTATE: 42703; line 1 pos 0;\n'Filter ('x)\n+- Relation", "gone"),
         ("job aborted\norg.apache.spark.SparkException: no room\n\tat org.apache", "no room"),
+        ("An error occurred while calling o7.start.\n: java.lang.LinkageError: other Spark\n\tat java", "other Spark"),
     ],
 )  # fmt: skip
 def test_the_innermost_reason_of_spark_without_its_codes(text: str, sentence: str) -> None:

@@ -29,7 +29,7 @@ OFFSETS_PER_BATCH: Final = 500_000
 """What a micro-batch covers by default: enough that its fixed cost does not count, and progress still shows."""
 POLL_S: Final = 0.3
 _OURS: Final = re.compile(r"^(?:.*\s)?bolide\.[\w.]*errors\.(\w+): (.+)$", re.MULTILINE)
-_ANY: Final = re.compile(r"^(?:[\w.]+(?:Error|Exception)): (.+)$", re.MULTILINE)
+_ANY: Final = re.compile(r"^(?:: )?[\w.]+(?:Error|Exception): (.+)$", re.MULTILINE)
 _FOR_PROGRAMS: Final = re.compile(r"\.? SQLSTATE: \w{5}.*$")
 """What Spark puts behind a sentence."""
 
