@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bolide.spark import session
 from bolide.spark.jvm import JAVA_OPTIONS, MEMORY, Jvm, is_plain, temporary_options
 from bolide.spark.jvm_launch import FOLDER_VARIABLE, Kept, Launch, cache_folder, kept_for
 
@@ -121,3 +122,14 @@ def test_a_jvm_that_does_not_come_up_leaves_it_to_pyspark(tmp_path: Path) -> Non
     jvm = Jvm(Launch("/bin/false", "", []), {}, tmp_path / "jvm")
     assert not jvm.connect()
     assert os.listdir(tmp_path / "jvm") == []
+
+
+def test_a_process_with_a_session_of_its_own_gets_no_home_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path / "theirs"))
+    assert session.environment()["SPARK_HOME"] == str(tmp_path / "theirs")
+    monkeypatch.delenv("SPARK_HOME")
+    assert session._use_home(tmp_path / "ours", tmp_path / "package")
+    assert os.environ["SPARK_HOME"] == str(tmp_path / "ours")
+    assert "SPARK_HOME" not in session.environment()

@@ -26,6 +26,7 @@ from bolide.spark.bench_ready import FIVE, FIVE_DDL, ReadySource
 from bolide.spark.bench_store import TOPIC
 from bolide.spark.dispatch_parts import make_part
 from bolide.spark.log_scan import CHUNK, Found, scan
+from bolide.spark.session import environment
 from bolide.spark.store_options import store_options
 from bolide.spark.store_plan import plan_stretches
 from bolide.spark.store_rows import read_stretch
@@ -103,7 +104,7 @@ def dispatch(bench: Bench) -> None:
         reports: list[dict[str, Any]] = []
 
         def run() -> None:
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment())
             if done.returncode:
                 raise LocalError(f"the rebuild failed: {done.stderr.strip().splitlines()[-1]}")
             reports.append(json.loads(done.stdout))

@@ -217,6 +217,12 @@ def _use_home(home: Path, package: Path) -> bool:
 _homes: Final[list[Path]] = []
 
 
+def environment() -> dict[str, str]:
+    """For a process that begins a session of its own: without the SPARK_HOME that was made for ours."""
+    ours = {str(home) for home in _homes}
+    return {name: value for name, value in os.environ.items() if name != "SPARK_HOME" or value not in ours}
+
+
 def _is_home(given: Path) -> bool:
     """One that an earlier session of this process made."""
     return given in _homes
