@@ -5,9 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.interop.java_artefacts import CLIENT_VERSIONS
-from tests.interop.java_processes import Java, JavaClient, is_registered
+from tests.interop.java_processes import Java, JavaClient, wait_registered
 from tests.interop.our_processes import OurBroker, OurNameServer
-from tests.interop.processes import until
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +21,7 @@ def namesrv(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurNameServer]
 def broker(namesrv: OurNameServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
     """Our broker, registered with our name server."""
     server = OurBroker(tmp_path_factory.mktemp("broker"), namesrv.address, {"flushDiskType": "ASYNC_FLUSH"})
-    until(lambda: is_registered(namesrv.address), 120, f"the broker registers with {namesrv.address}")
+    wait_registered(namesrv.address)
     yield server
     assert server.stop() == 0, server.output()
 

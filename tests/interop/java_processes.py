@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,7 @@ _LOGBACK = (
     "</configuration>"
 )
 _SHADED = "org.apache.rocketmq.logging."
+Messages = list[dict[str, Any]]
 _ANSWER_SECONDS = 240.0
 
 
@@ -131,7 +132,7 @@ class JavaBroker(ServerProcess):
         if not namesrv:
             return
         # It may say so and reach the name server only at its next try, ten seconds later.
-        until(lambda: is_registered(namesrv), 120, f"the broker registers with {namesrv}")
+        wait_registered(namesrv)
 
 
 class JavaProgram(ServerProcess):
@@ -145,10 +146,14 @@ class JavaProgram(ServerProcess):
         super().__init__([*command, main, *words], home / f"{name}.out", {"ROCKETMQ_HOME": str(home)})
 
 
-def is_registered(namesrv: str) -> bool:
-    """Whether a name server knows a route to TBW102, that is, any broker that creates topics."""
-    with Wire(int(namesrv.rpartition(":")[2])) as wire:
-        return wire.ask(GET_ROUTE, {"topic": "TBW102"}).code == SUCCESS
+def wait_registered(namesrv: str) -> None:
+    """Wait until a name server knows a route to TBW102, that is, any broker that creates topics."""
+
+    def known() -> bool:
+        with Wire(int(namesrv.rpartition(":")[2])) as wire:
+            return wire.ask(GET_ROUTE, {"topic": "TBW102"}).code == SUCCESS
+
+    until(known, 120, f"a broker registers with {namesrv}")
 
 
 class DriverError(Exception):
@@ -217,6 +222,17 @@ class JavaClient(_Driver):
         words = [verb, *(f"{key}={value}" for key, value in arguments.items())]
         assert not any(" " in word or "\n" in word for word in words), words
         return self._ask(" ".join(words))
+
+    def await_until(self, group: str, enough: Callable[[Messages], bool], what: str) -> Messages:
+        """What a group has got once that is `enough`: where some may come twice, how many there are says nothing."""
+        got: Messages = []
+
+        def all_there() -> bool:
+            got[:] = self.call("await", group=group, count=len(got) + 1, seconds=1)
+            return enough(got)
+
+        until(all_there, 120, what)
+        return got
 
 
 class Java:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.interop.java_artefacts import CLIENT_VERSIONS
-from tests.interop.java_processes import JavaClient, is_registered
+from tests.interop.java_processes import JavaClient, wait_registered
 from tests.interop.our_processes import OurBroker, OurNameServer
 from tests.interop.processes import until
 from tests.interop.wire import SEND_MESSAGE_V2, SUCCESS, Wire, send_ext
@@ -38,7 +38,7 @@ def has_all(wire: Wire, group: str) -> bool:
 def test_java_clients_go_back_when_they_are_told(tmp_path: Path) -> None:
     namesrv = OurNameServer(tmp_path / "namesrv")
     broker = OurBroker(tmp_path / "broker", namesrv.address, {"useServerSideResetOffset": "false"})
-    until(lambda: is_registered(namesrv.address), 120, "the broker registers")
+    wait_registered(namesrv.address)
     clients = {version: JavaClient(tmp_path / version, namesrv.address, version) for version in CLIENT_VERSIONS}
     with Wire(broker.port) as wire:
         for number in range(COUNT):

@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from tests.interop.java_artefacts import BROKER_VERSION
-from tests.interop.java_processes import JavaClient, is_registered
+from tests.interop.java_processes import JavaClient, wait_registered
 from tests.interop.our_processes import OurBroker, OurNameServer
-from tests.interop.processes import until
 from tests.interop.records import Stored, stored
 from tests.interop.wire import PULL_MESSAGE, QUERY_MESSAGE, SUCCESS, VIEW_MESSAGE_BY_ID, Wire, pull_ext, query_ext
 
@@ -137,7 +136,7 @@ def test_a_java_client_reads_it(tmp_path: Path) -> None:
     manifest = unpack("store-5.5.0-killed", tmp_path / "broker")
     namesrv = OurNameServer(tmp_path / "namesrv")
     broker = OurBroker(tmp_path / "broker", namesrv.address, settings_of(manifest))
-    until(lambda: is_registered(namesrv.address), 120, "the broker registers")
+    wait_registered(namesrv.address)
     client = JavaClient(tmp_path / "client", namesrv.address, BROKER_VERSION)
     expected = [record for record in manifest["log"] if record.get("topic") == "golden_plain"]
     try:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.interop.java_artefacts import BROKER_VERSION
-from tests.interop.java_processes import JavaProgram, is_registered
+from tests.interop.java_processes import JavaProgram, wait_registered
 from tests.interop.matrix import PROGRAM
 from tests.interop.our_processes import OurBroker, OurNameServer
 from tests.interop.processes import until
@@ -32,7 +32,7 @@ def broker(namesrv: OurNameServer, tmp_path_factory: pytest.TempPathFactory) -> 
     # A first report takes ten seconds anyway. To be asked about a message while it still answers counts as a failure.
     settings = {"flushDiskType": "ASYNC_FLUSH", "transactionCheckInterval": "5000", "transactionTimeOut": "5000"}
     server = OurBroker(tmp_path_factory.mktemp("broker"), namesrv.address, settings)
-    until(lambda: is_registered(namesrv.address), 120, "the broker registers")
+    wait_registered(namesrv.address)
     yield server
     assert server.stop() == 0, server.output()
 

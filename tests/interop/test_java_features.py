@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.interop.java_processes import DriverError, Java, is_registered
+from tests.interop.java_processes import DriverError, Java, wait_registered
 from tests.interop.matrix import to_ours
 from tests.interop.our_processes import OurBroker, OurNameServer
 from tests.interop.processes import until
@@ -28,7 +28,7 @@ SETTINGS = {
 @pytest.fixture(scope="module")
 def broker(namesrv: OurNameServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
     server = OurBroker(tmp_path_factory.mktemp("broker"), namesrv.address, SETTINGS)
-    until(lambda: is_registered(namesrv.address), 120, "the broker registers")
+    wait_registered(namesrv.address)
     yield server
     assert server.stop() == 0, server.output()
 

@@ -12,10 +12,9 @@ from bolide.layout.shape import StoreShape
 from bolide.store.files import RealFiles
 from bolide.store.verify import verify_store
 from tests.interop.java_artefacts import BROKER_VERSION, CLIENT_VERSIONS
-from tests.interop.java_processes import DriverError, JavaBroker, JavaClient, is_registered
+from tests.interop.java_processes import DriverError, JavaBroker, JavaClient, wait_registered
 from tests.interop.matrix import STORE_BACK, STORE_OUT, to_ours
 from tests.interop.our_processes import OurBroker, OurNameServer
-from tests.interop.processes import until
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-brokers")]
 
@@ -44,7 +43,7 @@ def namesrv(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurNameServer]
 def our_broker(home: Path, namesrv: str) -> Iterator[OurBroker]:
     """A broker of ours for a while; it must stop cleanly."""
     with closing(OurBroker(home, namesrv, {**SETTINGS, "flushDiskType": "ASYNC_FLUSH"})) as broker:
-        until(lambda: is_registered(namesrv), 120, "the broker registers")
+        wait_registered(namesrv)
         assert isinstance(broker, OurBroker)
         yield broker
 

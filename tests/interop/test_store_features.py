@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
-from tests.interop.java_processes import JavaBroker, JavaClient, is_registered
+from tests.interop.java_processes import JavaBroker, JavaClient, wait_registered
 from tests.interop.matrix import STORE_BACK, STORE_OUT, marked
 from tests.interop.our_processes import OurBroker, OurNameServer
 from tests.interop.processes import until
@@ -70,14 +70,8 @@ class Moved:
 
 def different(client: JavaClient, group: str, count: int) -> list[dict[str, Any]]:
     """What a group has once it has so many different messages: retries, and what comes twice, are no progress."""
-    got: list[dict[str, Any]] = []
-
-    def all_there() -> bool:
-        got[:] = client.call("await", group=group, count=len(got) + 1, seconds=2)
-        return len({message["keys"] for message in got}) >= count
-
-    until(all_there, 120, f"{count} different messages of {group}")
-    return got
+    what = f"{count} different messages of {group}"
+    return client.await_until(group, lambda got: len({message["keys"] for message in got}) >= count, what)
 
 
 MOVES = [Move(first, version) for version in (BROKER_VERSION, OLD_BROKER_VERSION) for first in ("ours", "java")]
@@ -121,7 +115,7 @@ def running(whose: str, version: str, home: Path, namesrv: OurNameServer, settin
     else:
         broker = JavaBroker(home, namesrv.address, settings | {"timerWheelEnable": "false"}, version=version)
     try:
-        until(lambda: is_registered(namesrv.address), 120, "the broker registers")
+        wait_registered(namesrv.address)
         yield
     finally:
         status = broker.stop()

@@ -13,7 +13,7 @@ from bolide.client import Message, PushConsumer, ReceivedMessage, TransactionPro
 from tests.client.waiting import until
 from tests.interop import processes
 from tests.interop.java_artefacts import BROKER_VERSION, CLIENT_VERSIONS, OLD_BROKER_VERSION
-from tests.interop.java_processes import JavaBroker, JavaClient, JavaNameServer, is_registered
+from tests.interop.java_processes import JavaBroker, JavaClient, JavaNameServer, wait_registered
 from tests.interop.matrix import STORE_BACK, STORE_OUT, to_ours
 from tests.interop.our_processes import OurBroker, OurNameServer
 
@@ -39,7 +39,7 @@ def broker(namesrv: OurNameServer, tmp_path_factory: pytest.TempPathFactory) -> 
     """A broker of ours that asks soon, and gives up soon."""
     settings = {**QUICK, "transactionCheckMax": "3"}
     server = OurBroker(tmp_path_factory.mktemp("broker"), namesrv.address, settings)
-    processes.until(lambda: is_registered(namesrv.address), 120, "the broker registers")
+    wait_registered(namesrv.address)
     yield server
     assert server.stop() == 0, server.output()
 
@@ -83,14 +83,8 @@ def test_a_java_producer(
 
 def checked(client: JavaClient, group: str, key: str, times: int) -> list[dict[str, Any]]:
     """All checks of a group once one message has had so many: of others there may be more where the machine is busy."""
-    found: list[dict[str, Any]] = []
-
-    def all_there() -> bool:
-        found[:] = client.call("await", group=group, count=len(found) + 1, seconds=1)
-        return sum(message["keys"] == key for message in found) >= times
-
-    processes.until(all_there, 120, f"{times} checks of {key}")
-    return found
+    what = f"{times} checks of {key}"
+    return client.await_until(group, lambda got: sum(message["keys"] == key for message in got) >= times, what)
 
 
 def await_lost(client: JavaClient, group: str, message_id: str) -> dict[str, Any]:
@@ -206,7 +200,7 @@ def running(whose: str, home: Path, namesrv: OurNameServer, settings: dict[str, 
     make = OurBroker if whose == "ours" else JavaBroker
     broker = make(home, namesrv.address, settings)
     try:
-        processes.until(lambda: is_registered(namesrv.address), 120, "the broker registers")
+        wait_registered(namesrv.address)
         yield
     finally:
         broker.stop()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tests.interop.java_processes import JavaBroker, JavaNameServer, is_registered
+from tests.interop.java_processes import JavaBroker, JavaNameServer, wait_registered
 from tests.interop.our_processes import OurNameServer
-from tests.interop.processes import SMALL_LOG, ServerProcess, free_ports, until
+from tests.interop.processes import SMALL_LOG, ServerProcess, free_ports
 
 
 class RestartableBroker:
@@ -52,7 +52,7 @@ class RestartableBroker:
         command = [sys.executable, "-m", "bolide.cli", "broker", "-c", str(self._conf)]
         process = ServerProcess(command, self._home / f"broker-{self._starts}.out")
         process.wait_ready("ready")
-        until(lambda: is_registered(self.namesrv.address), 120, "the broker registers with its name server")
+        wait_registered(self.namesrv.address)
         return process
 
 

@@ -203,7 +203,7 @@ def _use_home(home: Path, package: Path) -> bool:
     That saves each about a second of processor time. A SPARK_HOME that is set already is the user's own: False.
     """
     given = os.environ.get("SPARK_HOME")
-    if given is not None and Path(given).resolve() != package.resolve() and not _is_home(Path(given)):
+    if given is not None and Path(given).resolve() != package.resolve() and Path(given) not in _homes:
         return False
     home.mkdir(parents=True, exist_ok=True)
     for part in ("bin", "sbin", "jars"):
@@ -215,14 +215,9 @@ def _use_home(home: Path, package: Path) -> bool:
 
 
 _homes: Final[list[Path]] = []
+"""Those that sessions of this process made."""
 
 
 def environment() -> dict[str, str]:
     """For a process that begins a session of its own: without the SPARK_HOME that was made for ours."""
-    ours = {str(home) for home in _homes}
-    return {name: value for name, value in os.environ.items() if name != "SPARK_HOME" or value not in ours}
-
-
-def _is_home(given: Path) -> bool:
-    """One that an earlier session of this process made."""
-    return given in _homes
+    return {name: value for name, value in os.environ.items() if name != "SPARK_HOME" or Path(value) not in _homes}
