@@ -91,7 +91,8 @@ def until(condition: Any, seconds: float, what: str, parts: list[Part], tick: An
         for part in parts:
             if not part.running and part.process.returncode:
                 tail = part.log.read_text(errors="replace").strip().splitlines()[-3:]
-                raise SystemExit(f"{part.name} ended with status {part.process.returncode}: {' | '.join(tail)}")
+                said = " | ".join(tail) or f"it said nothing in {part.log}"
+                raise SystemExit(f"{part.name} ended with status {part.process.returncode}: {said}")
         if time.monotonic() > deadline:
             raise SystemExit(f"gave up after {seconds:.0f} s waiting for {what}")
         if tick is not None:

@@ -133,7 +133,8 @@ def main() -> None:
     with contextlib.ExitStack() as stack:
         journal = stack.enter_context(open(given.journal, "wb", buffering=0)) if given.journal else None
         tally = asyncio.run(produce(given.namesrv, given.topic, given.limit, journal))
-    raise SystemExit(1 if tally.again else 0)
+    if tally.again:
+        raise SystemExit(f"{tally.failed:,} of {tally.sent:,} sends to {given.namesrv} failed, the last: {tally.error}")
 
 
 if __name__ == "__main__":

@@ -35,6 +35,12 @@ CRASH_TOPIC = "flights_crash"
 CRASH_MESSAGES = 40_000
 CRASH_AFTER = 12_000
 FILTER = "UA || DL"
+PATIENCE_MS = 10_000
+"""The producer has a thousand sends under way and waits as long for each: on a slow disk the oldest is soon older than
+the 200 ms, or the second, after which a broker refuses more. A flight sent again would come behind those that followed.
+"""
+LONGEST = 600.0
+"""Seconds that any step may take: long, for a slow machine is no fault; what ends early is told at once."""
 PLAIN_EVERY = 5.0
 """Seconds between lines of progress where there is no terminal to draw in."""
 SENT, SHARED, FILTERED, ORDERLY, PARQUET = "acknowledged", "clustering", "UA || DL", "orderly", "Spark rows"
@@ -127,7 +133,7 @@ def main_run(demo: Demo, namesrv: str, rows: list[dict[str, str]]) -> None:
             and orderly.get("assigned") == QUEUES
             and stream.get("ready", False)
         ),
-        90,
+        LONGEST,
         "the consumers to hold their queues and the Spark query to start",
         demo.parts,
     )
@@ -148,7 +154,7 @@ def main_run(demo: Demo, namesrv: str, rows: list[dict[str, str]]) -> None:
     for part in consumers:
         part.tell_to_stop()
     for part in (producer, stream, *consumers):
-        demo.check(f"{part.name}: exit status", 0, part.wait(60))
+        demo.check(f"{part.name}: exit status", 0, part.wait(LONGEST))
     judge(demo, producer, stream, rows, wanted)
 
 
@@ -179,7 +185,7 @@ def follow(
             current = counts()
             return all(current[name] >= totals[name] for name in totals) and bool(stream.get("done", False))
 
-        until(complete, 230, "every message to arrive everywhere", demo.parts, tick)
+        until(complete, LONGEST, "every message to arrive everywhere", demo.parts, tick)
     demo.samples.add(time.monotonic() - begin, counts())
 
 
@@ -219,16 +225,16 @@ def crash_run(demo: Demo, namesrv: str, standalone: Part) -> None:
         "--journal", journal,
     )  # fmt: skip
     with console.status("Second run: the broker will be killed while it takes messages ..."):
-        until(lambda: producer.get("acknowledged") >= CRASH_AFTER, 60, "the second run to get going", demo.parts)
+        until(lambda: producer.get("acknowledged") >= CRASH_AFTER, LONGEST, "the second run to get going", demo.parts)
         os.kill(broker_pid(standalone.process.pid), signal.SIGKILL)
         killed = producer.get("acknowledged")
-        until(lambda: producer.get("done", False), 90, "the second run to end", demo.parts)
-        demo.check("Crash run: every message acknowledged in the end", 0, producer.wait(30))
+        until(lambda: producer.get("done", False), LONGEST, "the second run to end", demo.parts)
+        demo.check("Crash run: every message acknowledged in the end", 0, producer.wait(LONGEST))
         reader = consumer(demo, namesrv, "after-crash", "demo-after-crash", "--topic", CRASH_TOPIC)
         quiet = Quiet(reader)
-        until(lambda: quiet.settled(CRASH_MESSAGES), 60, "the messages after the crash", demo.parts)
+        until(lambda: quiet.settled(CRASH_MESSAGES), LONGEST, "the messages after the crash", demo.parts)
         reader.tell_to_stop()
-        demo.check("Crash run: reader's exit status", 0, reader.wait(30))
+        demo.check("Crash run: reader's exit status", 0, reader.wait(LONGEST))
     data = journal.read_bytes()
     acknowledged = Counter(row for (row,) in struct.iter_unpack(">I", data))
     seen = rows_of(demo, "after-crash")
@@ -284,8 +290,9 @@ def main() -> int:
     try:
         standalone = demo.part(
             "standalone", "bolide", "standalone", "--store", folder / "store", "--namesrv-port", 0, "--broker-port", 0,
+            "--set", f"waitTimeMillsInSendQueue={PATIENCE_MS}", "--set", f"osPageCacheBusyTimeOutMills={PATIENCE_MS}",
         )  # fmt: skip
-        until(lambda: standalone.get("ready", ""), 30, "the broker", demo.parts)
+        until(lambda: standalone.get("ready", ""), LONGEST, "the broker", demo.parts)
         namesrv = dict(word.split("=", 1) for word in str(standalone.get("ready")).split()[1:])["namesrv"]
         console.print(f"Broker and name server run: {standalone.get('ready')}")
         main_run(demo, namesrv, rows)
