@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.interop.java_artefacts import BROKER_VERSION
-from tests.interop.java_processes import DriverError, JavaBroker, JavaClient, is_registered
+from tests.interop.java_processes import DriverError, JavaBroker, JavaClient, wait_registered
 from tests.interop.matrix import STORE_BACK, STORE_OUT, TO_OURS
 from tests.interop.our_processes import OurBroker, OurNameServer
 from tests.interop.processes import until
@@ -23,13 +23,14 @@ pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-brokers")]
 FEATURE = "timer messages"
 TOPIC = "timed"
 RECALL_MESSAGE = 370
+ROUND_MS = 16_000
 SETTINGS = {
     "mappedFileSizeCommitLog": "1048576",
     "mappedFileSizeTimerLog": "520",
     "maxHashSlotNum": "100",
     "maxIndexNum": "400",
     "transactionCheckInterval": "3600000",
-    "timerRollWindowSlot": "16",
+    "timerRollWindowSlot": str(ROUND_MS // 1000),
     "recallMessageEnable": "true",
 }
 NEAR_MS = 3_000
@@ -73,10 +74,11 @@ def store_time(message: Stored) -> int:
     return int.from_bytes(message.raw[56:64], "big")
 
 
-def noted_time(home: Path) -> int:
-    """Slots before this time are delivered, says the checkpoint of the store."""
+def noted(home: Path) -> tuple[int, int]:
+    """The checkpoint of the store: slots before this time are over, messages of the queue before this one were read."""
     checkpoint = home / "store" / "config" / "timercheck"
-    return int.from_bytes(checkpoint.read_bytes()[:8], "big") if checkpoint.exists() else 0
+    found = checkpoint.read_bytes() if checkpoint.exists() else bytes(24)
+    return int.from_bytes(found[:8], "big"), int.from_bytes(found[16:24], "big")
 
 
 @pytest.fixture(scope="module")
@@ -129,14 +131,31 @@ def leave_waiting(home: Path, first: str, killed: bool, ends: ExitStack) -> tupl
             ext = {"topic": TOPIC, "recallHandle": handles[key], "producerGroup": "wire_producer"}
             answer = wire.ask(RECALL_MESSAGE, ext)
             assert (answer.code, answer.ext["msgId"]) == (SUCCESS, key), answer
+    until(lambda: noted(home)[1] == len(due) + len(recalled), 120, "the wheel holds every message")
+    placed = now_ms()
     until(lambda: came(broker.port) >= near, 120, "the first messages are delivered")
-    # What a broker did since its last checkpoint may come twice after a kill; what the checkpoint covers may not.
-    until(lambda: noted_time(home) > max(due[key] for key in came(broker.port)), 180, "the checkpoint covers them")
+    # What rolls goes half a round on when hardly more is left, else a round; from when the broker read it.
+    rolls = [(begin + ahead - 1_000, placed + ahead) for ahead in (ROUND_MS // 2, ROUND_MS)]
     if killed:
-        broker.kill()
+        kill_between(broker, home, [*rolls, *((at, at) for at in due.values())])
     else:
         broker.stop()
     return due, recalled
+
+
+def kill_between(broker: OurBroker | JavaBroker, home: Path, moments: list[tuple[int, int]]) -> None:
+    """Kill a broker when its checkpoint covers all it did: what it does after one may come twice, at these moments."""
+
+    def covered() -> bool:
+        broker.pause()
+        now, (over, _) = now_ms(), noted(home)
+        if all(now < first or last < over for first, last in moments):
+            return True
+        broker.resume()
+        return False
+
+    until(covered, 180, "the checkpoint covers what is over")
+    broker.kill()
 
 
 def check(message: Stored, due: int, begin: int) -> None:
@@ -153,7 +172,7 @@ def check(message: Stored, due: int, begin: int) -> None:
     }
     assert int(message.properties["TIMER_OUT_MS"]) == due // 1000 * 1000 - 1000 * (due % 1000 == 0)
     assert (message.properties["REAL_TOPIC"], message.properties["REAL_QID"]) == (TOPIC, "1")
-    assert message.properties.get("TIMER_ROLL_TIMES", "0") == ("1" if due - begin > 16_000 else "0")
+    assert message.properties.get("TIMER_ROLL_TIMES", "0") == ("1" if due - begin > ROUND_MS else "0")
 
 
 @pytest.mark.parametrize(
@@ -168,7 +187,7 @@ def check(message: Stored, due: int, begin: int) -> None:
 def test_java_sends_for_later_and_takes_back(tmp_path: Path, binary: bool) -> None:
     namesrv = OurNameServer(tmp_path / "namesrv")
     broker = OurBroker(tmp_path, namesrv.address, {"recallMessageEnable": "true", "flushDiskType": "ASYNC_FLUSH"})
-    until(lambda: is_registered(namesrv.address), 120, "the broker registers")
+    wait_registered(namesrv.address)
     client = JavaClient(tmp_path / "client", namesrv.address, BROKER_VERSION, binary_header=binary)
     try:
         # A client's first send takes seconds on a busy machine: longer than those behind it are to wait.
