@@ -35,9 +35,9 @@ CRASH_TOPIC = "flights_crash"
 CRASH_MESSAGES = 40_000
 CRASH_AFTER = 12_000
 FILTER = "UA || DL"
-PATIENCE_MS = 10_000
-"""The producer has a thousand sends under way and waits as long for each: on a slow disk the oldest is soon older than
-the 200 ms, or the second, after which a broker refuses more. A flight sent again would come behind those that followed.
+PATIENCE = ("brokerFastFailureEnable=false", "osPageCacheBusyTimeOutMills=10000", "maxParkedSendMillis=10000")
+"""The producer waits ten seconds for each send, and so does the broker before it refuses any, however slow the machine:
+a flight sent again would come behind those that followed it.
 """
 LONGEST = 600.0
 """Seconds that any step may take: long, for a slow machine is no fault; what ends early is told at once."""
@@ -290,7 +290,7 @@ def main() -> int:
     try:
         standalone = demo.part(
             "standalone", "bolide", "standalone", "--store", folder / "store", "--namesrv-port", 0, "--broker-port", 0,
-            "--set", f"waitTimeMillsInSendQueue={PATIENCE_MS}", "--set", f"osPageCacheBusyTimeOutMills={PATIENCE_MS}",
+            *(word for setting in PATIENCE for word in ("--set", setting)),
         )  # fmt: skip
         until(lambda: standalone.get("ready", ""), LONGEST, "the broker", demo.parts)
         namesrv = dict(word.split("=", 1) for word in str(standalone.get("ready")).split()[1:])["namesrv"]

@@ -12,20 +12,21 @@ OPTIONS = BrokerOptions(
     os_page_cache_busy_time_out_mills=1000,
     send_thread_pool_queue_capacity=10,
     max_parked_send_bytes=500,
+    max_parked_send_millis=3000,
 )
 
 
 @pytest.mark.parametrize(
     ("count", "size", "age", "lag", "begins"),
     [
-        (9, 499, 199, 199, ""),
+        (9, 499, 2999, 199, ""),
         (10, 0, 0, 0, "[OVERLOAD]"),
         (1, 500, 0, 0, "[OVERLOAD]"),
-        (1, 0, 200, 0, "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue: 200ms"),
-        (0, 0, 0, 201, "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue: 201ms"),
-        (9, 0, 999, 0, "[TIMEOUT_CLEAN_QUEUE]"),
-        (10, 0, 999, 0, "[OVERLOAD]"),
-        (1, 0, 1000, 0, "[REJECTREQUEST]"),
+        (0, 0, 0, 200, "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue: 200ms"),
+        (9, 0, 2999, 999, "[TIMEOUT_CLEAN_QUEUE]"),
+        (10, 0, 2999, 999, "[OVERLOAD]"),
+        (0, 0, 0, 1000, "[REJECTREQUEST]"),
+        (1, 0, 3000, 0, "[REJECTREQUEST]"),
     ],
 )
 def test_a_limit_refuses_from_its_value_on(count: int, size: int, age: int, lag: int, begins: str) -> None:
@@ -35,5 +36,5 @@ def test_a_limit_refuses_from_its_value_on(count: int, size: int, age: int, lag:
 
 def test_fast_failure_can_be_switched_off() -> None:
     overload = Overload(BrokerOptions(broker_fast_failure_enable=False))
-    assert overload.remark(1, 0, 300, 300) == ""
-    assert overload.remark(1, 0, 1000, 0).startswith("[REJECTREQUEST]")
+    assert overload.remark(1, 0, 2999, 999) == ""
+    assert overload.remark(1, 0, 3000, 0).startswith("[REJECTREQUEST]")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,9 +14,16 @@ import pytest
 from bolide.node.broker import BrokerNode
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
+from bolide.store.files import RealFiles
 from bolide.testing.stalled import StallableFiles
 from bolide.transport.client import ClientConnection
 from tests.node.test_broker import options, pull_request, send_request
+
+PATIENT = {
+    "wait_time_mills_in_send_queue": 60_000,
+    "os_page_cache_busy_time_out_mills": 60_000,
+    "max_parked_send_millis": 60_000,
+}
 
 
 @asynccontextmanager
@@ -60,16 +68,15 @@ async def refused_with(client: ClientConnection, parked: list[asyncio.Future[Com
 @pytest.mark.parametrize(
     ("begins", "settings"),
     [
-        ("[TIMEOUT_CLEAN_QUEUE]broker busy", {"os_page_cache_busy_time_out_mills": 60_000}),
-        ("[REJECTREQUEST]system busy", {"os_page_cache_busy_time_out_mills": 100}),
-        ("[OVERLOAD]system busy", {"send_thread_pool_queue_capacity": 3, "wait_time_mills_in_send_queue": 60_000}),
-        ("[OVERLOAD]system busy", {"max_parked_send_bytes": 600, "wait_time_mills_in_send_queue": 60_000}),
+        ("[REJECTREQUEST]system busy", {"max_parked_send_millis": 100}),
+        ("[OVERLOAD]system busy", {"send_thread_pool_queue_capacity": 3}),
+        ("[OVERLOAD]system busy", {"max_parked_send_bytes": 600}),
     ],
-    ids=["age", "stall", "count", "bytes"],
+    ids=["age", "count", "bytes"],
 )
 def test_a_stalled_disk_refuses_sends(tmp_path: Path, begins: str, settings: dict[str, int]) -> None:
     async def scenario() -> None:
-        limits = {"os_page_cache_busy_time_out_mills": 60_000, **settings}
+        limits = {**PATIENT, **settings}
         async with stalled(tmp_path, **limits) as (client, parked):
             await refused_with(client, parked, begins)
             beat = await client.request(make_request(codes.GET_BROKER_RUNTIME_INFO, 0), 5)
@@ -78,7 +85,51 @@ def test_a_stalled_disk_refuses_sends(tmp_path: Path, begins: str, settings: dic
     asyncio.run(scenario())
 
 
-def test_a_send_that_waited_too_long_for_its_turn_is_refused(tmp_path: Path) -> None:
+class SlowReads(RealFiles):
+    """What a pull reads from a log takes its time: each time the clock goes 100 ms on."""
+
+    took = 0.0
+
+    def read_warm(self, handle: int, size: int, offset: int) -> bytes | None:
+        self.took += 0.1
+        return super().read_warm(handle, size, offset)
+
+
+@pytest.mark.parametrize(
+    ("limit", "begins"),
+    [
+        ("wait_time_mills_in_send_queue", "[TIMEOUT_CLEAN_QUEUE]broker busy"),
+        ("os_page_cache_busy_time_out_mills", "[REJECTREQUEST]system busy"),
+    ],
+)
+def test_a_send_that_waited_too_long_for_its_turn_is_refused(
+    tmp_path: Path, limit: str, begins: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        files = SlowReads()
+        clock = time.time
+        monkeypatch.setattr(time, "time", lambda: clock() + files.took)
+        node = BrokerNode(options(tmp_path, **{**PATIENT, limit: 100}), files=files)
+        await node.start()
+        clients = [await ClientConnection.connect(node.address) for _ in range(2)]
+        try:
+            assert (await clients[0].request(send_request(), 5)).code == 0
+            # Both are read in one turn; the second's waits for the first's pull, whichever is the first.
+            asked = [(client.start(pull_request(), 25), client.start(send_request(), 25)) for client in clients]
+            answers = sorted([await send for _, send in asked], key=lambda answer: answer.code)
+            assert [answer.code for answer in answers] == [codes.SUCCESS, codes.SYSTEM_BUSY]
+            assert (answers[1].remark or "").startswith(begins)
+            assert [(await pull).code for pull, _ in asked] == [codes.SUCCESS] * 2
+        finally:
+            for client in clients:
+                client.close()
+                await client.wait_closed()
+            await node.stop()
+
+    asyncio.run(scenario())
+
+
+def test_the_wait_is_counted_within_a_turn(tmp_path: Path) -> None:
     async def scenario() -> None:
         node = BrokerNode(options(tmp_path))
         await node.start()

@@ -232,11 +232,14 @@ class BrokerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     broker_fast_failure_enable: bool = True
     """Refuse sends with [TIMEOUT_CLEAN_QUEUE] at the limit of the next key."""
     wait_time_mills_in_send_queue: PositiveMs = 200
-    """Age of the oldest send that waits for the log, or time a send waited for its turn of the loop."""
+    """Time a send waited for its turn of the loop."""
     send_thread_pool_queue_capacity: PositiveCount = 100_000
     """Sends that wait for the log, beyond which others are refused with [OVERLOAD]. Java: 10 000 not yet begun."""
     max_parked_send_bytes: PositiveCount = 512 * 1024 * 1024
     """Bytes of the log that sends wait for, beyond which others are refused with [OVERLOAD]. Ours."""
+    max_parked_send_millis: PositiveMs = 3000
+    """Age of the oldest send that waits for the log, from which on others are refused with [REJECTREQUEST]: as long as
+    RocketMQ's clients wait for an answer. Ours."""
 
     # limits far above normal use; Java has none
     max_topics: PositiveCount = 200_000
@@ -302,6 +305,7 @@ RELOADABLE: Final = frozenset(
         "osPageCacheBusyTimeOutMills",
         "sendThreadPoolQueueCapacity",
         "maxParkedSendBytes",
+        "maxParkedSendMillis",
         # retention
         "deleteWhen",
         "fileReservedTime",

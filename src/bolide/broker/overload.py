@@ -1,8 +1,9 @@
 """When a broker takes no more sends for a while: answered with SYSTEM_BUSY (2) at once, and stored nowhere.
 
-RocketMQ measures the queue before its send threads (BrokerFastFailure, NettyRemotingAbstract, protocol/remoting.md 4);
-here a send runs in the turn in which it came, and what piles up are answers that wait for the log. The remarks are
-Java's to the letter as far as clients look at them: `[REJECTREQUEST]`, `[OVERLOAD]`, `[TIMEOUT_CLEAN_QUEUE]`.
+RocketMQ measures the queue before its send threads (BrokerFastFailure, NettyRemotingAbstract, protocol/remoting.md 4):
+here that is the time a send waited for its turn of the loop. What waits for a sync is in no queue there: a disk that
+needs half a second for one refuses nothing. Here such answers pile up, bounded by their number, bytes and age. The
+remarks are Java's to the letter where clients look at them: `[REJECTREQUEST]`, `[OVERLOAD]`, `[TIMEOUT_CLEAN_QUEUE]`.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ class Overload:
     def __init__(self, options: BrokerOptions) -> None:
         self.fast_failure: bool = True
         self.most_wait: int = 0
-        self.most_stall: int = 0
+        self.most_halt: int = 0
+        self.most_age: int = 0
         self.most_parked: int = 0
         self.most_bytes: int = 0
         self.configure(options)
@@ -52,7 +54,8 @@ class Overload:
         """Take over the limits of these options; at start, and when they change at run time."""
         self.fast_failure = options.broker_fast_failure_enable
         self.most_wait = options.wait_time_mills_in_send_queue
-        self.most_stall = options.os_page_cache_busy_time_out_mills
+        self.most_halt = options.os_page_cache_busy_time_out_mills
+        self.most_age = options.max_parked_send_millis
         self.most_parked = options.send_thread_pool_queue_capacity
         self.most_bytes = options.max_parked_send_bytes
 
@@ -62,14 +65,15 @@ class Overload:
         `count` sends wait for the log with `size` bytes of it, the oldest for `age` ms; what came in with this one
         waited `lag` ms for its turn of the loop.
         """
-        if age >= self.most_stall:
+        if age >= self.most_age:
             return f"[REJECTREQUEST]system busy, start flow control for a while: the disk stands still for {age}ms"
+        if lag >= self.most_halt:
+            return f"[REJECTREQUEST]system busy, start flow control for a while: the broker stood still for {lag}ms"
         if count >= self.most_parked or size >= self.most_bytes:
             return f"[OVERLOAD]system busy, start flow control for a while: {count} sends of {size} bytes wait"
-        waited = age if age > lag else lag
-        if waited >= self.most_wait and self.fast_failure:
+        if lag >= self.most_wait and self.fast_failure:
             return (
                 f"[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, "
-                f"period in queue: {waited}ms, size of queue: {count}"
+                f"period in queue: {lag}ms, size of queue: {count}"
             )
         return ""
