@@ -49,6 +49,7 @@ def test_a_topic_is_known_to_the_name_server_once_created() -> None:
 def test_a_store_of_ones_own_is_found_again(tmp_path: Path) -> None:
     for expected in ("0", "1"):
         with Broker(store=str(tmp_path)) as broker:
+            assert os.listdir(tmp_path / "commitlog") == ["0" * 20]  # no message waits for the log's room
             assert ask(broker.broker_addr, send("T")).ext()["queueOffset"] == expected
     assert tmp_path.exists()
 
@@ -59,6 +60,21 @@ def test_what_stops_the_start_is_raised(tmp_path: Path) -> None:
         with pytest.raises(Exception, match="in use|lock|held"):
             second.start()
         second.stop()
+
+
+def test_a_broker_that_does_not_stop_keeps_its_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    goes_on = threading.Event()
+    with Broker() as broker:
+        folder = broker.store_folder
+        assert broker._loop is not None
+        broker._loop.call_soon_threadsafe(goes_on.wait)
+        with monkeypatch.context() as patch:
+            patch.setattr("bolide.testing.broker.PATIENCE_S", 0.05)
+            with pytest.raises(LocalError, match="did not stop within 0.05 s"):
+                broker.stop()
+        assert os.path.exists(folder)
+        goes_on.set()
+    assert not os.path.exists(folder)
 
 
 def test_a_broker_that_does_not_run_says_so() -> None:

@@ -13,8 +13,8 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Coroutine, Iterator
-from concurrent.futures import Future
-from contextlib import contextmanager
+from concurrent.futures import Future, wait
+from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -30,7 +30,8 @@ from bolide.testing.stalled import StallableFiles
 
 T = TypeVar("T")
 
-START_TIMEOUT_S: Final = 30.0
+PATIENCE_S: Final = 300.0
+"""For a start, a stop, and what runs on the loop: a machine that is busy with other tests may need minutes."""
 SMALL: Final[dict[str, Any]] = {
     "mapped_file_size_commit_log": 16 * 1024 * 1024,
     "mapped_file_size_consume_queue": 20 * 10_000,
@@ -87,22 +88,30 @@ class Broker:
         self._thread = threading.Thread(target=self._run, name="bolide-test-broker", daemon=True)
         self._thread.start()
         try:
-            self._started.result(START_TIMEOUT_S)
+            wait([self._started], PATIENCE_S)
+            if not self._started.done():
+                raise LocalError(f"the broker did not start within {PATIENCE_S:g} s: see what keeps the machine busy")
+            self._started.result()
         except BaseException:
-            self._thread.join(START_TIMEOUT_S)
-            self._thread = None
-            self._remove()
+            self.stop()
             raise
 
     def stop(self) -> None:
-        """Stop both and remove the temporary folder; the second call does nothing."""
+        """Stop both and remove the temporary folder; the second call does nothing.
+
+        Raises `LocalError` when they do not stop: then the folder stays, since they may still write to it.
+        """
         self._files.go_on()
-        thread, self._thread = self._thread, None
-        loop = self._loop
-        if thread is None or loop is None:
+        thread, loop = self._thread, self._loop
+        if thread is None:
             return
-        loop.call_soon_threadsafe(self._end.set)
-        thread.join(START_TIMEOUT_S)
+        if loop is not None:
+            with suppress(RuntimeError):  # the start failed, and its loop is closed by now
+                loop.call_soon_threadsafe(self._end.set)
+        thread.join(PATIENCE_S)
+        if thread.is_alive():
+            raise LocalError(f"the broker did not stop within {PATIENCE_S:g} s: its store is left in {self._folder}")
+        self._thread = self._loop = None
         self._remove()
 
     def create_topic(self, topic: str, queues: int = 4, perm: int = 6, order: bool = False) -> None:
@@ -133,19 +142,19 @@ class Broker:
         if self._loop is None or self._thread is None:
             coroutine.close()
             raise LocalError("the broker does not run: start it first")
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(START_TIMEOUT_S)
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(PATIENCE_S)
 
     async def _create_topic(self, config: TopicConfig) -> None:
         assert self._broker is not None and self._namesrv is not None
         self._broker.parts.topics.put(config, now_ms())
         self._broker.another_turn()
-        async with asyncio.timeout(START_TIMEOUT_S):
+        async with asyncio.timeout(PATIENCE_S):
             while not self._namesrv.knows_topic(config.topic_name):
                 await asyncio.sleep(0.005)
 
     async def _nothing_waits(self) -> None:
         assert self._broker is not None
-        async with asyncio.timeout(START_TIMEOUT_S):
+        async with asyncio.timeout(PATIENCE_S):
             while self._broker.waiting_sends:
                 await asyncio.sleep(0.005)
 
@@ -157,8 +166,8 @@ class Broker:
         asyncio.run(self._serve())
 
     async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
         self._end = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
         folder = self.store_folder
         try:
             # Clients speak TLS with both daemons or with none.
@@ -176,7 +185,11 @@ class Broker:
             self._broker = broker = BrokerNode(options, files=self._files)
             try:
                 await broker.start()
+                # The log's room is taken now. At the first message it would hold up the loop while the disk gives it,
+                # which is long on a busy one, and tests give their first message little time.
+                broker.store.log.segments.create_at(broker.store.end_offset)
             except BaseException:
+                await broker.stop()
                 await namesrv.stop()
                 raise
             self.broker_addr = broker.address
