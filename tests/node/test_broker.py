@@ -20,19 +20,26 @@ from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_request
 from bolide.store.files import FileFailed, RealFiles
 from bolide.transport.client import ClientConnection
+from tests.client.waiting import PATIENCE
+from tests.interop.processes import free_ports
 
 Scenario = Callable[[BrokerNode, ClientConnection], Awaitable[None]]
 
 
+SYNCED: dict[str, Any] = {"flush_disk_type": "SYNC_FLUSH", "sync_flush_timeout": 60_000}
+"""For a test that is about the wait for the disk, which may be a slow one."""
+
+
 def options(folder: Path, **more: Any) -> BrokerOptions:
-    return BrokerOptions(
-        store_path_root_dir=str(folder),
-        listen_port=0,
-        mapped_file_size_commit_log=4 * 1024 * 1024,
-        max_hash_slot_num=5000,
-        max_index_num=20000,
-        **more,
-    )
+    """A broker of small files; it answers without a wait for the disk, unless told otherwise."""
+    settings: dict[str, Any] = {
+        "listen_port": 0,
+        "mapped_file_size_commit_log": 4 * 1024 * 1024,
+        "max_hash_slot_num": 5000,
+        "max_index_num": 20000,
+        "flush_disk_type": "ASYNC_FLUSH",
+    }
+    return BrokerOptions(store_path_root_dir=str(folder), **{**settings, **more})
 
 
 @asynccontextmanager
@@ -87,10 +94,10 @@ def pull_request(topic: str = "T", offset: int = 0, sys_flag: int = 4, suspend: 
 @pytest.mark.parametrize("flush", ["SYNC_FLUSH", "ASYNC_FLUSH"])
 def test_what_was_sent_is_pulled_at_once(tmp_path: Path, flush: str) -> None:
     async def scenario() -> None:
-        async with broker(tmp_path, flush_disk_type=flush) as (_node, client):
-            sent = await client.request(send_request(properties="TAGS\x01a\x02UNIQ_KEY\x01U1\x02"), 5)
+        async with broker(tmp_path, flush_disk_type=flush, sync_flush_timeout=60_000) as (_node, client):
+            sent = await client.request(send_request(properties="TAGS\x01a\x02UNIQ_KEY\x01U1\x02"), PATIENCE)
             assert (sent.code, sent.ext()["queueOffset"], sent.ext()["transactionId"]) == (0, "0", "U1")
-            pulled = await client.request(pull_request(), 5)
+            pulled = await client.request(pull_request(), PATIENCE)
             assert pulled.code == 0 and pulled.remark == "FOUND"
             (record,) = decode_records(pulled.body)
             assert (record.topic, record.body, record.queue_offset) == ("T", b"hello", 0)
@@ -108,15 +115,16 @@ def test_what_was_sent_is_pulled_at_once(tmp_path: Path, flush: str) -> None:
 
 def test_a_held_pull_is_woken_by_the_message(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with broker(tmp_path) as (_node, client):
-            await client.request(send_request(), 5)
-            held = client.start(pull_request(offset=1, sys_flag=6, suspend=20_000), 25)
-            other = client.start(pull_request(offset=1, sys_flag=6, suspend=1), 5)
+        # Neither a sweep nor the end of its time answers it before the test gives up: only the message is left.
+        async with broker(tmp_path, hold_sweep_interval=3_600_000) as (_node, client):
+            await client.request(send_request(), PATIENCE)
+            held = client.start(pull_request(offset=1, sys_flag=6, suspend=600_000), 2 * PATIENCE)
+            other = client.start(pull_request(offset=1, sys_flag=6, suspend=1), PATIENCE)
             answer = await other
             assert (answer.code, answer.remark) == (codes.PULL_NOT_FOUND, "OFFSET_OVERFLOW_ONE")
             assert not held.done()
-            await client.request(send_request(body=b"second"), 5)
-            answer = await asyncio.wait_for(held, 2)
+            await client.request(send_request(body=b"second"), PATIENCE)
+            answer = await asyncio.wait_for(held, PATIENCE)
             assert answer.code == 0
             assert [record.body for record in decode_records(answer.body)] == [b"second"]
             assert answer.ext()["nextBeginOffset"] == "2"
@@ -127,12 +135,12 @@ def test_a_held_pull_is_woken_by_the_message(tmp_path: Path) -> None:
 def test_unknown_codes_and_broken_headers_are_answered(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with broker(tmp_path) as (_node, client):
-            unknown = await client.request(make_request(29999, 0), 5)
+            unknown = await client.request(make_request(29999, 0), PATIENCE)
             assert (unknown.code, unknown.remark) == (3, " request type 29999 not supported")
-            empty = await client.request(make_request(codes.SEND_MESSAGE_V2, 0, {"b": "T"}), 5)
+            empty = await client.request(make_request(codes.SEND_MESSAGE_V2, 0, {"b": "T"}), PATIENCE)
             assert empty.code == 1 and "HeaderError" in str(empty.remark)
             client.oneway(make_request(29999, 0, oneway=True))
-            assert (await client.request(send_request(), 5)).code == 0
+            assert (await client.request(send_request(), PATIENCE)).code == 0
 
     asyncio.run(scenario())
 
@@ -141,12 +149,12 @@ def test_messages_and_topics_survive_a_restart(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with broker(tmp_path) as (_node, client):
             for number in range(10):
-                assert (await client.request(send_request(body=b"%d" % number), 5)).code == 0
+                assert (await client.request(send_request(body=b"%d" % number), PATIENCE)).code == 0
         async with broker(tmp_path, auto_create_topic_enable=False) as (_node, client):
-            pulled = await client.request(pull_request(), 5)
+            pulled = await client.request(pull_request(), PATIENCE)
             assert [record.body for record in decode_records(pulled.body)] == [b"%d" % n for n in range(10)]
-            assert (await client.request(send_request(), 5)).ext()["queueOffset"] == "10"
-            assert (await client.request(send_request("New"), 5)).code == codes.TOPIC_NOT_EXIST
+            assert (await client.request(send_request(), PATIENCE)).ext()["queueOffset"] == "10"
+            assert (await client.request(send_request("New"), PATIENCE)).code == codes.TOPIC_NOT_EXIST
 
     asyncio.run(scenario())
 
@@ -165,16 +173,16 @@ class BrokenSync(RealFiles):
 def test_a_failed_sync_refuses_the_send_closes_the_listener_and_ends_the_broker(tmp_path: Path) -> None:
     async def scenario() -> None:
         files = BrokenSync()
-        node = BrokerNode(options(tmp_path), files=files)
+        node = BrokerNode(options(tmp_path, **SYNCED), files=files)
         await node.start()
         client = await ClientConnection.connect(node.address)
-        assert (await client.request(send_request(), 5)).code == 0
+        assert (await client.request(send_request(), PATIENCE)).code == 0
         files.broken = True
-        refused = await client.request(send_request(), 5)
+        refused = await client.request(send_request(), PATIENCE)
         assert refused.code == codes.SERVICE_NOT_AVAILABLE and "I/O error" in str(refused.remark)
-        await asyncio.wait_for(node.stopped.wait(), 5)
+        await asyncio.wait_for(node.stopped.wait(), PATIENCE)
         assert isinstance(node.failure, FileFailed)
-        assert (await client.request(send_request(), 5)).code == codes.SERVICE_NOT_AVAILABLE
+        assert (await client.request(send_request(), PATIENCE)).code == codes.SERVICE_NOT_AVAILABLE
         with pytest.raises(ConnectionLost):
             await ClientConnection.connect(node.address)
         client.close()
@@ -187,10 +195,10 @@ def test_a_failed_sync_refuses_the_send_closes_the_listener_and_ends_the_broker(
 
 def test_the_fast_port_serves_sends_and_no_pulls(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with broker(tmp_path, fast_port_enable=True) as (node, _client):
+        async with broker(tmp_path, listen_port=free_ports(-2), fast_port_enable=True) as (node, _client):
             fast = await ClientConnection.connect(f"{node.ip}:{node.port - 2}")
-            assert (await fast.request(send_request(), 5)).code == 0
-            refused = await fast.request(pull_request(), 5)
+            assert (await fast.request(send_request(), PATIENCE)).code == 0
+            refused = await fast.request(pull_request(), PATIENCE)
             assert (refused.code, refused.remark) == (3, " request type 11 not supported")
             fast.close()
             await fast.wait_closed()
@@ -201,13 +209,13 @@ def test_the_fast_port_serves_sends_and_no_pulls(tmp_path: Path) -> None:
 def test_silent_connections_are_found_and_busy_ones_are_not(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with broker(tmp_path) as (node, client):
-            await client.request(send_request(), 5)
+            await client.request(send_request(), PATIENCE)
             table = node.connections
             (channel,) = table.channels.values()
             assert table.idle(1_000) == []
             assert table.idle(120_999) == []
             assert table.idle(121_000) == [channel]
-            await client.request(send_request(), 5)
+            await client.request(send_request(), PATIENCE)
             assert table.idle(200_000) == []
 
     asyncio.run(scenario())
@@ -216,11 +224,11 @@ def test_silent_connections_are_found_and_busy_ones_are_not(tmp_path: Path) -> N
 def test_too_many_connections_are_refused(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with broker(tmp_path, max_connections=1) as (node, client):
-            await client.request(send_request(), 5)
+            await client.request(send_request(), PATIENCE)
             second = await ClientConnection.connect(node.address)
             with pytest.raises(ConnectionLost):
-                await second.request(send_request(), 5)
-            assert (await client.request(send_request(), 5)).code == 0
+                await second.request(send_request(), PATIENCE)
+            assert (await client.request(send_request(), PATIENCE)).code == 0
             await second.wait_closed()
 
     asyncio.run(scenario())
@@ -243,7 +251,7 @@ def test_a_balancer_names_the_client_that_records_keep(tmp_path: Path) -> None:
             writer.write(b"PROXY TCP4 203.0.113.7 10.0.0.1 56324 10911\r\n" + encode(send_request()))
             await reader.readexactly(4)
             assert "203.0.113.7:56324" in [channel.remote for channel in node.connections.channels.values()]
-            stored = [(await client.request(pull_request(queueId=str(queue)), 5.0)).body for queue in range(4)]
+            stored = [(await client.request(pull_request(queueId=str(queue)), PATIENCE)).body for queue in range(4)]
             records = [record for body in stored for record in decode_records(body)]
             assert [host_text(record.born_host) for record in records] == ["203.0.113.7:56324"]
             writer.close()

@@ -13,7 +13,7 @@ from bolide.node.broker import BrokerNode
 from bolide.node.dispatchers import CHUNK, Dispatchers, cut
 from bolide.remoting.command import Command
 from bolide.transport.client import ClientConnection
-from tests.client.waiting import until
+from tests.client.waiting import PATIENCE, until
 from tests.node.test_broker import options, send_request
 
 
@@ -74,7 +74,7 @@ class World:
 
     async def send(self, *bodies: bytes) -> None:
         for body in bodies:
-            answer: Command = await self.client.request(send_request(body=body), 5)
+            answer: Command = await self.client.request(send_request(body=body), PATIENCE)
             assert answer.code == 0
 
 

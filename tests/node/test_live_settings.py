@@ -18,6 +18,7 @@ from bolide.remoting.command import Command, make_request
 from bolide.remoting.properties_text import read_properties_utf8
 from bolide.store.files import FileFailed, RealFiles
 from bolide.transport.client import ClientConnection
+from tests.client.waiting import PATIENCE
 from tests.node.test_broker import options, pull_request, send_request
 
 CONF = "# mine\nfileReservedTime = 72\nbrokerName=broker-a\ndeleteWhen=04\n"
@@ -46,11 +47,11 @@ async def running(folder: Path, conf: str | None, files: RealFiles | None = None
 
 
 async def update(client: ClientConnection, body: str) -> Command:
-    return await client.request(make_request(codes.UPDATE_BROKER_CONFIG, 0, body=body.encode()), 5)
+    return await client.request(make_request(codes.UPDATE_BROKER_CONFIG, 0, body=body.encode()), PATIENCE)
 
 
 async def in_force(client: ClientConnection) -> dict[str, str]:
-    return read_properties_utf8((await client.request(make_request(codes.GET_BROKER_CONFIG, 0), 5)).body)
+    return read_properties_utf8((await client.request(make_request(codes.GET_BROKER_CONFIG, 0), PATIENCE)).body)
 
 
 def test_a_change_is_in_force_at_once_and_kept(tmp_path: Path) -> None:
@@ -59,14 +60,14 @@ def test_a_change_is_in_force_at_once_and_kept(tmp_path: Path) -> None:
 
     async def scenario() -> None:
         async with running(tmp_path, str(conf)) as client:
-            assert (await client.request(send_request("Before"), 5)).code == 0
+            assert (await client.request(send_request("Before"), PATIENCE)).code == 0
             answer = await update(client, "fileReservedTime=48\nautoCreateTopicEnable=false\nmaxHeldRequests=1\n")
             assert (answer.code, answer.remark) == (0, None)
             found = await in_force(client)
             assert (found["fileReservedTime"], found["autoCreateTopicEnable"]) == ("48", "false")
-            assert (await client.request(send_request("After"), 5)).code == codes.TOPIC_NOT_EXIST
-            held = client.start(pull_request("Before", offset=1, sys_flag=6, suspend=20_000), 25)
-            one_more = await client.request(pull_request("Before", offset=1, sys_flag=6, suspend=20_000), 5)
+            assert (await client.request(send_request("After"), PATIENCE)).code == codes.TOPIC_NOT_EXIST
+            held = client.start(pull_request("Before", offset=1, sys_flag=6, suspend=60_000), 2 * PATIENCE)
+            one_more = await client.request(pull_request("Before", offset=1, sys_flag=6, suspend=60_000), PATIENCE)
             assert one_more.code == codes.FLOW_CONTROL and not held.done()
             held.cancel()
 
@@ -112,7 +113,7 @@ def test_a_file_that_cannot_be_written_undoes_the_change(tmp_path: Path) -> None
         async with running(tmp_path, str(conf), RefusingFiles()) as client:
             answer = await update(client, "autoCreateTopicEnable=false\n")
             assert answer.code == codes.SYSTEM_ERROR and "could not be written" in (answer.remark or "")
-            assert (await client.request(send_request("New"), 5)).code == 0
+            assert (await client.request(send_request("New"), PATIENCE)).code == 0
             assert (await in_force(client))["autoCreateTopicEnable"] == "true"
 
     asyncio.run(scenario())
@@ -138,11 +139,11 @@ def test_the_black_list_of_the_settings_counts(tmp_path: Path) -> None:
 def test_without_a_file_a_change_lasts_as_long_as_the_broker(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path, None) as client:
-            assert (await client.request(send_request(), 5)).code == 0
-            assert (await client.request(pull_request(), 5)).code != codes.NO_PERMISSION
+            assert (await client.request(send_request(), PATIENCE)).code == 0
+            assert (await client.request(pull_request(), PATIENCE)).code != codes.NO_PERMISSION
             assert (await update(client, "brokerPermission=2\n")).code == 0
             assert (await in_force(client))["brokerPermission"] == "2"
-            assert (await client.request(pull_request(), 5)).code == codes.NO_PERMISSION
+            assert (await client.request(pull_request(), PATIENCE)).code == codes.NO_PERMISSION
 
     asyncio.run(scenario())
     assert list(tmp_path.glob("*.conf*")) == []

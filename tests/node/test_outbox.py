@@ -17,7 +17,7 @@ from bolide.node.outbox import Outbox, Waiting
 from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_request
 from bolide.remoting.connection import Connection
-from tests.client.waiting import until
+from tests.client.waiting import PATIENCE, until
 from tests.node.test_broker import broker, pull_request, send_request
 
 BODY = 250_000
@@ -96,7 +96,7 @@ def test_a_peer_that_goes_takes_what_waited_with_it() -> None:
 
 
 def read_answers(sock: socket.socket, count: int) -> list[Command]:
-    sock.settimeout(20)
+    sock.settimeout(PATIENCE)
     core, found = Connection(), []
     while len(found) < count:
         data = sock.recv(1 << 20)
@@ -121,7 +121,7 @@ def test_a_peer_that_reads_nothing_costs_little_and_loses_nothing(tmp_path: Path
     async def scenario() -> None:
         async with broker(tmp_path, client_write_buffer_high=HIGH) as (node, client):
             outbox = node._executor.outbox
-            assert (await client.request(send_request(body=bytes(BODY)), 5)).code == 0
+            assert (await client.request(send_request(body=bytes(BODY)), PATIENCE)).code == 0
             flags, wait = (6, 60_000) if held else (4, 0)
             asked = [pull_request(offset=int(held), sys_flag=flags, suspend=wait) for _ in range(PULLS)]
             tracemalloc.start()
@@ -129,10 +129,10 @@ def test_a_peer_that_reads_nothing_costs_little_and_loses_nothing(tmp_path: Path
                 async with silent_peer(node, asked) as sock:
                     if held:
                         await until(lambda: node._hold.count == PULLS, "the pulls to be held")
-                        assert (await client.request(send_request(body=bytes(BODY)), 5)).code == 0
+                        assert (await client.request(send_request(body=bytes(BODY)), PATIENCE)).code == 0
                     await until(lambda: outbox.unread > 0, "the peer to fall behind")
                     for _ in range(20):  # others go on, and what they cause does not reach the silent one
-                        assert (await client.request(send_request("Other"), 5)).code == 0
+                        assert (await client.request(send_request("Other"), PATIENCE)).code == 0
                     assert tracemalloc.get_traced_memory()[1] < 6 * HIGH
                     assert outbox.unread <= 2 * HIGH + BODY
                     answers = await asyncio.to_thread(read_answers, sock, PULLS)
@@ -150,14 +150,14 @@ def test_pulls_are_sent_away_while_all_peers_together_leave_too_much(tmp_path: P
         more = {"client_write_buffer_high": HIGH, "client_write_buffer_total": HIGH}
         async with broker(tmp_path, **more) as (node, client):
             outbox = node._executor.outbox
-            assert (await client.request(send_request(body=bytes(BODY)), 5)).code == 0
+            assert (await client.request(send_request(body=bytes(BODY)), PATIENCE)).code == 0
             async with silent_peer(node, [pull_request() for _ in range(PULLS)]):
                 await until(lambda: outbox.unread > HIGH, "the peer to fall behind")
-                refused = await client.request(pull_request(), 5)
+                refused = await client.request(pull_request(), PATIENCE)
                 assert refused.code == codes.FLOW_CONTROL
                 assert str(refused.remark).startswith("[FLOW_CONTROL]peers have left ")
-                assert (await client.request(send_request(), 5)).code == 0  # a send leaves little
+                assert (await client.request(send_request(), PATIENCE)).code == 0  # a send leaves little
             await until(lambda: outbox.unread == 0, "the peer to be gone")
-            assert (await client.request(pull_request(), 5)).code == 0
+            assert (await client.request(pull_request(), PATIENCE)).code == 0
 
     asyncio.run(scenario())

@@ -17,7 +17,7 @@ from bolide.errors import ConfigError
 from bolide.node.broker import BrokerNode
 from bolide.remoting import codes
 from bolide.remoting.command import make_request
-from tests.client.waiting import until
+from tests.client.waiting import PATIENCE, until
 from tests.node.test_broker import broker, options, pull_request, send_request
 
 MODULE = """
@@ -74,16 +74,16 @@ def test_each_sees_the_topics_that_chose_it(tmp_path: Path, installed: ModuleTyp
                 given = {"topic": topic, "defaultTopic": "TBW102", "readQueueNums": "1", "writeQueueNums": "1"}
                 more = {"perm": "6", "topicFilterType": "SINGLE_TAG", "order": "false", "attributes": attributes}
                 request = make_request(codes.UPDATE_AND_CREATE_TOPIC, 1, given | more)
-                assert (await client.request(request, 5)).code == 0
+                assert (await client.request(request, PATIENCE)).code == 0
 
             async def send(topic: str, body: bytes) -> None:
-                assert (await client.request(send_request(topic, body=body), 5)).code == 0
+                assert (await client.request(send_request(topic, body=body), PATIENCE)).code == 0
 
             await pick("A", f"+{DISPATCHERS}=taker")
             await pick("B", f"+{HOOKS}=watcher")
             for topic in "CBA":
                 await send(topic, f"to {topic}".encode())
-                await client.request(pull_request(topic), 5)
+                await client.request(pull_request(topic), PATIENCE)
             # Dispatched in the log's order, and by what is picked at that moment: with A's all are through.
             await until(lambda: installed.bodies, "what the dispatcher is handed")
             await pick("C", f"+{DISPATCHERS}=taker,+{HOOKS}=watcher")
