@@ -18,7 +18,11 @@ def test_a_body_is_copied_once_between_page_cache_and_socket() -> None:
 
 
 def test_the_load_reads_the_topic_again_and_again(bolide_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
-    figures = asyncio.run(pull_load(bolide_broker.namesrv_addr, "Load", 0.5, 500, 40, 4))
-    assert isinstance(figures["pulls"], int) and figures["pulls"] > 4
+    for seconds in (0.5, 5, 30):  # the later ones where a machine is that slow
+        figures = asyncio.run(pull_load(bolide_broker.namesrv_addr, "Load", seconds, 500, 40, 4))
+        assert isinstance(figures["pulls"], int)
+        if figures["pulls"] > 4:
+            break
+    assert figures["pulls"] > 4
     assert isinstance(figures["mean_answer_bytes"], int) and figures["mean_answer_bytes"] > 500
     assert "sending 40 messages of 500 bytes" in capsys.readouterr().err

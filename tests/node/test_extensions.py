@@ -19,7 +19,7 @@ from bolide.client.strategies import find_strategy
 from bolide.client.subscription import selector
 from bolide.remoting import codes
 from bolide.transport.client import ClientConnection
-from tests.client.waiting import until
+from tests.client.waiting import PATIENCE, until
 from tests.interop.processes import ServerProcess, free_ports
 from tests.node.test_broker import pull_request, send_request
 from tests.plugin_wheel import install_plugin
@@ -54,6 +54,7 @@ class Cluster:
             "namesrvAddr": self.namesrv_addr,
             "brokerName": "broker-with-plug-ins",
             "mappedFileSizeCommitLog": "4194304",
+            "flushDiskType": "ASYNC_FLUSH",
             "enablePropertyFilter": "true",
             **settings,
         }
@@ -131,6 +132,7 @@ def test_a_broken_or_stuck_dispatcher_stops_nobody_and_misses_nothing(cluster: C
 
     (journal / "broken").touch()
     asyncio.run(send(b"one", b"two"))
+    asyncio.run(until(lambda: "the journal is broken" in cluster.broker.output(), "the first call, which fails"))
     (journal / "broken").unlink()
     asyncio.run(journaled(2))
     (journal / "stuck").touch()
@@ -201,7 +203,7 @@ def test_an_unknown_name_stops_the_start_and_lists_the_known(
     command = [sys.executable, "-m", "bolide.cli", "broker", "--listen", "127.0.0.1:0", "--store", str(tmp_path)]
     environment = {**os.environ, "PYTHONPATH": str(installed)}
     done = subprocess.run(
-        [*command, "--set", setting], env=environment, capture_output=True, text=True, timeout=60, check=False
+        [*command, "--set", setting], env=environment, capture_output=True, text=True, timeout=240, check=False
     )
     assert done.returncode == 2
     assert sentence in done.stderr
@@ -212,12 +214,12 @@ def test_an_unknown_expression_type_is_answered_with_the_known_ones(cluster: Clu
     async def scenario() -> None:
         client = await ClientConnection.connect(cluster.address)
         try:
-            assert (await client.request(send_request(), 5)).code == 0
+            assert (await client.request(send_request(), PATIENCE)).code == 0
             for _ in range(2):
-                answer = await client.request(pull_request(expressionType="XPATH", subscription="//city"), 5)
+                answer = await client.request(pull_request(expressionType="XPATH", subscription="//city"), PATIENCE)
                 assert answer.code == codes.SUBSCRIPTION_PARSE_FAILED
                 assert "'XPATH' is unknown, known are TAG, SQL92, BEGINS" in str(answer.remark)
-            answer = await client.request(pull_request(expressionType="BEGINS", subscription="1"), 5)
+            answer = await client.request(pull_request(expressionType="BEGINS", subscription="1"), PATIENCE)
             assert answer.code == codes.SUBSCRIPTION_PARSE_FAILED
             assert "'1' is no beginning of a city" in str(answer.remark)
         finally:
@@ -235,7 +237,7 @@ def test_the_strategy_is_found_by_name(imported: Path) -> None:
 def test_the_command_line_lists_them(installed: Path, verb: str) -> None:
     environment = {**os.environ, "PYTHONPATH": str(installed)}
     command = [sys.executable, "-m", "bolide.cli", verb, "--json"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
     assert PACKAGE in done.stdout, done.stderr
     shown = json.loads(done.stdout)
     text = json.dumps(shown)

@@ -123,6 +123,7 @@ async def copies_of_a_body() -> float:
                 mapped_file_size_commit_log=16 * 1024 * 1024,
                 max_hash_slot_num=1000,
                 max_index_num=4000,
+                flush_disk_type="ASYNC_FLUSH",  # copies are counted, and none is made by a sync
             )
         )
         await node.start()
