@@ -13,15 +13,17 @@ import pytest
 
 from bolide.cli.output import FAILED, UNREACHABLE, USAGE
 from tests.children import start
+from tests.interop.processes import free_ports
 
 
 class CommandLine:
     """A running `bolide standalone`, and other verbs run against it."""
 
     def __init__(self, folder: Path) -> None:
+        namesrv, broker = str(free_ports()), str(free_ports())
         self.process = start(
-            [sys.executable, "-m", "bolide", "standalone", "--store", folder / "store", "--namesrv-port", "0",
-             "--broker-port", "0", "--set", "flushDiskType=ASYNC_FLUSH", "--set", "recallMessageEnable=true",
+            [sys.executable, "-m", "bolide", "standalone", "--store", folder / "store", "--namesrv-port", namesrv,
+             "--broker-port", broker, "--set", "flushDiskType=ASYNC_FLUSH", "--set", "recallMessageEnable=true",
              "--set", "mappedFileSizeCommitLog=67108864"],
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         )  # fmt: skip

@@ -7,8 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,12 +19,17 @@ from bolide.node.standalone import plan
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
 from bolide.transport.client import ClientConnection
+from tests.client.waiting import PATIENCE
+from tests.interop.processes import free_ports, until
 
+END = 180.0
+"""Seconds for whole processes to come and go, on a machine with a slow or busy disk."""
 PROGRAM = """\
 import sys
 from bolide.node.standalone import run_standalone
 
-sys.exit(run_standalone(sys.argv[1], 0, 0, flags={"mappedFileSizeCommitLog": 1 << 26}))
+namesrv_port, broker_port = map(int, sys.argv[2:])
+sys.exit(run_standalone(sys.argv[1], namesrv_port, broker_port, flags={"mappedFileSizeCommitLog": 1 << 26}))
 """
 
 
@@ -48,31 +52,23 @@ class Running:
 @contextmanager
 def standalone(folder: Path) -> Iterator[Running]:
     log = folder / "log"
+    command = [sys.executable, "-c", PROGRAM, str(folder / "store"), str(free_ports()), str(free_ports())]
     with (
         log.open("w") as errors,
-        subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, str(folder / "store")], stdout=subprocess.PIPE, stderr=errors, text=True
-        ) as process,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
     ):
         try:
             yield Running(process, log)
         finally:
             process.terminate()
-            process.wait(30)
-
-
-def until(condition: Callable[[], bool], seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "what was waited for did not happen"
-        os.sched_yield()
+            process.wait(END)
 
 
 def ask(address: str, command: Command) -> Command | None:
     async def one() -> Command:
         client = await ClientConnection.connect(address)
         try:
-            return await client.request(command, 5)
+            return await client.request(command, PATIENCE)
         finally:
             client.close()
             await client.wait_closed()
@@ -95,12 +91,12 @@ def test_a_killed_broker_comes_back_under_its_address_and_a_stop_is_clean(tmp_pa
         assert first is not None and first.code == codes.REQUEST_CODE_NOT_SUPPORTED
         old = max(running.children())
         os.kill(old, signal.SIGKILL)
-        until(lambda: "started again" in running.log.read_text())
-        until(lambda: ask(broker, unknown) is not None)
+        until(lambda: "started again" in running.log.read_text(), END, "the line that the broker starts again")
+        until(lambda: ask(broker, unknown) is not None, END, "an answer of the broker that came back")
         left = running.children()
         assert old not in left and len(left) == 2
         running.process.send_signal(signal.SIGINT)
-        assert running.process.wait(30) == STOPPED
+        assert running.process.wait(END) == STOPPED
         assert not (tmp_path / "store" / "abort").exists()
 
 
@@ -108,8 +104,8 @@ def test_children_end_with_their_parent(tmp_path: Path) -> None:
     with standalone(tmp_path) as running:
         children = running.children()
         running.process.kill()
-        running.process.wait(10)
-        until(lambda: not any(Path(f"/proc/{number}").exists() for number in children))
+        running.process.wait(END)
+        until(lambda: not any(Path(f"/proc/{number}").exists() for number in children), END, "the end of the children")
 
 
 def test_which_ends_are_started_again() -> None:

@@ -28,7 +28,8 @@ FIRST_PAUSE_S: Final = 0.5
 LONGEST_PAUSE_S: Final = 30.0
 HEALTHY_S: Final = 60.0
 """A child that ran this long starts its pauses anew."""
-STOP_TIMEOUT_S: Final = 20.0
+STOP_TIMEOUT_S: Final = 120.0
+"""Then a child is killed. On a slow disk the last syncs take long, and a broker killed in them has all to recover."""
 MOST_BROKERS: Final = 26
 
 
