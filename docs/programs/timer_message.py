@@ -8,14 +8,16 @@ async def main(namesrv: str = "127.0.0.1:9876") -> None:
     async with Producer("reminders", namesrv) as producer:
         await producer.send(Message("Reminders", b"tea is ready", delay=2))
         await producer.send(Message("Reminders", b"call home", deliver_at=time.time() + 1))
-        dropped = await producer.send(Message("Reminders", b"buy milk", delay=3))
+        dropped = await producer.send(Message("Reminders", b"buy milk", delay=6))
         await producer.recall("Reminders", dropped.recall_handle)
-        await producer.send(Message("Reminders", b"good night", delay=5))
+        await producer.send(Message("Reminders", b"good night", delay=7))
+    came: list[bytes] = []
     done = asyncio.Event()
 
     async def remind(message) -> None:
         print(message.body.decode())
-        if message.body == b"good night":
+        came.append(message.body)
+        if len(came) == 3:
             done.set()
 
     consumer = PushConsumer("me", namesrv, start_from="first")
