@@ -15,5 +15,5 @@ def test_a_shop_hears_that_the_broker_is_busy(bolide_broker):
             with pytest.raises(RequestTimeout):  # it waits for the disk: nobody knows whether it is kept
                 producer.send(order, timeout=0.5)
             with pytest.raises(SendFailed, match="busy, start flow control"):  # it is not kept
-                producer.send(order, timeout=0.5)
+                producer.send(order)
         producer.send(order)
