@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 
 from bolide.admin import Admin
 from bolide.admin.topics import ORDER_NAMESPACE
 from bolide.client import Message, MessageRefused, NoQueue, Producer, TopicNotFound
+from bolide.client.routes import QueueInfo, Route
+from bolide.errors import ConnectionLost, RequestTimeout
+from bolide.remoting import codes
 from bolide.testing.broker import Broker
 from tests.admin.cluster_of_one import TOPIC, with_admin
 
@@ -51,6 +57,49 @@ def test_an_order_topic_has_its_queues_in_the_name_server(bolide_broker: Broker)
         assert await admin.get_kv(ORDER_NAMESPACE, "Ordered") is None
 
     with_admin(bolide_broker, work)
+
+
+class Ahead(asyncio.SelectorEventLoop):
+    """A loop whose clock is put forward by hand."""
+
+    ahead = 0.0
+
+    def time(self) -> float:
+        return super().time() + self.ahead
+
+
+class Late(Admin):
+    """Name servers that take a second for an answer, lose the first one, and know a new topic at the seventh."""
+
+    asked = 0
+
+    @property
+    def instance(self) -> Any:
+        return self
+
+    async def masters(self, cluster: str | None = None, broker: str | None = None) -> dict[str, str]:
+        return {"broker-a": "h:1"}
+
+    async def ask(self, *what: Any, **more: Any) -> Any:
+        return None
+
+    async def fetch_route(self, topic: str) -> Route:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, Ahead)
+        loop.ahead += 1
+        self.asked += 1
+        if self.asked == 1:
+            raise ConnectionLost("no name server can be reached")
+        if self.asked < 7:
+            raise TopicNotFound("not yet", codes.TOPIC_NOT_EXIST)
+        return Route(topic, (QueueInfo("broker-a", 8, 8, 6),), {})
+
+
+def test_a_route_is_waited_for_as_long_as_an_answer() -> None:
+    with asyncio.Runner(loop_factory=Ahead) as runner:
+        assert runner.run(Late("h:1", timeout=600).create_topic("New")) == ["broker-a"]
+        with pytest.raises(RequestTimeout, match=r"New is created, but after 5 s no name server routes to .* broker-a"):
+            runner.run(Late("h:1", timeout=1).create_topic("New"))
 
 
 def test_what_cannot_be_created(bolide_broker: Broker) -> None:

@@ -223,7 +223,7 @@ class Rounds:
             time.sleep(0.01)
 
     def _topics(self, seed: int, queues: int) -> None:
-        with Admin(self._namesrv) as admin:
+        with Admin(self._namesrv, timeout=60) as admin:
             for topic in (f"In{seed}", f"Out{seed}"):
                 admin.create_topic(topic, queues=queues)
 

@@ -84,7 +84,8 @@ class Admin:
         """Create a topic, or change it, on every master of a cluster, on one broker, or (neither given) on all masters.
 
         `queues` sets read and write queues alike; `perm` is 6 for read and write, 4 read, 2 write. Returns the broker
-        names, with `wait` once the name server routes to all of them. Raises `MessageRefused`, `ResponseError`.
+        names, with `wait` once the name server routes to all of them. Raises `MessageRefused`, `ResponseError`, and
+        `RequestTimeout` when it does not within the `timeout` of this object, or 5 s where that is less.
         """
         return self._loop.run(
             lambda: self._native.create_topic(

@@ -11,7 +11,7 @@ from bolide.client.errors import TopicNotFound
 from bolide.client.message import check_topic
 from bolide.client.queue import MessageQueue
 from bolide.client.routes import TEMPLATE_TOPIC, Route
-from bolide.errors import RequestTimeout
+from bolide.errors import ConnectionLost, RequestTimeout
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_body
 from bolide.remoting.bodies.groups import GroupList
@@ -20,6 +20,7 @@ from bolide.remoting.bodies.topics import TopicConfig, TopicConfigSerializeWrapp
 
 ORDER_NAMESPACE: Final = "ORDER_TOPIC_CONFIG"
 REGISTRATION_WAIT: Final = 5.0
+"""Seconds until a route must be there; as many as one request may take, where those are more."""
 SYSTEM_TOPICS: Final = frozenset(
     ["TBW102", "BenchmarkTest", "OFFSET_MOVED_EVENT", "SELF_TEST_TOPIC", "SCHEDULE_TOPIC_XXXX"]
 )
@@ -56,7 +57,8 @@ class Topics(AdminCalls):
         """Create a topic, or change it, on every master of a cluster, on one broker, or (neither given) on all masters.
 
         `queues` sets read and write queues alike; `perm` is 6 for read and write, 4 read, 2 write. Returns the broker
-        names, with `wait` once the name server routes to all of them. Raises `MessageRefused`, `ResponseError`.
+        names, with `wait` once the name server routes to all of them. Raises `MessageRefused`, `ResponseError`, and
+        `RequestTimeout` when it does not within the `timeout` of this object, or 5 s where that is less.
         """
         check_topic(topic)
         masters = await self.masters(cluster, broker)
@@ -83,19 +85,20 @@ class Topics(AdminCalls):
 
     async def _wait_for_route(self, topic: str, brokers: set[str]) -> None:
         """Brokers register a new topic at once, but not before they answer."""
+        seconds = max(REGISTRATION_WAIT, self.timeout)
         try:
-            async with asyncio.timeout(REGISTRATION_WAIT):
+            async with asyncio.timeout(seconds):
                 while True:
                     try:
                         route = await self.instance.fetch_route(topic)
                         if brokers <= {info.broker_name for info in route.queues}:
                             return
-                    except TopicNotFound:
-                        pass
+                    except (TopicNotFound, ConnectionLost):
+                        pass  # a name server that is slow is no reason to give up what is created
                     await asyncio.sleep(0.02)
         except TimeoutError:
             raise RequestTimeout(
-                f"topic {topic} is created, but after {REGISTRATION_WAIT} s no name server routes to all of"
+                f"topic {topic} is created, but after {seconds:g} s no name server routes to all of"
                 f" {', '.join(sorted(brokers))}"
             ) from None
 
