@@ -9,18 +9,15 @@ import os
 import sys
 from pathlib import Path
 
+from tests.spark.spark_home import spark_home
+
 
 def main(folder: Path, namesrv: str, seed: str) -> None:
     """Run the query to its end."""
-    import pyspark
     from pyspark.sql import SparkSession
 
-    home = folder / f"home-{os.getpid()}"
-    home.mkdir()
-    for name in ("bin", "sbin", "jars"):
-        (home / name).symlink_to(Path(pyspark.__file__).parent / name)
     os.environ.update(
-        SPARK_HOME=str(home),
+        SPARK_HOME=str(spark_home(folder / f"home-{os.getpid()}")),
         SPARK_LOCAL_IP="127.0.0.1",
         PYSPARK_PYTHON=sys.executable,
         PYSPARK_DRIVER_PYTHON=sys.executable,

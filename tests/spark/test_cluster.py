@@ -22,6 +22,7 @@ from tests.children import start
 from tests.golden.stores import golden_store
 from tests.interop.processes import free_ports
 from tests.spark.produce import send
+from tests.spark.spark_home import spark_home
 
 pytestmark = [
     pytest.mark.spark,
@@ -43,14 +44,8 @@ class Daemons:
     """Master and workers, started as Spark's own scripts start them, with next to nothing in their environment."""
 
     def __init__(self, folder: Path) -> None:
-        import pyspark
-
         self._folder = folder
-        # A Spark without its Python: what executors import can only come from the archive.
-        home = folder / "home"
-        home.mkdir()
-        for part in ("bin", "sbin", "jars"):
-            (home / part).symlink_to(Path(pyspark.__file__).parent / part)
+        home = spark_home(folder / "home")  # what executors import can only come from the archive
         self._env = {name: os.environ[name] for name in ("JAVA_HOME",) if name in os.environ} | {
             "SPARK_HOME": str(home),
             "PATH": f"{Path(os.environ.get('JAVA_HOME', '/usr')) / 'bin'}:/usr/bin:/bin",
@@ -118,7 +113,7 @@ def test_every_job_runs_on_a_cluster_that_loses_an_executor(
     work.mkdir()
     environment = {**os.environ, "PYSPARK_PYTHON": "./bolide/bin/python3", "SPARK_LOCAL_IP": "127.0.0.1"}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    environment.pop("SPARK_HOME", None)
+    environment["SPARK_HOME"] = str(spark_home(tmp_path / "home"))
     with (tmp_path / "driver.log").open("wb") as log:
         program = start(
             [sys.executable, str(ROOT / "tests/spark/cluster_program.py"), cluster, bolide_broker.namesrv_addr,

@@ -16,6 +16,7 @@ from bolide.spark.errors import OptionError
 from bolide.spark.jobs.template import write_template
 from bolide.testing.broker import Broker
 from tests.spark.produce import send
+from tests.spark.spark_home import spark_home
 
 pytestmark = [
     pytest.mark.spark,
@@ -25,10 +26,7 @@ pytestmark = [
 ]
 
 
-def run(project: Path) -> None:
-    import pyspark
-
-    home = Path(pyspark.__file__).parent
+def run(project: Path, home: Path) -> None:
     # SPARK_TESTING has the local server take any free port instead of 15002.
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_HOME": str(home), "SPARK_TESTING": "1"}
     environment |= {"SPARK_LOCAL_IP": "127.0.0.1", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
@@ -41,13 +39,13 @@ def run(project: Path) -> None:
 
 
 def test_bronze_silver_and_gold_follow_the_topic(bolide_broker: Broker, tmp_path: Path) -> None:
-    project = tmp_path / "orders"
+    project, home = tmp_path / "orders", spark_home(tmp_path / "home")
     write_template(str(project), bolide_broker.namesrv_addr, "Orders", "id BIGINT, amount DOUBLE")
     orders = [Message("Orders", b'{"id":%d,"amount":1.5}' % n, tags="AB"[n % 2]) for n in range(10)]
     send(bolide_broker.namesrv_addr, [*orders, Message("Orders", b"no json", tags="A")])
-    run(project)
+    run(project, home)
     send(bolide_broker.namesrv_addr, [Message("Orders", b'{"id":10,"amount":2}', tags="A")])
-    run(project)
+    run(project, home)
     tables = {path.name: parquet.read_table(path).to_pylist() for path in (project / "spark-warehouse").iterdir()}
     assert sorted((row["id"], row["amount"]) for row in tables["silver"]) == [*((n, 1.5) for n in range(10)), (10, 2.0)]
     assert len(tables["bronze"]) == 12
