@@ -63,6 +63,19 @@ def test_a_new_group_of_a_young_topic_begins_at_zero_unless_it_says_no(parts: Of
     assert parts.offset(codes.QUERY_CONSUMER_OFFSET, setZeroIfNotFound="true") == "0"
 
 
+def test_a_consumer_at_work_begins_at_zero_of_an_empty_queue(parts: Offsets) -> None:
+    """Else it would begin at the end that it asks for next, behind what came in between."""
+    empty = {"queueId": "1"}
+    assert parts.ask(codes.QUERY_CONSUMER_OFFSET, **empty).code == codes.QUERY_NOT_FOUND
+    client = Client(parts.channel, "c1", 0, 400, NOW)
+    parts.clients.register_consumer(ConsumerData("g", subscription_data_set=[]), client)
+    assert parts.offset(codes.QUERY_CONSUMER_OFFSET, **empty) == "0"
+    unset = parts.ask(codes.QUERY_CONSUMER_OFFSET, setZeroIfNotFound="false", **empty)
+    assert unset.code == codes.QUERY_NOT_FOUND
+    parts.clients.unregister_consumer("g", parts.channel)
+    assert parts.ask(codes.QUERY_CONSUMER_OFFSET, **empty).code == codes.QUERY_NOT_FOUND
+
+
 @pytest.mark.parametrize(
     ("fields", "code"),
     [

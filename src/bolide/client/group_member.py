@@ -355,11 +355,20 @@ class GroupMember:
         if self.start_from == "first":
             return 0
         if self.start_from == "last":
-            return 0 if retry else await self.queue_end(queue)
+            return 0 if retry else await self._newest(queue)
         assert not isinstance(self.start_from, str)
         if retry:
             return await self.queue_end(queue)
         return await self.offset_at(queue, timestamp_ms(self.start_from))
+
+    async def _newest(self, queue: MessageQueue) -> int:
+        """The end of a queue whose broker knows no progress: but a message that came since it said so counts as new."""
+        end = await self.queue_end(queue)
+        if end == 0:
+            return 0
+        # It answers 0 instead of "none" for as long as it has the first message of the queue in memory.
+        stored = await self.store.load(queue)
+        return stored if stored >= 0 else end
 
     async def queue_end(self, queue: MessageQueue) -> int:
         """The offset the next message will get."""
