@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -208,27 +209,37 @@ def test_a_check_of_another_group_is_not_answered() -> None:
         asyncio.run(main(broker))
 
 
-def test_against_a_broker_that_asks() -> None:
-    """Commit, rollback, and two that stay unknown until the broker asks: what consumers see of it."""
+def test_against_a_broker_that_asks(tmp_path: Path) -> None:
+    """Commit, rollback, and two that stay unknown until the broker asks: what consumers see of it.
+
+    It asks once it has come back, as often as it takes: beside a slow machine's first sends it would ask too early.
+    """
     listener = Decides(then=COMMIT)
     got: list[ReceivedMessage] = []
 
     async def take(message: ReceivedMessage) -> None:
         got.append(message)
 
-    async def main(namesrv: str) -> None:
+    async def send(namesrv: str) -> None:
         async with TransactionProducer("P", namesrv, listener) as producer:
             for body, state in ((b"a", COMMIT), (b"b", ROLLBACK), (b"c", UNKNOWN), (b"d", None)):
                 result = await producer.send_in_transaction(Message("T", body, tags="t"), state)
                 assert result.sent.status is SendStatus.SEND_OK
-            consumer = PushConsumer("C", namesrv, start_from="first")
-            consumer.subscribe("T", "t", take)
-            async with consumer:
-                await until(lambda: len(got) == 3, "three messages")
+
+    async def answer(namesrv: str) -> None:
+        consumer = PushConsumer("C", namesrv, start_from="first")
+        consumer.subscribe("T", "t", take)
+        # They are one client: with the consumer's heartbeat the broker knows whom to ask.
+        async with TransactionProducer("P", namesrv, listener), consumer:
+            await until(lambda: len(got) == 3, "three messages")
         assert sorted(message.body for message in got) == [b"a", b"c", b"d"]
         assert {message.body for message in listener.checked} == {b"c", b"d"}
         assert all(message.topic == "T" and message.tags == "t" for message in listener.checked)
         assert all(message.transaction_id == message.message_id for message in got)
 
-    with Broker(transaction_check_interval=200, transaction_time_out=100) as broker:
-        asyncio.run(main(broker.namesrv_addr))
+    with Broker(str(tmp_path), transaction_check_interval=3_600_000) as broker:
+        asyncio.run(send(broker.namesrv_addr))
+        assert listener.checked == []
+    asks = {"transaction_check_interval": 200, "transaction_time_out": 100, "transaction_check_max": 1_000_000}
+    with Broker(str(tmp_path), **asks) as broker:
+        asyncio.run(answer(broker.namesrv_addr))
