@@ -25,6 +25,7 @@ from bolide.client import (
     blocking,
 )
 from bolide.client.blocking import Producer, PullConsumer, PushConsumer, TransactionProducer
+from bolide.errors import ConnectionLost
 from bolide.remoting import codes
 from bolide.testing.broker import Broker
 from tests.client.scripted_broker import ScriptedBroker
@@ -70,12 +71,15 @@ def test_sending_in_every_way() -> None:
 
 
 def test_too_fast_is_in_the_future() -> None:
-    with ScriptedBroker() as broker, Producer("P", broker.address, max_in_flight=1, timeout=0.5) as producer:
+    with ScriptedBroker() as broker, Producer("P", broker.address, max_in_flight=1, retries=0) as producer:
         producer.send(Message("T", b"x"), timeout=60)
         broker.script[codes.SEND_MESSAGE_V2] = lambda command: None
-        futures = [producer.submit(Message("T", b"x")) for _ in range(2)]
+        futures = [producer.submit(Message("T", b"x"), timeout=60) for _ in range(2)]
         assert isinstance(futures[1].exception(60), TooFast)
-        futures[0].exception(60)
+        wait_for(lambda: len(broker.requests(codes.SEND_MESSAGE_V2)) == 2, "the first, which is not answered")
+        assert not futures[0].done()
+        broker.cut()
+        assert isinstance(futures[0].exception(60), ConnectionLost)
 
 
 def test_consuming_while_the_caller_does_something_else() -> None:
@@ -188,6 +192,6 @@ def test_transactions_and_requests_block() -> None:
         consumer = PushConsumer("C", broker.namesrv_addr, start_from="first", instance_name="other")
         consumer.subscribe("T", "*", lambda message: consumer.reply_to(message, message.body[::-1]))
         with consumer, TransactionProducer("P", broker.namesrv_addr, AllIsWell()) as producer:
-            assert producer.request(Message("T", b"abc"), 20).body == b"cba"
+            assert producer.request(Message("T", b"abc"), 60).body == b"cba"
             assert producer.send_in_transaction(Message("U", b"x"), False).state is TransactionState.ROLLBACK
             assert producer.send_in_transaction(Message("U", b"x"), True).state is TransactionState.COMMIT

@@ -120,6 +120,6 @@ def test_an_answer_is_read_by_the_askers_codec(bolide_broker: Broker) -> None:
 
         consumer.subscribe("T", "*", answer)
         async with consumer, Producer("P", namesrv, codec="json") as producer:
-            assert (await producer.request(Message("T", value=41), 20)).value == 42
+            assert (await producer.request(Message("T", value=41), 60)).value == 42
 
     asyncio.run(main())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 
 import pytest
 
@@ -33,12 +34,16 @@ def test_the_last_send_counts() -> None:
 
 
 @pytest.mark.parametrize("latency_faults", [False, True])
-def test_a_failing_broker_is_avoided(latency_faults: bool) -> None:
+def test_a_failing_broker_is_avoided(latency_faults: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Failures alone count, and for long: the other broker may answer slowly, and is chosen all the same.
+    monkeypatch.setattr("bolide.client.latency_faults.FAILED_COUNTS_AS", math.inf)
+    monkeypatch.setattr("bolide.client.latency_faults.PENALTIES", ((math.inf, 3600.0),))
+
     def refuse(command: Command) -> Command:
         return make_response(command, codes.SYSTEM_ERROR, "scripted refusal")
 
     async def main(first: ScriptedBroker, second: ScriptedBroker) -> None:
-        async with Producer("P", first.address, latency_faults=latency_faults) as producer:
+        async with Producer("P", first.address, latency_faults=latency_faults, timeout=60) as producer:
             for _ in range(20):
                 result = await producer.send(Message("T", b"x"))
                 assert result.queue.broker_name == "broker-b"

@@ -81,7 +81,7 @@ def test_pulling_a_light_queue_of_several_queues(bolide_broker: Broker) -> None:
             third = MessageQueue(lmq("third"), queue.broker_name, 0)
             await consumer.assign([third], parent="T")
             await consumer.seek_to_begin(third)
-            assert [message.body for message in await consumer.poll()] == [b"3", b"9", b"15"]
+            assert [message.body for message in await consumer.poll(60)] == [b"3", b"9", b"15"]
 
     asyncio.run(main())
 

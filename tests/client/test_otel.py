@@ -170,7 +170,7 @@ def test_batches_and_polls_are_linked(bolide_broker: Broker, telemetry: Telemetr
             await until(lambda: len(telemetry.named("process T")) == 2, "both batches")
         async with PullConsumer("H", namesrv, start_from="first", interceptors=telemetry.interceptors) as puller:
             puller.subscribe("T")
-            assert len(await puller.poll(10)) == 4
+            assert len(await puller.poll(60)) == 4
 
     asyncio.run(main())
     sends = {span.context.span_id for span in telemetry.named("send T")}

@@ -131,11 +131,11 @@ def test_retry_then_dead_letter(bolide_broker: Broker) -> None:
             push = consumer(bolide_broker, "Failing", max_reconsume_times=1)
             push.subscribe("T", "*", listener)
             async with push:
-                await until(lambda: tries == [0, 1], "the retry", 20)
+                await until(lambda: tries == [0, 1], "the retry")
                 burier = consumer(bolide_broker, "Burier")
                 burier.subscribe("%DLQ%Failing", "*", lambda message: dead.append(message.body))
                 async with burier:
-                    await until(lambda: dead == [b"bad"], "the dead letter", 20)
+                    await until(lambda: dead == [b"bad"], "the dead letter")
 
     asyncio.run(main())
 
