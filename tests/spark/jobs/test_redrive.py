@@ -33,9 +33,17 @@ async def bury(namesrv: str, count: int, topic: str = "T", group: str = GROUP) -
     consumer.subscribe(topic, "*", refuse)
     async with consumer:
         await asyncio.wait_for(over.wait(), 180)
+        assert await consumer.drain(300), "a broker takes back every one"
 
 
-def test_dead_letters_return_by_filter_and_cap(spark: Any, bolide_broker: Broker) -> None:
+def failed_sends(log: str) -> int:
+    """How many sends of messages a client's log calls failed; where it was the answer, there is a letter more."""
+    return log.count("could not be sent")
+
+
+def test_dead_letters_return_by_filter_and_cap(
+    spark: Any, bolide_broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
     namesrv = {"namesrv": bolide_broker.namesrv_addr}
     sent = [Message("T", b"%02d" % n, tags="AB"[n % 2], keys=[f"k{n}"], properties={"n": str(n)}) for n in range(20)]
     send(bolide_broker.namesrv_addr, sent)
@@ -49,16 +57,17 @@ def test_dead_letters_return_by_filter_and_cap(spark: Any, bolide_broker: Broker
     newest = read.load("T").groupBy("queue_id").agg({"queue_offset": "max"}).collect()
     ends = dict.fromkeys(range(16), 0) | {row.queue_id: row[1] + 1 for row in newest}
     letters = [bytes(row.body) for row in read.load(f"%DLQ%{GROUP}").orderBy("queue_offset").collect()]
-    assert sorted(letters) == [b"%02d" % n for n in range(20)]
+    assert sorted(set(letters)) == [b"%02d" % n for n in range(20)]
+    assert len(letters) <= 20 + failed_sends(caplog.text)
+    evens = [body for body in letters if int(body) % 2 == 0]
 
     first = redrive(spark, GROUP, namesrv, where="tags = 'A'", limit=4)
     assert first.messages == 4
-    picked = [body for body in letters if int(body) % 2 == 0][:4]
-    assert [bytes(row.body) for row in returned()] == sorted(picked)
+    assert [bytes(row.body) for row in returned()] == sorted(evens[:4])
     second = redrive(spark, GROUP, namesrv, where="tags = 'A'")
-    assert second.messages == 6
+    assert second.messages == len(evens) - 4
     again = returned()
-    assert [bytes(row.body) for row in again] == [b"%02d" % n for n in range(0, 20, 2)]
+    assert [bytes(row.body) for row in again] == sorted(evens)
     for row in again:
         n = int(row.body)
         assert (row.tags, row["keys"], row.properties["n"], row.reconsume_times) == ("A", [f"k{n}"], str(n), 0)
@@ -67,8 +76,8 @@ def test_dead_letters_return_by_filter_and_cap(spark: Any, bolide_broker: Broker
 
     bolide_broker.create_topic("Elsewhere")
     other = redrive(spark, GROUP, namesrv, topic="Elsewhere", as_group="second-look")
-    assert other.messages == 20
-    assert read.load("Elsewhere").count() == 20
+    assert other.messages == len(letters)
+    assert read.load("Elsewhere").count() == len(letters)
 
 
 def test_a_dead_letter_of_unknown_origin_needs_a_topic(spark: Any, bolide_broker: Broker) -> None:
