@@ -48,6 +48,17 @@ class Target:
         cluster.close()
         return results
 
+    def wait_for(self, topic: str, count: int) -> None:
+        """Return once so many messages of a topic can be read, whoever sent them."""
+        cluster = Cluster(read_options(self.options(topic)))
+        queues = cluster.queues([topic])
+
+        def there() -> int:
+            return sum(cluster.latest(queues).values()) - sum(cluster.earliest(queues).values())
+
+        until(lambda: there() >= count, 120, f"{count} messages in {topic}")
+        cluster.close()
+
     def options(self, topic: str, **more: object) -> Mapping[str, str]:
         """Options of a read of this topic."""
         return {"namesrv": self.namesrv_addr, "subscribe": topic} | {name: str(value) for name, value in more.items()}

@@ -171,6 +171,7 @@ def test_rows_become_messages(spark: Any, rocketmq: Target, topic: str) -> None:
         "concat('s', id % 3) AS sharding_key",
     )
     frame.write.format("rocketmq").mode("append").options(namesrv=rocketmq.namesrv_addr, topic=topic).save()
+    rocketmq.wait_for(topic, 500)
     rows = load(spark, rocketmq, topic).collect()
     assert sorted(int(bytes(row.body)) for row in rows) == list(range(500))
     for row in rows:

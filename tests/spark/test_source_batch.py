@@ -76,7 +76,8 @@ def test_compressed_bodies_are_inflated(rocketmq: Target, topic: str) -> None:
 
     async def produce() -> None:
         for kind, body in bodies.items():
-            async with Producer("spark-tests", rocketmq.namesrv_addr, compress_above=100, compression=kind) as producer:
+            settings = {"compress_above": 100, "compression": kind, "timeout": 60}
+            async with Producer("spark-tests", rocketmq.namesrv_addr, **settings) as producer:
                 await producer.send(Message(topic, body))
 
     asyncio.run(produce())
