@@ -19,7 +19,12 @@ from tests.interop.our_processes import OurBroker, OurNameServer
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-brokers")]
 
-QUICK = {"transactionCheckInterval": "1000", "transactionTimeOut": "1000", "flushDiskType": "ASYNC_FLUSH"}
+QUICK = {
+    "transactionCheckInterval": "1000",
+    "transactionTimeOut": "1000",
+    "transactionCheckMax": "1000",  # a round counts, too, while no producer is there yet to be asked
+    "flushDiskType": "ASYNC_FLUSH",
+}
 EXECUTE, CHECK = "crucuu", "..r.cu"
 """What becomes of each message when it is sent, and what its producer says later of those it left open."""
 SEEN = ["tx-0", "tx-3", "tx-4"]
