@@ -134,7 +134,7 @@ def leave_open(client: JavaClient) -> dict[str, list[dict[str, Any]]]:
     client.call("consume", group="plain", topic="plain")
     client.call("consume", group="ordered", topic="ordered", orderly=1)
     client.call("consume", group="sql", topic="sql", sql="number_<_6")
-    client.call("consume", group="failing", topic="failing", fails=1, times=9)
+    client.call("consume", group="failing", topic="failing", fails=1, times=1000)  # one a second, until the move
     client.call("consume", group="dying", topic="failing", fails=1, times=0)
     client.call("consume", group="dead", topic="%DLQ%dying")
     counts = {
