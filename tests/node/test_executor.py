@@ -30,7 +30,7 @@ from bolide.store.message_store import MessageStore
 from bolide.store.options import StoreOptions
 
 NOW = 1_700_000_000_000
-SENDS, PULLS, OTHER = 1, 2, 3
+SENDS, PULLS, OTHER, CREATES = 1, 2, 3, codes.UPDATE_AND_CREATE_TOPIC
 
 
 class NotingHost:
@@ -42,7 +42,7 @@ class NotingHost:
         self.turns = 0
         self.flushes: list[int] = []
         self.loads: list[tuple[list[Any], Callable[[int], None]]] = []
-        self.persisted: set[str] = set()
+        self.persisted: list[tuple[set[str], Callable[[str], None]]] = []
         self.registered: set[str] = set()
         self.store_errors: list[BaseException] = []
         self.faults: list[str] = []
@@ -74,8 +74,8 @@ class NotingHost:
     def run(self, job: Any, done: Callable[[Any, str], None]) -> None:
         return None
 
-    def persist(self, names: set[str]) -> None:
-        self.persisted |= names
+    def persist(self, names: set[str], then: Callable[[str], None]) -> None:
+        self.persisted.append((names, then))
 
     def register(self, topic_names: set[str]) -> None:
         self.registered |= topic_names
@@ -125,7 +125,7 @@ class World:
         self.other = Channel(2, encode_host("10.0.0.2", 2), "10.0.0.2:2")
 
     def handlers(self) -> dict[int, Any]:
-        return dict.fromkeys((SENDS, PULLS, OTHER), self.on_any)
+        return dict.fromkeys((SENDS, PULLS, OTHER, CREATES), self.on_any)
 
     def on_any(self, channel: Channel, command: Command, now: int) -> Outcome:
         return self.answers[command.code](channel, command, now)
@@ -350,9 +350,32 @@ def test_effects_are_carried_out_at_the_end_of_the_turn(world: World) -> None:
     assert world.host.closed == []
     world.turn()
     assert [command.code for command in world.host.written[world.other.id]] == [40]
-    assert world.host.closed == [world.peer] and world.host.persisted == {"topics"}
+    assert world.host.closed == [world.peer] and [names for names, _ in world.host.persisted] == [{"topics"}]
     assert world.host.registered == {"T"} and len(world.host.loads) == 1
     world.do(PULLS, held(world))
     world.effects.release("T", 0)
     world.turn()
     assert world.got() == [(19, "again")]
+
+
+def test_what_an_operator_changes_is_answered_when_it_is_on_disk(world: World) -> None:
+    def creates(command: Command) -> Outcome:
+        world.effects.persist("topics")
+        return reply(make_response(command, 0))
+
+    world.do(CREATES, creates)
+    world.do(OTHER, creates)  # what a client causes on its way is written soon
+    world.do(CREATES, lambda command: reply(make_response(command, 1, "nothing changed")))
+    world.turn()
+    assert world.got() == [(0, None), (1, "nothing changed")]
+    world.do(CREATES, creates)
+    world.do(CREATES, creates, oneway=True)
+    world.turn()
+    assert world.got() == []
+    (_, first), (_, second) = world.host.persisted
+    second("the disk is full")
+    world.turn()
+    assert world.got() == [(codes.SYSTEM_ERROR, "it is done, but a restart may undo it: the disk is full")]
+    first("")
+    world.turn()
+    assert world.got() == [(0, None)]

@@ -24,7 +24,7 @@ class Table:
         self.content = data
 
 
-class Waiting:
+class Idle:
     """A pool whose work is done when the test says so."""
 
     def __init__(self) -> None:
@@ -43,11 +43,12 @@ def configs(folder: Path, table: Table) -> ConfigFiles:
 
 
 def test_a_table_is_written_and_found_again(tmp_path: Path) -> None:
-    table = Table(b"one")
+    table, told = Table(b"one"), list[str]()
     with ThreadPoolExecutor(1) as pool:
         first = configs(tmp_path, table)
         assert first.load() == []
-        first.write({"topics"}, pool)
+        first.write({"topics"}, pool, told.append)
+    assert told == [""]
     again = Table()
     assert configs(tmp_path, again).load() == ["topics"]
     assert again.content == b"one"
@@ -63,19 +64,35 @@ def test_the_copy_before_is_used_when_the_file_is_broken_or_empty(tmp_path: Path
 
 
 def test_changes_during_a_write_are_written_once_more_and_last(tmp_path: Path) -> None:
-    table, pool = Table(b"one"), Waiting()
+    table, pool = Table(b"one"), Idle()
+    told: list[bytes] = []
     files = configs(tmp_path, table)
     files.load()
-    files.write({"topics"}, pool)  # type: ignore[arg-type] # a pool as far as this class uses one
-    for content in (b"two", b"three"):
+
+    def write(content: bytes) -> None:
         table.content = content
-        files.write({"topics"}, pool)  # type: ignore[arg-type] # as above
+        files.write({"topics"}, pool, lambda _: told.append(content))  # type: ignore[arg-type] # a pool as far as needed
+
+    write(b"one")
+    write(b"two")
+    write(b"three")
     assert len(pool.work) == 1
     pool.run_one()
     assert (tmp_path / "topics.json").read_bytes() == b"one" and len(pool.work) == 1
+    assert told == [b"one"]
     pool.run_one()
     assert (tmp_path / "topics.json").read_bytes() == b"three" and pool.work == []
     assert (tmp_path / "topics.json.bak").read_bytes() == b"one"
+    assert told == [b"one", b"two", b"three"]
+
+
+def test_who_waits_hears_of_a_file_that_cannot_be_written(tmp_path: Path) -> None:
+    told: list[str] = []
+    with ThreadPoolExecutor(1) as pool:
+        files = ConfigFiles(RealFiles(), str(tmp_path / "none"), {"topics": Table(b"one")}, lambda ready: ready())
+        files.write({"topics", "nothing"}, pool, told.append)
+        files.write({"nothing"}, pool, told.append)
+    assert sorted(told)[0] == "" and "none/topics.json could not be written" in sorted(told)[1]
 
 
 def test_shutdown_writes_everything(tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ class Effects:
         self.sends: list[tuple[Channel, Command]] = []
         self.closes: list[Channel] = []
         self.persists: set[str] = set()
+        self.persisted: int = 0
+        """How often a table was to be written so far: whether a handler asked for it."""
         self.registrations: set[str] = set()
         self.loads: list[tuple[list[Any], Callable[[int], None]]] = []
         self.jobs: list[tuple[Any, Callable[[Any, str], None]]] = []
@@ -40,6 +42,7 @@ class Effects:
     def persist(self, name: str) -> None:
         """Write the table of this name (`persist_name`) to config/<name>.json, off the loop."""
         self.persists.add(name)
+        self.persisted += 1
         self.pending = True
 
     def register(self, topic_names: list[str]) -> None:

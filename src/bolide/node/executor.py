@@ -20,6 +20,7 @@ from bolide.broker.refused import remark_of, response_code
 from bolide.broker.stats import BrokerStats
 from bolide.errors import BolideError, PeerError
 from bolide.node.asking import Asked, Asking
+from bolide.node.lasting import LASTING, Lasting
 from bolide.node.outbox import Outbox, Waiting
 from bolide.node.parked import NO_DEADLINE, ParkedReplies, ParkedReply, with_code
 from bolide.node.refusals import ORDINARY
@@ -70,6 +71,7 @@ class Executor:
         self.outbox: Outbox = Outbox(host, write_high)
         self._reruns: Reruns = Reruns(self.outbox, host, self._begin, self.settle, self._handler_failed)
         self._asking: Asking = Asking()
+        self._lasting: Lasting = Lasting(host, self._reply)
         self._tick_failed: Any = self._service_failed
 
     # ---- requests
@@ -101,10 +103,14 @@ class Executor:
         if self.outbox.unread > self.gate.most_unread and code in PULLS:
             self._send(channel, command, later(command, f"peers have left {self.outbox.unread} bytes unread"))
             return
+        persisted = self._effects.persisted
         try:
             outcome = handler(channel, command, now)
         except Exception as error:  # the one boundary: a fault in a handler is an answer, not a crash
             self._handler_failed(channel, command, error)
+            return
+        if self._effects.persisted != persisted and code in LASTING and isinstance(outcome, Reply):
+            self._lasting.hold(channel, command, outcome)
             return
         self.settle(channel, command, outcome, now)
 
@@ -305,7 +311,7 @@ class Executor:
         for channel in noted.closes:
             self._host.close(channel)
         if noted.persists:
-            self._host.persist(noted.persists)
+            self._lasting.persist(noted.persists)
         if noted.registrations:
             self._host.register(noted.registrations)
         for extents, then in noted.loads:

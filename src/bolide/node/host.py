@@ -78,10 +78,12 @@ class NodeHost:
         """Run a job of the store in the pool, then report it on the loop."""
         self.pool.submit(self._run, job, done)
 
-    def persist(self, names: set[str]) -> None:
-        """Write tables to their files."""
-        if self.configs is not None:
-            self.configs.write(names, self.pool)
+    def persist(self, names: set[str], then: Callable[[str], None]) -> None:
+        """Write tables to their files, then go on on the loop."""
+        if self.configs is None:
+            then("")
+        else:
+            self.configs.write(names, self.pool, then)
 
     def register(self, topic_names: set[str]) -> None:
         """Register topics with the name servers."""

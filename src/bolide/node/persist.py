@@ -15,6 +15,25 @@ from bolide.store.files import Files
 log = logging.getLogger("bolide.persist")
 
 
+class Waiting:
+    """Somebody who wants to know when so many tables are on disk."""
+
+    def __init__(self, tables: int, then: Callable[[str], None]) -> None:
+        self._left = tables
+        self._errors: list[str] = []
+        self._then = then
+        if not tables:
+            then("")
+
+    def written(self, error: str) -> None:
+        """One of them is; or is not."""
+        self._left -= 1
+        if error:
+            self._errors.append(error)
+        if not self._left:
+            self._then("; ".join(self._errors))
+
+
 class ConfigFiles:
     """The config/ folder of one store. `tables` is what `Services.persisted` found."""
 
@@ -23,8 +42,8 @@ class ConfigFiles:
         self._folder = folder
         self._tables = tables
         self._soon = soon
-        self._writing: set[str] = set()
-        self._again: set[str] = set()
+        self._writing: dict[str, list[Waiting]] = {}
+        self._again: dict[str, list[Waiting]] = {}
 
     def path(self, name: str) -> str:
         """The file of a table."""
@@ -51,16 +70,24 @@ class ConfigFiles:
                 break
         return loaded
 
-    def write(self, names: set[str], pool: Pool) -> None:
-        """Write these tables in the pool. A table that changes while it is written is written once more."""
-        for name in names:
-            if name not in self._tables:
-                log.warning("no table is named %r: nothing was written", name)
-            elif name in self._writing:
-                self._again.add(name)
+    def write(self, names: set[str], pool: Pool, then: Callable[[str], None]) -> None:
+        """Write these tables in the pool as they are now, then call `then(error)` on the loop; "" when all are on disk.
+
+        A table that changes while it is written is written once more.
+        """
+        known = [name for name in names if name in self._tables]
+        for name in names.difference(known):
+            log.warning("no table is named %r: nothing was written", name)
+        waiting = Waiting(len(known), then)
+        for name in known:
+            if name in self._writing:
+                self._again.setdefault(name, []).append(waiting)
             else:
-                self._writing.add(name)
-                pool.submit(self._write_one, name, self._tables[name].encode(), pool)
+                self._start(name, [waiting], pool)
+
+    def _start(self, name: str, waiting: list[Waiting], pool: Pool) -> None:
+        self._writing[name] = waiting
+        pool.submit(self._write_one, name, self._tables[name].encode(), pool)
 
     def write_all_now(self) -> None:
         """Write every table that has something to say, waiting for each: at shutdown, after the pool is closed."""
@@ -72,17 +99,20 @@ class ConfigFiles:
                 log.error("%s could not be written: %s", self.path(name), error)
 
     def _write_one(self, name: str, data: bytes, pool: Pool) -> None:
+        error = ""
         try:
             self._files.write_file(self.path(name), data)
-        except Exception as error:  # nobody waits for this result
-            log.error("%s could not be written: %s", self.path(name), error)
+        except Exception as raised:  # those who wait are told
+            error = f"{self.path(name)} could not be written: {raised}"
+            log.error("%s", error)
         try:
-            self._soon(lambda: self._written(name, pool))
+            self._soon(lambda: self._written(name, error, pool))
         except RuntimeError:
-            self._writing.discard(name)  # the loop is closed: the shutdown writes every table itself
+            return  # the loop is closed: the shutdown writes every table itself
 
-    def _written(self, name: str, pool: Pool) -> None:
-        self._writing.discard(name)
-        if name in self._again:
-            self._again.discard(name)
-            self.write({name}, pool)
+    def _written(self, name: str, error: str, pool: Pool) -> None:
+        for waiting in self._writing.pop(name):
+            waiting.written(error)
+        again = self._again.pop(name, None)
+        if again is not None:
+            self._start(name, again, pool)

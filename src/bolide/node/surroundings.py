@@ -37,8 +37,8 @@ class Host(Protocol):
     def run(self, job: Job, done: Callable[[Job, str], None]) -> None:
         """Run a job of the store in the pool, then call `done(job, error text)` on the loop."""
 
-    def persist(self, names: set[str]) -> None:
-        """Write these tables to their files."""
+    def persist(self, names: set[str], then: Callable[[str], None]) -> None:
+        """Write these tables to their files as they are now, then call `then(error)` on the loop; "" when all are."""
 
     def register(self, topic_names: set[str]) -> None:
         """Register these topics ("" = all) with every name server."""
