@@ -47,6 +47,9 @@ def test_nobody_answers_in_time() -> None:
         consumer = PushConsumer("C", namesrv, start_from="first", instance_name="other")
         consumer.subscribe("Questions", "*", got.put)
         async with consumer, Producer("P", namesrv) as producer:
+            # Only the answer is waited for below: routes, connections and the consumer's first round are over.
+            await producer.send(Message("Questions", b"no question"), timeout=60)
+            assert (await asyncio.wait_for(got.get(), 60)).body == b"no question"
             with pytest.raises(RequestTimeout, match="no answer"):
                 await producer.request(Message("Questions", b"?"), 1.5)
             late = await asyncio.wait_for(got.get(), 60)

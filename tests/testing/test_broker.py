@@ -20,7 +20,7 @@ def ask(address: str, command: Command) -> Command:
     async def one() -> Command:
         client = await ClientConnection.connect(address)
         try:
-            return await client.request(command, 5)
+            return await client.request(command, 60)
         finally:
             client.close()
             await client.wait_closed()
