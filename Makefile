@@ -1,4 +1,4 @@
-# make demo | test | lint | bench | interop | mutations | dev | clean. Variables: PYTHON, VENV,
+# make demo | test | lint | bench | interop | rocketmq-tests | mutations | dev | clean. Variables: PYTHON, VENV,
 # BOLIDE_BUILD=auto|yes|no, WORKERS, ARGS
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -14,7 +14,7 @@ READERS := $(addprefix --ignore=tests/,test_build.py test_docs.py test_house.py 
 # Without byte code each worker would rewrite every assertion of the suite anew: six of its ten seconds before a test.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-interpreted test-compiled lint bench interop mutations dev lock clean venv-demo venv-test
+.PHONY: demo test test-interpreted test-compiled lint bench interop rocketmq-tests mutations dev lock clean venv-demo venv-test
 
 demo: venv-demo
 	@home=$$(tools/ensure_java.sh jre) && export JAVA_HOME=$$home && exec $(BIN)/python -m demo.run $(ARGS)
@@ -36,6 +36,11 @@ interop: venv-test
 	@home=$$(tools/ensure_java.sh jdk-maven) && export JAVA_HOME=$$home && \
 	$(BIN)/python -m tests.interop.java_artefacts && \
 	set -x && BOLIDE_IMPL=compiled $(PYTEST) -m java tests/interop $(ARGS)
+
+# RocketMQ's own integration tests, of two releases: six minutes, mostly of waiting, and so not part of the suite.
+rocketmq-tests: venv-test
+	@home=$$(tools/ensure_java.sh jdk-maven) && export JAVA_HOME=$$home && \
+	exec $(BIN)/python -m tests.interop.own_tests $(ARGS)
 
 # Wrongs of a list, one at a time, in a copy of the sources: the tests must notice.
 mutations: venv-test

@@ -15,7 +15,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -38,6 +38,11 @@ def cache_folder() -> Path:
     """Where jars and compiled drivers are kept: `BOLIDE_CACHE`, else `.cache` in the checkout."""
     chosen = os.environ.get("BOLIDE_CACHE")
     return Path(chosen) if chosen else _JAVA.parents[2] / ".cache"
+
+
+def source_folder() -> Path:
+    """Where the Java sources of the tests are."""
+    return _JAVA
 
 
 def tool(name: str) -> str:
@@ -69,17 +74,22 @@ def driver_classpath(version: str) -> str:
     sources = [_JAVA / "InteropClient.java"]
     if any(folder.glob("rocketmq-tools-*.jar")):
         sources.append(_JAVA / "MqAdmin.java")
+    return f"{compiled(f'driver-{version}', sources, f'{folder}/*')}:{folder}/*"
+
+
+def compiled(name: str, sources: Sequence[Path], classpath: str) -> Path:
+    """Folder with the classes of these sources; compiles them when one of them changed. Raises ArtefactError."""
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
-    classes = cache_folder() / "java" / f"driver-{version}-{digest}"
+    classes = cache_folder() / "java" / f"{name}-{digest}"
     with _alone(classes):
         if not classes.is_dir():
             partial = classes.with_name(classes.name + ".partial")
             shutil.rmtree(partial, ignore_errors=True)
             partial.mkdir(parents=True)
-            command = [tool("javac"), "-nowarn", "-encoding", "UTF-8", "-cp", f"{folder}/*", "-d", str(partial)]
-            _run([*command, *map(str, sources)], f"compile the Java drivers for {version}")
+            command = [tool("javac"), "-nowarn", "-encoding", "UTF-8", "-cp", classpath, "-d", str(partial)]
+            _run([*command, *map(str, sources)], f"compile {name} of the tests")
             partial.rename(classes)
-    return f"{classes}:{folder}/*"
+    return classes
 
 
 def _fetch(version: str, folder: Path) -> None:
