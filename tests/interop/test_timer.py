@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -34,9 +34,34 @@ SETTINGS = {
     "recallMessageEnable": "true",
 }
 NEAR_MS = 3_000
-FAR_MS = (15_000, 20_500, 26_000)
+FAR_MS = (14_000, 20_500, 26_000)
 """The first is within the window, the others roll once on the way."""
 PER_TIME = 6
+SOON_MS = 4_500
+TOO_LATE = "recall failed, timestamp invalid"
+Sent = list[dict[str, Any]]
+
+
+class Moment(NamedTuple):
+    """Between which times a broker does something with a message: delivers it, or rolls it, that is, stores it anew."""
+
+    first: int
+    last: int
+    rolls: bool
+
+
+class Left(NamedTuple):
+    """What one broker leaves to the other."""
+
+    due: dict[str, int]
+    """When each message is to come."""
+    recalled: set[str]
+    begin: int
+    """Before the first of those far away was sent."""
+    placed: int
+    """When the wheel held every one."""
+    cut: set[str]
+    """Those that the broker was busy with when it stopped: what it did is not in its checkpoint, and is done again."""
 
 
 def moved_by(first: str, direction: str) -> Any:
@@ -74,11 +99,21 @@ def store_time(message: Stored) -> int:
     return int.from_bytes(message.raw[56:64], "big")
 
 
+def checkpoint_of(home: Path) -> Path:
+    return home / "store" / "config" / "timercheck"
+
+
 def noted(home: Path) -> tuple[int, int]:
     """The checkpoint of the store: slots before this time are over, messages of the queue before this one were read."""
-    checkpoint = home / "store" / "config" / "timercheck"
+    checkpoint = checkpoint_of(home)
     found = checkpoint.read_bytes() if checkpoint.exists() else bytes(24)
     return int.from_bytes(found[:8], "big"), int.from_bytes(found[16:24], "big")
+
+
+def queued(home: Path) -> int:
+    """How many messages the queue of the timer has had: its units of 20 bytes up to one with no size in it."""
+    units = (home / "store" / "consumequeue" / "rmq_sys_wheel_timer" / "0" / f"{0:020}").read_bytes()
+    return next((at // 20 for at in range(0, len(units), 20) if not any(units[at + 8 : at + 12])), len(units) // 20)
 
 
 @pytest.fixture(scope="module")
@@ -100,56 +135,85 @@ def test_pending_messages_move_with_their_store(
 def move(home: Path, first: str, killed: bool) -> None:
     """Leave messages waiting with one broker, and see what the other makes of them."""
     with ExitStack() as ends:
-        due, recalled = leave_waiting(home, first, killed, ends)
+        left = leave_waiting(home, first, killed, ends)
         broker = broker_of("java" if first == "ours" else "ours", home, ends)
-        begin = min(due.values()) - NEAR_MS
-        expected = due.keys() - recalled
+        expected = left.due.keys() - left.recalled
         until(lambda: came(broker.port) >= expected, 180, "the others are delivered")
-        until(lambda: now_ms() > begin + max(FAR_MS) + 2_000, 180, "those recalled would have come")
+        until(lambda: now_ms() > max(left.due.values()) + 2_000, 180, "those recalled would have come")
         messages = delivered(broker.port)
         broker.stop()
-    assert Counter(m.body.decode() for m in messages) == Counter(expected)
+    times = Counter(message.body.decode() for message in messages)
+    assert times.keys() == expected
+    assert {key for key in expected if times[key] > 1} <= left.cut, times
+    assert max(times.values()) <= 2, times
     for message in messages:
-        check(message, due[message.body.decode()], begin)
+        check(message, left)
 
 
-def leave_waiting(home: Path, first: str, killed: bool, ends: ExitStack) -> tuple[dict[str, int], set[str]]:
-    """When each message is due that a broker had, and which of them it gave back; some have come."""
+def leave_waiting(home: Path, first: str, killed: bool, ends: ExitStack) -> Left:
+    """Messages that a broker had, some of which have come, and some of which it gave back."""
     due: dict[str, int] = {}
+    handles: dict[str, str] = {}
     broker = broker_of(first, home, ends)
     with Wire(broker.port) as wire:
         # Java's first send takes seconds on a busy machine: longer than the nearest delay.
         assert wire.ask(SEND_MESSAGE_V2, send_ext(TOPIC), b"first").code == SUCCESS
+        near = [f"{NEAR_MS}-{number}" for number in range(PER_TIME)]
+        for key in near:
+            due[key] = now_ms() + NEAR_MS
+            send(wire, key, due[key])
         begin = now_ms()
-        for ahead in (NEAR_MS, *FAR_MS):
+        for ahead in FAR_MS:
             for number in range(PER_TIME):
-                due[f"{ahead}-{number}"] = begin + ahead
-        handles = {key: send(wire, key, at) for key, at in due.items()}
-        near = {key for key in due if key.startswith(f"{NEAR_MS}-")}
+                key = f"{ahead}-{number}"
+                due[key] = begin + ahead
+                handles[key] = send(wire, key, due[key])
         recalled = {f"{FAR_MS[0]}-{number}" for number in (1, 4)}
         for key in recalled:
             ext = {"topic": TOPIC, "recallHandle": handles[key], "producerGroup": "wire_producer"}
             answer = wire.ask(RECALL_MESSAGE, ext)
             assert (answer.code, answer.ext["msgId"]) == (SUCCESS, key), answer
-    until(lambda: noted(home)[1] == len(due) + len(recalled), 120, "the wheel holds every message")
+    # More than these where the first checkpoint that says so came after some had rolled.
+    until(lambda: noted(home)[1] >= len(due) + len(recalled), 120, "the wheel holds every message")
     placed = now_ms()
-    until(lambda: came(broker.port) >= near, 120, "the first messages are delivered")
-    # What rolls goes half a round on when hardly more is left, else a round; from when the broker read it.
-    rolls = [(begin + ahead - 1_000, placed + ahead) for ahead in (ROUND_MS // 2, ROUND_MS)]
+    until(lambda: came(broker.port) >= set(near), 120, "the first messages are delivered")
+    moments = {key: moments_of(at, begin, placed) for key, at in due.items()}
     if killed:
-        kill_between(broker, home, [*rolls, *((at, at) for at in due.values())])
-    else:
-        broker.stop()
-    return due, recalled
+        kill_between(broker, home, moments)
+        return Left(due, recalled, begin, placed, set())
+    broker.stop()
+    # Java closes its timer, with a last checkpoint, early in a stop that may take long. What it is in the middle of it
+    # leaves undone, or done and not noted: at least once. Ours notes what it did.
+    cut = unfinished(home, checkpoint_of(home).stat().st_mtime_ns // 1_000_000, moments) if first == "java" else set()
+    return Left(due, recalled, begin, placed, cut)
 
 
-def kill_between(broker: OurBroker | JavaBroker, home: Path, moments: list[tuple[int, int]]) -> None:
-    """Kill a broker when its checkpoint covers all it did: what it does after one may come twice, at these moments."""
+def moments_of(due: int, begin: int, placed: int) -> list[Moment]:
+    """What rolls goes half a round on when hardly more is left, else a round; from when the broker read it."""
+    rolls = [Moment(begin + ahead - 1_000, placed + ahead, True) for ahead in (ROUND_MS // 2, ROUND_MS)]
+    return [Moment(due, due, False), *(rolls if due - begin > ROUND_MS else [])]
+
+
+def unfinished(home: Path, now: int, moments: dict[str, list[Moment]]) -> set[str]:
+    """Messages a broker had begun to do something with by `now`, of which its checkpoint does not say that it is done.
+
+    What rolled must have been read again, too: it may be in the wheel already.
+    """
+    over, read = noted(home)
+    read_again = read >= queued(home)
+
+    def open_at(moment: Moment) -> bool:
+        return moment.first <= now and (over <= moment.last or (moment.rolls and not read_again))
+
+    return {key for key, all_of_it in moments.items() if any(map(open_at, all_of_it))}
+
+
+def kill_between(broker: OurBroker | JavaBroker, home: Path, moments: dict[str, list[Moment]]) -> None:
+    """Kill a broker when its checkpoint covers all it did: what it does after one may come twice."""
 
     def covered() -> bool:
         broker.pause()
-        now, (over, _) = now_ms(), noted(home)
-        if all(now < first or last < over for first, last in moments):
+        if not unfinished(home, now_ms(), moments):
             return True
         broker.resume()
         return False
@@ -158,8 +222,9 @@ def kill_between(broker: OurBroker | JavaBroker, home: Path, moments: list[tuple
     broker.kill()
 
 
-def check(message: Stored, due: int, begin: int) -> None:
+def check(message: Stored, left: Left) -> None:
     """It came in time, with what a timer leaves among its properties."""
+    due = left.due[message.body.decode()]
     assert due <= store_time(message)
     assert set(message.properties) - {"MSG_REGION", "TRACE_ON", "CLUSTER", "TIMER_ROLL_TIMES"} == {
         "UNIQ_KEY",
@@ -170,9 +235,12 @@ def check(message: Stored, due: int, begin: int) -> None:
         "TIMER_ENQUEUE_MS",
         "TIMER_DEQUEUE_MS",
     }
-    assert int(message.properties["TIMER_OUT_MS"]) == due // 1000 * 1000 - 1000 * (due % 1000 == 0)
+    out = due // 1000 * 1000 - 1000 * (due % 1000 == 0)
+    assert int(message.properties["TIMER_OUT_MS"]) == out
     assert (message.properties["REAL_TOPIC"], message.properties["REAL_QID"]) == (TOPIC, "1")
-    assert message.properties.get("TIMER_ROLL_TIMES", "0") == ("1" if due - begin > ROUND_MS else "0")
+    # Whether it rolls is decided when the wheel reads it: on a slow machine so late that it is within the window.
+    rolls = {"1"} if out - left.placed >= ROUND_MS else {"0"} if due - left.begin <= ROUND_MS else {"0", "1"}
+    assert message.properties.get("TIMER_ROLL_TIMES", "0") in rolls
 
 
 @pytest.mark.parametrize(
@@ -192,31 +260,49 @@ def test_java_sends_for_later_and_takes_back(tmp_path: Path, binary: bool) -> No
     try:
         # A client's first send takes seconds on a busy machine: longer than those behind it are to wait.
         client.call("send", topic="first", mode="sync", count=1)
-        sent = client.call("send", topic=TOPIC, mode="sync", count=6, timer=4_500)
-        sent += client.call("send", topic=TOPIC, mode="async", count=6, timer=4_500)
-        taken = [sent[1], sent[8]]
-        for result in taken:
-            assert client.call("recall", topic=TOPIC, handle=result["recallHandle"]) == result["msgId"]
+        sent, taken = [], []
+        for mode in ("sync", "async"):
+            some, one = send_and_take_one(client, mode)
+            sent += some
+            taken.append(one)
         with pytest.raises(DriverError, match="recall handle is invalid"):
             client.call("recall", topic=TOPIC, handle="nonsense")
         client.call("consume", group=TOPIC, topic=TOPIC)
-        got = client.call("await", group=TOPIC, count=10)
+        client.call("await", group=TOPIC, count=len(sent) - len(taken))
         last = now_ms() + 2_000
         until(lambda: now_ms() > last, 60, "those taken back would have come")
-        got = client.call("await", group=TOPIC, count=10)
+        got = client.call("await", group=TOPIC, count=len(sent) - len(taken))
         client.call("stop", group=TOPIC)
         expected = {r["msgId"]: r for r in sent if r not in taken}
         assert Counter(m["msgId"] for m in got) == Counter(list(expected))
         for message in got:
-            assert message["storeTimestamp"] - message["bornTimestamp"] >= 4_500
+            assert message["storeTimestamp"] - message["bornTimestamp"] >= SOON_MS
             assert message["queueId"] == expected[message["msgId"]]["queueId"]
             assert message["topic"] == TOPIC
-        with pytest.raises(DriverError, match="recall failed, timestamp invalid"):
+        with pytest.raises(DriverError, match=TOO_LATE):
             client.call("recall", topic=TOPIC, handle=sent[0]["recallHandle"])
     finally:
         client.close()
         assert broker.stop() == 0, broker.output()
         assert namesrv.stop() == 0, namesrv.output()
+
+
+def send_and_take_one(client: JavaClient, mode: str) -> tuple[Sent, dict[str, Any]]:
+    """What was sent, and the one of it that was taken back: of a second lot where the first was due before that."""
+    sent: Sent = []
+    for ahead in (SOON_MS, 4 * SOON_MS, 16 * SOON_MS):
+        begin = now_ms()
+        some: Sent = client.call("send", topic=TOPIC, mode=mode, count=6, timer=ahead)
+        sent += some
+        try:
+            taken = client.call("recall", topic=TOPIC, handle=some[1]["recallHandle"])
+        except DriverError as error:
+            if TOO_LATE not in str(error) or now_ms() - begin < ahead:
+                raise
+        else:
+            assert taken == some[1]["msgId"]
+            return sent, some[1]
+    raise AssertionError(f"nothing was taken back within {ahead} ms of its sending")
 
 
 def broker_of(whose: str, home: Path, ends: ExitStack) -> OurBroker | JavaBroker:
