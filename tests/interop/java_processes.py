@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.children import start
-from tests.interop.java_artefacts import BROKER_VERSION, driver_classpath, jars, tool
+from tests.interop.java_artefacts import BROKER_VERSION, compiled, driver_classpath, jars, source_folder, tool
 from tests.interop.processes import SMALL_LOG, ServerProcess, free_ports, until
 from tests.interop.wire import GET_ROUTE, SUCCESS, Wire
 from tests.jvm_flags import UNVERIFIED
@@ -45,6 +45,7 @@ _IDLE = {
 _PATIENT = {"brokerFastFailureEnable": "false", "osPageCacheBusyTimeOutMills": "60000"}
 # RebalanceService looks for the queues of a new retry topic this often; its default of 20 s is most of a test's time.
 _QUICK_REBALANCE = "-Drocketmq.client.rebalance.waitInterval=1000"
+_BINARY_HEADER = "-Drocketmq.serialize.type=ROCKETMQ"
 _LOGBACK = (
     '<configuration><appender name="F" class="{package}ch.qos.logback.core.FileAppender"><file>{log}</file><encoder>'
     '<pattern>%d %p - %m%n</pattern></encoder></appender><root level="WARN"><appender-ref ref="F"/></root>'
@@ -139,14 +140,20 @@ class JavaBroker(ServerProcess):
 
 
 class JavaProgram(ServerProcess):
-    """One of RocketMQ's benchmark programs (`org.apache.rocketmq.example.benchmark`), with its own command line."""
+    """One of RocketMQ's benchmark programs (`org.apache.rocketmq.example.benchmark`), with its own command line.
 
-    def __init__(self, home: Path, name: str, *words: str) -> None:
+    Its JVM has sent a message before, to a topic of its own, and has the binary header that the program asks for.
+    """
+
+    def __init__(self, home: Path, namesrv: str, name: str, *words: str) -> None:
         _prepare(home)
-        classpath = f"{jars(BROKER_VERSION)}/*:{jars(f'{BROKER_VERSION}-example')}/*"
-        command = _java(home, classpath, ("-Xmx256m", *_QUICK_START, _QUICK_REBALANCE))
-        main = f"org.apache.rocketmq.example.benchmark.{name}"
-        super().__init__([*command, main, *words], home / f"{name}.out", {"ROCKETMQ_HOME": str(home)})
+        sources = [source_folder() / f"{source}.java" for source in ("InteropClient", "Warmed")]
+        warmed = compiled("warmed", sources, f"{jars(BROKER_VERSION)}/*")
+        classpath = f"{warmed}:{jars(BROKER_VERSION)}/*:{jars(f'{BROKER_VERSION}-example')}/*"
+        command = _java(home, classpath, ("-Xmx256m", *_QUICK_START, _QUICK_REBALANCE, _BINARY_HEADER))
+        program = f"org.apache.rocketmq.example.benchmark.{name}"
+        main = ("Warmed", namesrv, program, "-n", namesrv)
+        super().__init__([*command, *main, *words], home / f"{name}.out", {"ROCKETMQ_HOME": str(home)})
 
 
 def wait_registered(namesrv: str) -> None:
@@ -217,7 +224,7 @@ class JavaClient(_Driver):
     """A running `InteropClient`: Java's own client, steered line by line. One JVM serves many operations."""
 
     def __init__(self, home: Path, namesrv: str, version: str, *, binary_header: bool = False) -> None:
-        header = ("-Drocketmq.serialize.type=ROCKETMQ",) if binary_header else ()
+        header = (_BINARY_HEADER,) if binary_header else ()
         super().__init__(home, version, (_QUICK_REBALANCE, *header), ("InteropClient", namesrv))
 
     def call(self, verb: str, **arguments: object) -> Any:

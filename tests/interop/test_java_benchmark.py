@@ -39,7 +39,7 @@ def broker(namesrv: OurNameServer, tmp_path_factory: pytest.TempPathFactory) -> 
 
 def run_to_its_end(home: Path, namesrv: str, name: str, *words: str) -> str:
     """What a program printed; it must have ended well."""
-    program = JavaProgram(home, name, "-n", namesrv, *words)
+    program = JavaProgram(home, namesrv, name, *words)
     try:
         until(lambda: not program.running, 300, f"{name} ends")
         assert program.stop() == 0, program.output()
@@ -52,7 +52,7 @@ def run_until_it_reports(
     home: Path, namesrv: str, name: str, *words: str, done: Callable[[str], bool] = lambda printed: True
 ) -> str:
     """What a program without an end printed up to its second report, and until that is `done`."""
-    program = JavaProgram(home, name, "-n", namesrv, "-ri", "1000", *words)
+    program = JavaProgram(home, namesrv, name, "-ri", "1000", *words)
     try:
         until(lambda: program.output().count("Current Time:") >= 2 or not program.running, 180, f"{name} reports twice")
         until(lambda: done(program.output()) or not program.running, 180, f"{name} has done its work")

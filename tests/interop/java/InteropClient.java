@@ -27,6 +27,8 @@ import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
 import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
+import org.apache.rocketmq.client.exception.MQBrokerException;
+import org.apache.rocketmq.client.impl.factory.MQClientInstance;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.LocalTransactionState;
 import org.apache.rocketmq.client.producer.SendCallback;
@@ -44,11 +46,13 @@ import org.apache.rocketmq.common.message.MessageQueue;
  * A Java client the tests steer: one command a line on standard input, one JSON object a line on standard output.
  *
  * <p>usage: InteropClient NAMESRV. A command is a verb and key=value words, none with a space in it. Every answer has
- * "ok"; a failed command answers {"ok": false, "error": ...} and the program goes on. It ends with its input.
+ * "ok", the first of which says that the client knows the broker; a failed command answers {"ok": false, "error": ...} and the program goes on. It ends with its input.
  * Compiles against the 4.9 and the 5.x client; -Drocketmq.serialize.type=ROCKETMQ chooses the binary header.
  */
 public class InteropClient {
     private static final int TIMEOUT_MS = 30_000;
+    private static final int PATIENCE_SECONDS = 120;
+    private static final String BROKER = "broker-a";
     private final String namesrv;
     private final DefaultMQProducer producer;
     private final Map<String, DefaultMQPushConsumer> consumers = new HashMap<>();
@@ -57,10 +61,10 @@ public class InteropClient {
 
     InteropClient(String namesrv) throws Exception {
         this.namesrv = namesrv;
-        producer = started("interop_producer", false);
+        producer = started(namesrv, "interop_producer", false);
     }
 
-    private DefaultMQProducer started(String group, boolean traced) throws Exception {
+    static DefaultMQProducer started(String namesrv, String group, boolean traced) throws Exception {
         DefaultMQProducer p = new DefaultMQProducer(group, null, traced, null);
         p.setNamesrvAddr(namesrv);
         p.setInstanceName(group);
@@ -68,7 +72,52 @@ public class InteropClient {
         p.setMqClientApiTimeout(TIMEOUT_MS);
         p.setPollNameServerInterval(1000);
         p.start();
+        acquainted(p.getDefaultMQProducerImpl().getMqClientFactory(), p.getCreateTopicKey());
         return p;
+    }
+
+    /**
+     * The client, once it knows the broker by a topic that is there. Its first connection, and the loading of classes
+     * for it, hold a lock; a send that tries for that in vain, twice three seconds, says "No route info of this topic".
+     */
+    private static MQClientInstance acquainted(MQClientInstance client, String topic) throws Exception {
+        for (long end = deadline(); client.findBrokerAddressInPublish(BROKER) == null; Thread.sleep(10)) {
+            RuntimeException reason = null;
+            try {
+                client.updateTopicRouteInfoFromNameServer(topic);
+            } catch (IllegalStateException e) { // the name server did not answer in time
+                reason = e;
+            }
+            if (System.nanoTime() > end) {
+                throw new IllegalStateException("no way to " + BROKER + " is known", reason);
+            }
+        }
+        return client;
+    }
+
+    /**
+     * Returns once the broker knows that this client has a producer of a group, which the client tells it a second after
+     * its start: a check before that reaches nobody, and counts.
+     */
+    private static void introduced(MQClientInstance client, String group) throws Exception {
+        for (long end = deadline();; Thread.sleep(10)) {
+            client.sendHeartbeatToAllBrokerWithLock();
+            try {
+                if (client.getMQClientAPIImpl().getProducerConnectionList(client.findBrokerAddressInPublish(BROKER),
+                    group, TIMEOUT_MS).getConnectionSet().stream().anyMatch(
+                        c -> c.getClientId().equals(client.getClientId()))) {
+                    return;
+                }
+            } catch (MQBrokerException e) { // it knows nobody of that group
+                if (System.nanoTime() > end) {
+                    throw e;
+                }
+            }
+        }
+    }
+
+    private static long deadline() {
+        return System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_SECONDS);
     }
 
     public static void main(String[] args) throws Exception {
@@ -154,7 +203,7 @@ public class InteropClient {
                 results.add(described(producer.send(messages, TIMEOUT_MS)));
                 break;
             case "traced":
-                DefaultMQProducer traced = started("traced_" + a.get("topic"), true);
+                DefaultMQProducer traced = started(namesrv, "traced_" + a.get("topic"), true);
                 for (Message m : messages) {
                     results.add(described(traced.send(m)));
                 }
@@ -237,6 +286,7 @@ public class InteropClient {
         p.setNamesrvAddr(namesrv);
         p.setInstanceName(group);
         p.setSendMsgTimeout(TIMEOUT_MS);
+        p.setMqClientApiTimeout(TIMEOUT_MS);
         p.setTransactionListener(new TransactionListener() {
             @Override
             public LocalTransactionState executeLocalTransaction(Message m, Object number) {
@@ -251,6 +301,7 @@ public class InteropClient {
         });
         p.start();
         transactions.put(group, p);
+        introduced(acquainted(p.getDefaultMQProducerImpl().getMqClientFactory(), p.getCreateTopicKey()), group);
         List<Object> results = new ArrayList<>();
         for (int i = 0; i < a.get("execute").length(); i++) {
             Message m = new Message(a.get("topic"), "TagA", "tx-" + i, ("tx-" + i).getBytes(StandardCharsets.UTF_8));
@@ -329,6 +380,7 @@ public class InteropClient {
     private Object lite(Map<String, String> a) throws Exception {
         DefaultLitePullConsumer c = new DefaultLitePullConsumer(a.get("group"));
         c.setNamesrvAddr(namesrv);
+        c.setMqClientApiTimeout(TIMEOUT_MS);
         c.setInstanceName(a.get("group"));
         c.setAutoCommit(false);
         c.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
@@ -369,11 +421,11 @@ public class InteropClient {
     private Object light(Map<String, String> a) throws Exception {
         DefaultMQPullConsumer c = new DefaultMQPullConsumer(a.get("group"));
         c.setNamesrvAddr(namesrv);
+        c.setMqClientApiTimeout(TIMEOUT_MS);
         c.setInstanceName(a.get("group"));
         c.start();
-        c.getDefaultMQPullConsumerImpl().getRebalanceImpl().getmQClientFactory()
-            .updateTopicRouteInfoFromNameServer(a.get("parent"));
-        MessageQueue queue = new MessageQueue(a.get("queue"), "broker-a", 0);
+        acquainted(c.getDefaultMQPullConsumerImpl().getRebalanceImpl().getmQClientFactory(), a.get("parent"));
+        MessageQueue queue = new MessageQueue(a.get("queue"), BROKER, 0);
         List<Object> into = new ArrayList<>();
         long at = Math.max(c.fetchConsumeOffset(queue, true), c.minOffset(queue));
         while (at < c.maxOffset(queue)) {
