@@ -62,16 +62,14 @@ def test_what_stops_the_start_is_raised(tmp_path: Path) -> None:
         second.stop()
 
 
-def test_a_broker_that_does_not_stop_keeps_its_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broker_that_does_not_stop_keeps_its_folder() -> None:
     goes_on = threading.Event()
     with Broker() as broker:
         folder = broker.store_folder
         assert broker._loop is not None
         broker._loop.call_soon_threadsafe(goes_on.wait)
-        with monkeypatch.context() as patch:
-            patch.setattr("bolide.testing.broker.PATIENCE_S", 0.05)
-            with pytest.raises(LocalError, match="did not stop within 0.05 s"):
-                broker.stop()
+        with pytest.raises(LocalError, match="did not stop within 0.05 s"):
+            broker.stop(0.05)
         assert os.path.exists(folder)
         goes_on.set()
     assert not os.path.exists(folder)

@@ -96,10 +96,10 @@ class Broker:
             self.stop()
             raise
 
-    def stop(self) -> None:
+    def stop(self, timeout: float = PATIENCE_S) -> None:
         """Stop both and remove the temporary folder; the second call does nothing.
 
-        Raises `LocalError` when they do not stop: then the folder stays, since they may still write to it.
+        Raises `LocalError` when they do not within `timeout` seconds: then the folder stays, for they may still write.
         """
         self._files.go_on()
         thread, loop = self._thread, self._loop
@@ -108,9 +108,9 @@ class Broker:
         if loop is not None:
             with suppress(RuntimeError):  # the start failed, and its loop is closed by now
                 loop.call_soon_threadsafe(self._end.set)
-        thread.join(PATIENCE_S)
+        thread.join(timeout)
         if thread.is_alive():
-            raise LocalError(f"the broker did not stop within {PATIENCE_S:g} s: its store is left in {self._folder}")
+            raise LocalError(f"the broker did not stop within {timeout:g} s: its store is left in {self._folder}")
         self._thread = self._loop = None
         self._remove()
 
