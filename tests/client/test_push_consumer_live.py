@@ -78,7 +78,8 @@ def test_consumers_read_in_their_machine_room(bolide_broker: Broker, tmp_path: P
         def shares(members: list[PushConsumer]) -> list[list[tuple[str, int]]]:
             return [sorted((q.broker_name, q.queue_id) for q in member.assignment()) for member in members]
 
-        async with strict[0], strict[1], near[0], near[1], Producer("P", bolide_broker.namesrv_addr) as producer:
+        producer = Producer("P", bolide_broker.namesrv_addr, timeout=60)  # its first message makes the west's log
+        async with strict[0], strict[1], near[0], near[1], producer:
             await until(lambda: shares(strict) == [[("east@a", 0)], [("east@a", 1)]], "the queues of one room")
             both = [[("east@a", 0), ("east@a", 1)], [("west@b", 0), ("west@b", 1)]]
             await until(lambda: shares(near) == both, "each its own room")

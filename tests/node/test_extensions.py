@@ -92,7 +92,7 @@ def test_all_of_them_in_a_running_cluster(cluster: Cluster, imported: Path) -> N
     journal, seen = cluster.home / "journal", []
 
     async def scenario() -> None:
-        async with Producer("flights", cluster.namesrv_addr) as producer:
+        async with Producer("flights", cluster.namesrv_addr, timeout=60) as producer:
             for city in ("Hangzhou", "Berlin", "Hanoi"):
                 message = Message("Flights", city.encode(), properties={"city": city})
                 assert (await producer.send(message)).queue_offset >= 0
@@ -123,7 +123,7 @@ def test_a_broken_or_stuck_dispatcher_stops_nobody_and_misses_nothing(cluster: C
     journal = cluster.home / "journal"
 
     async def send(*bodies: bytes) -> None:
-        async with Producer("flights", cluster.namesrv_addr) as producer:
+        async with Producer("flights", cluster.namesrv_addr, timeout=60) as producer:
             for body in bodies:
                 await producer.send(Message("Flights", body))
 
@@ -155,7 +155,7 @@ def test_topics_pick_them_too(tmp_path: Path, installed: Path) -> None:
     picks = "+bolide.dispatchers=journal,+bolide.hooks=guard"
 
     async def scenario(*bodies: bytes) -> None:
-        async with Producer("flights", cluster.namesrv_addr) as producer:
+        async with Producer("flights", cluster.namesrv_addr, timeout=60) as producer:
             for topic in ("Flights", "Trains"):
                 for body in bodies:
                     await producer.send(Message(topic, body))
@@ -178,7 +178,7 @@ def test_topics_pick_them_too(tmp_path: Path, installed: Path) -> None:
         await until(lambda: len(lines_of(journal / "lines")) == 3, "the journal after the restart")
         async with Admin(cluster.namesrv_addr) as admin:
             await admin.create_topic("Flights", queues=1, attributes="-bolide.dispatchers,-bolide.hooks", wait=False)
-        async with Producer("flights", cluster.namesrv_addr) as producer:
+        async with Producer("flights", cluster.namesrv_addr, timeout=60) as producer:
             await producer.send(Message("Flights", b"four", properties={"gate": "closed"}))
 
     asyncio.run(make())

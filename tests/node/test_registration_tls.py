@@ -44,7 +44,7 @@ def test_broker_client_and_admin_reach_an_enforcing_name_server(
         await node.start()
         try:
             context = ssl.create_default_context(cafile=certificate.cert)
-            async with Producer("p", namesrv.address, ssl=context) as producer:
+            async with Producer("p", namesrv.address, ssl=context, timeout=60) as producer:
                 assert (await producer.send(Message("Tls", b"x"))).queue_offset == 0
             async with Admin(namesrv.address, ssl=context) as admin:
                 assert "Tls" in await admin.topics()
