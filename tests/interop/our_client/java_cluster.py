@@ -15,6 +15,7 @@ SETTINGS = {
     "recallMessageEnable": "true",
     "transactionCheckInterval": "1000",
     "transactionTimeOut": "1000",
+    "transactionCheckMax": "1000",
     "flushDiskType": "ASYNC_FLUSH",
     "mappedFileSizeCommitLog": str(64 << 20),
     "mappedFileSizeConsumeQueue": "600000",

@@ -206,6 +206,8 @@ def test_light_queues(cluster: JavaCluster, topic: str) -> None:
                 while len(seen) < len(there):
                     assert time.monotonic() < deadline, (room, seen)
                     await asyncio.sleep(0.01)
+            seen.sort(key=lambda message: message.queue_offset)  # threads note what they got
+            assert [message.queue_offset for message in seen] == list(range(len(there)))
             assert [message.body.decode() for message in seen] == there
 
     asyncio.run(main())
