@@ -56,7 +56,7 @@ def test_a_rebuild_ends_when_all_is_served(store: Path, tmp_path: Path) -> None:
     run = rebuild_by_broker(task, home, 1, BROKER, partial(our_broker, home))
     assert run.seconds > 0 and task.stamps() == before
     assert len(list((home / "store" / "consumequeue" / TOPIC).iterdir())) == QUEUES
-    broker = BolideBroker(home, "async")
+    broker = BolideBroker(home, "async", ready_seconds=180.0)
     try:
         assert what_is_missing(broker.port, expected) == what_is_behind(broker.port) == ""
         for wrong, says in (

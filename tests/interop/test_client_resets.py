@@ -37,7 +37,8 @@ def has_all(wire: Wire, group: str) -> bool:
 
 def test_java_clients_go_back_when_they_are_told(tmp_path: Path) -> None:
     namesrv = OurNameServer(tmp_path / "namesrv")
-    broker = OurBroker(tmp_path / "broker", namesrv.address, {"useServerSideResetOffset": "false"})
+    settings = {"useServerSideResetOffset": "false", "flushDiskType": "ASYNC_FLUSH"}
+    broker = OurBroker(tmp_path / "broker", namesrv.address, settings)
     wait_registered(namesrv.address)
     clients = {version: JavaClient(tmp_path / version, namesrv.address, version) for version in CLIENT_VERSIONS}
     with Wire(broker.port) as wire:

@@ -37,7 +37,7 @@ def event_of(port: int) -> Any:
 
 
 def test_the_event_is_that_of_4_9(tmp_path: Path) -> None:
-    ours = OurBroker(tmp_path / "ours", "")
+    ours = OurBroker(tmp_path / "ours", "", {"flushDiskType": "ASYNC_FLUSH"})
     found = event_of(ours.port)
     assert ours.stop() == 0, ours.output()
     java = JavaBroker(tmp_path / "java", "", version=OLD_BROKER_VERSION)

@@ -38,7 +38,7 @@ def test_a_java_client_sends_and_consumes_over_tls(
     names, port = free_ports(), free_ports(1, -2)
     namesrv = daemon("namesrv", tmp_path, names, tls)
     store = {"storePathRootDir": str(tmp_path / "store"), "namesrvAddr": f"127.0.0.1:{names}"}
-    broker = daemon("broker", tmp_path, port, {**tls, **store, **SMALL_LOG})
+    broker = daemon("broker", tmp_path, port, {**tls, **store, **SMALL_LOG, "flushDiskType": "ASYNC_FLUSH"})
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Dtls.enable=true -Dtls.client.authServer=false")
     client = JavaClient(tmp_path / "java", f"127.0.0.1:{names}", version)
     try:
