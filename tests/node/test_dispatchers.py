@@ -115,7 +115,7 @@ def test_one_that_fails_gets_the_same_records_again_after_a_pause(tmp_path: Path
             world.now += 1000
             world.dispatchers.tick(world.now, 1000)
             await until(lambda: taker.bodies == [b"a", b"b", b"c"], "everything again")
-            assert bad.failures == 0
+            await until(lambda: bad.failures == 0, "the news of it, which comes from the thread")
 
     asyncio.run(scenario())
     assert other.bodies == [b"a", b"b", b"c"]
