@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from importlib import import_module
+from types import FrameType
 from typing import Final
 
 import typer
@@ -64,7 +66,13 @@ def version(as_json: bool = JsonFlag) -> None:
         print(f"{kind} {output.printable(name)} of {output.printable(package)}")
 
 
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
 def main() -> None:
     """Run the command line; errors become one sentence and an exit code."""
+    # A daemon takes the signal over. Whatever else runs ends as by Ctrl-C: with what it made cleared away or kept.
+    signal.signal(signal.SIGTERM, _interrupt)
     with boundary():
         load()()

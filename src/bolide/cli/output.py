@@ -20,6 +20,8 @@ DONE: Final = 0
 FAILED: Final = 1
 USAGE: Final = 2
 UNREACHABLE: Final = 3
+INTERRUPTED: Final = 130
+"""What a shell expects of a process that Ctrl-C ended."""
 
 JsonFlag: Final = typer.Option(False, "--json", help="Print JSON for programs instead of a table for people.")
 

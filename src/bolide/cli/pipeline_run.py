@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     from bolide.spark.jobs.running import JobResult
     from bolide.spark.options import SourceOptions
 
-INTERRUPTED: Final = 130
-"""What a shell expects of a process that Ctrl-C ended."""
-
-
 def named_values(given: Sequence[str], flag: str) -> dict[str, str]:
     """The pairs of a repeated option. Raises ConfigError."""
     pairs = {}
@@ -183,4 +179,4 @@ def finished(result: JobResult, done: str, as_json: bool) -> None:
         print(f"{done} {result.messages:,} messages in {result.seconds:.1f} s ({rate:,.0f}/s)")
     if result.interrupted:
         output.note("interrupted: the same command goes on from there")
-        raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(output.INTERRUPTED)

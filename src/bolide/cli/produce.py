@@ -5,18 +5,31 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from dataclasses import replace
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
 from bolide.cli import output
+from bolide.cli.lines import lines_of
 from bolide.cli.options import Namesrv
 from bolide.cli.output import JsonFlag, boundary
 
 if TYPE_CHECKING:
     from bolide.client.message import Message
+
+IN_FLIGHT: Final = 256
+"""Messages sent whose answers are not there yet."""
+
+
+@dataclass
+class Sent:
+    """What became of the messages so far."""
+
+    stored: int = 0
+    failed: int = 0
 
 
 def attach(app: typer.Typer) -> None:
@@ -50,13 +63,18 @@ def produce(
         model = Message(topic, b"", tags, keys, {}, delay_level, sharding_key, delay=delay, deliver_at=moment)
 
         def message(line: str) -> Message:
-            return message_from_json(line, model) if from_json else replace(model, body=line.encode())
+            return message_from_json(line, model) if from_json else replace(model, body=_bytes(line))
 
-        sent, failed = asyncio.run(send_all(namesrv, group, body or None, message, as_json))
+        sent = Sent()
+        status = output.DONE
+        try:
+            asyncio.run(send_all(namesrv, group, body or None, message, as_json, sent))
+        except KeyboardInterrupt:
+            status = output.INTERRUPTED
     if not as_json:
-        output.note(f"{sent} sent, {failed} failed")
-    if failed:
-        raise typer.Exit(output.FAILED)
+        output.note(f"{sent.stored} sent, {sent.failed} failed")
+    if status or sent.failed:
+        raise typer.Exit(status or output.FAILED)
 
 
 def moment_of(text: str) -> datetime:
@@ -79,7 +97,7 @@ def message_from_json(line: str, model: Message) -> Message:
     return replace(
         model,
         topic=str(given.get("topic") or model.topic),
-        body=(content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)).encode(),
+        body=_bytes(content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)),
         tags=str(given.get("tags") or model.tags),
         keys=given.get("keys") or model.keys,
         properties={str(name): str(value) for name, value in (given.get("properties") or {}).items()},
@@ -89,21 +107,26 @@ def message_from_json(line: str, model: Message) -> Message:
     )
 
 
-async def send_all(namesrv: str, group: str, bodies: list[str] | None, message: Any, as_json: bool) -> tuple[int, int]:
-    """Send every line, hundreds at a time and in their order; (sent, failed)."""
+async def _given(bodies: list[str]) -> AsyncIterator[str]:
+    for body in bodies:
+        yield body
+
+
+async def send_all(
+    namesrv: str, group: str, bodies: list[str] | None, message: Callable[[str], Message], as_json: bool, sent: Sent
+) -> None:
+    """Send every line, hundreds at a time and in their order, and tell of each as soon as it is answered."""
     from bolide.client import Producer
 
-    sent = failed = 0
-    waiting: list[tuple[int, asyncio.Future[Any]]] = []
+    waiting: asyncio.Queue[tuple[int, asyncio.Future[Any]] | None] = asyncio.Queue(IN_FLIGHT)
 
     def settle(number: int, future: asyncio.Future[Any]) -> None:
-        nonlocal sent, failed
         error = future.exception()
         if error is not None:
-            failed += 1
+            sent.failed += 1
             output.note(f"bolide: message {number}: {error}")
             return
-        sent += 1
+        sent.stored += 1
         result = future.result()
         if as_json:
             output.print_json_line(
@@ -120,29 +143,31 @@ async def send_all(namesrv: str, group: str, bodies: list[str] | None, message: 
             where = f"{result.queue.broker_name}:{result.queue.queue_id}"
             print(f"{result.message_id} {where} offset {result.queue_offset} {result.status.name}", flush=True)
 
+    async def settle_in_order() -> None:
+        while (next_ := await waiting.get()) is not None:
+            await asyncio.wait([next_[1]])
+            settle(*next_)
+
     async with Producer(group, namesrv) as producer:
-        lines = iter(bodies) if bodies is not None else iter(sys.stdin.readline, "")
-        number = 0
+        settling = asyncio.ensure_future(settle_in_order())
         begun: set[str] = set()
-        while True:
-            line = next(lines, None) if bodies is not None else await asyncio.to_thread(next, lines, None)
-            if line is None:
-                break
-            number += 1
-            text = line if bodies is not None else line.rstrip("\n")
-            if text:
+        number = 0
+        try:
+            async for text in lines_of(sys.stdin.fileno()) if bodies is None else _given(bodies):
+                number += 1
+                if not text:
+                    continue
                 made = message(text)
                 future: asyncio.Future[Any] = asyncio.ensure_future(producer.send(made))
-                waiting.append((number, future))
+                await waiting.put((number, future))
                 if made.topic not in begun:
                     # Later lines must not overtake the first of a topic while it waits for the topic's route.
                     begun.add(made.topic)
                     await asyncio.wait([future])
-            while waiting and (waiting[0][1].done() or len(waiting) >= 256):
-                first, future = waiting.pop(0)
-                await asyncio.wait([future])
-                settle(first, future)
-        for first, future in waiting:
-            await asyncio.wait([future])
-            settle(first, future)
-    return sent, failed
+        finally:
+            await waiting.put(None)
+            await settling
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")  # a line that is no UTF-8 is sent as it came

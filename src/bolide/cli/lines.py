@@ -1,0 +1,51 @@
+"""Lines of standard input for a command that does other things meanwhile, and that Ctrl-C ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncIterator
+from typing import Final
+
+CHUNK: Final = 1 << 16
+AHEAD: Final = 4
+"""Chunks that are read before anybody has asked for them."""
+
+
+async def lines_of(handle: int) -> AsyncIterator[str]:
+    """The lines that come in at a file descriptor, without their ends; bytes that are no UTF-8 as surrogates.
+
+    A thread of its own reads, past Python's buffer: a read of a terminal cannot be called off, and neither the loop nor
+    the interpreter is to wait for one when they end.
+    """
+    loop = asyncio.get_running_loop()
+    arrived: asyncio.Queue[bytes] = asyncio.Queue()
+    room = threading.Semaphore(AHEAD)
+
+    def read() -> None:
+        data = b"-"
+        while data:
+            room.acquire()
+            try:
+                data = os.read(handle, CHUNK)
+            except OSError:  # a terminal that is gone ends the input, too
+                data = b""
+            try:
+                loop.call_soon_threadsafe(arrived.put_nowait, data)
+            except RuntimeError:
+                return  # the loop is closed: nobody listens any more
+
+    threading.Thread(target=read, name="standard input", daemon=True).start()
+    rest = b""
+    while data := await arrived.get():
+        room.release()
+        *whole, rest = (rest + data).split(b"\n")
+        for line in whole:
+            yield _text(line)
+    if rest:
+        yield _text(rest)
+
+
+def _text(line: bytes) -> str:
+    return line.removesuffix(b"\r").decode("utf-8", "surrogateescape")
