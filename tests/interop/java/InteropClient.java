@@ -122,7 +122,13 @@ public class InteropClient {
 
     public static void main(String[] args) throws Exception {
         PrintStream out = new PrintStream(System.out, true, "UTF-8");
-        InteropClient client = new InteropClient(args[0]);
+        InteropClient client = null;
+        try {
+            client = new InteropClient(args[0]);
+        } catch (Exception e) { // threads of the producer would keep the program alive
+            e.printStackTrace();
+            Runtime.getRuntime().halt(1);
+        }
         out.println(json(Collections.singletonMap("ok", true)));
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = in.readLine(); line != null; line = in.readLine()) {

@@ -10,9 +10,14 @@ import org.apache.rocketmq.common.message.Message;
  */
 public class Warmed {
     public static void main(String[] args) throws Exception {
-        DefaultMQProducer p = InteropClient.started(args[0], "warming_up", false);
-        p.send(new Message("WarmingUp", new byte[100]));
-        p.shutdown();
+        try {
+            DefaultMQProducer p = InteropClient.started(args[0], "warming_up", false);
+            p.send(new Message("WarmingUp", new byte[100]));
+            p.shutdown();
+        } catch (Exception e) { // threads of the producer would keep the program alive
+            e.printStackTrace();
+            Runtime.getRuntime().halt(1);
+        }
         Class<?> program = Class.forName(args[1]);
         program.getMethod("main", String[].class).invoke(null, (Object) Arrays.copyOfRange(args, 2, args.length));
     }
