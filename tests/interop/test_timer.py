@@ -35,7 +35,7 @@ SETTINGS = {
 }
 NEAR_MS = 3_000
 FAR_MS = (14_000, 20_500, 26_000)
-"""The first is within the window, the others roll once on the way."""
+"""The first is within the window, also for a wheel that is a second late; the others roll once on the way."""
 PER_TIME = 6
 SOON_MS = 4_500
 TOO_LATE = "recall failed, timestamp invalid"

@@ -39,9 +39,12 @@ class Admin:
     """
 
     def __init__(
-        self, namesrv: str = DEFAULT_NAMESRV, *, timeout: float = 5.0, **connection: Unpack[ConnectionOptions]
+        self, namesrv: str = DEFAULT_NAMESRV, *, timeout: float = 15.0, **connection: Unpack[ConnectionOptions]
     ) -> None:
-        """`namesrv` is ``host:port;host:port``; `timeout` seconds bound one request. Raises `ConfigError`."""
+        """`namesrv` is ``host:port;host:port``; `timeout` seconds bound one request. Raises `ConfigError`.
+
+        A change is answered when it is on disk, so that on a slow one it takes seconds.
+        """
         self._loop = loop_thread()
         self._native = client.Admin(namesrv, timeout=timeout, **connection)
 

@@ -29,10 +29,13 @@ class AdminCalls:
         self,
         namesrv: str = DEFAULT_NAMESRV,
         *,
-        timeout: float = 5.0,
+        timeout: float = 15.0,
         **connection: Unpack[ConnectionOptions],
     ) -> None:
-        """`namesrv` is ``host:port;host:port``; `timeout` seconds bound one request. Raises `ConfigError`."""
+        """`namesrv` is ``host:port;host:port``; `timeout` seconds bound one request. Raises `ConfigError`.
+
+        A change is answered when it is on disk, so that on a slow one it takes seconds.
+        """
         self.timeout = timeout
         self._options = ClientOptions.of(namesrv, **connection)
         self._instance: ClientInstance | None = None

@@ -46,7 +46,8 @@ import org.apache.rocketmq.common.message.MessageQueue;
  * A Java client the tests steer: one command a line on standard input, one JSON object a line on standard output.
  *
  * <p>usage: InteropClient NAMESRV. A command is a verb and key=value words, none with a space in it. Every answer has
- * "ok", the first of which says that the client knows the broker; a failed command answers {"ok": false, "error": ...} and the program goes on. It ends with its input.
+ * "ok"; the first line says it once the client knows the broker. A failed command answers {"ok": false, "error": ...} and
+ * the program goes on. It ends with its input.
  * Compiles against the 4.9 and the 5.x client; -Drocketmq.serialize.type=ROCKETMQ chooses the binary header.
  */
 public class InteropClient {
