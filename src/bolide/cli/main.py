@@ -67,7 +67,11 @@ def version(as_json: bool = JsonFlag) -> None:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+    ctrl_c = signal.getsignal(signal.SIGINT)  # a loop, or Spark, has its own way to end what runs
+    if callable(ctrl_c):
+        ctrl_c(signal.SIGINT, frame)
+    else:
+        raise KeyboardInterrupt
 
 
 def main() -> None:

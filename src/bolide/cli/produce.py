@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import sys
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
@@ -69,7 +70,7 @@ def produce(
         status = output.DONE
         try:
             asyncio.run(send_all(namesrv, group, body or None, message, as_json, sent))
-        except KeyboardInterrupt:
+        except asyncio.CancelledError:
             status = output.INTERRUPTED
     if not as_json:
         output.note(f"{sent.stored} sent, {sent.failed} failed")
@@ -115,9 +116,16 @@ async def _given(bodies: list[str]) -> AsyncIterator[str]:
 async def send_all(
     namesrv: str, group: str, bodies: list[str] | None, message: Callable[[str], Message], as_json: bool, sent: Sent
 ) -> None:
-    """Send every line, hundreds at a time and in their order, and tell of each as soon as it is answered."""
+    """Send every line, hundreds at a time and in their order, and tell of each as soon as it is answered.
+
+    A signal ends it when all that was sent is answered: asyncio.CancelledError.
+    """
     from bolide.client import Producer
 
+    me = asyncio.current_task()
+    assert me is not None
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, me.cancel)
     waiting: asyncio.Queue[tuple[int, asyncio.Future[Any]] | None] = asyncio.Queue(IN_FLIGHT)
 
     def settle(number: int, future: asyncio.Future[Any]) -> None:
@@ -151,15 +159,15 @@ async def send_all(
     async with Producer(group, namesrv) as producer:
         settling = asyncio.ensure_future(settle_in_order())
         begun: set[str] = set()
-        number = 0
+        line = 0
         try:
             async for text in lines_of(sys.stdin.fileno()) if bodies is None else _given(bodies):
-                number += 1
+                line += 1
                 if not text:
                     continue
                 made = message(text)
                 future: asyncio.Future[Any] = asyncio.ensure_future(producer.send(made))
-                await waiting.put((number, future))
+                await waiting.put((line, future))
                 if made.topic not in begun:
                     # Later lines must not overtake the first of a topic while it waits for the topic's route.
                     begun.add(made.topic)
