@@ -120,7 +120,7 @@ class Program:
         skipped = ",".join(name.rpartition(".")[2] for name in left_out(release) if "#" in name)
         own = source_folder() / "own_tests"
         path = f"{jars(f'{release}-test')}/*:{jars(release)}/*"
-        sources = [own / "OwnTests.java", own / release / "IntegrationTestBase.java"]
+        sources = [own / "OwnTests.java", own / "Elsewhere.java", own / release / "IntegrationTestBase.java"]
         path = f"{compiled(f'own-tests-{release}', sources, path).resolve()}:{path}"
         self.child = subprocess.Popen(
             [
