@@ -162,11 +162,14 @@ class TestFailedWrite:
         machine.turn(5)
         end = machine.store.end_offset
         offsets = [machine.store.next_queue_offset("T", queue) for queue in range(3)]
+        told: list[int] = []
+        machine.store.on_taken_back.append(told.append)
         machine.append(5)
         machine.files.fail_next("write_at", DiskFull("no room") if full else None)
         with pytest.raises(FileFailed):
             machine.write()
         assert machine.store.end_offset == machine.store.written_offset == end
+        assert told == [end]
         assert [machine.store.next_queue_offset("T", queue) for queue in range(3)] == offsets
         assert bool(machine.store.flags.bits & DISK_FULL) == full
         machine.waiting.clear()

@@ -82,6 +82,9 @@ class MessageStore(Lookups):
         """Why the store stopped for good, "" while it runs."""
         self.closing: list[Callable[[int], None]] = []
         """What else is derived from the log and closes with it, once all of it is synced."""
+        self.on_taken_back: list[Callable[[int], None]] = []
+        """Each is called with `written_offset` when a write failed: records at or above it are gone, and may be stored
+        again at the same place. Who writes for the broker itself moves its progress back here."""
         self._sync_flush: bool = options.sync_flush
         self._lock = -1
         self._open = False
@@ -281,6 +284,8 @@ class MessageStore(Lookups):
                 self.numbers.give_back(d.topic, int(d.queue_id), d.queue_offset)
                 if d.multi is not None:
                     self.numbers.free(d.multi)
+        for tell in self.on_taken_back:
+            tell(written)
 
     # -- the watermark --
 
