@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bolide.namesrv.effects import CONFIG_FILE, PersistFile
+from bolide.namesrv.effects import KeepSettings
 from bolide.remoting import codes
 from bolide.remoting.properties_text import read_properties
 from tests.namesrv.peer import World
@@ -27,11 +27,7 @@ def test_a_change_is_in_force_and_written() -> None:
     assert world.server.settings.options.order_message_enable is True
     assert world.server.settings.options.scan_not_active_broker_interval == 1000
     (effect,) = world.server.take_effects()
-    assert isinstance(effect, PersistFile)
-    assert effect.name == CONFIG_FILE
-    written = read_properties(effect.data)
-    assert written["orderMessageEnable"] == "true"
-    assert "nobody" not in written
+    assert effect == KeepSettings({"orderMessageEnable": "true", "scanNotActiveBrokerInterval": "1000"})
     peer.ask(codes.UPDATE_NAMESRV_CONFIG, body=b"orderMessageEnable=true\n")
     peer.ask(codes.UPDATE_NAMESRV_CONFIG)
     assert world.server.take_effects() == []

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from bolide.broker.options import RELOADABLE, BrokerOptions
-from bolide.node.broker import BrokerNode
-from bolide.node.config import load_options
+from bolide.node.broker import BrokerNode, kept_settings
+from bolide.node.config import load_daemon, load_options
 from bolide.node.live_settings import edited
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
@@ -147,6 +147,40 @@ def test_without_a_file_a_change_lasts_as_long_as_the_broker(tmp_path: Path) -> 
 
     asyncio.run(scenario())
     assert list(tmp_path.glob("*.conf*")) == []
+
+
+def test_a_file_keeps_its_mode_and_its_odd_bytes(tmp_path: Path) -> None:
+    conf = tmp_path / "broker.conf"
+    conf.write_bytes(b"tlsKeyPassword=secret\n# K\xe4se\n")
+    conf.chmod(0o600)
+
+    async def scenario() -> None:
+        async with running(tmp_path, str(conf)) as client:
+            assert (await update(client, "fileReservedTime=48\n")).code == 0
+
+    asyncio.run(scenario())
+    assert conf.read_bytes() == b"tlsKeyPassword=secret\n# K\xe4se\nfileReservedTime=48\n"
+    assert [file.stat().st_mode & 0o777 for file in tmp_path.glob("broker.conf*")] == [0o600, 0o600]
+
+
+def test_a_broker_without_a_file_keeps_changes_in_its_store(tmp_path: Path) -> None:
+    flags = {"storePathRootDir": str(tmp_path / "store")}
+    loaded, kept = load_daemon(BrokerOptions, flags, None, kept_settings, {})
+    assert kept == str(tmp_path / "store" / "config" / "broker.conf")
+
+    async def scenario() -> None:
+        async with running(tmp_path, kept) as client:
+            assert (await update(client, "fileReservedTime=48\n")).code == 0
+
+    asyncio.run(scenario())
+    loaded, again = load_daemon(BrokerOptions, flags, None, kept_settings, {})
+    assert (again, loaded.options.file_reserved_time) == (kept, 48)
+    assert loaded.origins["fileReservedTime"] == f"file {kept}"
+    assert Path(kept).stat().st_mode & 0o077 == 0
+    own = tmp_path / "own.conf"
+    own.write_text("fileReservedTime=24\n", encoding="utf-8")
+    loaded, kept = load_daemon(BrokerOptions, flags, str(own), kept_settings, {})
+    assert (kept, loaded.options.file_reserved_time) == (str(own), 24)
 
 
 def test_an_edited_file_reads_as_before_but_for_the_changes() -> None:

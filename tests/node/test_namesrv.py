@@ -8,7 +8,8 @@ import tracemalloc
 from pathlib import Path
 
 from bolide.namesrv.options import NamesrvOptions
-from bolide.node.namesrv import WRITE_HIGH, NamesrvNode
+from bolide.node.config import load_daemon
+from bolide.node.namesrv import WRITE_HIGH, NamesrvNode, kept_settings
 from bolide.remoting import codes
 from bolide.remoting.command import encode, make_request
 from bolide.transport.client import ClientConnection
@@ -47,3 +48,29 @@ def test_a_peer_that_reads_nothing_costs_little_and_loses_nothing(tmp_path: Path
             await node.stop()
 
     asyncio.run(scenario())
+
+
+def test_settings_changed_while_it_runs_are_kept_for_the_next_start(tmp_path: Path) -> None:
+    flags = {"configStorePath": str(tmp_path / "own" / "namesrv.conf"), "listenPort": 0}
+    kv = {"kvConfigPath": str(tmp_path / "kvConfig.json")}
+    loaded, kept = load_daemon(NamesrvOptions, {**flags, **kv}, None, kept_settings, {})
+
+    async def scenario() -> None:
+        node = NamesrvNode(loaded.options, conf=kept)
+        await node.start()
+        client = await ClientConnection.connect(node.address)
+        try:
+            for body in (b"orderMessageEnable=true\n", b"clusterTest=true\nproductEnvName=here\n"):
+                assert (await client.request(make_request(codes.UPDATE_NAMESRV_CONFIG, 0, body=body), 5)).code == 0
+        finally:
+            client.close()
+            await client.wait_closed()
+            await node.stop()
+
+    asyncio.run(scenario())
+    again, _ = load_daemon(NamesrvOptions, {**flags, **kv}, None, kept_settings, {})
+    options = again.options
+    assert (options.order_message_enable, options.cluster_test, options.product_env_name) == (True, True, "here")
+    assert Path(kept).stat().st_mode & 0o777 == 0o600
+    text = Path(kept).read_text(encoding="utf-8")
+    assert sorted(text.split()) == ["clusterTest=true", "orderMessageEnable=true", "productEnvName=here"]

@@ -6,6 +6,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from bolide.remoting.command import Command, encode, make_request, make_response
 from bolide.transport.client import ClientConnection
 from bolide.transport.entrance import Entrance
 from bolide.transport.server import ServerConnection, bound_port, listen
-from bolide.transport.tls_contexts import server_context
+from bolide.transport.tls_contexts import RenewedContext, server_context
 from tests.transport.certificates import Certificate, have_openssl
 
 needs_openssl = pytest.mark.skipif(not have_openssl(), reason="certificates are made with openssl")
@@ -85,7 +86,8 @@ def trusting(certificate: Certificate) -> ssl.SSLContext:
 
 
 def entrance_of(certificate: Certificate, mode: str = "permissive", client_auth: str = "none") -> Entrance:
-    return Entrance(mode, server_context(certificate.cert, certificate.key, "", certificate.cert, client_auth))
+    make = partial(server_context, certificate.cert, certificate.key, "", certificate.cert, client_auth)
+    return Entrance(mode, RenewedContext(make, (certificate.cert, certificate.key)))
 
 
 async def ask(port: int, context: ssl.SSLContext | None, body: bytes = b"hello") -> bytes:

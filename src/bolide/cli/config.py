@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,10 @@ def show(
     with boundary():
         import msgspec
 
-        from bolide.node.config import load_options, shown
+        from bolide.node.config import load_daemon, shown
 
-        kind = options_of(daemon)
-        loaded = load_options(kind, given_settings(settings), None if conf is None else str(conf))
+        kind, kept = settings_of(daemon)
+        loaded, _ = load_daemon(kind, given_settings(settings), None if conf is None else str(conf), kept)
         for line in loaded.warnings:
             output.note(f"warning: {line}")
         rows = []
@@ -46,14 +47,16 @@ def show(
         output.table(f"Settings of the {daemon}", ("Key", "Value", "Origin"), rows, as_json)
 
 
-def options_of(daemon: str) -> Any:
-    """The struct of a daemon's settings."""
+def settings_of(daemon: str) -> tuple[Any, Callable[[Any], str]]:
+    """The struct of a daemon's settings, and where it keeps what was changed while it ran."""
     if daemon == "broker":
         from bolide.broker.options import BrokerOptions
+        from bolide.node.broker import kept_settings
 
-        return BrokerOptions
+        return BrokerOptions, kept_settings
     if daemon == "namesrv":
         from bolide.namesrv.options import NamesrvOptions
+        from bolide.node.namesrv import kept_settings as kept_by_namesrv
 
-        return NamesrvOptions
+        return NamesrvOptions, kept_by_namesrv
     output.fail(f"there is no daemon {daemon!r}: write broker or namesrv", output.USAGE)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from bolide.namesrv.effects import CONFIG_FILE, Effects, PersistFile
+from bolide.namesrv.effects import Effects, KeepSettings
 from bolide.namesrv.handler import Handler
 from bolide.namesrv.options import NamesrvOptions, Settings
 from bolide.remoting import codes
@@ -42,13 +42,13 @@ class ConfigService:
             remark = f"Can not update config in black list. Its keys in this update are {', '.join(refused)}"
             return make_response(command, codes.NO_PERMISSION, remark)
         known = self.settings.as_texts()
-        changed = known | {key: value.strip() for key, value in given.items() if key in known}
+        changes = {key: value.strip() for key, value in given.items() if key in known and value.strip() != known[key]}
         try:
-            self.settings.options = msgspec.convert(changed, NamesrvOptions, strict=False)
+            self.settings.options = msgspec.convert(known | changes, NamesrvOptions, strict=False)
         except msgspec.ValidationError as error:
             return make_response(
                 command, codes.SYSTEM_ERROR, f"a value of the update is wrong, nothing changed: {error}"
             )
-        if changed != known:
-            self.effects.add(PersistFile(CONFIG_FILE, write_properties(changed)))
+        if changes:
+            self.effects.add(KeepSettings(changes))
         return make_response(command, codes.SUCCESS)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 KV_FILE: Final = "kvConfig.json"
-CONFIG_FILE: Final = "namesrv.properties"
 
 
 class CloseChannel(NamedTuple):
@@ -16,13 +15,19 @@ class CloseChannel(NamedTuple):
 
 
 class PersistFile(NamedTuple):
-    """Write a file atomically, the last of equal names wins. name: `KV_FILE` or `CONFIG_FILE`."""
+    """Write a file atomically, the last of equal names wins. name: `KV_FILE`."""
 
     name: str
     data: bytes
 
 
-Effect = CloseChannel | PersistFile
+class KeepSettings(NamedTuple):
+    """Write these settings, by Java key, into the file the name server is started with; its other lines stay."""
+
+    changes: dict[str, str]
+
+
+Effect = CloseChannel | PersistFile | KeepSettings
 
 
 class Effects:

@@ -28,7 +28,8 @@ class NamesrvOptions(Struct, frozen=True, kw_only=True, rename="camel"):
     kv_config_path: str = ""
     """File of the key and value configuration; "" = kvConfig.json in the folder the node chooses."""
     config_store_path: str = ""
-    """File of what code 318 changed; "" = namesrv.properties in the folder the node chooses."""
+    """File of what code 318 changes, where the name server is started without one; "" = namesrv.conf in the folder the
+    node chooses. It is read at the next start."""
 
     # what it answers
     product_env_name: str = "center"

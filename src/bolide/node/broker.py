@@ -11,7 +11,6 @@ import dataclasses
 import logging
 import os
 import shutil
-import ssl
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -34,7 +33,7 @@ from bolide.layout.shape import StoreShape
 from bolide.node.addresses import announced_ip, host_port
 from bolide.node.assembly import BrokerParts
 from bolide.node.clock import now_ms
-from bolide.node.config import load_options, shown
+from bolide.node.config import load_daemon, shown
 from bolide.node.daemon import run_daemon, start_logging
 from bolide.node.dispatchers import Dispatchers
 from bolide.node.executor import Executor
@@ -48,16 +47,19 @@ from bolide.node.open_files import raise_limit, share_of_store
 from bolide.node.persist import ConfigFiles
 from bolide.node.registration import Place, Registration
 from bolide.node.route_book import RouteBook
+from bolide.node.tls_renewal import TlsRenewal
 from bolide.node.topic_picks import TopicPicks
 from bolide.node.turns import Turns
+from bolide.node.unkept import refuse_unkept
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import MessageQueue
 from bolide.store.files import Files, RealFiles
 from bolide.store.message_store import MessageStore
 from bolide.store.options import StoreOptions, warnings_for
+from bolide.transport.address import split_addresses
 from bolide.transport.entrance import Entrance
 from bolide.transport.server import bound_port, listen
-from bolide.transport.tls_contexts import client_context
+from bolide.transport.tls_contexts import RenewedContext, client_context
 
 log = logging.getLogger("bolide.node")
 FAST_PORT_LACKS: Final = frozenset(
@@ -94,6 +96,7 @@ class BrokerNode:
         self._registration: Registration | None = None
         self._routes: RouteBook | None = None
         self._sweep: asyncio.Task[None] | None = None
+        self._tls = TlsRenewal(log)
         self.port = 0
         self.ip = ""
 
@@ -107,6 +110,8 @@ class BrokerNode:
         loop = asyncio.get_running_loop()
         options = self.options
         now = now_ms()
+        refuse_unkept(conf_of(options), {})
+        check_name_servers(options)
         self.ip = announced_ip(options.bind_address, options.broker_ip1)
         self._host = host = NodeHost(f"bolide.broker.{options.broker_name}", loop, self._files)
         for line in self._warnings():
@@ -129,6 +134,7 @@ class BrokerNode:
             store.close(now_ms())
             raise
         self._sweep = asyncio.create_task(self._close_idle())
+        self._tls.start()
         if self._registration is not None:
             self._registration.start()
             await self._registration.first(FIRST_REGISTRATION_S)
@@ -187,10 +193,11 @@ class BrokerNode:
             place = Place(
                 self.address, host_port(options.broker_ip2 or self.ip, options.ha_listen_port or self.port + 1)
             )
-            context = name_server_context(options)
-            self._registration = Registration(options, place, parts.topics, context)
+            tls = name_server_context(options)
+            self._tls.add(tls)
+            self._registration = Registration(options, place, parts.topics, tls)
             host.on_register = self._registration.changed
-            self._routes = RouteBook(options.namesrv_addr, self._route_told, context)
+            self._routes = RouteBook(options.namesrv_addr, self._route_told, tls)
             parts.assignments.ask_route = self._routes.ask
 
     async def _listen(self, parts: BrokerParts, host: NodeHost) -> None:
@@ -198,6 +205,7 @@ class BrokerNode:
         limits = (options.max_frame_length, options.client_write_buffer_high, options.client_write_buffer_limit)
         front = Front(self._turns, self.connections, parts.stats, host.log, ALL_SERVED)
         entrance = Entrance.of(options)
+        self._tls.add(entrance.tls)
         server = await listen(front, options.bind_address, options.listen_port, *limits, entrance=entrance)
         self._servers.append(server)
         self.port = bound_port(server)
@@ -211,6 +219,7 @@ class BrokerNode:
             return
         sweep, self._sweep = self._sweep, None
         sweep.cancel()
+        self._tls.stop()
         if self._registration is not None:
             await self._registration.stop()
         if self._routes is not None:
@@ -234,6 +243,10 @@ class BrokerNode:
         self.store.close(now_ms())
         assert host.configs is not None
         host.configs.write_all_now()
+
+    async def reload(self) -> None:
+        """Read again what may change outside while the broker runs: certificates, keys and trust."""
+        await self._tls.look()
 
     @property
     def waiting_sends(self) -> int:
@@ -313,18 +326,23 @@ async def within(seconds: float, condition: Callable[[], bool]) -> bool:
     return True
 
 
-def name_server_context(options: BrokerOptions) -> ssl.SSLContext | None:
+def check_name_servers(options: BrokerOptions) -> None:
+    """Raise `ConfigError` when namesrvAddr holds anything but addresses."""
+    if options.namesrv_addr.strip():
+        try:
+            split_addresses(options.namesrv_addr)
+        except ConfigError as error:
+            raise ConfigError(f"namesrvAddr = {options.namesrv_addr!r} is not allowed: {error}") from None
+
+
+def name_server_context(options: BrokerOptions) -> RenewedContext | None:
     """How name servers are spoken to; None in the clear. Raises `ConfigError`."""
     wanted = options.tls_enable == "true" or (options.tls_enable == "" and options.tls_mode == "enforcing")
     if not wanted:
         return None
-    return client_context(
-        options.tls_client_auth_server,
-        options.tls_client_trust_cert_path,
-        options.tls_client_cert_path,
-        options.tls_client_key_path,
-        options.tls_client_key_password,
-    )
+    paths = (options.tls_client_trust_cert_path, options.tls_client_cert_path, options.tls_client_key_path)
+    make = partial(client_context, options.tls_client_auth_server, *paths, options.tls_client_key_password)
+    return RenewedContext(make, paths)
 
 
 def shape_of(options: BrokerOptions) -> StoreShape:
@@ -368,11 +386,16 @@ def run_broker(flags: Mapping[str, object] | None = None, conf: str | None = Non
     """
     start_logging()
     try:
-        loaded = load_options(BrokerOptions, flags, conf)
+        loaded, kept = load_daemon(BrokerOptions, flags, conf, kept_settings)
     except ConfigError as error:
         log.error("%s", error)
         return BAD_CONFIG
     for line in loaded.warnings:
         log.warning("%s", line)
     name = loaded.options.broker_name
-    return run_daemon(lambda: BrokerNode(loaded.options, loaded.given, conf=conf), f"broker {name}", follow_stdin)
+    return run_daemon(lambda: BrokerNode(loaded.options, loaded.given, conf=kept), f"broker {name}", follow_stdin)
+
+
+def kept_settings(options: BrokerOptions) -> str:
+    """Where a broker that is started without a file keeps what is changed while it runs."""
+    return str(Path(options.store_path_root_dir).expanduser() / "config" / "broker.conf")

@@ -1,19 +1,21 @@
 """Settings of a daemon: flag, then variable BOLIDE_<KEY>, then file, then default; the origin of each value is kept.
 
 Files are Java's `broker.conf` and `namesrv.conf` (java.util.Properties). Unknown keys warn, since a file written for
-Java has keys we do not know; a bad value stops the start and names the key, the value and what is allowed.
+Java has keys we do not know; a bad value stops the start and names the key, the value and what is allowed. So does a
+setting whose promise would not be kept (`node.unkept`).
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
 from bolide.errors import ConfigError
+from bolide.node.unkept import UNKEPT, refuse_unkept
 from bolide.remoting.properties_text import read_properties_utf8
 
 Options = TypeVar("Options", bound=msgspec.Struct)
@@ -60,37 +62,61 @@ def load_options(
 ) -> Loaded[Options]:
     """Options of this kind from all sources. `flags` has Java keys; None values count as not given.
 
-    Raises `ConfigError` for an unreadable file or a bad value.
+    Raises `ConfigError` for an unreadable file, a bad value or a setting that would not be kept.
     """
     variables = os.environ if environ is None else environ
     fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+    known = fields.keys() | UNKEPT.keys()
     texts: dict[str, str] = {}
     origins = dict.fromkeys(fields, "default")
     warnings: list[str] = []
     for written, value in (read_conf(path) if path else {}).items():
         key = JAVA_PROPERTIES.get(written, written)
-        if key in fields:
+        if key in known:
             texts[key], origins[key] = value, f"file {path}"
         else:
             warnings.append(f"{path}: the key {key!r} is not known here and has no effect")
-    by_variable = {variable_name(key): key for key in fields}
+    by_variable = {variable_name(key): key for key in known}
     for name in sorted(variables):
         if not name.startswith(PREFIX) or name in NOT_SETTINGS:
             continue
-        known = by_variable.get(name)
-        if known is None:
+        named = by_variable.get(name)
+        if named is None:
             warnings.append(f"the variable {name} names no setting of this daemon and has no effect")
         else:
-            texts[known], origins[known] = variables[name], f"variable {name}"
+            texts[named], origins[named] = variables[name], f"variable {name}"
     for key, given in (flags or {}).items():
         if given is None:
             continue
-        if key not in fields:
+        if key not in known:
             raise ConfigError(f"{key} is no setting of this daemon")
         texts[key], origins[key] = flag_text(given), "flag"
+    refuse_unkept(texts, origins)
+    texts = {key: text for key, text in texts.items() if key in fields}
     values = {key: convert(fields[key], text, origins[key]) for key, text in texts.items()}
     options = kind(**{fields[key].name: value for key, value in values.items()})
-    return Loaded(options, origins, warnings, texts)
+    return Loaded(options, {key: origins[key] for key in fields}, warnings, texts)
+
+
+def load_daemon(
+    kind: type[Options],
+    flags: Mapping[str, object] | None,
+    conf: str | None,
+    kept: Callable[[Options], str],
+    environ: Mapping[str, str] | None = None,
+) -> tuple[Loaded[Options], str]:
+    """Options of a daemon, and the path of the file in which changes made while it runs are kept.
+
+    That is `conf`, the file it is started with, as in RocketMQ; without one, the file that `kept` names, which is then
+    read in its place once it exists. Raises as `load_options`.
+    """
+    loaded = load_options(kind, flags, conf, environ)
+    if conf is not None:
+        return loaded, conf
+    path = kept(loaded.options)
+    if os.path.exists(path):
+        loaded = load_options(kind, flags, path, environ)
+    return loaded, path
 
 
 def read_conf(path: str) -> dict[str, str]:

@@ -56,7 +56,9 @@ class LiveSettings:
     def _keep(self, changes: Mapping[str, str]) -> None:
         if self._path:
             data = self._files.read_file(self._path) or b""
-            self._files.write_file(self._path, edited(data.decode("utf-8", "replace"), changes).encode())
+            # Bytes that are not UTF-8 stand in comments of people, and stay as they are.
+            text = edited(data.decode("utf-8", "surrogateescape"), changes)
+            self._files.write_file(self._path, text.encode("utf-8", "surrogateescape"))
 
 
 def edited(text: str, changes: Mapping[str, str]) -> str:
@@ -66,10 +68,15 @@ def edited(text: str, changes: Mapping[str, str]) -> str:
     for line in text.splitlines():
         # Of equal keys the last wins, so a line that goes on in the next may stay as it is.
         goes_on = line.endswith("\\")
-        if continued or goes_on or not changes.keys() & read_properties_utf8(line.encode()).keys():
+        if continued or goes_on or not changes.keys() & keys_of(line):
             kept.append(line)
         continued = goes_on
     if continued:
         kept.append("")  # the last line would swallow the first of ours
     kept += [f"{key}={value.strip()}" for key, value in changes.items()]
     return "\n".join(kept) + "\n"
+
+
+def keys_of(line: str) -> set[str]:
+    """The keys that a line of a .conf file sets."""
+    return set(read_properties_utf8(line.encode("utf-8", "replace")))

@@ -1,7 +1,7 @@
 """A running name server: sockets, timer and files around `namesrv.server.NameServer`.
 
 `NamesrvNode` is the object inside a loop, `run_namesrv` the process. The only files are kvConfig.json and, once the
-configuration was changed remotely, namesrv.properties.
+configuration was changed remotely, the file it was started with or namesrv.conf.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from bolide.errors import BolideError, ConfigError
-from bolide.namesrv.effects import KV_FILE, CloseChannel, PersistFile
+from bolide.namesrv.effects import KV_FILE, CloseChannel, KeepSettings
 from bolide.namesrv.options import NamesrvOptions
 from bolide.namesrv.server import NameServer
 from bolide.node.addresses import announced_ip, host_port
 from bolide.node.clock import now_ms
-from bolide.node.config import load_options
+from bolide.node.config import load_daemon
 from bolide.node.daemon import run_daemon, start_logging
 from bolide.node.exit_codes import BAD_CONFIG
+from bolide.node.live_settings import edited
 from bolide.node.refusals import ORDINARY, Refusals
+from bolide.node.tls_renewal import TlsRenewal
 from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_response
 from bolide.remoting.errors import FrameError
@@ -52,10 +54,14 @@ class Peer:
 
 
 class NamesrvNode:
-    """One name server in the running loop. Implements `transport.server.Owner`."""
+    """One name server in the running loop. Implements `transport.server.Owner`.
 
-    def __init__(self, options: NamesrvOptions, files: Files | None = None) -> None:
+    `conf` is the file in which changes at run time are kept; None = the one that the options name.
+    """
+
+    def __init__(self, options: NamesrvOptions, files: Files | None = None, conf: str | None = None) -> None:
         self.options = options
+        self._conf = kept_settings(options) if conf is None else conf
         self.stopped = asyncio.Event()
         self.failure: BaseException | None = None
         self.port = 0
@@ -66,8 +72,10 @@ class NamesrvNode:
         self._listener: asyncio.Server | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._writes: dict[str, bytes] = {}
+        self._under_way: dict[str, bytes] = {}
         self._writing: asyncio.Task[None] | None = None
         self._refusals = Refusals(log)
+        self._tls = TlsRenewal(log)
 
     @property
     def address(self) -> str:
@@ -80,9 +88,10 @@ class NamesrvNode:
         self.ip = announced_ip(options.bind_address, "")
         self._server = NameServer(options, self._stored(), now_ms())
         limits = (MAX_FRAME, WRITE_HIGH, WRITE_LIMIT)
-        self._listener = await listen(
-            self, options.bind_address, options.listen_port, *limits, entrance=Entrance.of(options)
-        )
+        entrance = Entrance.of(options)
+        self._listener = await listen(self, options.bind_address, options.listen_port, *limits, entrance=entrance)
+        self._tls.add(entrance.tls)
+        self._tls.start()
         self.port = bound_port(self._listener)
         self._tasks = [asyncio.create_task(self._keep_time()), asyncio.create_task(self._close_idle())]
 
@@ -92,6 +101,7 @@ class NamesrvNode:
             return
         listener, self._listener = self._listener, None
         listener.close()
+        self._tls.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -99,6 +109,10 @@ class NamesrvNode:
             peer.connection.close()
         if self._writing is not None:
             await self._writing
+
+    async def reload(self) -> None:
+        """Read again what may change outside while the name server runs: certificates, keys and trust."""
+        await self._tls.look()
 
     def knows_topic(self, topic: str) -> bool:
         """True when some broker has registered the topic."""
@@ -179,27 +193,39 @@ class NamesrvNode:
                 if peer is not None:
                     log.info("closing the connection of %s: %s", peer.remote, effect.reason)
                     peer.connection.close()
-            elif isinstance(effect, PersistFile):
-                self._writes[self._path(effect.name)] = effect.data
-                if self._writing is None or self._writing.done():
-                    self._writing = asyncio.create_task(self._write())
+            elif isinstance(effect, KeepSettings):
+                self._to_write(self._conf, self._with_settings(effect.changes))
+            else:
+                self._to_write(self._kv_path(), effect.data)
+
+    def _with_settings(self, changes: Mapping[str, str]) -> bytes:
+        """The settings file with these changes in it."""
+        path = self._conf
+        data = self._writes.get(path) or self._under_way.get(path) or self._files.read_file(path) or b""
+        return edited(data.decode("utf-8", "surrogateescape"), changes).encode("utf-8", "surrogateescape")
+
+    def _to_write(self, path: str, data: bytes) -> None:
+        self._writes[path] = data
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.create_task(self._write())
 
     async def _write(self) -> None:
         """Write what changed, off the loop, the newest content of each file."""
         while self._writes:
             path, data = self._writes.popitem()
+            self._under_way = {path: data}
             try:
                 self._files.make_dir(str(Path(path).parent))
                 await asyncio.to_thread(self._files.write_file, path, data)
             except (BolideError, OSError) as error:
                 log.error("%s could not be written: %s", path, error)
+        self._under_way = {}
 
-    def _path(self, name: str) -> str:
-        chosen = self.options.kv_config_path if name == KV_FILE else self.options.config_store_path
-        return str(Path(chosen or f"{FOLDER}/{name}").expanduser())
+    def _kv_path(self) -> str:
+        return str(Path(self.options.kv_config_path or f"{FOLDER}/{KV_FILE}").expanduser())
 
     def _stored(self) -> bytes:
-        path = self._path(KV_FILE)
+        path = self._kv_path()
         for candidate in (path, path + ".bak"):
             data = self._files.read_file(candidate)
             if data and data.strip():
@@ -240,10 +266,15 @@ def run_namesrv(flags: Mapping[str, object] | None = None, conf: str | None = No
     """Run a name server as this process until it is told to stop; returns the exit status (node/exit_codes.py)."""
     start_logging()
     try:
-        loaded = load_options(NamesrvOptions, flags, conf)
+        loaded, kept = load_daemon(NamesrvOptions, flags, conf, kept_settings)
     except ConfigError as error:
         log.error("%s", error)
         return BAD_CONFIG
     for line in loaded.warnings:
         log.warning("%s", line)
-    return run_daemon(lambda: NamesrvNode(loaded.options), "namesrv", follow_stdin)
+    return run_daemon(lambda: NamesrvNode(loaded.options, conf=kept), "namesrv", follow_stdin)
+
+
+def kept_settings(options: NamesrvOptions) -> str:
+    """Where a name server that is started without a file keeps what is changed while it runs."""
+    return str(Path(options.config_store_path or f"{FOLDER}/namesrv.conf").expanduser())

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import ssl as ssl_module
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -26,7 +25,9 @@ from bolide.remoting.bodies.versions import DataVersion
 from bolide.remoting.command import Command, make_request
 from bolide.remoting.headers.namesrv import RegisterBrokerRequestHeader, UnRegisterBrokerRequestHeader
 from bolide.remoting.register import RegisterBrokerBody, body_checksum, encode_register_body
+from bolide.transport.address import split_addresses
 from bolide.transport.client import ClientConnection
+from bolide.transport.tls_contexts import RenewedContext, current_context
 
 log = logging.getLogger("bolide.registration")
 FIRST_RETRY_S: Final = 0.05
@@ -48,13 +49,13 @@ class Registration:
     """Keeps one connection and one task for each name server."""
 
     def __init__(
-        self, options: BrokerOptions, place: Place, topics: TopicTable, ssl: ssl_module.SSLContext | None = None
+        self, options: BrokerOptions, place: Place, topics: TopicTable, tls: RenewedContext | None = None
     ) -> None:
         self._options = options
         self._place = place
         self._topics = topics
-        self._ssl = ssl
-        self._servers = [part.strip() for part in options.namesrv_addr.split(";") if part.strip()]
+        self._tls = tls
+        self._servers = split_addresses(options.namesrv_addr)
         self._connections: dict[str, ClientConnection] = {}
         self._changed: dict[str, set[str]] = {server: {""} for server in self._servers}
         self._wake: dict[str, asyncio.Event] = {server: asyncio.Event() for server in self._servers}
@@ -171,7 +172,7 @@ class Registration:
     async def _connection(self, server: str) -> ClientConnection:
         known = self._connections.get(server)
         if known is None or known.closed:
-            known = await ClientConnection.connect(server, ssl=self._ssl)
+            known = await ClientConnection.connect(server, ssl=current_context(self._tls))
             self._connections[server] = known
         return known
 

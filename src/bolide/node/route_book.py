@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import ssl as ssl_module
 from collections.abc import Callable
 from typing import Final
 
@@ -13,7 +12,9 @@ from bolide.remoting import codes
 from bolide.remoting.bodies.base import MessageQueue, decode_body
 from bolide.remoting.bodies.route import TopicRouteData
 from bolide.remoting.command import make_request
+from bolide.transport.address import split_addresses
 from bolide.transport.client import ClientConnection
+from bolide.transport.tls_contexts import RenewedContext, current_context
 
 log = logging.getLogger("bolide.routes")
 TIMEOUT_S: Final = 2.0
@@ -27,11 +28,11 @@ class RouteBook:
         self,
         namesrv_addr: str,
         told: Callable[[str, list[MessageQueue] | None], None],
-        ssl: ssl_module.SSLContext | None = None,
+        tls: RenewedContext | None = None,
     ) -> None:
-        self._servers = [part.strip() for part in namesrv_addr.split(";") if part.strip()]
+        self._servers = split_addresses(namesrv_addr)
         self._told = told
-        self._ssl = ssl
+        self._tls = tls
         self._connections: dict[str, ClientConnection] = {}
         self._asking: dict[str, asyncio.Task[None]] = {}
 
@@ -67,7 +68,8 @@ class RouteBook:
     async def _queues(self, server: str, topic: str) -> list[MessageQueue] | None:
         connection = self._connections.get(server)
         if connection is None or connection.closed:
-            connection = self._connections[server] = await ClientConnection.connect(server, ssl=self._ssl)
+            connection = await ClientConnection.connect(server, ssl=current_context(self._tls))
+            self._connections[server] = connection
         ext = {"topic": topic, "acceptStandardJsonOnly": "true"}
         response = await connection.request(make_request(codes.GET_ROUTEINFO_BY_TOPIC, 0, ext), TIMEOUT_S)
         if response.code != codes.SUCCESS:

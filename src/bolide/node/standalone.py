@@ -66,7 +66,11 @@ def plan(
         raise ConfigError(f"--brokers {brokers} is not allowed: it must be 1 to {MOST_BROKERS}")
     root = Path(store).expanduser().resolve()
     namesrv_port = namesrv_port or free_port(host)
-    names = {"kvConfigPath": str(root / "namesrv" / "kvConfig.json")}
+    folder_of_names = root / "namesrv"
+    names = {
+        "kvConfigPath": str(folder_of_names / "kvConfig.json"),
+        "configStorePath": str(folder_of_names / "namesrv.conf"),
+    }
     children = [
         Child("namesrv", "namesrv", {"listenPort": namesrv_port, "bindAddress": host, **names}),
     ]

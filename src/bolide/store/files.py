@@ -271,7 +271,9 @@ class RealFiles:
         kept = path + ".bak"
         try:
             # Crash here: a torn .tmp, which nobody reads and the next write replaces.
-            with open(fresh, "wb") as file:
+            with open(fresh, "wb", opener=_private) as file:
+                # A file keeps its mode; a new one is its owner's alone, for it may hold a password.
+                os.fchmod(file.fileno(), _mode_of(path))
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
@@ -345,6 +347,18 @@ def _unlink_quietly(path: str) -> None:
         os.unlink(path)
     except FileNotFoundError:
         return
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CLOEXEC, 0o600)
+
+
+def _mode_of(path: str) -> int:
+    """The permissions of a file; those of a private one where there is none."""
+    try:
+        return os.stat(path).st_mode & 0o777
+    except FileNotFoundError:
+        return 0o600
 
 
 def _device(folder: str) -> int:

@@ -8,13 +8,14 @@ clear never pass through here again.
 from __future__ import annotations
 
 import ssl
+from functools import partial
 from typing import Any, Final, Protocol
 
 from bolide.errors import ConfigError, ProtocolError
 from bolide.transport.proxy_preamble import may_begin, read_preamble
 from bolide.transport.server import ServerConnection
 from bolide.transport.tls import TlsLayer
-from bolide.transport.tls_contexts import server_context
+from bolide.transport.tls_contexts import RenewedContext, current_context, server_context
 
 HANDSHAKE: Final = 0x16
 """Content type of a TLS record that begins a handshake."""
@@ -40,9 +41,9 @@ class TlsOptions(Protocol):
 class Entrance:
     """How one daemon's ports are entered: `mode` "disabled", "permissive" or "enforcing", and the certificate."""
 
-    def __init__(self, mode: str = "permissive", context: ssl.SSLContext | None = None) -> None:
+    def __init__(self, mode: str = "permissive", tls: RenewedContext | None = None) -> None:
         self.mode = mode
-        self.context = context
+        self.tls = tls
 
     @classmethod
     def of(cls, options: TlsOptions) -> Entrance:
@@ -53,14 +54,21 @@ class Entrance:
             if options.tls_mode == "enforcing":
                 raise ConfigError("tlsMode = enforcing needs a certificate: give tlsCertPath and tlsKeyPath")
             return cls(options.tls_mode)
-        context = server_context(
+        paths = (options.tls_cert_path, options.tls_key_path, options.tls_trust_cert_path)
+        make = partial(
+            server_context,
             options.tls_cert_path,
             options.tls_key_path,
             options.tls_key_password,
             options.tls_trust_cert_path,
             options.tls_need_client_auth,
         )
-        return cls(options.tls_mode, context)
+        return cls(options.tls_mode, RenewedContext(make, paths))
+
+    @property
+    def context(self) -> ssl.SSLContext | None:
+        """What the next connection speaks TLS with; None when TLS is refused."""
+        return current_context(self.tls)
 
     def doorman(self, connection: ServerConnection) -> Doorman:
         """Who receives the first bytes of a new connection."""
@@ -129,11 +137,12 @@ class Doorman:
             self._transport.set_protocol(connection)
             connection.data_received(data)
             return
-        if entrance.context is None:
+        context = entrance.context
+        if context is None:
             why = "tlsMode is disabled" if entrance.mode == "disabled" else "there is no certificate (tlsCertPath)"
             connection.refuse(ProtocolError(f"the peer wants TLS, and {why}"))
             return
-        layer = TlsLayer(self._transport, connection, entrance.context)
+        layer = TlsLayer(self._transport, connection, context)
         connection.carried_by(layer)
         self._transport.set_protocol(layer)
         layer.data_received(data)

@@ -6,9 +6,54 @@ Keys are those of the daemons' settings (Java's tls.server.* and tls.client.*, T
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from bolide.errors import ConfigError
+
+
+class RenewedContext:
+    """A context made of files, and made again when one of them has changed.
+
+    `make` raises `ConfigError` when the files do not fit; empty `paths` are left out.
+    """
+
+    def __init__(self, make: Callable[[], ssl.SSLContext], paths: Iterable[str]) -> None:
+        self._make = make
+        self._paths = tuple(Path(path).expanduser() for path in paths if path)
+        self._seen = self._marks()
+        self.context = make()
+        """For the next connection; those that stand keep theirs."""
+
+    def look(self) -> bool:
+        """Read the files again if one has changed since; True when the context is a new one. Waits for the disk.
+
+        Raises `ConfigError` when they cannot be used: the context stays as it was, and the files are read again once
+        they change again, as the second of a pair does a moment after the first.
+        """
+        marks = self._marks()
+        if marks == self._seen:
+            return False
+        self._seen = marks
+        self.context = self._make()
+        return True
+
+    def _marks(self) -> tuple[tuple[int, int, int] | None, ...]:
+        return tuple(_mark(path) for path in self._paths)
+
+
+def current_context(tls: RenewedContext | None) -> ssl.SSLContext | None:
+    """What a new connection is to speak TLS with; None in the clear."""
+    return None if tls is None else tls.context
+
+
+def _mark(path: Path) -> tuple[int, int, int] | None:
+    """What changes with a file's content; None when it is gone."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ino, found.st_size
 
 
 def client_context(

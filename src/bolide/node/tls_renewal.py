@@ -1,0 +1,52 @@
+"""Certificates, keys and trust of a running daemon, read again when their files change."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from bolide.errors import ConfigError
+from bolide.transport.tls_contexts import RenewedContext
+
+LOOK_S: Final = 10.0
+"""Seconds between two looks at the files."""
+
+
+class TlsRenewal:
+    """Looks at the files of its contexts, off the loop; what cannot be used is said once and leaves the old in use."""
+
+    def __init__(self, log: logging.Logger) -> None:
+        self._log = log
+        self._contexts: list[RenewedContext] = []
+        self._task: asyncio.Task[None] | None = None
+
+    def add(self, context: RenewedContext | None) -> None:
+        """Look after this one, too; None is no TLS."""
+        if context is not None:
+            self._contexts.append(context)
+
+    def start(self) -> None:
+        """Begin to look, if there is anything to look at."""
+        if self._contexts:
+            self._task = asyncio.create_task(self._keep())
+
+    def stop(self) -> None:
+        """End; a look under way ends by itself."""
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    async def look(self) -> None:
+        """Look now."""
+        for context in self._contexts:
+            try:
+                if await asyncio.to_thread(context.look):
+                    self._log.info("the TLS files have changed: new connections use them")
+            except ConfigError as error:
+                self._log.error("the TLS files have changed and cannot be used, so the old ones stay: %s", error)
+
+    async def _keep(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            await self.look()
