@@ -4,7 +4,7 @@ from bolide.client import ConsumeResult, Message, Producer, PushConsumer, RetryL
 from bolide.client.listener import DEAD_LETTER
 
 
-async def main(namesrv: str = "127.0.0.1:9876") -> None:
+async def main(namesrv: str = "") -> None:
     async with Producer("orders", namesrv) as producer:
         for body in (b"good", b"busy", b"bad"):
             await producer.send(Message("Decisions", body))

@@ -4,7 +4,7 @@ import os
 from bolide.client import Message, Producer
 
 
-async def main(namesrv: str = "127.0.0.1:9876") -> None:
+async def main(namesrv: str = "") -> None:
     os.environ["NAMESRV_ADDR"] = namesrv  # as a deployment sets it; a producer without an address looks there
     async with Producer("orders", latency_faults=True) as producer:
         result = await producer.send(Message("Orders", b"one tea"))

@@ -3,7 +3,7 @@ import asyncio
 from bolide.client import Message, Producer, PullConsumer, PushConsumer, lmq
 
 
-async def main(namesrv: str = "127.0.0.1:9876") -> None:
+async def main(namesrv: str = "") -> None:
     async with Producer("chat", namesrv) as producer:
         # One message, stored once, in the queues of everybody in the room.
         await producer.send(Message("Chat", b"hello all", light_queues=["ann", "bob", "cid"]))

@@ -4,7 +4,7 @@ from bolide.client import Message, Producer, PullConsumer, PushConsumer
 from bolide.client.trace import TRACE_TOPIC, decode_trace
 
 
-async def main(namesrv: str = "127.0.0.1:9876") -> None:
+async def main(namesrv: str = "") -> None:
     seen = asyncio.Event()
 
     async def take(message) -> None:

@@ -3,7 +3,7 @@ import asyncio
 from bolide.client import ConsumeResult, Message, Producer, PushConsumer
 
 
-async def main(namesrv: str = "127.0.0.1:9876") -> None:
+async def main(namesrv: str = "") -> None:
     async with Producer("trading", namesrv) as producer:
         # Messages with one sharding key go to one queue, and an orderly consumer gets them one after the other.
         for step in (b"placed", b"paid", b"shipped"):

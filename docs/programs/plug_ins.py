@@ -43,7 +43,7 @@ def first_takes_all(group, client_id, queues, clients):
     return list(queues) if client_id == clients[0] else []
 
 
-async def main(namesrv: str = "127.0.0.1:9876") -> None:
+async def main(namesrv: str = "") -> None:
     done = asyncio.Event()
 
     async def land(message) -> None:

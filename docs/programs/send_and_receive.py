@@ -3,7 +3,7 @@ import asyncio
 from bolide.client import Message, Producer, PushConsumer
 
 
-async def main(namesrv: str = "127.0.0.1:9876") -> None:
+async def main(namesrv: str = "") -> None:
     async with Producer("orders", namesrv) as producer:
         print(await producer.send(Message("Orders", b"one coffee", tags="coffee", keys="order-1")))
     done = asyncio.Event()

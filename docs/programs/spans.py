@@ -8,7 +8,7 @@ from bolide.client import Message, Producer, PushConsumer
 from bolide.client.otel import OpenTelemetry
 
 
-async def main(namesrv: str = "127.0.0.1:9876") -> None:
+async def main(namesrv: str = "") -> None:
     provider = TracerProvider()
     shown = ConsoleSpanExporter(
         out=sys.stdout, formatter=lambda span: f"{span.name}, {'a child' if span.parent else 'the first'}\n"

@@ -3,7 +3,7 @@ import asyncio
 from bolide.client import Message, Producer, PushConsumer, sql
 
 
-async def main(namesrv: str = "127.0.0.1:9876") -> None:
+async def main(namesrv: str = "") -> None:
     async with Producer("weather", namesrv) as producer:
         for city, degrees in (("Oslo", -4), ("Rome", 17), ("Cairo", 31)):
             await producer.send(Message("Weather", city.encode(), properties={"degrees": str(degrees)}))

@@ -3,7 +3,7 @@ import asyncio
 from bolide.client import Message, Producer, PushConsumer
 
 
-async def main(namesrv: str = "127.0.0.1:9876") -> None:
+async def main(namesrv: str = "") -> None:
     seen: dict[str, list[bytes]] = {}
 
     def tenant(name: str) -> tuple[Producer, PushConsumer]:

@@ -4,7 +4,7 @@ import time
 from bolide.client import Message, Producer, PushConsumer
 
 
-async def main(namesrv: str = "127.0.0.1:9876") -> None:
+async def main(namesrv: str = "") -> None:
     async with Producer("reminders", namesrv) as producer:
         await producer.send(Message("Reminders", b"tea is ready", delay=2))
         await producer.send(Message("Reminders", b"call home", deliver_at=time.time() + 1))

@@ -17,7 +17,7 @@ class Payments:
         return TransactionState.COMMIT if paid else TransactionState.ROLLBACK
 
 
-async def main(namesrv: str = "127.0.0.1:9876") -> None:
+async def main(namesrv: str = "") -> None:
     async with TransactionProducer("payments", namesrv, Payments()) as producer:
         for key, amount in (("payment-1", 500), ("payment-2", 20)):
             message = Message("Paid", b"%d coins" % amount, keys=key)

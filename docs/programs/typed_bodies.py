@@ -20,7 +20,7 @@ class Stamp(Interceptor):
         print(call.message.topic, "sent" if call.error is None else call.error)
 
 
-async def main(namesrv: str = "127.0.0.1:9876") -> None:
+async def main(namesrv: str = "") -> None:
     async with Producer("orders", namesrv, codec=Order, interceptors=(Stamp(),)) as producer:
         await producer.send(Message("Typed", value=Order("coffee", 2)))
     done = asyncio.Event()

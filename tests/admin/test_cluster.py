@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from bolide.admin import Admin
+from bolide.admin.cluster import BrokerRow
 from bolide.client import ClientStateError, NoQueue, Producer
 from bolide.testing.broker import Broker
 from tests.admin.cluster_of_one import TOPIC, with_admin
@@ -30,6 +32,15 @@ def test_brokers_with_their_figures(bolide_broker: Broker) -> None:
             await admin.broker_runtime("nobody")
 
     with_admin(bolide_broker, work)
+
+
+def test_a_row_says_whether_its_broker_serves() -> None:
+    row = BrokerRow("c", "b", 0, "a:1", {"brokerVersionDesc": "V5_5_0"})
+    assert (row.state, row.serves) == ("serves", True)  # Java's tell nothing of it
+    row = replace(row, runtime={"storeState": "refuses: the disk is full"})
+    assert (row.state, row.serves) == ("refuses: the disk is full", False)
+    row = replace(row, runtime={}, error="no answer")
+    assert (row.state, row.serves) == ("no answer", False)
 
 
 def test_write_permission_goes_and_comes_back(bolide_broker: Broker) -> None:

@@ -57,3 +57,17 @@ def test_a_client_that_is_not_there(bolide_broker: Broker) -> None:
             await admin.consumer_running_info("G", "nobody")
 
     with_admin(bolide_broker, work)
+
+
+def test_a_change_changes_what_it_names(bolide_broker: Broker) -> None:
+    async def work(admin: Admin, producer: Producer) -> None:
+        await admin.create_group("Kept", retry_max_times=3, retry_queues=2, orderly=True)
+        await admin.create_group("Kept", consume_enable=False)
+        config = (await admin.groups())["Kept"]
+        assert (config.retry_max_times, config.retry_queue_nums) == (3, 2)
+        assert (config.consume_message_orderly, config.consume_enable) == (True, False)
+        await admin.create_group("Kept", consume_enable=True, orderly=False)
+        config = (await admin.groups())["Kept"]
+        assert (config.consume_message_orderly, config.consume_enable, config.retry_max_times) == (False, True, 3)
+
+    with_admin(bolide_broker, work)

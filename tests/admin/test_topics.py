@@ -13,6 +13,7 @@ from bolide.client import Message, MessageRefused, NoQueue, Producer, TopicNotFo
 from bolide.client.routes import QueueInfo, Route
 from bolide.errors import ConnectionLost, RequestTimeout
 from bolide.remoting import codes
+from bolide.remoting.command import make_request, make_response
 from bolide.testing.broker import Broker
 from tests.admin.cluster_of_one import TOPIC, with_admin
 
@@ -81,7 +82,7 @@ class Late(Admin):
         return {"broker-a": "h:1"}
 
     async def ask(self, *what: Any, **more: Any) -> Any:
-        return None
+        return make_response(make_request(codes.GET_TOPIC_CONFIG, 0), codes.TOPIC_NOT_EXIST)
 
     async def fetch_route(self, topic: str) -> Route:
         loop = asyncio.get_running_loop()
@@ -112,3 +113,24 @@ def test_what_cannot_be_created(bolide_broker: Broker) -> None:
             await admin.create_topic("U", cluster="nowhere")
 
     with_admin(bolide_broker, work)
+
+
+async def settings(admin: Admin, topic: str) -> tuple[int, int, int, bool]:
+    config = (await admin.topic_configs(topic))["broker-a"]
+    return config.read_queue_nums, config.write_queue_nums, config.perm, config.order
+
+
+def test_a_change_changes_what_it_names(bolide_broker: Broker) -> None:
+    async def scenario(admin: Admin, producer: Producer) -> None:
+        await admin.create_topic("Fresh")
+        assert await settings(admin, "Fresh") == (8, 8, 6, False)
+        await admin.create_topic("Kept", queues=2, order=True, attributes="+message.type=FIFO")
+        await admin.create_topic("Kept", perm=4)
+        assert await settings(admin, "Kept") == (2, 2, 4, True)
+        await admin.create_topic("Kept", write_queues=1)
+        assert await settings(admin, "Kept") == (2, 1, 4, True)
+        assert (await admin.topic_configs("Kept"))["broker-a"].attributes == {"message.type": "FIFO"}
+        await admin.create_topic("Kept", order=False, perm=6)
+        assert await settings(admin, "Kept") == (2, 1, 6, False)
+
+    with_admin(bolide_broker, scenario)

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import re
 import subprocess
 import sys
+import termios
+import threading
+import time
+from array import array
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 import pytest
 
-from bolide.cli.output import FAILED, UNREACHABLE, USAGE
+from bolide.cli.output import FAILED, PIPE_CLOSED, UNREACHABLE, USAGE
 from bolide.client import Message
 from bolide.client.blocking import Producer
 from tests.children import start
 from tests.interop.processes import free_ports
+
+MANY_BYTES = 50
+"""More than one line of these tests."""
 
 
 class CommandLine:
@@ -121,9 +132,114 @@ def test_a_group_is_moved_back(line: CommandLine) -> None:
     assert got.stdout == "first\nsecond\n"
 
 
+def head(line: CommandLine, lines: int, *arguments: str, text: str = "") -> tuple[int, list[str], str]:
+    """A verb whose reader leaves after some lines, as `head` does: status, the lines, what it said."""
+    environment = {**os.environ, "NAMESRV_ADDR": line.namesrv}
+    process = start(
+        [sys.executable, "-m", "bolide", *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True, bufsize=1, env=environment,
+    )  # fmt: skip
+    assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+    writer = threading.Thread(target=feed, args=(process.stdin, text))
+    writer.start()
+    pipe = process.stdout.fileno()
+    got = ["".join(iter(lambda: os.read(pipe, 1).decode(), "\n")) for _ in range(lines)]
+    # What it prints before it hears of us is not taken by anybody: a line that waits in the pipe, or more of them.
+    deadline = time.monotonic() + 1
+    while waiting(pipe) < MANY_BYTES and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.stdout.close()
+    said = process.stderr.read()
+    process.stderr.close()
+    status = process.wait(60)
+    writer.join()
+    return status, got, said
+
+
+def waiting(pipe: int) -> int:
+    """Bytes in a pipe that nobody has read."""
+    count = array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, count)
+    return count[0]
+
+
+def feed(pipe: IO[str], text: str) -> None:
+    with suppress(BrokenPipeError):
+        pipe.write(text)
+    with suppress(BrokenPipeError):
+        pipe.close()
+
+
+def test_consume_ends_with_its_reader_and_takes_nothing_more(line: CommandLine) -> None:
+    assert line.run("topic", "create", "Head", "--queues", "1").returncode == 0
+    bodies = [f"m{number}" for number in range(300)]
+    assert line.run("produce", "Head", text="\n".join(bodies)).returncode == 0
+    status, got, said = head(line, 1, "consume", "Head", "--group", "head")
+    assert (status, got) == (PIPE_CLOSED, bodies[:1])
+    assert said.strip() == "1 consumed"
+    rest = line.run("consume", "Head", "--group", "head", "--count", "299")
+    assert rest.stdout.split() == bodies[1:]  # none was sent back, so all come in their order
+
+
+def test_consume_ends_with_its_reader_although_nothing_comes(line: CommandLine) -> None:
+    assert line.run("topic", "create", "Once", "--queues", "1").returncode == 0
+    assert line.run("produce", "Once", "only").returncode == 0
+    for more in ((), ("--group", "once")):
+        status, got, said = head(line, 1, "consume", "Once", *more)
+        assert (status, got, said.strip()) == (PIPE_CLOSED, ["only"], "1 consumed")
+
+
+def test_produce_ends_with_its_reader_and_says_what_it_sent(line: CommandLine) -> None:
+    assert line.run("topic", "create", "Many", "--queues", "1").returncode == 0
+    status, got, said = head(line, 2, "produce", "Many", text="\n".join(map(str, range(200_000))))
+    assert status == PIPE_CLOSED and len(got) == 2
+    (count,) = re.findall(r"^(\d+) sent, 0 failed$", said, re.MULTILINE)
+    (queue,) = json.loads(line.run("topic", "show", "Many", "--json").stdout)
+    assert queue["messages"] == int(count) < 200_000
+
+
+def test_without_a_group_nobody_is_disturbed(line: CommandLine) -> None:
+    for topic in ("Mine", "Yours"):
+        assert line.run("topic", "create", topic, "--queues", "2").returncode == 0
+        assert line.run("produce", topic, *(f"{topic}{number}" for number in range(4))).returncode == 0
+    for _ in range(2):
+        for topic in ("Mine", "Yours"):
+            got = line.run("consume", topic, "--count", "4")
+            assert sorted(got.stdout.split()) == [f"{topic}{number}" for number in range(4)]
+
+
+def test_a_change_from_the_command_line_keeps_the_rest(line: CommandLine) -> None:
+    assert line.run("topic", "create", "Part", "--queues", "2", "--order").returncode == 0
+    done = line.run("topic", "create", "Part", "--perm", "4")
+    assert done.stderr.strip() == "topic Part has 2 queues, perm 4, ordered on broker-a"
+    assert line.run("group", "create", "part", "--retries", "3", "--orderly").returncode == 0
+    assert line.run("group", "create", "part", "--disable").returncode == 0
+    (shown,) = [row for row in json.loads(line.run("group", "list", "--json").stdout) if row["group"] == "part"]
+    assert (shown["may_consume"], shown["retries"], shown["orderly"]) == (False, 3, True)
+
+
+@pytest.mark.parametrize("variable", ["BOLIDE_NAMESRV_ADDR", "ROCKETMQ_NAMESRV_ADDR"])
+def test_the_nearest_variable_names_the_name_server(line: CommandLine, variable: str) -> None:
+    environment = {**os.environ, "NAMESRV_ADDR": "127.0.0.1:1", variable: line.namesrv}
+    done = subprocess.run(
+        [sys.executable, "-m", "bolide", "topic", "list"], capture_output=True, text=True, env=environment, check=False
+    )
+    assert (done.returncode, "First" in done.stdout) == (0, True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
+        (("topic", "delete", "Nope", "--yes"), FAILED, "there is no topic Nope"),
+        (("group", "show", "typo"), FAILED, "there is no group typo"),
+        (("group", "delete", "typo", "--yes"), FAILED, "there is no group typo"),
+        (("produce", "T", "x", "-n", "127.0.0.1:1"), UNREACHABLE, "0 sent, 1 failed"),
+        (("consume", "T", "-n", "127.0.0.1:1", "--idle", "1"), UNREACHABLE, "127.0.0.1:1"),
+        (("consume", "First", "--broadcast"), USAGE, "--broadcast is for a group"),
+        (("consume", "First", "--start", "tomorrow"), USAGE, "yyyyMMddHHmmss"),
+        (("topic", "list", "-n", "nonsense"), USAGE, "host:port"),
+        (("broker", "-n", "nonsense", "--store", "/nonexistent/x"), USAGE, "namesrvAddr"),
+        (("cluster", "list", "-n", "127.0.0.1:1"), UNREACHABLE, "127.0.0.1:1"),
         (("topic", "show", "Nowhere"), FAILED, "Nowhere"),
         (("topic", "list", "-n", "127.0.0.1:1"), UNREACHABLE, "127.0.0.1:1"),
         (("topic", "create", "bad name"), FAILED, "bad name"),

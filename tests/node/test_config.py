@@ -8,6 +8,7 @@ import pytest
 
 from bolide.broker.options import BrokerOptions, java_key
 from bolide.errors import ConfigError
+from bolide.namesrv.options import NamesrvOptions
 from bolide.node.config import load_options, variable_name
 
 
@@ -28,6 +29,20 @@ def test_the_nearest_source_wins_and_its_origin_is_kept(tmp_path: Path) -> None:
     assert loaded.origins["brokerClusterName"] == f"file {path}"
     assert loaded.origins["namesrvAddr"] == "default"
     assert loaded.warnings == []
+
+
+def test_the_variables_of_rocketmq_name_servers_where_no_setting_does(tmp_path: Path) -> None:
+    javas = {"NAMESRV_ADDR": "java:1", "ROCKETMQ_NAMESRV_ADDR": "property:2"}
+    path = conf(tmp_path, "namesrvAddr=file:3\n")
+    for environ, file, addr, origin in (
+        ({"NAMESRV_ADDR": "java:1"}, None, "java:1", "variable NAMESRV_ADDR"),
+        (javas, None, "property:2", "variable ROCKETMQ_NAMESRV_ADDR"),
+        (javas, path, "file:3", f"file {path}"),
+        ({**javas, "BOLIDE_NAMESRV_ADDR": "ours:4"}, path, "ours:4", "variable BOLIDE_NAMESRV_ADDR"),
+    ):
+        loaded = load_options(BrokerOptions, {}, file, environ)
+        assert (loaded.options.namesrv_addr, loaded.origins["namesrvAddr"]) == (addr, origin)
+    assert load_options(NamesrvOptions, {}, None, javas).warnings == []
 
 
 def test_unknown_keys_warn(tmp_path: Path) -> None:

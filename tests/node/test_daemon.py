@@ -23,6 +23,7 @@ class Scripted:
         self.stopped = asyncio.Event()
         self.failure: BaseException | None = None
         self.stops = 0
+        self.reloads = 0
         self._fails, self._ends, self._signals = fails, ends, signals
 
     async def start(self) -> None:
@@ -37,10 +38,14 @@ class Scripted:
     async def stop(self) -> None:
         self.stops += 1
 
+    async def reload(self) -> None:
+        self.reloads += 1
+        os.kill(os.getpid(), signal.SIGTERM)
+
 
 @pytest.fixture(autouse=True)
 def signals_as_before() -> Iterator[None]:
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
@@ -66,6 +71,33 @@ def test_what_ends_a_daemon_is_its_status(
     assert run_daemon(make, "broker x") == status
     assert capsys.readouterr().out == "ready broker x 127.0.0.1:1\n"
     assert nodes[0].stops == 1
+
+
+class Input:
+    """Standard input as far as a daemon asks it."""
+
+    def __init__(self, terminal: bool) -> None:
+        self._terminal = terminal
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_hangup_reloads_a_service_and_stops_what_lost_its_terminal(
+    terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", Input(terminal))
+    class HangsUp(Scripted):
+        async def start(self) -> None:
+            asyncio.get_running_loop().call_soon(asyncio.get_running_loop().call_soon, hang_up)
+
+    def hang_up() -> None:
+        os.kill(os.getpid(), signal.SIGHUP)
+
+    node = HangsUp()
+    assert run_daemon(lambda: node, "broker x") == STOPPED
+    assert (node.stops, node.reloads) == (1, 0 if terminal else 1)
 
 
 @pytest.mark.parametrize(("error", "status"), [(ConfigError("bad"), BAD_CONFIG), (OSError("taken"), FAILED)])

@@ -74,11 +74,11 @@ class Admin:
         topic: str,
         *,
         queues: int | None = None,
-        read_queues: int = 8,
-        write_queues: int = 8,
-        perm: int = 6,
-        order: bool = False,
-        filter_type: str = "SINGLE_TAG",
+        read_queues: int | None = None,
+        write_queues: int | None = None,
+        perm: int | None = None,
+        order: bool | None = None,
+        filter_type: str | None = None,
         attributes: str = "",
         cluster: str | None = None,
         broker: str | None = None,
@@ -86,9 +86,10 @@ class Admin:
     ) -> list[str]:
         """Create a topic, or change it, on every master of a cluster, on one broker, or (neither given) on all masters.
 
-        `queues` sets read and write queues alike; `perm` is 6 for read and write, 4 read, 2 write. Returns the broker
-        names, with `wait` once the name server routes to all of them. Raises `MessageRefused`, `ResponseError`, and
-        `RequestTimeout` when it does not within the `timeout` of this object, or 5 s where that is less.
+        What is not given stays as it is; a new topic has 8 queues and permission 6. `queues` sets read and write queues
+        alike; `perm` is 6 for read and write, 4 read, 2 write. Returns the broker names, with `wait` once the name
+        server routes to all of them. Raises `MessageRefused`, `ResponseError`, and `RequestTimeout` when it does not
+        within the `timeout` of this object, or 5 s where that is less.
         """
         return self._loop.run(
             lambda: self._native.create_topic(
@@ -105,6 +106,10 @@ class Admin:
                 wait=wait,
             )
         )
+
+    def topic_config_at(self, address: str, topic: str) -> TopicConfig | None:
+        """The settings of a topic at one broker; None when it does not have it."""
+        return self._loop.run(lambda: self._native.topic_config_at(address, topic))
 
     def delete_topic(self, topic: str, *, cluster: str | None = None) -> list[str]:
         """Delete a topic on all masters (of a cluster) and in the name servers; returns the broker names."""
@@ -150,15 +155,19 @@ class Admin:
         self,
         group: str,
         *,
-        retry_max_times: int = 16,
-        retry_queues: int = 1,
-        consume_enable: bool = True,
-        broadcast_enable: bool = True,
-        orderly: bool = False,
+        retry_max_times: int | None = None,
+        retry_queues: int | None = None,
+        consume_enable: bool | None = None,
+        broadcast_enable: bool | None = None,
+        orderly: bool | None = None,
         cluster: str | None = None,
         broker: str | None = None,
     ) -> list[str]:
-        """Create a group, or change it, on the masters of a cluster, on one broker, or on all; returns their names."""
+        """Create a group, or change it, on the masters of a cluster, on one broker, or on all; returns their names.
+
+        What is not given stays as it is; a new group has RocketMQ's defaults: 16 attempts, one retry queue, and it may
+        consume, also broadcasting, in no order.
+        """
         return self._loop.run(
             lambda: self._native.create_group(
                 group,

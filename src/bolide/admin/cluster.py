@@ -30,6 +30,16 @@ class BrokerRow:
         """The release it announces."""
         return self.runtime.get("brokerVersionDesc", "")
 
+    @property
+    def state(self) -> str:
+        """How it does: ``serves``, why it takes no messages (only Bolide's brokers tell), or why it did not answer."""
+        return self.error or self.runtime.get("storeState", "") or "serves"
+
+    @property
+    def serves(self) -> bool:
+        """True when it answers and takes messages."""
+        return self.state == "serves"
+
 
 class Cluster(AdminCalls):
     """Calls on brokers and name servers."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
+
 from bolide.admin.calls import AdminCalls, ext_of, queue_from
 from bolide.client.errors import ResponseError, TopicNotFound
 from bolide.client.message import check_topic
@@ -54,28 +56,39 @@ class Groups(AdminCalls):
         self,
         group: str,
         *,
-        retry_max_times: int = 16,
-        retry_queues: int = 1,
-        consume_enable: bool = True,
-        broadcast_enable: bool = True,
-        orderly: bool = False,
+        retry_max_times: int | None = None,
+        retry_queues: int | None = None,
+        consume_enable: bool | None = None,
+        broadcast_enable: bool | None = None,
+        orderly: bool | None = None,
         cluster: str | None = None,
         broker: str | None = None,
     ) -> list[str]:
-        """Create a group, or change it, on the masters of a cluster, on one broker, or on all; returns their names."""
+        """Create a group, or change it, on the masters of a cluster, on one broker, or on all; returns their names.
+
+        What is not given stays as it is; a new group has RocketMQ's defaults: 16 attempts, one retry queue, and it may
+        consume, also broadcasting, in no order.
+        """
         check_topic(group)
-        config = SubscriptionGroupConfig(
-            group_name=group,
-            retry_max_times=retry_max_times,
-            retry_queue_nums=retry_queues,
-            consume_enable=consume_enable,
-            consume_broadcast_enable=broadcast_enable,
-            consume_message_orderly=orderly,
-        )
+        changes = {
+            "retry_max_times": retry_max_times,
+            "retry_queue_nums": retry_queues,
+            "consume_enable": consume_enable,
+            "consume_broadcast_enable": broadcast_enable,
+            "consume_message_orderly": orderly,
+        }
+        given = {name: value for name, value in changes.items() if value is not None}
         masters = await self.masters(cluster, broker)
         for address in masters.values():
+            before = (await self._groups_at(address)).get(group) or SubscriptionGroupConfig(group_name=group)
+            config = msgspec.structs.replace(before, **given)
             await self.ask(address, codes.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, None, encode_body(config))
         return sorted(masters)
+
+    async def _groups_at(self, address: str) -> dict[str, SubscriptionGroupConfig]:
+        # The question for one group (352) would create it.
+        wrapper = await self.decoded(SubscriptionGroupWrapper, address, codes.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
+        return wrapper.subscription_group_table
 
     async def delete_group(self, group: str, *, remove_offset: bool = False, cluster: str | None = None) -> list[str]:
         """Delete a group on all masters (of a cluster), its offsets too if asked for; returns the broker names."""
@@ -89,8 +102,7 @@ class Groups(AdminCalls):
         """All groups with their settings (of the first broker that has them), those of the system left out."""
         found: dict[str, SubscriptionGroupConfig] = {}
         for address in (await self.masters(cluster)).values():
-            wrapper = await self.decoded(SubscriptionGroupWrapper, address, codes.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
-            for name, config in wrapper.subscription_group_table.items():
+            for name, config in (await self._groups_at(address)).items():
                 if not name.startswith("CID_RMQ_SYS_"):
                     found.setdefault(name, config)
         return dict(sorted(found.items()))

@@ -6,6 +6,8 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from bolide.admin.calls import AdminCalls, ext_of, queue_from
 from bolide.client.errors import TopicNotFound
 from bolide.client.message import check_topic
@@ -16,11 +18,19 @@ from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_body
 from bolide.remoting.bodies.groups import GroupList
 from bolide.remoting.bodies.stats import KVTable
-from bolide.remoting.bodies.topics import TopicConfig, TopicConfigSerializeWrapper, TopicList, TopicStatsTable
+from bolide.remoting.bodies.topics import (
+    TopicConfig,
+    TopicConfigSerializeWrapper,
+    TopicFilterType,
+    TopicList,
+    TopicStatsTable,
+)
 
 ORDER_NAMESPACE: Final = "ORDER_TOPIC_CONFIG"
 REGISTRATION_WAIT: Final = 5.0
 """Seconds until a route must be there; as many as one request may take, where those are more."""
+NEW_QUEUES: Final = 8
+"""Queues of a topic that is created without a number."""
 SYSTEM_TOPICS: Final = frozenset(
     ["TBW102", "BenchmarkTest", "OFFSET_MOVED_EVENT", "SELF_TEST_TOPIC", "SCHEDULE_TOPIC_XXXX"]
 )
@@ -44,11 +54,11 @@ class Topics(AdminCalls):
         topic: str,
         *,
         queues: int | None = None,
-        read_queues: int = 8,
-        write_queues: int = 8,
-        perm: int = 6,
-        order: bool = False,
-        filter_type: str = "SINGLE_TAG",
+        read_queues: int | None = None,
+        write_queues: int | None = None,
+        perm: int | None = None,
+        order: bool | None = None,
+        filter_type: str | None = None,
         attributes: str = "",
         cluster: str | None = None,
         broker: str | None = None,
@@ -56,32 +66,64 @@ class Topics(AdminCalls):
     ) -> list[str]:
         """Create a topic, or change it, on every master of a cluster, on one broker, or (neither given) on all masters.
 
-        `queues` sets read and write queues alike; `perm` is 6 for read and write, 4 read, 2 write. Returns the broker
-        names, with `wait` once the name server routes to all of them. Raises `MessageRefused`, `ResponseError`, and
-        `RequestTimeout` when it does not within the `timeout` of this object, or 5 s where that is less.
+        What is not given stays as it is; a new topic has 8 queues and permission 6. `queues` sets read and write queues
+        alike; `perm` is 6 for read and write, 4 read, 2 write. Returns the broker names, with `wait` once the name
+        server routes to all of them. Raises `MessageRefused`, `ResponseError`, and `RequestTimeout` when it does not
+        within the `timeout` of this object, or 5 s where that is less.
         """
         check_topic(topic)
         masters = await self.masters(cluster, broker)
-        ext = ext_of(
-            topic=topic,
-            defaultTopic=TEMPLATE_TOPIC,
-            readQueueNums=queues or read_queues,
-            writeQueueNums=queues or write_queues,
-            perm=perm,
-            topicFilterType=filter_type,
-            topicSysFlag=0,
-            order=order,
-            attributes=attributes or None,
-            force=False,
-        )
-        for address in masters.values():
-            await self.ask(address, codes.UPDATE_AND_CREATE_TOPIC, ext)
-        if order:
-            conf = ";".join(f"{name}:{queues or write_queues}" for name in sorted(masters))
+        changes = {
+            "read_queue_nums": queues or read_queues,
+            "write_queue_nums": queues or write_queues,
+            "perm": perm,
+            "order": order,
+            "topic_filter_type": None if filter_type is None else TopicFilterType[filter_type],
+        }
+        given = {name: value for name, value in changes.items() if value is not None}
+        orders = {}
+        if order is False:
+            # First of all: while the name servers list its order, a registration makes the topic ordered again.
+            await self.tell_every_namesrv(codes.DELETE_KV_CONFIG, ext_of(namespace=ORDER_NAMESPACE, key=topic))
+        for name, address in masters.items():
+            before = await self.topic_config_at(address, topic) or TopicConfig(topic, NEW_QUEUES, NEW_QUEUES)
+            config = msgspec.structs.replace(before, **given)
+            await self._put_topic(address, config, attributes)
+            if config.order:
+                orders[name] = config.write_queue_nums
+        if orders and order:
+            conf = ";".join(f"{name}:{number}" for name, number in sorted(orders.items()))
             await self.tell_every_namesrv(codes.PUT_KV_CONFIG, ext_of(namespace=ORDER_NAMESPACE, key=topic, value=conf))
         if wait:
             await self._wait_for_route(topic, set(masters))
         return sorted(masters)
+
+    async def topic_config_at(self, address: str, topic: str) -> TopicConfig | None:
+        """The settings of a topic at one broker; None when it does not have it."""
+        accept = (codes.SUCCESS, codes.TOPIC_NOT_EXIST, codes.REQUEST_CODE_NOT_SUPPORTED)
+        answer = await self.ask(address, codes.GET_TOPIC_CONFIG, ext_of(topic=topic), accept=accept)
+        if answer.code == codes.SUCCESS:
+            return decode_body(answer.body, TopicConfig)
+        if answer.code == codes.TOPIC_NOT_EXIST:
+            return None
+        # A broker of 4.9 tells all topics or none.
+        every = await self.decoded(TopicConfigSerializeWrapper, address, codes.GET_ALL_TOPIC_CONFIG)
+        return every.topic_config_table.get(topic)
+
+    async def _put_topic(self, address: str, config: TopicConfig, attributes: str) -> None:
+        ext = ext_of(
+            topic=config.topic_name,
+            defaultTopic=TEMPLATE_TOPIC,
+            readQueueNums=config.read_queue_nums,
+            writeQueueNums=config.write_queue_nums,
+            perm=config.perm,
+            topicFilterType=config.topic_filter_type.name,
+            topicSysFlag=config.topic_sys_flag,
+            order=config.order,
+            attributes=attributes or None,
+            force=False,
+        )
+        await self.ask(address, codes.UPDATE_AND_CREATE_TOPIC, ext)
 
     async def _wait_for_route(self, topic: str, brokers: set[str]) -> None:
         """Brokers register a new topic at once, but not before they answer."""

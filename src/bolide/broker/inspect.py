@@ -97,6 +97,7 @@ class InspectService:
             "brokerVersion": str(codes.VERSION_5_5_0),
             "brokerVersionDesc": "V5_5_0",
             "brokerActive": "true",
+            "storeState": "serves" if store.writable() else f"refuses: {store.failure or store.flags.describe()}",
             "bootTimestamp": str(stats.boot_timestamp),
             "runtime": _runtime(now - stats.boot_timestamp),
             "putTps": put,

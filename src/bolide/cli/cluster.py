@@ -17,7 +17,7 @@ app = typer.Typer()
 
 @app.command("list")
 def list_brokers(namesrv: str = Namesrv, as_json: bool = JsonFlag) -> None:
-    """List brokers, with their rates over the last ten seconds."""
+    """List brokers, with their rates over the last ten seconds; fails unless there is one and all serve."""
     with boundary():
         brokers = call(namesrv, lambda admin: admin.brokers())
         rows = [
@@ -29,12 +29,20 @@ def list_brokers(namesrv: str = Namesrv, as_json: bool = JsonFlag) -> None:
                 each.version,
                 each.runtime.get("putTps", "").split(" ")[0],
                 each.runtime.get("getTransferredTps", "").split(" ")[0],
-                each.error or "serves",
+                each.state,
             )
             for each in brokers
         ]
         columns = ("Cluster", "Broker", "Id", "Address", "Version", "Put/s", "Got/s", "State")
         output.table("Brokers", columns, rows, as_json)
+        if not brokers:
+            output.fail("no broker is registered at the name servers: is one running with their address?")
+        silent = [each.broker_name for each in brokers if each.error]
+        if silent:
+            output.fail(f"{', '.join(silent)} cannot be reached", output.UNREACHABLE)
+        refusing = [each.broker_name for each in brokers if not each.serves]
+        if refusing:
+            output.fail(f"{', '.join(refusing)} takes no messages")
 
 
 @app.command()

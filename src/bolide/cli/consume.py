@@ -5,13 +5,30 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from typing import Any
+from contextlib import suppress
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
 from bolide.cli import output
+from bolide.cli.closed_pipe import unread, when_closed
 from bolide.cli.options import Namesrv
 from bolide.cli.output import JsonFlag, boundary
+
+if TYPE_CHECKING:
+    from bolide.client import PullConsumer, ReceivedMessage
+
+ONLOOKERS: Final = "bolide-cli-onlooker"
+"""The group that brokers are told by those who read without one; it has no offsets."""
+QUEUES_S: Final = 30.0
+"""Seconds between two looks for new queues of a topic."""
+ROUTE_POLL_S: Final = 1.0
+UNREAD_POLL_S: Final = 0.0002
+SUSPEND_S: Final = 10.0
+"""Seconds a broker holds a pull."""
+TIME_DIGITS: Final = 14
 
 
 def attach(app: typer.Typer) -> None:
@@ -22,69 +39,206 @@ def attach(app: typer.Typer) -> None:
 def consume(
     topic: str = typer.Argument(help="Topic to read."),
     namesrv: str = Namesrv,
-    group: str = typer.Option("bolide-cli-consumer", help="Consumer group; its offsets are stored at the broker."),
+    group: str = typer.Option(
+        "", help="Consumer group to join: its offsets move. Without one nothing is taken from anybody."
+    ),
     tags: str = typer.Option("*", help='Tag filter, such as "TagA || TagB".'),
     sql: str = typer.Option("", help="SQL92 filter instead of tags (the broker must have enablePropertyFilter)."),
-    start: str = typer.Option("first", help="Where a new group starts: first, last, or a time yyyyMMddHHmmss."),
-    broadcast: bool = typer.Option(False, "--broadcast", help="Read all queues, whoever else is in the group."),
-    count: int = typer.Option(0, "--count", "-c", min=0, help="Stop after so many messages; 0: go on until Ctrl-C."),
-    idle: float = typer.Option(0.0, min=0.0, help="Stop when nothing came for so many seconds; 0: wait for ever."),
+    start: str = typer.Option(
+        "first", help="Where to start, or a new group starts: first, last, or a time yyyyMMddHHmmss."
+    ),
+    broadcast: bool = typer.Option(False, "--broadcast", help="With a group: read all queues, whoever else is in it."),
+    count: int = typer.Option(0, "--count", "-c", min=0, help="Stop after so many messages; 0: run until Ctrl-C."),
+    idle: float = typer.Option(0.0, min=0.0, help="Stop when nothing came for so many seconds; 0: wait."),
     as_json: bool = JsonFlag,
 ) -> None:
     """Print messages as they come."""
+    if broadcast and not group:
+        output.fail("--broadcast is for a group: give --group NAME, or leave it out to read all queues", output.USAGE)
+    printing = Printing(count, as_json)
     with boundary():
-        seen = asyncio.run(_consume(topic, namesrv, group, tags, sql, start, broadcast, count, idle, as_json))
-    output.note(f"{seen} consumed")
-    if count and seen < count:
+        asyncio.run(_consume(Reading(topic, namesrv, group, tags, sql, start, broadcast, idle), printing))
+    output.note(f"{printing.seen} consumed")
+    if printing.closed:
+        output.end_closed()
+    if count and printing.seen < count:
         raise typer.Exit(output.FAILED)
 
 
-async def _consume(
-    topic: str,
-    namesrv: str,
-    group: str,
-    tags: str,
-    sql: str,
-    start: str,
-    broadcast: bool,
-    count: int,
-    idle: float,
-    as_json: bool,
-) -> int:
-    from bolide.client import PushConsumer, ReceivedMessage
-    from bolide.client.subscription import sql as sql_expression
+@dataclass(frozen=True)
+class Reading:
+    """What is read: the arguments of the verb."""
 
-    seen = 0
-    done = asyncio.Event()
-    heard = asyncio.Event()
+    topic: str
+    namesrv: str
+    group: str
+    tags: str
+    sql: str
+    start: str
+    broadcast: bool
+    idle: float
 
-    async def show(message: ReceivedMessage) -> bool:
-        nonlocal seen
-        if count and seen >= count:
-            return False  # not ours any more: the next consumer of the group gets it
-        seen += 1
-        heard.set()
-        print_message(message, as_json)
-        if count and seen >= count:
-            done.set()
+
+class Printing:
+    """Prints messages until there were enough, or nobody reads them any more."""
+
+    def __init__(self, count: int, as_json: bool) -> None:
+        self.seen = 0
+        self.closed = False
+        self.done = asyncio.Event()
+        self.heard = asyncio.Event()
+        self._count = count
+        self._as_json = as_json
+
+    def close(self) -> None:
+        """The reader has left."""
+        self.closed = True
+        self.done.set()
+
+    def show(self, message: ReceivedMessage) -> bool:
+        """Print one message; False when that is over: it is not consumed then."""
+        if self.done.is_set():
+            return False
+        try:
+            print_message(message, self._as_json)
+        except BrokenPipeError:
+            self.close()
+            return False
+        self.seen += 1
+        self.heard.set()
+        if self.seen == self._count:
+            self.done.set()
         return True
 
-    model = "broadcasting" if broadcast else "clustering"
-    consumer = PushConsumer(group, namesrv, model=model, start_from=start, concurrency=1)
-    consumer.subscribe(topic, sql_expression(sql) if sql else tags, show)
+    async def taken(self) -> bool:
+        """Wait until the reader of a pipe has taken what was printed; False when it leaves without: that counts as not
+        seen. Any other output takes at once.
+        """
+        while unread():
+            if self.closed:
+                self.seen -= 1
+                return False
+            await asyncio.sleep(UNREAD_POLL_S)
+        return True
+
+
+async def _consume(reading: Reading, printing: Printing) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, done.set)
+        loop.add_signal_handler(number, printing.done.set)
+    with when_closed(printing.close):
+        await _until_it_is_there(reading, printing)
+        if reading.group:
+            await _as_member(reading, printing)
+        else:
+            await _as_onlooker(reading, printing)
+
+
+async def _until_it_is_there(reading: Reading, printing: Printing) -> None:
+    """Wait for the topic, saying so; raises at once when no name server can be reached."""
+    from bolide.admin.client import Admin
+    from bolide.client.errors import TopicNotFound
+
+    loop = asyncio.get_running_loop()
+    end = loop.time() + reading.idle if reading.idle else inf
+    said = False
+    async with Admin(reading.namesrv) as admin:
+        while not printing.done.is_set():
+            try:
+                await admin.topic_route(reading.topic)
+                return
+            except TopicNotFound:
+                if not said:
+                    output.note(f"topic {reading.topic} does not exist yet: waiting for its first message")
+                    said = True
+            left = end - loop.time()
+            if left <= 0:
+                printing.done.set()
+                return
+            with suppress(TimeoutError):
+                await asyncio.wait_for(printing.done.wait(), min(left, ROUTE_POLL_S))
+
+
+async def _as_member(reading: Reading, printing: Printing) -> None:
+    """Read as a member of a group."""
+    from bolide.client import PushConsumer
+
+    async def listen(message: ReceivedMessage) -> None:
+        if not printing.show(message) or not await printing.taken():
+            # Neither consumed nor sent back, which would count as an attempt: the group's next member gets it.
+            raise asyncio.CancelledError
+
+    model = "broadcasting" if reading.broadcast else "clustering"
+    consumer = PushConsumer(
+        reading.group, reading.namesrv, model=model, start_from=start_of(reading.start), concurrency=1
+    )
+    consumer.subscribe(reading.topic, _expression(reading), listen)
     async with consumer:
-        while not done.is_set():
-            heard.clear()
-            waits = [asyncio.ensure_future(done.wait()), asyncio.ensure_future(heard.wait())]
-            finished, pending = await asyncio.wait(waits, timeout=idle or None, return_when=asyncio.FIRST_COMPLETED)
+        while not printing.done.is_set():
+            printing.heard.clear()
+            waits = [asyncio.ensure_future(event.wait()) for event in (printing.done, printing.heard)]
+            finished, pending = await asyncio.wait(
+                waits, timeout=reading.idle or None, return_when=asyncio.FIRST_COMPLETED
+            )
             for task in pending:
                 task.cancel()
             if not finished:
-                break
-    return seen
+                printing.done.set()
+        consumer.pause()
+
+
+async def _as_onlooker(reading: Reading, printing: Printing) -> None:
+    """Read all queues, whoever else does, and leave no offsets behind."""
+    from bolide.client import PullConsumer
+
+    consumer = PullConsumer(
+        ONLOOKERS, reading.namesrv, start_from=start_of(reading.start), auto_commit=False, suspend=SUSPEND_S
+    )
+    async with consumer:
+        over = asyncio.ensure_future(printing.done.wait())
+        reader = asyncio.ensure_future(_look(consumer, reading, printing))
+        await asyncio.wait((over, reader), return_when=asyncio.FIRST_COMPLETED)
+        over.cancel()
+        reader.cancel()
+        await asyncio.wait((over, reader))
+        if not reader.cancelled():
+            reader.result()
+
+
+async def _look(consumer: PullConsumer, reading: Reading, printing: Printing) -> None:
+    loop = asyncio.get_running_loop()
+    held: list[Any] = []
+    looked, last = -QUEUES_S, loop.time()
+    while not printing.done.is_set():
+        now = loop.time()
+        if now - looked >= QUEUES_S:  # a topic may get more queues, and brokers
+            looked = now
+            queues = await consumer.queues(reading.topic)
+            if queues != held:
+                held = queues
+                await consumer.assign(held, _expression(reading))
+        wait = min(QUEUES_S, max(0.0, reading.idle - (now - last))) if reading.idle else QUEUES_S
+        messages = await consumer.poll(wait)
+        if messages:
+            last = loop.time()
+        elif reading.idle and loop.time() - last >= reading.idle:
+            return
+        for message in messages:
+            if not printing.show(message):
+                return
+
+
+def start_of(text: str) -> str:
+    """Where --start says to begin. Ends the verb with the format when it says nothing."""
+    if text not in ("first", "last") and not (text.isdecimal() and len(text) == TIME_DIGITS):
+        output.fail(f"--start {text} is unknown: write first, last, or a time as yyyyMMddHHmmss", output.USAGE)
+    return text
+
+
+def _expression(reading: Reading) -> Any:
+    from bolide.client.subscription import sql
+
+    return sql(reading.sql) if reading.sql else reading.tags
 
 
 def message_fields(message: Any) -> dict[str, Any]:

@@ -45,7 +45,10 @@ def show(
     with boundary():
 
         async def ask(admin: Any) -> tuple[Any, Any]:
-            return await admin.consumer_progress(group, topic), await admin.consumer_connections(group)
+            progress, connected = await admin.consumer_progress(group, topic), await admin.consumer_connections(group)
+            if not progress.queues and connected is None:
+                await _must_exist(admin, group)
+            return progress, connected
 
         progress, connected = call(namesrv, ask)
         clients = [] if connected is None else connected.connection_set
@@ -84,16 +87,23 @@ def show(
 def create(
     group: str = Name,
     namesrv: str = Namesrv,
-    retries: int = typer.Option(16, min=-1, help="Attempts before a message goes to the dead letter queue."),
-    orderly: bool = typer.Option(False, "--orderly", help="The group consumes in order."),
-    disable: bool = typer.Option(False, "--disable", help="The group may not consume."),
+    retries: int | None = typer.Option(
+        None, min=-1, help="Attempts before a message goes to the dead letter queue; a new group has 16."
+    ),
+    orderly: bool | None = typer.Option(
+        None, "--orderly/--no-orderly", help="The group consumes in order; a new one does not."
+    ),
+    disable: bool | None = typer.Option(None, "--disable/--enable", help="The group may not consume; a new one may."),
 ) -> None:
-    """Create a group, or change it."""
+    """Create a group, or change of one that is there what is given here."""
     with boundary():
         names = call(
             namesrv,
             lambda admin: admin.create_group(
-                group, retry_max_times=retries, orderly=orderly, consume_enable=not disable
+                group,
+                retry_max_times=retries,
+                orderly=orderly,
+                consume_enable=None if disable is None else not disable,
             ),
         )
         output.note(f"group {group} is set on {', '.join(names)}")
@@ -110,5 +120,15 @@ def delete(
     if not yes:
         typer.confirm(f"Delete group {group}?", abort=True)
     with boundary():
-        names = call(namesrv, lambda admin: admin.delete_group(group, remove_offset=offsets))
-        output.note(f"group {group} is gone from {', '.join(names)}")
+
+        async def ask(admin: Any) -> list[str]:
+            await _must_exist(admin, group)
+            return list(await admin.delete_group(group, remove_offset=offsets))
+
+        output.note(f"group {group} is gone from {', '.join(call(namesrv, ask))}")
+
+
+async def _must_exist(admin: Any, group: str) -> None:
+    """End with a sentence when no broker knows a group, by its settings or by an offset."""
+    if group not in await admin.groups() and not (await admin.consumer_progress(group)).queues:
+        output.fail(f"there is no group {group}: no broker knows it")

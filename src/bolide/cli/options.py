@@ -6,10 +6,23 @@ from typing import Final
 
 import typer
 
-DEFAULT_NAMESRV: Final = "127.0.0.1:9876"
+
+def _in_force(given: str) -> str:
+    """The name servers of the flag or, without it, those that every client of ours would take."""
+    from bolide.cli.output import boundary
+    from bolide.client.name_servers import configured_namesrv
+
+    with boundary():
+        return ";".join(configured_namesrv(given))
+
 
 Namesrv: Final = typer.Option(
-    DEFAULT_NAMESRV, "--namesrv", "-n", envvar="NAMESRV_ADDR", help="Name servers, host:port;host:port."
+    "",
+    "--namesrv",
+    "-n",
+    callback=_in_force,
+    show_default="variable BOLIDE_NAMESRV_ADDR, ROCKETMQ_NAMESRV_ADDR or NAMESRV_ADDR, then 127.0.0.1:9876",
+    help="Name servers, host:port;host:port.",
 )
 
 Master: Final = typer.Option("local[*]", help="Spark's master; on a cluster it must see paths as they are given here.")

@@ -14,6 +14,7 @@ from typing import Any, Final, NoReturn
 
 import typer
 
+from bolide.cli.closed_pipe import silence
 from bolide.errors import BolideError, ConfigError, ConnectionLost, RequestTimeout
 
 DONE: Final = 0
@@ -22,6 +23,8 @@ USAGE: Final = 2
 UNREACHABLE: Final = 3
 INTERRUPTED: Final = 130
 """What a shell expects of a process that Ctrl-C ended."""
+PIPE_CLOSED: Final = 141
+"""What a shell expects of a process whose reader left, as `head` does: SIGPIPE."""
 
 JsonFlag: Final = typer.Option(False, "--json", help="Print JSON for programs instead of a table for people.")
 
@@ -59,7 +62,12 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], 
         drawn.add_column(column, justify="right" if number else "left", overflow="fold")
     for row in rows:
         drawn.add_row(*(_cell(cell) for cell in row))
-    console = Console()
+
+    class Output(Console):
+        def on_broken_pipe(self) -> None:
+            end_closed()
+
+    console = Output()
     console.print(drawn)
     if not rows:
         console.print("(none)", style="dim")
@@ -90,6 +98,12 @@ def fail(text: str, code: int = FAILED) -> NoReturn:
     raise typer.Exit(code)
 
 
+def end_closed() -> NoReturn:
+    """End because nobody reads our output any more."""
+    silence()
+    raise typer.Exit(PIPE_CLOSED)
+
+
 @contextmanager
 def boundary() -> Iterator[None]:
     """The one place where errors become a sentence and an exit code; nothing else catches broadly."""
@@ -102,6 +116,6 @@ def boundary() -> Iterator[None]:
     except BolideError as error:
         fail(str(error))
     except BrokenPipeError:
-        raise typer.Exit(DONE) from None
+        end_closed()
     except OSError as error:
         fail(f"{error.filename or 'the system'}: {error.strerror or error}")

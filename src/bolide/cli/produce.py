@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 
 from bolide.cli import output
+from bolide.cli.closed_pipe import when_closed
 from bolide.cli.lines import lines_of
 from bolide.cli.options import Namesrv
 from bolide.cli.output import JsonFlag, boundary
+from bolide.errors import ConnectionLost, RequestTimeout
 
 if TYPE_CHECKING:
     from bolide.client.message import Message
@@ -31,6 +33,10 @@ class Sent:
 
     stored: int = 0
     failed: int = 0
+    unreached: int = 0
+    """Of the failed, those for which no server could be reached."""
+    closed: bool = False
+    """Nobody reads our output any more."""
 
 
 def attach(app: typer.Typer) -> None:
@@ -72,10 +78,13 @@ def produce(
             asyncio.run(send_all(namesrv, group, body or None, message, as_json, sent))
         except asyncio.CancelledError:
             status = output.INTERRUPTED
-    if not as_json:
+    if not as_json or sent.closed:
         output.note(f"{sent.stored} sent, {sent.failed} failed")
+    if sent.closed:
+        output.end_closed()
     if status or sent.failed:
-        raise typer.Exit(status or output.FAILED)
+        unreached = sent.failed == sent.unreached and not sent.stored
+        raise typer.Exit(status or (output.UNREACHABLE if unreached else output.FAILED))
 
 
 def moment_of(text: str) -> datetime:
@@ -118,7 +127,8 @@ async def send_all(
 ) -> None:
     """Send every line, hundreds at a time and in their order, and tell of each as soon as it is answered.
 
-    A signal ends it when all that was sent is answered: asyncio.CancelledError.
+    A signal, or the end of whoever reads our output, ends it when all that was sent is answered:
+    asyncio.CancelledError.
     """
     from bolide.client import Producer
 
@@ -126,55 +136,77 @@ async def send_all(
     assert me is not None
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, me.cancel)
-    waiting: asyncio.Queue[tuple[int, asyncio.Future[Any]] | None] = asyncio.Queue(IN_FLIGHT)
+    waiting: asyncio.Queue[tuple[int, asyncio.Future[Any]] | None] = asyncio.Queue()
+    room = asyncio.Semaphore(IN_FLIGHT)
+    ending = False
+
+    def close() -> None:
+        if not sent.closed:
+            sent.closed = True
+            if not ending:
+                me.cancel()
 
     def settle(number: int, future: asyncio.Future[Any]) -> None:
         error = future.exception()
         if error is not None:
             sent.failed += 1
+            sent.unreached += isinstance(error.__cause__ or error, (ConnectionLost, RequestTimeout))
             output.note(f"bolide: message {number}: {error}")
             return
         sent.stored += 1
-        result = future.result()
-        if as_json:
-            output.print_json_line(
-                {
-                    "message_id": result.message_id,
-                    "broker": result.queue.broker_name,
-                    "queue_id": result.queue.queue_id,
-                    "queue_offset": result.queue_offset,
-                    "status": result.status.name,
-                    **({"recall_handle": result.recall_handle} if result.recall_handle else {}),
-                }
-            )
-        else:
-            where = f"{result.queue.broker_name}:{result.queue.queue_id}"
-            print(f"{result.message_id} {where} offset {result.queue_offset} {result.status.name}", flush=True)
+        if not sent.closed:
+            try:
+                tell(future.result(), as_json)
+            except BrokenPipeError:
+                close()
 
     async def settle_in_order() -> None:
         while (next_ := await waiting.get()) is not None:
             await asyncio.wait([next_[1]])
+            room.release()
             settle(*next_)
 
-    async with Producer(group, namesrv) as producer:
-        settling = asyncio.ensure_future(settle_in_order())
-        begun: set[str] = set()
-        line = 0
-        try:
-            async for text in lines_of(sys.stdin.fileno()) if bodies is None else _given(bodies):
-                line += 1
-                if not text:
-                    continue
-                made = message(text)
-                future: asyncio.Future[Any] = asyncio.ensure_future(producer.send(made))
-                await waiting.put((line, future))
-                if made.topic not in begun:
-                    # Later lines must not overtake the first of a topic while it waits for the topic's route.
-                    begun.add(made.topic)
-                    await asyncio.wait([future])
-        finally:
-            await waiting.put(None)
-            await settling
+    with when_closed(close):
+        async with Producer(group, namesrv) as producer:
+            settling = asyncio.ensure_future(settle_in_order())
+            begun: set[str] = set()
+            line = 0
+            try:
+                async for text in lines_of(sys.stdin.fileno()) if bodies is None else _given(bodies):
+                    line += 1
+                    if not text:
+                        continue
+                    made = message(text)
+                    await room.acquire()
+                    # No wait between the two: what is sent is counted.
+                    future: asyncio.Future[Any] = asyncio.ensure_future(producer.send(made))
+                    waiting.put_nowait((line, future))
+                    if made.topic not in begun:
+                        # Later lines must not overtake the first of a topic while it waits for the topic's route.
+                        begun.add(made.topic)
+                        await asyncio.wait([future])
+            finally:
+                ending = True
+                waiting.put_nowait(None)
+                await settling
+
+
+def tell(result: Any, as_json: bool) -> None:
+    """One line of where a message was stored. Raises BrokenPipeError."""
+    if as_json:
+        output.print_json_line(
+            {
+                "message_id": result.message_id,
+                "broker": result.queue.broker_name,
+                "queue_id": result.queue.queue_id,
+                "queue_offset": result.queue_offset,
+                "status": result.status.name,
+                **({"recall_handle": result.recall_handle} if result.recall_handle else {}),
+            }
+        )
+    else:
+        where = f"{result.queue.broker_name}:{result.queue.queue_id}"
+        print(f"{result.message_id} {where} offset {result.queue_offset} {result.status.name}", flush=True)
 
 
 def _bytes(text: str) -> bytes:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from bolide.cli import output
 from bolide.cli.admin_call import call, time_text
 from bolide.cli.options import Namesrv
 from bolide.cli.output import JsonFlag, boundary
+
+if TYPE_CHECKING:
+    from bolide.admin.client import Admin
+    from bolide.remoting.bodies.topics import TopicConfig
 
 app = typer.Typer()
 
@@ -71,18 +77,18 @@ def route(topic: str = Name, namesrv: str = Namesrv, as_json: bool = JsonFlag) -
 def create(
     topic: str = Name,
     namesrv: str = Namesrv,
-    queues: int = typer.Option(8, min=1, max=65_536, help="Queues on each broker."),
-    perm: int = typer.Option(6, min=0, max=7, help="6 read and write, 4 read, 2 write."),
-    order: bool = typer.Option(False, "--order", help="An ordered topic."),
+    queues: int | None = typer.Option(None, min=1, max=65_536, help="Queues on each broker; a new topic has 8."),
+    perm: int | None = typer.Option(None, min=0, max=7, help="6 read and write (a new topic), 4 read, 2 write."),
+    order: bool | None = typer.Option(None, "--order/--no-order", help="An ordered topic; a new one is not."),
     cluster: str | None = Cluster,
     broker: str | None = typer.Option(None, help="Only this broker."),
     attribute: list[str] = typer.Option([], help="+key=value to set an attribute, -key to remove it; any number."),
 ) -> None:
-    """Create a topic, or change it."""
+    """Create a topic, or change of one that is there what is given here."""
     with boundary():
-        names = call(
-            namesrv,
-            lambda admin: admin.create_topic(
+
+        async def ask(admin: Admin) -> tuple[list[str], dict[str, TopicConfig]]:
+            names = await admin.create_topic(
                 topic,
                 queues=queues,
                 perm=perm,
@@ -90,9 +96,14 @@ def create(
                 attributes=",".join(attribute),
                 cluster=cluster,
                 broker=broker,
-            ),
-        )
-        output.note(f"topic {topic} has {queues} queues on {', '.join(names)}")
+            )
+            return names, await admin.topic_configs(topic)
+
+        names, configs = call(namesrv, ask)
+        for name in names:
+            config = configs[name]
+            ordered = ", ordered" if config.order else ""
+            output.note(f"topic {topic} has {config.write_queue_nums} queues, perm {config.perm}{ordered} on {name}")
 
 
 @app.command()
@@ -106,5 +117,11 @@ def delete(
     if not yes:
         typer.confirm(f"Delete topic {topic} and everything in it?", abort=True)
     with boundary():
-        names = call(namesrv, lambda admin: admin.delete_topic(topic, cluster=cluster))
-        output.note(f"topic {topic} is gone from {', '.join(names)}")
+
+        async def ask(admin: Admin) -> list[str]:
+            known = await admin.topic_configs(topic)
+            if not known and topic not in await admin.topics(system=True):
+                output.fail(f"there is no topic {topic}: no broker and no name server knows it")
+            return await admin.delete_topic(topic, cluster=cluster)
+
+        output.note(f"topic {topic} is gone from {', '.join(call(namesrv, ask))}")

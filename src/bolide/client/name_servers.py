@@ -8,17 +8,20 @@ Java's system properties are environment variables here: `rocketmq.namesrv.addr`
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from http.client import HTTPException
 from typing import Final
 from urllib.request import Request, urlopen
 
 from bolide.errors import ConfigError, ConnectionLost
-from bolide.transport.address import split_addresses
+from bolide.transport.address import NAMESRV_VARIABLES, split_addresses
+
+log = logging.getLogger("bolide.client")
 
 LOCAL_NAMESRV: Final = "127.0.0.1:9876"
-ENVIRONMENT: Final = ("ROCKETMQ_NAMESRV_ADDR", "NAMESRV_ADDR")
-"""Variables that hold addresses, the first that is set counts: Java looks at its property before NAMESRV_ADDR."""
+ENVIRONMENT: Final = ("BOLIDE_NAMESRV_ADDR", *NAMESRV_VARIABLES)
+"""Variables that hold addresses; the first that is set counts. Ours is a broker's setting, too."""
 DOMAIN: Final = "ROCKETMQ_NAMESRV_DOMAIN"
 SUBGROUP: Final = "ROCKETMQ_NAMESRV_DOMAIN_SUBGROUP"
 DEFAULT_SUBGROUP: Final = "nsaddr"
@@ -34,17 +37,27 @@ def configured_namesrv(text: str, unit: str = "") -> tuple[str, ...]:
     """The addresses in what a user wrote, or the one URL of an address server. Raises `ConfigError`.
 
     A URL without a path is not asked: as in Java, ``http://host:port`` is just another way to write ``host:port``.
-    For "" the environment says it: ``ROCKETMQ_NAMESRV_ADDR`` or ``NAMESRV_ADDR`` like the argument, else
-    ``ROCKETMQ_NAMESRV_DOMAIN`` the host of an address server, which is asked for those of `unit`; and without any it
-    is this machine.
+    For "" the environment says it: ``BOLIDE_NAMESRV_ADDR``, ``ROCKETMQ_NAMESRV_ADDR`` or ``NAMESRV_ADDR`` like the
+    argument, else ``ROCKETMQ_NAMESRV_DOMAIN`` the host of an address server, which is asked for those of `unit`; and
+    without any it is this machine. Which of them it was is logged.
     """
-    text = (
-        text or next(filter(None, map(os.environ.get, ENVIRONMENT)), "") or _domain_url(unit) or LOCAL_NAMESRV
-    ).strip()
+    if not text:
+        text, source = _from_environment(unit)
+        log.info("name servers: %s (%s)", text, source)
+    text = text.strip()
     if not text.startswith(SCHEMES):
         return split_addresses(text)
     host, _, path = text.partition("://")[2].partition("/")
     return (text,) if path else split_addresses(host)
+
+
+def _from_environment(unit: str) -> tuple[str, str]:
+    """What counts where nobody gave an address, and why."""
+    for variable in ENVIRONMENT:
+        if os.environ.get(variable):
+            return os.environ[variable], f"from {variable}"
+    url = _domain_url(unit)
+    return (url, f"from {DOMAIN}") if url else (LOCAL_NAMESRV, "the default: no variable names others")
 
 
 def _domain_url(unit: str) -> str:

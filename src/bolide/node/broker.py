@@ -393,6 +393,10 @@ def run_broker(flags: Mapping[str, object] | None = None, conf: str | None = Non
     for line in loaded.warnings:
         log.warning("%s", line)
     name = loaded.options.broker_name
+    if loaded.options.namesrv_addr:
+        log.info("name servers: %s (%s)", loaded.options.namesrv_addr, loaded.origins["namesrvAddr"])
+    else:
+        log.warning("no name server is set, so clients cannot find this broker: give -n HOST:PORT or namesrvAddr")
     return run_daemon(lambda: BrokerNode(loaded.options, loaded.given, conf=kept), f"broker {name}", follow_stdin)
 
 

@@ -17,6 +17,7 @@ import msgspec
 from bolide.errors import ConfigError
 from bolide.node.unkept import UNKEPT, refuse_unkept
 from bolide.remoting.properties_text import read_properties_utf8
+from bolide.transport.address import NAMESRV_VARIABLES
 
 Options = TypeVar("Options", bound=msgspec.Struct)
 PREFIX: Final = "BOLIDE_"
@@ -70,6 +71,10 @@ def load_options(
     texts: dict[str, str] = {}
     origins = dict.fromkeys(fields, "default")
     warnings: list[str] = []
+    for variable in reversed(NAMESRV_VARIABLES):
+        # Java's broker looks here before it reads its file, which says better.
+        if "namesrvAddr" in fields and variables.get(variable):
+            texts["namesrvAddr"], origins["namesrvAddr"] = variables[variable], f"variable {variable}"
     for written, value in (read_conf(path) if path else {}).items():
         key = JAVA_PROPERTIES.get(written, written)
         if key in known:

@@ -38,6 +38,9 @@ class Node(Protocol):
     async def stop(self) -> None:
         """Stop cleanly."""
 
+    async def reload(self) -> None:
+        """Read again what may change outside while it runs."""
+
 
 def run_daemon(make: Callable[[], Node], name: str, follow_stdin: bool = False) -> int:
     """Run one node until a signal, its own failure, or (`follow_stdin`) the end of standard input; the exit status."""
@@ -79,17 +82,37 @@ async def _serve(make: Callable[[], Node], name: str, follow_stdin: bool) -> int
     except (BolideError, OSError) as error:
         log.error("%s cannot start: %s", name, error)
         return FAILED
+    hangups = asyncio.create_task(_reload_at_hangups(node, name, on_hangup(asked.set)))
     settle_memory()
     print(f"ready {name} {node.address}", flush=True)  # noqa: T201 # the one line of this process's standard output
     waits = [asyncio.create_task(asked.wait()), asyncio.create_task(node.stopped.wait())]
     await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-    for wait in waits:
+    for wait in (*waits, hangups):
         wait.cancel()
     log.info("%s stops", name)
     await node.stop()
     if reader is not None:
         reader.close()
     return STOPPED if node.failure is None else STORE_FAILED
+
+
+def on_hangup(stop: Callable[[], object]) -> asyncio.Event:
+    """What SIGHUP sets: for a daemon without a terminal, which it tells to reload. One that was started from a terminal
+    has lost it then, and stops by `stop` as by Ctrl-C.
+    """
+    heard = asyncio.Event()
+    terminal = sys.stdin is not None and sys.stdin.isatty()
+    with contextlib.suppress(NotImplementedError, AttributeError):  # Windows has neither the signal nor handlers
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, stop if terminal else heard.set)
+    return heard
+
+
+async def _reload_at_hangups(node: Node, name: str, heard: asyncio.Event) -> None:
+    while True:
+        await heard.wait()
+        heard.clear()
+        log.info("%s reloads: TLS files are read again", name)
+        await node.reload()
 
 
 def settle_memory() -> None:

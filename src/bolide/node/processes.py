@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import sys
 from typing import Final
 
@@ -64,6 +65,11 @@ class Child:
         """Ask it to stop cleanly."""
         if self.process is not None and self.process.returncode is None:
             self.process.terminate()
+
+    def reload(self) -> None:
+        """Ask it to read again what may change outside."""
+        if self.process is not None and self.process.returncode is None:
+            self.process.send_signal(signal.SIGHUP)
 
     def kill(self) -> None:
         """End it at once."""

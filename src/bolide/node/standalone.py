@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bolide.errors import ConfigError
-from bolide.node.daemon import new_runner, start_logging
+from bolide.node.daemon import new_runner, on_hangup, start_logging
 from bolide.node.exit_codes import BAD_CONFIG, FAILED, STOPPED, restartable
 from bolide.node.processes import Child
 
@@ -124,6 +124,7 @@ class Standalone:
             where = " ".join(f"{child.name}={child.address}" for child in self._children)
             print(f"ready {where}", flush=True)  # noqa: T201 # the one line of this process's standard output
             tasks = [asyncio.create_task(self._supervise(child)) for child in self._children]
+            tasks.append(asyncio.create_task(self._pass_on(on_hangup(self._asked.set))))
             await self._asked.wait()
             for task in tasks:
                 task.cancel()
@@ -131,6 +132,14 @@ class Standalone:
         finally:
             await self._stop_all()
         return self._status
+
+    async def _pass_on(self, hangup: asyncio.Event) -> None:
+        """Let the children reload when we are told to."""
+        while True:
+            await hangup.wait()
+            hangup.clear()
+            for child in self._children:
+                child.reload()
 
     async def _all_ready(self) -> bool:
         """Wait for every child; False when one ended first or we were told to stop."""

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from bolide.errors import ConfigError
+
+NAMESRV_VARIABLES: Final = ("ROCKETMQ_NAMESRV_ADDR", "NAMESRV_ADDR")
+"""Where RocketMQ's clients and brokers look for name servers nobody gave them: Java's property goes first."""
 
 
 def split_address(address: str) -> tuple[str, int]:

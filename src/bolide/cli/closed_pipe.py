@@ -1,0 +1,70 @@
+"""The reader of our standard output may leave first (`| head -1`): a verb that runs on hears of it at once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+import sys
+from array import array
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def when_closed(then: Callable[[], object]) -> Iterator[None]:
+    """Call `then` in the running loop once nobody reads the pipe that standard output is. Other outputs never close."""
+    loop = asyncio.get_running_loop()
+    handle = _pipe()
+    if handle < 0:
+        yield
+        return
+
+    def told() -> None:
+        loop.remove_reader(handle)
+        then()
+
+    # The writing end of a pipe is never readable; what wakes a reader of it is the error of the end that closed.
+    loop.add_reader(handle, told)
+    try:
+        yield
+    finally:
+        loop.remove_reader(handle)
+
+
+def unread() -> int:
+    """Bytes in the pipe of standard output that its reader has not taken yet; 0 for any other output."""
+    handle = _pipe()
+    if handle < 0:
+        return 0
+    import fcntl
+    import termios
+
+    count = array("i", [0])
+    try:
+        fcntl.ioctl(handle, termios.FIONREAD, count)
+    except OSError:  # a system that does not tell it of a writing end
+        return 0
+    return count[0]
+
+
+def silence() -> None:
+    """Send what is still buffered for a closed pipe nowhere, so that the interpreter's end says nothing about it."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, sys.stdout.fileno())
+    except (OSError, ValueError):  # no descriptor: nothing is flushed to one either
+        return
+    finally:
+        os.close(nowhere)
+
+
+def _pipe() -> int:
+    """The descriptor of standard output if it is a pipe that a loop can watch, else -1."""
+    if sys.platform == "win32":
+        return -1
+    try:
+        handle = sys.stdout.fileno()
+        return handle if stat.S_ISFIFO(os.fstat(handle).st_mode) else -1
+    except (OSError, ValueError):
+        return -1
