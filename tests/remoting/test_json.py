@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bolide.remoting.errors import BodyError
-from bolide.remoting.json import MAX_DEPTH, ObjectKey, object_key, parse_lenient
+from bolide.remoting.json import MAX_DEPTH, MAX_TEXT, ObjectKey, object_key, parse_lenient, parse_long, quoted_keys
 
 
 @pytest.mark.parametrize(
@@ -85,3 +85,32 @@ def test_depth_and_length_are_bounded() -> None:
             parse_lenient(text)
     with pytest.raises(BodyError, match="too long"):
         parse_lenient("[1,2]", limit=4)
+
+
+@pytest.mark.parametrize("key", ['"%d"', "%d"])
+def test_a_long_table_is_read_whatever_its_keys(key: str) -> None:
+    """Our own files are strict, Java's have bare queue ids: both grow beyond what the lenient reader takes."""
+    rows = ",".join(f'"topic{n}@group":{{{key % 0}:{n},{key % 1}:7}}' for n in range(40_000))
+    text = f'{{"offsetTable":{{{rows}}}}}'.encode()
+    assert len(text) > MAX_TEXT
+    table = parse_long(text)["offsetTable"]
+    assert len(table) == 40_000 and table["topic39999@group"] == {"0": 39_999, "1": 7}
+
+
+def test_only_bare_integer_keys_are_quoted() -> None:
+    text = rb'{"a{1:":{ 0:"b,2:\"{3:",-1 :[4,5]},6:{7:8}}'
+    assert quoted_keys(text) == rb'{"a{1:":{ "0":"b,2:\"{3:","-1" :[4,5]},"6":{"7":8}}'
+    assert parse_long(text) == parse_lenient(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["{'a':1,2:3}", "{a:1}", '{{"q":1}:2}', "/*{*/[1,]", '{"a":{"$ref":"$.b"},"b":[1]}', "null"]
+)
+def test_what_is_neither_is_read_as_before(text: str) -> None:
+    assert parse_long(text.encode()) == parse_lenient(text)
+
+
+def test_the_limit_is_for_what_is_not_strict() -> None:
+    assert parse_long(b'{"a":[1,2]}', limit=4) == {"a": [1, 2]}
+    with pytest.raises(BodyError, match="too long"):
+        parse_long(b"{0:[1,2]}", limit=4)

@@ -15,7 +15,7 @@ from bolide.client.queue import MessageQueue
 from bolide.client.routes import MASTER
 from bolide.remoting import codes
 from bolide.remoting.bodies import base
-from bolide.remoting.bodies.base import decode_body
+from bolide.remoting.bodies.base import decode_answer
 from bolide.remoting.bodies.route import ClusterInfo
 from bolide.remoting.command import Command
 
@@ -94,7 +94,7 @@ class AdminCalls:
 
     async def cluster_info(self) -> ClusterInfo:
         """All clusters, brokers and their addresses."""
-        return decode_body((await self.ask_namesrv(codes.GET_BROKER_CLUSTER_INFO)).body, ClusterInfo)
+        return decode_answer((await self.ask_namesrv(codes.GET_BROKER_CLUSTER_INFO)).body, ClusterInfo)
 
     async def masters(self, cluster: str | None = None, broker: str | None = None) -> dict[str, str]:
         """Addresses of masters by broker name: of one cluster, of one broker (a name or an address), or all.
@@ -129,7 +129,7 @@ class AdminCalls:
 
     async def decoded(self, kind: type[T], address: str, code: int, ext: dict[str, str] | None = None) -> T:
         """Ask a broker and decode the answer's body."""
-        return decode_body((await self.ask(address, code, ext)).body, kind)
+        return decode_answer((await self.ask(address, code, ext)).body, kind)
 
 
 def queue_from(queue: base.MessageQueue) -> MessageQueue:

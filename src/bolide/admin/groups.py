@@ -13,7 +13,7 @@ from bolide.client.message import check_topic
 from bolide.client.queue import MessageQueue
 from bolide.client.received import RETRY_PREFIX
 from bolide.remoting import codes
-from bolide.remoting.bodies.base import decode_body, encode_body
+from bolide.remoting.bodies.base import decode_answer, encode_body
 from bolide.remoting.bodies.clients import Connection, ConsumerConnection, ProducerConnection
 from bolide.remoting.bodies.groups import SubscriptionGroupConfig, SubscriptionGroupWrapper
 from bolide.remoting.bodies.running import ConsumerRunningInfo
@@ -150,8 +150,8 @@ class Groups(AdminCalls):
                 accept=(codes.SUCCESS, codes.CONSUMER_NOT_ONLINE),
             )
             if answer.code == codes.SUCCESS:
-                merged = merged or decode_body(answer.body, ConsumerConnection)
-                for connection in decode_body(answer.body, ConsumerConnection).connection_set:
+                merged = merged or decode_answer(answer.body, ConsumerConnection)
+                for connection in decode_answer(answer.body, ConsumerConnection).connection_set:
                     seen.setdefault(connection.client_id, connection)
         if merged is not None:
             merged.connection_set = [seen[client_id] for client_id in sorted(seen)]
@@ -168,7 +168,7 @@ class Groups(AdminCalls):
                 accept=(codes.SUCCESS, codes.SYSTEM_ERROR),
             )
             if answer.code == codes.SUCCESS:
-                for connection in decode_body(answer.body, ProducerConnection).connection_set:
+                for connection in decode_answer(answer.body, ProducerConnection).connection_set:
                     found.setdefault(connection.client_id, connection)
         return [found[client_id] for client_id in sorted(found)]
 

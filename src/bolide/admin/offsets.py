@@ -7,7 +7,7 @@ from bolide.admin.calls import AdminCalls, ext_of, queue_from
 from bolide.client.errors import ResponseError
 from bolide.client.queue import MessageQueue
 from bolide.remoting import codes
-from bolide.remoting.bodies.base import decode_body
+from bolide.remoting.bodies.base import decode_answer
 from bolide.remoting.bodies.offsets import ResetOffsetBody
 
 LATEST = -1
@@ -92,7 +92,7 @@ class Offsets(AdminCalls):
             ext = ext_of(group=group, topic=topic, timestamp=timestamp, isForce=force, queueId=-1)
             try:
                 answer = await self.ask(address, codes.INVOKE_BROKER_TO_RESET_OFFSET, ext)
-                table = decode_body(answer.body, ResetOffsetBody).offset_table
+                table = decode_answer(answer.body, ResetOffsetBody).offset_table
                 offsets.update({queue_from(queue): offset for queue, offset in table.items()})
             except ResponseError as error:
                 # 4.9 has no code of its own for a group that never stored an offset.

@@ -15,7 +15,7 @@ from bolide.client.queue import MessageQueue
 from bolide.client.routes import TEMPLATE_TOPIC, Route
 from bolide.errors import ConnectionLost, RequestTimeout
 from bolide.remoting import codes
-from bolide.remoting.bodies.base import decode_body
+from bolide.remoting.bodies.base import decode_answer
 from bolide.remoting.bodies.groups import GroupList
 from bolide.remoting.bodies.stats import KVTable
 from bolide.remoting.bodies.topics import (
@@ -159,10 +159,10 @@ class Topics(AdminCalls):
             answer = await self.ask_namesrv(codes.GET_TOPICS_BY_CLUSTER, ext_of(cluster=cluster))
         else:
             answer = await self.ask_namesrv(codes.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
-        names = set(decode_body(answer.body, TopicList).topic_list)
+        names = set(decode_answer(answer.body, TopicList).topic_list)
         if not system:
             answer = await self.ask_namesrv(codes.GET_SYSTEM_TOPIC_LIST_FROM_NS)
-            hidden = set(decode_body(answer.body, TopicList).topic_list) | SYSTEM_TOPICS
+            hidden = set(decode_answer(answer.body, TopicList).topic_list) | SYSTEM_TOPICS
             names = {
                 name
                 for name in names
@@ -224,4 +224,4 @@ class Topics(AdminCalls):
         answer = await self.ask_namesrv(
             codes.GET_KVLIST_BY_NAMESPACE, ext_of(namespace=namespace), (codes.SUCCESS, codes.QUERY_NOT_FOUND)
         )
-        return decode_body(answer.body, KVTable).table if answer.code == codes.SUCCESS else {}
+        return decode_answer(answer.body, KVTable).table if answer.code == codes.SUCCESS else {}

@@ -13,17 +13,14 @@ import msgspec
 
 from bolide.client.queue import MessageQueue
 from bolide.errors import ProtocolError
-from bolide.remoting.json import ObjectKey, parse_lenient
+from bolide.remoting.json import MAX_ANSWER, ObjectKey, parse_long
 
 
 def json_body(body: bytes) -> Any:
     """The value of a body, {} when there is none. Raises `BodyError` when it is no JSON, not even Java's."""
     if not body:
         return {}
-    try:
-        return msgspec.json.decode(body)
-    except msgspec.DecodeError:
-        return parse_lenient(body)
+    return parse_long(body, MAX_ANSWER)
 
 
 def json_text(value: Any) -> bytes:

@@ -19,9 +19,14 @@ from bolide.remoting.errors import BodyError
 MAX_DEPTH: Final = 100
 MAX_KEY_TEXT: Final = 65_536
 MAX_TEXT: Final = 1024 * 1024
+MAX_ANSWER: Final = 64 * 1024 * 1024
+"""Of what a client asked a broker for itself: no frame is longer."""
+MAX_FILE: Final = 1 << 30
+"""Of a file on our own disk."""
 
 _SPACE: Final = re.compile(r"(?:[\s\ufeff]+|/\*.*?\*/|//[^\n]*)*", re.DOTALL)
 _NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_INT_KEY: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|(?<=[{,])(\s*)(-?\d+)(?=\s*:)', re.DOTALL)
 _BARE: Final = re.compile(r"[A-Za-z_$][\w$.\-]*")
 _PLAIN: Final = {'"': re.compile(r'[^"\\]*'), "'": re.compile(r"[^'\\]*")}
 _ESCAPES: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "0": "\0"}
@@ -57,6 +62,39 @@ def parse_lenient(data: bytes | str, references: bool = True, limit: int = MAX_T
     if references and ('"$ref"' in text or "'$ref'" in text):
         _resolve(value, value, [])
     return value
+
+
+def parse_long(data: bytes, limit: int = MAX_FILE) -> Any:
+    """The value of a file on our own disk, or of an answer we asked for (`MAX_ANSWER`), whatever its length.
+
+    Strict JSON first, of any length; then, of at most `limit` bytes, JSON that is strict but for bare integer keys,
+    which is what Java's long tables are; only what is neither goes to the lenient reader. Raises `BodyError`.
+    """
+    value = _strict(data)
+    if value is None and len(data) <= limit:
+        value = _strict(quoted_keys(data))
+    if value is None:
+        return parse_lenient(data, limit=limit)
+    if b'"$ref"' in data:
+        _resolve(value, value, [])
+    return value
+
+
+def _strict(data: bytes) -> Any:
+    """The value of strict JSON; None for anything else (and for null)."""
+    try:
+        return msgspec.json.decode(data)
+    except (ValueError, RecursionError):  # msgspec's errors are among these
+        return None
+
+
+def quoted_keys(data: bytes) -> bytes:
+    """The text with quotes around bare integer keys: ``{0:"a"}`` becomes ``{"0":"a"}``.
+
+    Texts are passed over whole. What is strict JSON after this was the same with bare keys before it: anything else
+    that Java takes (single quotes, comments) is still there and still refused.
+    """
+    return _INT_KEY.sub(lambda found: found.group() if found[2] is None else b'%b"%b"' % (found[1], found[2]), data)
 
 
 class _Reader:

@@ -19,7 +19,7 @@ from bolide.dispatch.rebuild import FilterEntry
 from bolide.dispatch.sql92 import EvaluationError, Sql92Error, compile_sql92
 from bolide.layout.bloom import empty_bitmap, set_bits
 from bolide.layout.properties import parse_properties_bytes
-from bolide.remoting.json import parse_lenient
+from bolide.remoting.json import parse_long
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,7 +47,7 @@ def read_filters(root: Path, shape: StoreShape) -> tuple[TopicFilter, ...]:
     if not (shape.enable_consume_queue_ext and shape.enable_calc_filter_bit_map) or not path.exists():
         return ()
     found = []
-    topics = parse_lenient(path.read_bytes()).get("filterDataByTopic") or {}
+    topics = parse_long(path.read_bytes()).get("filterDataByTopic") or {}
     for topic, of_topic in sorted(topics.items()):
         for group, one in sorted((of_topic.get("groupFilterData") or {}).items()):
             bloom = one.get("bloomFilterData") or {}

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 from bolide.errors import BolideError, ConnectionLost, RequestTimeout
 from bolide.remoting import codes
-from bolide.remoting.bodies.base import decode_body
+from bolide.remoting.bodies.base import decode_answer
 from bolide.remoting.bodies.route import TopicRouteData
 from bolide.remoting.bodies.topics import TopicList
 from bolide.remoting.command import Command, make_request
@@ -248,7 +248,7 @@ class Cluster:
         answer = self._ask_namesrv(code, {})
         if answer.code != codes.SUCCESS:
             raise ClusterUnavailable(f"the list of topics: the name server answered {answer.code}: {answer.remark}")
-        return decode_body(answer.body, TopicList).topic_list
+        return decode_answer(answer.body, TopicList).topic_list
 
     def _fresh_route(self, topic: str) -> TopicRouteData:
         known = self._routes.get(topic)
@@ -263,7 +263,7 @@ class Cluster:
             raise OptionError(f"topic {topic} has no route: create it, check the name, or see if its broker runs")
         if answer.code != codes.SUCCESS:
             raise ClusterUnavailable(f"the route of {topic}: the name server answered {answer.code}: {answer.remark}")
-        return decode_body(answer.body, TopicRouteData)
+        return decode_answer(answer.body, TopicRouteData)
 
     def relearn(self, broker: str) -> None:
         """Ask the name servers once where a broker is now; what is known stays where they do not answer."""

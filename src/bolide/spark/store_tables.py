@@ -15,7 +15,7 @@ import pyarrow as pa
 from bolide.layout.columns import entry_batch, unit_batch
 from bolide.layout.index_file import ENTRY_SIZE, decode_index_header, entry_position
 from bolide.layout.queue_unit import PRE_BLANK_SIZE
-from bolide.remoting.json import parse_lenient
+from bolide.remoting.json import parse_long
 from bolide.spark.errors import OptionError
 from bolide.spark.schema import COLUMNS, arrow_schema
 from bolide.spark.store_plan import segment_files
@@ -124,7 +124,7 @@ def _check_slots(path: Path, size: int, slots: int, index_count: int) -> None:
 
 def _settings(data: bytes, options: StoreOptions, names: tuple[str, ...]) -> dict[str, Any]:
     """Rows of one of the broker's JSON files."""
-    value = parse_lenient(data)
+    value = parse_long(data)
     rows: list[tuple[Any, ...]] = []
     if options.table == "offsets":
         for key, queues in sorted((value.get("offsetTable") or {}).items()):

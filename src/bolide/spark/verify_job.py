@@ -20,7 +20,7 @@ import numpy as np
 
 from bolide.layout.checkpoint import decode_checkpoint
 from bolide.layout.errors import LayoutError
-from bolide.remoting.json import parse_lenient
+from bolide.remoting.json import parse_long
 from bolide.spark.derived_files import QueueTask
 from bolide.spark.dispatch_parts import Parts, PartSummary, make_part
 from bolide.spark.dispatch_plan import bundles
@@ -243,7 +243,7 @@ def _check_offsets(root: Path, verdict: Verdict) -> None:
         return
     ends = {(row.topic, row.queue_id): row.end for row in verdict.queues}
     try:
-        table = parse_lenient(path.read_bytes()).get("offsetTable") or {}
+        table = parse_long(path.read_bytes()).get("offsetTable") or {}
     except ValueError as error:
         verdict.find(str(path), 0, f"it cannot be read: {error}")
         return
