@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -195,3 +196,24 @@ def test_many_files_are_synced_by_their_file_systems(tmp_path: Path) -> None:
     whole = files.sync_file_systems({str(tmp_path), f"{tmp_path}/gone"})
     assert whole or sys.platform != "linux"
     assert files.singles == (3 if whole else 3 + len(paths))
+
+
+@pytest.mark.parametrize("error", [errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK])
+def test_tables_are_written_where_there_are_no_hard_links(tmp_path: Path, error: int, monkeypatch: Any) -> None:
+    def no_links(source: str, target: str) -> None:
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(os, "link", no_links)
+    check_files(RealFiles(), str(tmp_path))
+
+
+def test_another_failure_of_the_copy_before_leaves_the_table(tmp_path: Path, monkeypatch: Any) -> None:
+    def failing(source: str, target: str) -> None:
+        raise OSError(errno.EIO, "broken")
+
+    path = str(tmp_path / "table")
+    RealFiles().write_file(path, b"one")
+    monkeypatch.setattr(os, "link", failing)
+    with pytest.raises(FileFailed):
+        RealFiles().write_file(path, b"two")
+    assert RealFiles().read_file(path) == b"one"

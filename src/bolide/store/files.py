@@ -12,6 +12,7 @@ import functools
 import os
 import platform
 import re
+import shutil
 import stat
 import sys
 import time
@@ -26,6 +27,10 @@ __all__ = ["DiskFull", "FileFailed", "FileLocked", "Files", "RealFiles"]
 _MAX_BUFFERS: Final = 512  # below every system's IOV_MAX (1024 on Linux and macOS)
 _RWF_NOWAIT: Final[int] = getattr(os, "RWF_NOWAIT", 0)
 _F_FULLFSYNC: Final[int] = getattr(fcntl, "F_FULLFSYNC", 0)
+_NO_LINKS: Final = frozenset(
+    {errno.EPERM, errno.EACCES, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EINVAL}
+)
+"""What link() says on vfat, exFAT, many network mounts, and under fs.protected_hardlinks."""
 LOCK_BYTES: Final = b"lock"  # what Java's broker writes into its lock file
 
 
@@ -280,7 +285,7 @@ class RealFiles:
             # Without this fsync the rename below could survive a power cut that the bytes do not.
             if os.path.exists(path):
                 _unlink_quietly(kept + ".tmp")
-                os.link(path, kept + ".tmp")
+                _second_name(path, kept + ".tmp")
                 os.replace(kept + ".tmp", kept)
             # Crash here: path and .bak are both the old content, and readable.
             os.replace(fresh, path)
@@ -340,6 +345,20 @@ def _without(buffers: list[bytes | memoryview], done: int) -> list[bytes | memor
             return [memoryview(buffer)[done:], *buffers[index + 1 :]]
         done -= len(buffer)
     return []
+
+
+def _second_name(path: str, second: str) -> None:
+    """The file under a second name: a hard link, or a copy where the file system has none or a rule forbids them."""
+    try:
+        os.link(path, second)
+        return
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+    with open(path, "rb") as source, open(second, "wb") as target:
+        shutil.copyfileobj(source, target)
+        target.flush()
+        os.fsync(target.fileno())
 
 
 def _unlink_quietly(path: str) -> None:
