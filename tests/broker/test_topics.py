@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from bolide.broker.effects import Effects
 from bolide.broker.options import BrokerOptions
 from bolide.broker.topics import TopicConfig, TopicTable
+from bolide.remoting.json import MAX_TEXT
 
 
 def table(**settings: bool) -> TopicTable:
@@ -80,3 +82,24 @@ def test_a_template_without_the_inherit_bit_creates_nothing() -> None:
     made.put(TopicConfig("Template", 8, 2, 7), 1)
     new = made.create_on_send("New", "Template", 4, 0, 1)
     assert new is not None and (new.read_queue_nums, new.perm) == (2, 6)
+
+
+def test_a_file_longer_than_a_peer_may_send_is_read_back() -> None:
+    made = table()
+    for number in range(6_000):
+        made.table[f"topic-{number}"] = TopicConfig(f"topic-{number}", number % 9, 4)
+    text = made.encode()
+    assert len(text) > MAX_TEXT
+    other = table()
+    other.load(text)
+    assert {name: config.to_json() for name, config in other.table.items()} == {
+        name: config.to_json() for name, config in made.table.items()
+    }
+
+
+def test_a_file_that_cannot_be_read_changes_nothing() -> None:
+    made = table()
+    before = set(made.table)
+    with pytest.raises(AttributeError):
+        made.load(b'{"topicConfigTable":{"A":{},"B":[]}}')
+    assert set(made.table) == before

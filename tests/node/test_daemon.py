@@ -12,6 +12,7 @@ import pytest
 from bolide.errors import ConfigError
 from bolide.node.daemon import run_daemon
 from bolide.node.exit_codes import BAD_CONFIG, FAILED, STOPPED, STORE_FAILED
+from bolide.store.errors import StoreDamaged
 
 
 class Scripted:
@@ -88,6 +89,7 @@ def test_a_hangup_reloads_a_service_and_stops_what_lost_its_terminal(
     terminal: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin", Input(terminal))
+
     class HangsUp(Scripted):
         async def start(self) -> None:
             asyncio.get_running_loop().call_soon(asyncio.get_running_loop().call_soon, hang_up)
@@ -100,7 +102,10 @@ def test_a_hangup_reloads_a_service_and_stops_what_lost_its_terminal(
     assert (node.stops, node.reloads) == (1, 0 if terminal else 1)
 
 
-@pytest.mark.parametrize(("error", "status"), [(ConfigError("bad"), BAD_CONFIG), (OSError("taken"), FAILED)])
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [(ConfigError("bad"), BAD_CONFIG), (StoreDamaged("torn"), BAD_CONFIG), (OSError("taken"), FAILED)],
+)
 def test_a_daemon_that_cannot_start_says_nothing_on_standard_output(
     error: BaseException, status: int, capsys: pytest.CaptureFixture[str]
 ) -> None:

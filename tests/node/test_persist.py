@@ -7,13 +7,18 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from bolide.node.persist import ConfigFiles
+from bolide.store.errors import StoreDamaged
 from bolide.store.files import RealFiles
+from bolide.testing.files import SimulatedFiles
 
 
 class Table:
     def __init__(self, content: bytes = b"") -> None:
         self.content = content
+        self.persisted_before = ""
 
     def encode(self) -> bytes:
         return self.content
@@ -100,3 +105,44 @@ def test_shutdown_writes_everything(tmp_path: Path) -> None:
     files.load()
     files.write_all_now()
     assert (tmp_path / "topics.json").read_bytes() == b"last"
+
+
+@pytest.mark.parametrize("spoilt", [b"broken", b"", b"\0\0\0\n"])
+@pytest.mark.parametrize("copy", [None, b"broken too", b""])
+def test_a_table_that_is_there_and_cannot_be_read_refuses_the_start(
+    tmp_path: Path, spoilt: bytes, copy: bytes | None
+) -> None:
+    (tmp_path / "topics.json").write_bytes(spoilt)
+    if copy is not None:
+        (tmp_path / "topics.json.bak").write_bytes(copy)
+    with pytest.raises(StoreDamaged, match=r"topics\.json cannot be read .*: put a good copy in its place"):
+        configs(tmp_path, Table()).load()
+    assert (tmp_path / "topics.json").read_bytes() == spoilt
+
+
+def test_the_copy_before_is_used_when_a_crash_left_no_file(tmp_path: Path) -> None:
+    (tmp_path / "topics.json.bak").write_bytes(b"older")
+    table = Table()
+    assert configs(tmp_path, table).load() == ["topics"]
+    assert table.content == b"older"
+
+
+def test_a_file_of_before_is_used_only_when_there_is_none_of_the_name(tmp_path: Path) -> None:
+    table = Table()
+    table.persisted_before = "older"
+    (tmp_path / "older.json").write_bytes(b"of before")
+    assert configs(tmp_path, table).load() == ["topics"] and table.content == b"of before"
+    (tmp_path / "topics.json").write_bytes(b"broken")
+    with pytest.raises(StoreDamaged):
+        configs(tmp_path, table).load()
+
+
+def test_the_folder_of_tables_survives_a_power_cut() -> None:
+    disk = SimulatedFiles()
+    disk.make_dir("/s")
+    disk.sync_dir("/")
+    files = ConfigFiles(disk, "/s/config", {"topics": Table(b"kept")}, lambda told: told())
+    files.load()
+    files.write_all_now()
+    disk.power_cut(0)
+    assert disk.read_file("/s/config/topics.json") == b"kept"

@@ -28,7 +28,7 @@ from bolide.remoting.bodies.query import (
     SetMessageRequestModeRequestBody,
 )
 from bolide.remoting.command import Command, make_response
-from bolide.remoting.json import parse_lenient
+from bolide.remoting.json import parse_long
 
 PULL: Final = "PULL"
 FRESH_MS: Final = 30_000
@@ -153,7 +153,7 @@ class AssignmentService:
 
     def load(self, data: bytes) -> None:
         """Read the file, as Java or we wrote it; modes that are not served are kept and not acted upon."""
-        stored: Any = parse_lenient(data)
+        stored: Any = parse_long(data)
         table = stored.get("messageRequestModeMap") or {}
         self._modes = {str(topic): dict(groups) for topic, groups in table.items()}
 

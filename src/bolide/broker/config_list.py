@@ -7,7 +7,7 @@ from typing import Any
 from bolide.broker.refused import Refused
 from bolide.remoting.codes import SYSTEM_ERROR, request_name
 from bolide.remoting.command import Command
-from bolide.remoting.json import parse_lenient
+from bolide.remoting.json import MAX_TEXT, parse_long
 
 
 def listed_configs(command: Command, name: str) -> list[dict[str, Any]]:
@@ -15,7 +15,7 @@ def listed_configs(command: Command, name: str) -> list[dict[str, Any]]:
 
     Raises `Refused` where there is no such list.
     """
-    body: Any = parse_lenient(command.body) if command.body else None
+    body: Any = parse_long(command.body, MAX_TEXT) if command.body else None
     listed: Any = body.get(name) if isinstance(body, dict) else None
     if not isinstance(listed, list):
         raise Refused(SYSTEM_ERROR, f"{request_name(command.code)} needs a body with {name}")

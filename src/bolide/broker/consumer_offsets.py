@@ -15,7 +15,7 @@ from typing import Any, Final
 from bolide.broker.effects import Effects
 from bolide.broker.names import LMQ_PREFIX
 from bolide.remoting.bodies.base import encode_body
-from bolide.remoting.json import parse_lenient
+from bolide.remoting.json import parse_long
 
 SEPARATOR: Final = "@"
 PERSIST_INTERVAL_MS: Final = 5_000
@@ -156,7 +156,7 @@ class ConsumerOffsets:
 
     def load(self, data: bytes) -> None:
         """Read the file, as Java writes it (unquoted queue ids) or as we do; raises ValueError when it is neither."""
-        content = parse_lenient(data)
+        content = parse_long(data)
         if not isinstance(content, dict):
             raise ValueError("consumerOffset.json holds no object")
         self._table = {str(key): _offsets(queues) for key, queues in _object(content, "offsetTable").items()}

@@ -27,7 +27,7 @@ from bolide.remoting import codes
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.headers.decode import java_int
-from bolide.remoting.json import parse_lenient
+from bolide.remoting.json import parse_long
 from bolide.store.message_store import MessageStore
 
 CHECK_INTERVAL_MS: Final = 100
@@ -87,7 +87,7 @@ class DelayService:
 
     def load(self, data: bytes) -> None:
         """Take over a stored delayOffset.json, as Java or we wrote it."""
-        stored: Any = parse_lenient(data)
+        stored: Any = parse_long(data)
         for key, offset in (stored.get("offsetTable") or {}).items():
             index = int(key) - 1
             if 0 <= index < len(self._levels):

@@ -19,7 +19,7 @@ from bolide.layout.properties import property_value
 from bolide.layout.property_names import RETRY_TOPIC
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.bodies.clients import SubscriptionData
-from bolide.remoting.json import parse_lenient
+from bolide.remoting.json import parse_long
 from bolide.store.unit_filter import UnitFilter
 
 PERSIST_INTERVAL_MS: Final = 10_000
@@ -207,7 +207,7 @@ class ConsumerFilters:
 
         Everything counts as dead until it is registered again.
         """
-        stored: Any = parse_lenient(data)
+        stored: Any = parse_long(data)
         entries = [
             entry
             for topic in (stored.get("filterDataByTopic") or {}).values()

@@ -36,7 +36,7 @@ from bolide.remoting.headers.groups import (
     QueryTopicsByConsumerRequestHeader,
     UpdateGroupForbiddenRequestHeader,
 )
-from bolide.remoting.json import parse_lenient
+from bolide.remoting.json import MAX_TEXT, parse_long
 
 
 class GroupAdminService:
@@ -74,7 +74,7 @@ class GroupAdminService:
         }
 
     def on_create(self, channel: Channel, command: Command, now: int) -> Outcome:
-        fields: Any = parse_lenient(command.body) if command.body else None
+        fields: Any = parse_long(command.body, MAX_TEXT) if command.body else None
         if not isinstance(fields, dict):
             return reply(make_response(command, codes.SUCCESS))  # as Java: no body, nothing to do
         self._put([fields], now)

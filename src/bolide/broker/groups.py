@@ -15,7 +15,7 @@ from bolide.broker.names import FIRST_GROUPS, LMQ_PREFIX, group_refusal, is_syst
 from bolide.broker.options import BrokerOptions
 from bolide.broker.refused import Refused
 from bolide.remoting.codes import SYSTEM_ERROR
-from bolide.remoting.json import parse_lenient
+from bolide.remoting.json import parse_long
 
 READ_INDEX: Final = 2
 """The bit of a forbidden topic that says reading (PermName.INDEX_PERM_READ)."""
@@ -179,10 +179,17 @@ class GroupTable:
 
     def load(self, data: bytes) -> None:
         """Take over a stored subscriptionGroup.json."""
-        stored: Any = parse_lenient(data)
-        for name, fields in (stored.get("subscriptionGroupTable") or {}).items():
-            if fields is not None:
-                self.table[str(name)] = SubscriptionGroupConfig.from_json(str(name), fields)
-        for group, topics in (stored.get("forbiddenTable") or {}).items():
-            self.forbidden[str(group)] = {str(topic): int(bits) for topic, bits in topics.items()}
+        stored: Any = parse_long(data)
+        groups = (stored.get("subscriptionGroupTable") or {}).items()
+        found = {
+            str(name): SubscriptionGroupConfig.from_json(str(name), fields)
+            for name, fields in groups
+            if fields is not None
+        }
+        forbidden = {
+            str(group): {str(topic): int(bits) for topic, bits in topics.items()}
+            for group, topics in (stored.get("forbiddenTable") or {}).items()
+        }
+        self.table.update(found)
+        self.forbidden.update(forbidden)
         self.data_version.assign(stored.get("dataVersion") or {})

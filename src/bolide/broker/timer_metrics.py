@@ -11,7 +11,7 @@ from bolide.broker.data_version import DataVersion
 from bolide.errors import PeerError
 from bolide.layout.property_names import REAL_TOPIC
 from bolide.remoting.bodies.base import encode_body
-from bolide.remoting.json import parse_lenient
+from bolide.remoting.json import parse_long
 from bolide.store.files import Files
 
 
@@ -35,7 +35,7 @@ class TimerMetrics:
             if not data:
                 continue
             try:
-                stored: Any = parse_lenient(data)
+                stored: Any = parse_long(data)
                 counts = {
                     str(topic): [int(metric["count"]), int(metric["timeStamp"])]
                     for topic, metric in (stored.get("timingCount") or {}).items()

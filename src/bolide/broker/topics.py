@@ -33,7 +33,7 @@ from bolide.broker.names import (
 from bolide.broker.options import BrokerOptions
 from bolide.broker.refused import Refused
 from bolide.remoting.codes import SYSTEM_ERROR
-from bolide.remoting.json import parse_lenient
+from bolide.remoting.json import parse_long
 
 PERM_READ: Final = 4
 PERM_WRITE: Final = 2
@@ -242,10 +242,10 @@ class TopicTable:
 
     def load(self, data: bytes) -> None:
         """Take over a stored topics.json; system topics of this start stay where the file has none."""
-        stored: Any = parse_lenient(data)
-        for name, fields in (stored.get("topicConfigTable") or {}).items():
-            if fields is not None:
-                self.table[str(name)] = TopicConfig.from_json(str(name), fields)
+        stored: Any = parse_long(data)
+        topics = (stored.get("topicConfigTable") or {}).items()
+        found = {str(name): TopicConfig.from_json(str(name), fields) for name, fields in topics if fields is not None}
+        self.table.update(found)
         self.data_version.assign(stored.get("dataVersion") or {})
 
     def _changed(self, names: list[str], now: int) -> None:

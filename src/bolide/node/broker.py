@@ -130,6 +130,8 @@ class BrokerNode:
         try:
             await self._start_services(host, store, effects, filters, now)
         except BaseException:
+            for server in self._servers:
+                server.close()
             host.pool.shutdown(wait=True)
             store.close(now_ms())
             raise

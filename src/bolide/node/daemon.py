@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 
 from bolide.errors import BolideError, ConfigError
 from bolide.node.exit_codes import BAD_CONFIG, FAILED, STOPPED, STORE_FAILED
+from bolide.store.errors import StoreDamaged
 
 log = logging.getLogger("bolide.node")
 COLLECT_AFTER: Final = 50_000
@@ -76,7 +77,7 @@ async def _serve(make: Callable[[], Node], name: str, follow_stdin: bool) -> int
     try:
         node = make()
         await node.start()
-    except ConfigError as error:
+    except (ConfigError, StoreDamaged) as error:
         log.error("%s cannot start: %s", name, error)
         return BAD_CONFIG
     except (BolideError, OSError) as error:

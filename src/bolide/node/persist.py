@@ -6,10 +6,12 @@ RocketMQ's ConfigManager; write and load rules in protocol/store.md 10.
 from __future__ import annotations
 
 import logging
+import posixpath
 from collections.abc import Callable
 from concurrent.futures import Executor as Pool
 from typing import Any
 
+from bolide.store.errors import StoreDamaged
 from bolide.store.files import Files
 
 log = logging.getLogger("bolide.persist")
@@ -34,6 +36,17 @@ class Waiting:
             self._then("; ".join(self._errors))
 
 
+def load_reason(table: Any, data: bytes) -> str:
+    """Give a table its stored content; why it could not take it, "" when it did."""
+    if not data.strip(b"\0 \r\n\t"):
+        return "it is empty"
+    try:
+        table.load(data)
+    except Exception as error:  # whatever is wrong with the bytes, the older copy may be right
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
 class ConfigFiles:
     """The config/ folder of one store. `tables` is what `Services.persisted` found."""
 
@@ -50,25 +63,38 @@ class ConfigFiles:
         return f"{self._folder}/{name}.json"
 
     def load(self) -> list[str]:
-        """Give every table its stored content; returns the names read. An unreadable file falls back to its .bak."""
+        """Give every table its stored content; returns the names read. An unreadable file falls back to its .bak.
+
+        Raises `StoreDamaged` for a table that is there and cannot be read: one that began empty would be written over
+        it.
+        """
         self._files.make_dir(self._folder)
+        # A folder whose own name is not on disk is gone after a power cut, with every table in it.
+        self._files.sync_dir(posixpath.dirname(self._folder))
         loaded = []
         for name, table in self._tables.items():
             older = getattr(table, "persisted_before", "")
-            for path in (self.path(name), self.path(name) + ".bak", *([self.path(older)] if older else [])):
-                data = self._files.read_file(path)
-                if not data or not data.strip(b"\0 \r\n\t"):
-                    continue
-                try:
-                    table.load(data)
-                except Exception as error:  # whatever is wrong with the bytes, the older copy may be right
-                    log.warning(
-                        "%s cannot be read (%s: %s): trying the copy before it", path, type(error).__name__, error
-                    )
-                    continue
+            if self._load(name, table) or (older and self._load(older, table)):
                 loaded.append(name)
-                break
         return loaded
+
+    def _load(self, name: str, table: Any) -> bool:
+        """False when there is no such file."""
+        path = self.path(name)
+        wrong = ""
+        for candidate in (path, path + ".bak"):
+            data = self._files.read_file(candidate)
+            if data is None:
+                continue
+            reason = load_reason(table, data)
+            if not reason:
+                if wrong:
+                    log.warning("%s: %s is used, the copy before it", wrong, candidate)
+                return True
+            wrong += f"{' and ' if wrong else ''}{candidate} cannot be read ({reason})"
+        if wrong:
+            raise StoreDamaged(f"{wrong}: put a good copy in its place, or move it away to start without what it holds")
+        return False
 
     def write(self, names: set[str], pool: Pool, then: Callable[[str], None]) -> None:
         """Write these tables in the pool as they are now, then call `then(error)` on the loop; "" when all are on disk.

@@ -9,7 +9,7 @@ from typing import Final
 
 from bolide.errors import BolideError
 from bolide.remoting import codes
-from bolide.remoting.bodies.base import MessageQueue, decode_body
+from bolide.remoting.bodies.base import MessageQueue, decode_answer
 from bolide.remoting.bodies.route import TopicRouteData
 from bolide.remoting.command import make_request
 from bolide.transport.address import split_addresses
@@ -74,7 +74,7 @@ class RouteBook:
         response = await connection.request(make_request(codes.GET_ROUTEINFO_BY_TOPIC, 0, ext), TIMEOUT_S)
         if response.code != codes.SUCCESS:
             return None
-        route = decode_body(response.body, TopicRouteData)
+        route = decode_answer(response.body, TopicRouteData)
         return [
             MessageQueue(topic, queue.broker_name, queue_id)
             for queue in route.queue_datas
