@@ -94,3 +94,35 @@ def test_pulls_are_remembered_apart() -> None:
     offsets.note_pull("g", "T", 0, 40)
     assert offsets.pulled("g", "T", 0) == 40
     assert offsets.query("g", "T", 0) == -1
+
+
+def test_what_an_operator_changes_is_written_at_once() -> None:
+    offsets, effects = table()
+    offsets.commit("g", "T", 0, 12, 1)
+    assert not effects.persists
+    for change in (
+        lambda: offsets.assign_reset("g", "T", 0, 3, 2),
+        lambda: offsets.clone("g", "h", "T", 2),
+        lambda: offsets.remove_group("h", 2),
+        lambda: offsets.remove_topic("T", 2),
+    ):
+        effects.persists.clear()
+        change()
+        assert effects.persists == {"consumerOffset"}
+
+
+def test_a_write_encodes_what_changed_since_the_last() -> None:
+    offsets, _ = table()
+    for group in range(300):
+        offsets.commit(f"g{group}", "T", 0, group, 1)
+    offsets.note_pull("only-pulls", "T", 0, 4)
+    offsets.begin()
+    assert not offsets.step(100) and not offsets.step(100)
+    offsets.commit("late", "T", 0, 1, 2)
+    assert offsets.step(100) and len(json.loads(offsets.text().join())["offsetTable"]) == 300
+    offsets.begin()
+    assert offsets.step(1)
+    assert json.loads(offsets.text().join()) == json.loads(offsets.encode())
+    offsets.remove_topic("T", 3)
+    stored = json.loads(offsets.encode())
+    assert stored["offsetTable"] == stored["pullOffsetTable"] == {}

@@ -174,6 +174,18 @@ def test_a_topic_is_made_after_its_template(parts: Parts) -> None:
     assert parts.effects.persists == {"topics"} and parts.effects.registrations == {"New"}
 
 
+def test_a_send_to_a_topic_that_is_not_on_disk_yet_waits_for_the_table(parts: Parts) -> None:
+    assert parts.answer(send_request("New")).code == 0
+    parts.effects.persists.clear()
+    assert parts.answer(send_request("New")).code == 0
+    assert parts.effects.persists == {"topics"}
+    parts.topics.begin()
+    parts.topics.written()
+    parts.effects.persists.clear()
+    assert parts.answer(send_request("New")).code == 0
+    assert parts.effects.persists == set()
+
+
 def test_without_auto_creation_the_template_does_not_exist(tmp_path: Path) -> None:
     parts = Parts(tmp_path, auto_create_topic_enable=False)
     assert parts.answer(send_request("New")).code == codes.TOPIC_NOT_EXIST

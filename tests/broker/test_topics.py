@@ -86,7 +86,7 @@ def test_a_template_without_the_inherit_bit_creates_nothing() -> None:
 
 def test_a_file_longer_than_a_peer_may_send_is_read_back() -> None:
     made = table()
-    for number in range(6_000):
+    for number in range(8_000):
         made.table[f"topic-{number}"] = TopicConfig(f"topic-{number}", number % 9, 4)
     text = made.encode()
     assert len(text) > MAX_TEXT
@@ -103,3 +103,65 @@ def test_a_file_that_cannot_be_read_changes_nothing() -> None:
     with pytest.raises(AttributeError):
         made.load(b'{"topicConfigTable":{"A":{},"B":[]}}')
     assert set(made.table) == before
+
+
+def test_a_new_topic_is_waited_for_until_the_file_has_it() -> None:
+    effects = Effects()
+    made = TopicTable(BrokerOptions(), effects, 1)
+    topic = made.create_on_send("New", "TBW102", 4, 0, 2)
+    assert topic is not None and not topic.plain and not topic.saved
+    retry = made.find_or_create("%RETRY%g", 1, 6, 0, False, 2)
+    made.begin()
+    late = made.create_on_send("Late", "TBW102", 4, 0, 3)
+    assert late is not None
+    made.put(TopicConfig("Again", 4, 4), 3)
+    for name in ("New", "%RETRY%g"):
+        effects.persists.clear()
+        made.find_or_create(name, 1, 6, 0, False, 4)
+        made.create_on_send(name, "TBW102", 4, 0, 4)
+        assert effects.persists == {"topics"}  # whoever sends to it meanwhile waits, too
+    made.written()
+    assert topic.plain and topic.saved and retry.saved and not late.saved
+    effects.persists.clear()
+    assert made.find_or_create("%RETRY%g", 1, 6, 0, False, 4) is retry and not effects.persists
+
+
+def test_a_topic_made_again_or_given_more_queues_is_waited_for_again() -> None:
+    made = table()
+    made.put(TopicConfig("T", 4, 4), 2)
+    made.begin()
+    made.delete("T", 3)
+    again = TopicConfig("T", 4, 4)
+    made.put(again, 4)
+    made.written()
+    assert not again.saved
+    made.begin()
+    made.written()
+    same, more = TopicConfig("T", 4, 4, perm=4), TopicConfig("T", 8, 4)
+    made.put(same, 5)
+    assert again.saved and same.saved
+    made.put(more, 6)
+    assert not more.saved
+
+
+def test_a_write_that_failed_is_made_up_for_by_the_next() -> None:
+    made = table()
+    made.put(TopicConfig("A", 4, 4), 2)
+    made.begin()
+    assert made.step(1000)
+    made.put(TopicConfig("B", 4, 4), 3)
+    made.begin()
+    assert made.step(1000)
+    made.written()
+    assert made.table["A"].saved and made.table["B"].saved
+    stored = msgspec.json.decode(made.text().join())
+    assert {"A", "B"} < set(stored["topicConfigTable"]) and stored["dataVersion"]["counter"] == 2
+
+
+def test_the_file_never_says_a_version_it_does_not_hold() -> None:
+    made = table()
+    made.begin()
+    assert made.step(1000)
+    made.put(TopicConfig("T", 4, 4), 2)
+    stored = msgspec.json.decode(made.text().join())
+    assert "T" not in stored["topicConfigTable"] and stored["dataVersion"]["counter"] == 0

@@ -125,7 +125,7 @@ class World:
         self.other = Channel(2, encode_host("10.0.0.2", 2), "10.0.0.2:2")
 
     def handlers(self) -> dict[int, Any]:
-        return dict.fromkeys((SENDS, PULLS, OTHER, CREATES), self.on_any)
+        return dict.fromkeys((SENDS, PULLS, OTHER, CREATES, codes.PULL_MESSAGE), self.on_any)
 
     def on_any(self, channel: Channel, command: Command, now: int) -> Outcome:
         return self.answers[command.code](channel, command, now)
@@ -144,8 +144,10 @@ class World:
         self.answers[code] = answer
         self.executor.handle(self.peer, make_request(code, 77, oneway=oneway), frozenset(), now)
 
-    def store_one(self, wait: bool = True, topic: str = "T") -> Callable[[Command], Outcome]:
+    def store_one(self, wait: bool = True, topic: str = "T", table: str = "") -> Callable[[Command], Outcome]:
         def outcome(command: Command) -> Outcome:
+            if table:
+                self.effects.persist(table)
             put = self.door.put_properties(
                 topic, 0, b"body", {"k": "v" * 100}, 0, 0, NOW, b"\x7f\0\0\1\0\0\0\1", 0, 0, NOW
             )
@@ -358,13 +360,18 @@ def test_effects_are_carried_out_at_the_end_of_the_turn(world: World) -> None:
     assert world.got() == [(19, "again")]
 
 
-def test_what_an_operator_changes_is_answered_when_it_is_on_disk(world: World) -> None:
+def creating(world: World) -> Callable[[Command], Outcome]:
     def creates(command: Command) -> Outcome:
         world.effects.persist("topics")
         return reply(make_response(command, 0))
 
+    return creates
+
+
+def test_what_changes_a_table_is_answered_when_it_is_on_disk(world: World) -> None:
+    creates = creating(world)
     world.do(CREATES, creates)
-    world.do(OTHER, creates)  # what a client causes on its way is written soon
+    world.do(codes.PULL_MESSAGE, creates)  # a group that a pull makes is made by the next as well
     world.do(CREATES, lambda command: reply(make_response(command, 1, "nothing changed")))
     world.turn()
     assert world.got() == [(0, None), (1, "nothing changed")]
@@ -379,3 +386,70 @@ def test_what_an_operator_changes_is_answered_when_it_is_on_disk(world: World) -
     first("")
     world.turn()
     assert world.got() == [(0, None)]
+
+
+def test_what_a_tick_changes_keeps_no_answer_waiting(world: World) -> None:
+    world.do(OTHER, lambda command: Cold([], lambda now: reply(make_response(make_request(OTHER, 77), 0))))
+    world.effects.persist("offsets")
+    world.executor.tick(NOW)
+    world.host.loads.pop()[1](NOW)
+    world.turn()
+    assert world.got() == [(0, None)]
+
+
+def test_an_answer_that_waited_for_bytes_waits_for_the_table_it_changes_then(world: World) -> None:
+    def again(now: int) -> Outcome:
+        world.effects.persist("topics")
+        return reply(make_response(make_request(OTHER, 77), 0))
+
+    world.do(OTHER, lambda command: Cold([], again))
+    world.host.loads.pop()[1](NOW)
+    world.turn()
+    assert world.got() == []
+    world.host.persisted.pop()[1]("")
+    world.turn()
+    assert world.got() == [(0, None)]
+
+
+@pytest.mark.parametrize("log_first", [True, False])
+def test_a_message_whose_topic_is_new_waits_for_the_log_and_the_table(world: World, log_first: bool) -> None:
+    world.do(SENDS, world.store_one(table="topics"))
+    world.do(SENDS, world.store_one())
+    world.turn()
+    (_, written) = world.host.persisted.pop()
+    if log_first:
+        world.flush()
+        assert world.got() == [(0, None)] and world.executor.parked_count == 0 and world.executor.unanswered == 1
+        written("")
+        world.turn()
+        assert world.got() == [(0, None)]
+    else:
+        written("")
+        world.turn()
+        assert world.got() == []
+        world.flush()
+        assert world.got() == [(0, None), (0, None)]
+    assert world.executor.unanswered == 0
+
+
+@pytest.mark.parametrize("log_first", [True, False])
+def test_a_message_whose_topic_cannot_be_written_is_not_acknowledged(world: World, log_first: bool) -> None:
+    world.do(SENDS, world.store_one(table="topics"))
+    world.turn()
+    steps = [world.flush, lambda: world.host.persisted.pop()[1]("the disk is full")]
+    for step in steps if log_first else reversed(steps):
+        step()
+    world.turn()
+    ((code, remark),) = world.got()
+    assert code == codes.SERVICE_NOT_AVAILABLE and remark is not None and remark.endswith("the disk is full")
+
+
+def test_a_message_that_did_not_get_into_the_log_is_refused_whatever_the_table_says(world: World) -> None:
+    world.files.full = True
+    world.do(SENDS, world.store_one(table="topics"))
+    world.turn()
+    world.files.full = False
+    assert [code for code, _ in world.got()] == [codes.SERVICE_NOT_AVAILABLE]
+    world.host.persisted.pop()[1]("")
+    world.turn()
+    assert world.got() == []

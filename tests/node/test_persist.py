@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -9,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from bolide.node.persist import ConfigFiles
+from bolide.broker.rows import Text
+from bolide.node.persist import STEP_S, ConfigFiles
 from bolide.store.errors import StoreDamaged
-from bolide.store.files import RealFiles
+from bolide.store.files import FileFailed, RealFiles
 from bolide.testing.files import SimulatedFiles
 
 
@@ -98,6 +101,97 @@ def test_who_waits_hears_of_a_file_that_cannot_be_written(tmp_path: Path) -> Non
         files.write({"topics", "nothing"}, pool, told.append)
         files.write({"nothing"}, pool, told.append)
     assert sorted(told)[0] == "" and "none/topics.json could not be written" in sorted(told)[1]
+
+
+class Long(Table):
+    """A table that is encoded in steps of `ROWS_AT_ONCE`, and hears when it is written."""
+
+    def __init__(self, steps: int) -> None:
+        super().__init__(b"whole")
+        self.steps = steps
+        self.left = 0
+        self.heard: list[str] = []
+
+    def begin(self) -> None:
+        self.left = self.steps
+        self.heard.append("begin")
+
+    def step(self, most: int) -> bool:
+        end = time.monotonic() + STEP_S  # a step takes the loop's whole share
+        while time.monotonic() < end:
+            pass
+        self.left -= 1
+        return self.left <= 0
+
+    def text(self) -> Text:
+        text = Text()
+        text.rows("t", [b'"a":1'])
+        return text
+
+    def written(self) -> None:
+        self.heard.append("written")
+
+
+def test_a_long_table_is_encoded_between_the_turns_of_the_loop(tmp_path: Path) -> None:
+    table, pool, turns, told = Long(3), Idle(), list[Callable[[], None]](), list[str]()
+    files = ConfigFiles(RealFiles(), str(tmp_path), {"topics": table}, turns.append)
+    files.write({"topics"}, pool, told.append)  # type: ignore[arg-type] # a pool as far as needed
+    count = 0
+    while turns:
+        assert not pool.work
+        turns.pop()()
+        count += 1
+    assert count == 2 and table.heard == ["begin"] and not told
+    pool.run_one()
+    turns.pop()()
+    assert table.heard == ["begin", "written"] and told == [""]
+    assert json.loads((tmp_path / "topics.json").read_bytes()) == {"t": {"a": 1}}
+
+
+class Failing(RealFiles):
+    """Real files on which tables cannot be written while `full` is set."""
+
+    full = True
+
+    def write_file(self, path: str, data: bytes) -> None:
+        if self.full:
+            raise FileFailed(f"cannot write {path}: no")
+        super().write_file(path, data)
+
+
+def test_a_table_that_could_not_be_written_is_tried_again_until_it_is(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    disk, table, pool = Failing(), Long(0), Idle()
+    timers: list[tuple[float, Callable[[], None]]] = []
+    told: list[str] = []
+    files = ConfigFiles(
+        disk, str(tmp_path), {"topics": table}, lambda ready: ready(), lambda *timer: timers.append(timer)
+    )
+    files.write({"topics"}, pool, told.append)  # type: ignore[arg-type] # a pool as far as needed
+    pauses = []
+    for _ in range(7):
+        pool.run_one()
+        pause, again = timers.pop()
+        pauses.append(pause)
+        again()
+    assert pauses == [0.5, 1, 2, 4, 8, 10, 10]
+    assert len(told) == 1 and "topics.json could not be written" in told[0] and "written" not in table.heard
+    files.write({"topics"}, pool, told.append)  # type: ignore[arg-type] # who asks meanwhile waits for the next
+    disk.full = False
+    pool.run_one()
+    pool.run_one()
+    assert told[1:] == [""] and not timers and not pool.work and table.heard.count("written") == 2
+    assert [record.levelname for record in caplog.records] == ["ERROR", "INFO"]
+    disk.full = True
+    files.write({"topics"}, pool, told.append)  # type: ignore[arg-type] # a pool as far as needed
+    pool.run_one()
+    assert [pause for pause, _ in timers] == [0.5]
+    files.stop()
+    timers.pop()[1]()
+    files.write({"topics"}, pool, told.append)  # type: ignore[arg-type] # a pool as far as needed
+    assert not pool.work
 
 
 def test_shutdown_writes_everything(tmp_path: Path) -> None:

@@ -12,8 +12,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import msgspec
+
 from bolide.broker.effects import Effects
 from bolide.broker.names import LMQ_PREFIX
+from bolide.broker.rows import Rows, Text
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.json import parse_long
 
@@ -36,6 +39,9 @@ class ConsumerOffsets:
         self._table: dict[str, dict[int, int]] = {}
         self._pulls: dict[str, dict[int, int]] = {}
         self._resets: dict[str, dict[int, int]] = {}
+        self._rows = Rows(self._row)
+        self._light_rows = Rows(self._light_row)
+        self._pull_rows = Rows(self._pull_row)
         self._version_timestamp = start
         self._version_counter = 0
         self._commits = 0
@@ -44,12 +50,14 @@ class ConsumerOffsets:
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int, now: int) -> None:
         """Store an offset; a smaller one than before is accepted, since a consumer may go back."""
-        queues = self._table.setdefault(topic + SEPARATOR + group, {})
+        key = topic + SEPARATOR + group
+        queues = self._table.setdefault(key, {})
         if self._light(group):
             queue_id = LIGHT_QUEUE
         if queues.get(queue_id) == offset:
             return
         queues[queue_id] = offset
+        self._touch(key)
         self._changed(now)
 
     def query(self, group: str, topic: str, queue_id: int) -> int:
@@ -73,7 +81,9 @@ class ConsumerOffsets:
         queues = self._pulls.get(key)
         if queues is None:
             queues = self._pulls[key] = {}
-        queues[queue_id] = offset
+        if queues.get(queue_id) != offset:
+            queues[queue_id] = offset
+            self._pull_rows.touch(key)
 
     def pulled(self, group: str, topic: str, queue_id: int) -> int:
         """Where the group's next pull will begin, -1 when it has never pulled."""
@@ -85,7 +95,8 @@ class ConsumerOffsets:
         key = topic + SEPARATOR + group
         self._resets.setdefault(key, {})[queue_id] = offset
         self._table.setdefault(key, {})[queue_id] = offset
-        self._changed(now)
+        self._touch(key)
+        self._ordered(now)
         self._effects.release(topic, queue_id)
 
     def has_reset(self, group: str, topic: str, queue_id: int) -> bool:
@@ -119,40 +130,52 @@ class ConsumerOffsets:
         queues = self._table.get(topic + SEPARATOR + source)
         if queues is not None:
             self._table[topic + SEPARATOR + target] = dict(queues)
-            self._changed(now)
+            self._touch(topic + SEPARATOR + target)
+            self._ordered(now)
 
     def remove_group(self, group: str, now: int) -> None:
         """Forget a group that was deleted."""
-        self._remove([key for key in self._table if key.partition(SEPARATOR)[2] == group], now)
+        self._remove([key for key in self._all_keys() if key.partition(SEPARATOR)[2] == group], now)
 
     def remove_topic(self, topic: str, now: int) -> None:
         """Forget a topic that was deleted."""
-        self._remove([key for key in self._table if key.partition(SEPARATOR)[0] == topic], now)
+        self._remove([key for key in self._all_keys() if key.partition(SEPARATOR)[0] == topic], now)
 
     def encode(self) -> bytes:
         """The file's text; also the body of GET_ALL_CONSUMER_OFFSET (43)."""
-        plain: dict[str, dict[str, int]] = {}
-        light: dict[str, int] = {}
-        for key, queues in sorted(self._table.items()):
-            if self._light(key.partition(SEPARATOR)[2]):
-                light[key] = queues.get(LIGHT_QUEUE, 0)
-            else:
-                plain[key] = {str(queue_id): offset for queue_id, offset in sorted(queues.items())}
-        content: dict[str, object] = {
-            "dataVersion": {
-                "counter": self._version_counter,
-                "stateVersion": 0,
-                "timestamp": self._version_timestamp,
-            },
-            "offsetTable": plain,
-            "pullOffsetTable": {
-                key: {str(queue_id): offset for queue_id, offset in sorted(queues.items())}
-                for key, queues in sorted(self._pulls.items())
-            },
-        }
+        for rows in (self._rows, self._light_rows, self._pull_rows):
+            rows.finish()
+        return self.text().join()
+
+    def begin(self) -> None:
+        """A write of the file begins: it will hold what the table does now."""
+        for rows in (self._rows, self._light_rows, self._pull_rows):
+            rows.begin()
+
+    def step(self, most: int) -> bool:
+        """Encode the offsets of so many groups in topics; True when the text may be taken."""
+        return self._rows.step(most) and self._light_rows.step(most) and self._pull_rows.step(most)
+
+    def text(self) -> Text:
+        """The file's text, to be joined in a thread: a line for each group in a topic."""
+        text = Text()
+        version = {"counter": self._version_counter, "stateVersion": 0, "timestamp": self._version_timestamp}
+        text.member("dataVersion", encode_body(version))
         if self._lmq:
-            content["lmqOffsetTable"] = light
-        return encode_body(content)
+            text.rows("lmqOffsetTable", self._light_rows.encoded())
+        text.rows("offsetTable", self._rows.encoded())
+        text.rows("pullOffsetTable", self._pull_rows.encoded())
+        return text
+
+    def _row(self, key: str) -> bytes:
+        return _encoded(self._table.get(key))
+
+    def _light_row(self, key: str) -> bytes:
+        queues = self._table.get(key)
+        return b"" if queues is None else b"%d" % queues.get(LIGHT_QUEUE, 0)
+
+    def _pull_row(self, key: str) -> bytes:
+        return _encoded(self._pulls.get(key))
 
     def load(self, data: bytes) -> None:
         """Read the file, as Java writes it (unquoted queue ids) or as we do; raises ValueError when it is neither."""
@@ -163,6 +186,10 @@ class ConsumerOffsets:
         self._pulls = {str(key): _offsets(queues) for key, queues in _object(content, "pullOffsetTable").items()}
         for key, offset in _object(content, "lmqOffsetTable").items():
             self._table[str(key)] = {LIGHT_QUEUE: int(offset)}
+        for key in self._table:
+            self._touch(key)
+        for key in self._pulls:
+            self._pull_rows.touch(key)
         version = _object(content, "dataVersion")
         self._version_counter = int(version.get("counter", 0))
         self._version_timestamp = int(version.get("timestamp", 0))
@@ -177,17 +204,35 @@ class ConsumerOffsets:
         self._next_persist = now + PERSIST_INTERVAL_MS
 
     def _changed(self, now: int) -> None:
-        self._commits += 1
-        if self._commits % VERSION_EVERY == 0:
-            self._version_counter += 1
-            self._version_timestamp = now
+        self._count(now)
         if not self._dirty:
             self._dirty = True
             self._next_persist = max(self._next_persist, now + PERSIST_INTERVAL_MS)
             self._effects.wake(self)
 
+    def _ordered(self, now: int) -> None:
+        """What an operator changed is on disk before the answer: a crash must not undo it."""
+        self._count(now)
+        self._effects.persist(self.persist_name)
+
+    def _count(self, now: int) -> None:
+        self._commits += 1
+        if self._commits % VERSION_EVERY == 0:
+            self._version_counter += 1
+            self._version_timestamp = now
+
+    def _touch(self, key: str) -> None:
+        if self._lmq and self._light(key.partition(SEPARATOR)[2]):
+            self._light_rows.touch(key)
+        else:
+            self._rows.touch(key)
+
     def _light(self, group: str) -> bool:
         return self._lmq and group.startswith(LMQ_PREFIX)
+
+    def _all_keys(self) -> dict[str, None]:
+        """Of whoever committed or only pulled."""
+        return dict.fromkeys(self._table) | dict.fromkeys(self._pulls)
 
     def _keys(self) -> list[tuple[str, str]]:
         pairs = []
@@ -202,13 +247,19 @@ class ConsumerOffsets:
             self._table.pop(key, None)
             self._pulls.pop(key, None)
             self._resets.pop(key, None)
+            self._touch(key)
+            self._pull_rows.touch(key)
         if keys:
-            self._changed(now)
+            self._ordered(now)
 
 
 def _object(content: dict[Any, Any], name: str) -> dict[Any, Any]:
     value = content.get(name)
     return value if isinstance(value, dict) else {}
+
+
+def _encoded(queues: dict[int, int] | None) -> bytes:
+    return b"" if queues is None else msgspec.json.encode(queues)
 
 
 def _offsets(queues: Any) -> dict[int, int]:

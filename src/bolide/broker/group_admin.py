@@ -18,6 +18,7 @@ from bolide.broker.names import group_refusal
 from bolide.broker.options import BrokerOptions
 from bolide.broker.outcome import Handler, Outcome, reply
 from bolide.broker.refused import Refused, on_a_slave
+from bolide.broker.rows import Text
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.bodies.topics import TopicList
@@ -114,13 +115,13 @@ class GroupAdminService:
         groups = self._groups
         version = groups.data_version.to_json()
         names = page(self._options, groups.table, version, header.data_version, header.group_seq, header.max_group_num)
-        body = {
-            "dataVersion": version,
-            "forbiddenTable": {name: groups.forbidden[name] for name in names if name in groups.forbidden},
-            "subscriptionGroupTable": {name: groups.table[name].to_json() for name in names},
-        }
+        forbidden = {name: groups.forbidden[name] for name in names if name in groups.forbidden}
+        text = Text()
+        text.member("dataVersion", encode_body(version))
+        text.member("forbiddenTable", encode_body(forbidden))
+        text.rows("subscriptionGroupTable", groups.rows_of(names))
         ext = {"totalGroupNum": str(len(groups.table))}
-        return reply(make_response(command, codes.SUCCESS, ext=ext, body=encode_body(body)))
+        return reply(make_response(command, codes.SUCCESS, ext=ext, body=text.join()))
 
     def on_one(self, channel: Channel, command: Command, now: int) -> Outcome:
         """As in Java, asking for a group makes it where groups are made by themselves."""

@@ -5,6 +5,7 @@ Rules from RocketMQ's SubscriptionGroupManager (protocol/behaviour.md 6.4), defa
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final, final
 
 import msgspec
@@ -14,6 +15,7 @@ from bolide.broker.effects import Effects
 from bolide.broker.names import FIRST_GROUPS, LMQ_PREFIX, group_refusal, is_system_group
 from bolide.broker.options import BrokerOptions
 from bolide.broker.refused import Refused
+from bolide.broker.rows import Rows, Text
 from bolide.remoting.codes import SYSTEM_ERROR
 from bolide.remoting.json import parse_long
 
@@ -103,8 +105,12 @@ class GroupTable:
         self._auto_create: bool = options.auto_create_subscription_group
         self._most: int = options.max_groups
         self._lmq: bool = options.enable_lmq
+        self._rows: Rows = Rows(self._row)
+        self._version_text: bytes = b""
+        """The version of what `begin` saw: never of more than the file holds."""
         for name in FIRST_GROUPS:
             self.table[name] = SubscriptionGroupConfig(name)
+            self._rows.touch(name)
 
     def configure(self, options: BrokerOptions) -> None:
         """Take over what may change while the broker runs."""
@@ -138,6 +144,7 @@ class GroupTable:
             text = f"group[{name}] cannot be created: maxGroups is {self._most}; delete groups or raise it"
             raise Refused(SYSTEM_ERROR, text)
         self.table[config.group_name] = config
+        self._rows.touch(config.group_name)
         self.data_version.next(now)
         self._effects.persist(self.persist_name)
 
@@ -146,6 +153,7 @@ class GroupTable:
         if self.table.pop(group, None) is None:
             return False
         self.forbidden.pop(group, None)
+        self._rows.touch(group)
         self.data_version.next(now)
         self._effects.persist(self.persist_name)
         return True
@@ -167,15 +175,36 @@ class GroupTable:
         self._effects.persist(self.persist_name)
 
     def encode(self) -> bytes:
-        """The file config/subscriptionGroup.json."""
-        text = msgspec.json.encode(
-            {
-                "dataVersion": self.data_version.to_json(),
-                "forbiddenTable": self.forbidden,
-                "subscriptionGroupTable": {name: self.table[name].to_json() for name in sorted(self.table)},
-            }
-        )
-        return msgspec.json.format(text, indent=2)
+        """The file config/subscriptionGroup.json: a line for each group."""
+        self._rows.follow(self.table)
+        self._rows.finish()
+        self._version_text = msgspec.json.encode(self.data_version.to_json())
+        return self.text().join()
+
+    def begin(self) -> None:
+        """A write of the file begins: it will hold what the table does now."""
+        self._rows.begin()
+        self._version_text = msgspec.json.encode(self.data_version.to_json())
+
+    def step(self, most: int) -> bool:
+        """Encode so many groups at most; True when the text may be taken."""
+        return self._rows.step(most)
+
+    def text(self) -> Text:
+        """The file's text, to be joined in a thread."""
+        text = Text()
+        text.member("dataVersion", self._version_text)
+        text.member("forbiddenTable", msgspec.json.encode(self.forbidden))
+        text.rows("subscriptionGroupTable", self._rows.encoded())
+        return text
+
+    def rows_of(self, names: Iterable[str]) -> list[bytes]:
+        """These groups, encoded."""
+        return self._rows.some(names)
+
+    def _row(self, name: str) -> bytes:
+        config = self.table.get(name)
+        return b"" if config is None else msgspec.json.encode(config.to_json())
 
     def load(self, data: bytes) -> None:
         """Take over a stored subscriptionGroup.json."""
@@ -191,5 +220,7 @@ class GroupTable:
             for group, topics in (stored.get("forbiddenTable") or {}).items()
         }
         self.table.update(found)
+        for name in found:
+            self._rows.touch(name)
         self.forbidden.update(forbidden)
         self.data_version.assign(stored.get("dataVersion") or {})

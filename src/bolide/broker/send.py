@@ -133,6 +133,8 @@ class SendService:
                 topic = self._create(header, now)
                 if topic is None:
                     return self._refuse(command, TOPIC_NOT_EXIST, f"topic[{name}] not exist, apply first please!")
+            if not topic.saved:
+                self._topics.wait_for_file()
         queue_id: int = header.queue_id
         if queue_id >= topic.write_queue_nums and queue_id >= topic.read_queue_nums:
             return self._refuse(

@@ -16,6 +16,7 @@ from bolide.broker.names import topic_refusal
 from bolide.broker.options import BrokerOptions
 from bolide.broker.outcome import Handler, Outcome, reply
 from bolide.broker.refused import Refused, on_a_slave
+from bolide.broker.rows import Text
 from bolide.broker.topics import MAX_QUEUES, MULTI_TAG, SINGLE_TAG, TopicConfig, TopicTable
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import encode_body
@@ -137,17 +138,14 @@ class TopicAdminService:
         names = page(
             self._options, self._topics.table, version, header.data_version, header.topic_seq, header.max_topic_num
         )
-        body = encode_body(
-            {
-                "dataVersion": version,
-                "mappingDataVersion": {"counter": 0, "stateVersion": 0, "timestamp": 0},
-                "topicConfigTable": {name: self._topics.table[name].to_json() for name in names},
-                "topicQueueMappingDetailMap": {},
-                "topicQueueMappingInfoMap": {},
-            }
-        )
+        text = Text()
+        text.member("dataVersion", encode_body(version))
+        text.member("mappingDataVersion", b'{"counter":0,"stateVersion":0,"timestamp":0}')
+        text.rows("topicConfigTable", self._topics.rows_of(names))
+        text.member("topicQueueMappingDetailMap", b"{}")
+        text.member("topicQueueMappingInfoMap", b"{}")
         ext = {"totalTopicNum": str(len(self._topics.table))}
-        return reply(make_response(command, codes.SUCCESS, ext=ext, body=body))
+        return reply(make_response(command, codes.SUCCESS, ext=ext, body=text.join()))
 
     def on_one(self, channel: Channel, command: Command, now: int) -> Outcome:
         header = decode_header(command, GetTopicConfigRequestHeader)

@@ -32,6 +32,7 @@ from bolide.broker.names import (
 )
 from bolide.broker.options import BrokerOptions
 from bolide.broker.refused import Refused
+from bolide.broker.rows import Rows, Text
 from bolide.remoting.codes import SYSTEM_ERROR
 from bolide.remoting.json import parse_long
 
@@ -70,8 +71,22 @@ class TopicConfig:
         self.order: bool = order
         self.attributes: dict[str, str] = attributes if attributes is not None else {}
         self.retry: bool = topic_name.startswith(RETRY_PREFIX)
-        self.plain: bool = topic_name not in NO_SEND_TOPICS and topic_refusal(topic_name) is None
-        """True when the name alone lets clients send here: decided once, not per message."""
+        self.named_plainly: bool = topic_name not in NO_SEND_TOPICS and topic_refusal(topic_name) is None
+        """True when the name alone lets clients send here."""
+        self.plain: bool = self.named_plainly
+        """True when a send needs no look at the name, nor at whether the topic is on disk: decided once, not per
+        message."""
+        self.saved: bool = True
+        """False until the file holds it: who sends to it hears no sooner that the message will be served."""
+
+    def mark_saved(self, saved: bool) -> None:
+        """The file holds it now, or does not yet."""
+        self.saved = saved
+        self.plain = saved and self.named_plainly
+
+    def has_queues_of(self, other: TopicConfig) -> bool:
+        """True when this one has every queue that the other has."""
+        return self.read_queue_nums >= other.read_queue_nums and self.write_queue_nums >= other.write_queue_nums
 
     @property
     def readable(self) -> bool:
@@ -124,9 +139,15 @@ class TopicTable:
         self._auto_create: bool = options.auto_create_topic_enable
         self._most: int = options.max_topics
         self._lmq: bool = options.enable_lmq
+        self._rows: Rows = Rows(self._row)
+        self._version_text: bytes = b""
+        """The version of what `begin` saw: never of more than the file holds."""
+        self._unsaved: dict[str, TopicConfig] = {}
+        self._saving: dict[str, TopicConfig] = {}
         self.system: set[str] = set(SYSTEM_TOPICS)
         for config in system_topics(options):
             self.table[config.topic_name] = config
+            self._rows.touch(config.topic_name)
             self.system.add(config.topic_name)
 
     def configure(self, options: BrokerOptions) -> None:
@@ -157,6 +178,10 @@ class TopicTable:
             raise Refused(SYSTEM_ERROR, text)
 
     def _add(self, config: TopicConfig, now: int) -> None:
+        known = self.table.get(config.topic_name)
+        if known is None or not known.saved or not known.has_queues_of(config):
+            config.mark_saved(False)
+            self._unsaved[config.topic_name] = config
         self.table[config.topic_name] = config
         self._changed([config.topic_name], now)
 
@@ -164,6 +189,7 @@ class TopicTable:
         """Forget a topic; False when there was none. Its files are the store's to delete."""
         if self.table.pop(topic, None) is None:
             return False
+        self._rows.touch(topic)
         self.data_version.next(now)
         self._effects.persist(self.persist_name)
         self._effects.register([])
@@ -175,6 +201,8 @@ class TopicTable:
         """Find the topic, or make it after the template `default_topic`; None when that is not allowed (code 17)."""
         found = self.get(topic)
         if found is not None:
+            if not found.saved:
+                self.wait_for_file()
             return found
         template = self.table.get(default_topic)
         if default_topic == AUTO_CREATE_TOPIC_KEY and not self._auto_create:
@@ -201,7 +229,13 @@ class TopicTable:
         if found is None:
             found = TopicConfig(topic, queue_nums, queue_nums, perm, SINGLE_TAG, topic_sys_flag, order, None)
             self._add(found, now)
+        elif not found.saved:
+            self.wait_for_file()
         return found
+
+    def wait_for_file(self) -> None:
+        """Whoever is answered now is so once the file holds what the table does."""
+        self._effects.persist(self.persist_name)
 
     def set_order(self, topic: str, order: bool, now: int) -> None:
         """A group's retry topic is ordered while the group subscribes to an ordered topic."""
@@ -216,7 +250,7 @@ class TopicTable:
 
     def announce(self, now: int) -> None:
         """Tell the name servers all topics as if each had changed: what they are told of them has."""
-        self._changed([], now)
+        self._changed([], now, ())
 
     def is_order_topic(self, topic: str) -> bool:
         """True when the topic is known and marked as ordered."""
@@ -225,20 +259,53 @@ class TopicTable:
 
     def mark_ordered(self, names: Iterable[str], now: int) -> None:
         """Name servers keep these topics as ordered (namespace ORDER_TOPIC_CONFIG): so are they here, for good."""
-        changed = False
+        changed = []
         for name in names:
             found = self.table.get(name)
             if found is not None and not found.order:
                 found.order = True
-                changed = True
+                changed.append(name)
         if changed:
-            self._changed([], now)
+            self._changed([], now, changed)
 
     def encode(self) -> bytes:
-        """The file config/topics.json, pretty-printed with sorted keys as RocketMQ writes it."""
-        table = {name: self.table[name].to_json() for name in sorted(self.table)}
-        text = msgspec.json.encode({"dataVersion": self.data_version.to_json(), "topicConfigTable": table})
-        return msgspec.json.format(text, indent=2)
+        """The file config/topics.json: a line for each topic."""
+        self._rows.follow(self.table)
+        self._rows.finish()
+        self._version_text = msgspec.json.encode(self.data_version.to_json())
+        return self.text().join()
+
+    def begin(self) -> None:
+        """A write of the file begins: it will hold what the table does now."""
+        self._rows.begin()
+        self._version_text = msgspec.json.encode(self.data_version.to_json())
+        self._saving.update(self._unsaved)
+        self._unsaved = {}
+
+    def step(self, most: int) -> bool:
+        """Encode so many topics at most; True when the text may be taken."""
+        return self._rows.step(most)
+
+    def text(self) -> Text:
+        """The file's text, to be joined in a thread."""
+        text = Text()
+        text.member("dataVersion", self._version_text)
+        text.rows("topicConfigTable", self._rows.encoded())
+        return text
+
+    def written(self) -> None:
+        """The file holds what the table did at the last `begin`."""
+        saving, self._saving = self._saving, {}
+        for config in saving.values():
+            config.mark_saved(True)
+
+    def rows_of(self, names: Iterable[str]) -> list[bytes]:
+        """These topics, encoded."""
+        return self._rows.some(names)
+
+    def _row(self, name: str) -> bytes:
+        config = self.table.get(name)
+        return b"" if config is None else msgspec.json.encode(config.to_json())
 
     def load(self, data: bytes) -> None:
         """Take over a stored topics.json; system topics of this start stay where the file has none."""
@@ -246,9 +313,14 @@ class TopicTable:
         topics = (stored.get("topicConfigTable") or {}).items()
         found = {str(name): TopicConfig.from_json(str(name), fields) for name, fields in topics if fields is not None}
         self.table.update(found)
+        for name in found:
+            self._rows.touch(name)
         self.data_version.assign(stored.get("dataVersion") or {})
 
-    def _changed(self, names: list[str], now: int) -> None:
+    def _changed(self, names: list[str], now: int, rows: Iterable[str] | None = None) -> None:
+        """These topics go to the name servers ([] = all), and to the file where `rows` does not say which."""
+        for name in names if rows is None else rows:
+            self._rows.touch(name)
         self.data_version.next(now)
         self._effects.persist(self.persist_name)
         self._effects.register(names)

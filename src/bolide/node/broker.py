@@ -164,7 +164,8 @@ class BrokerNode:
         )
         if hooks:
             hooked.around(parts.services.handlers)
-        config = ConfigFiles(self._files, self.root + "/config", parts.services.persisted, loop.call_soon_threadsafe)
+        folder, tables = self.root + "/config", parts.services.persisted
+        config = ConfigFiles(self._files, folder, tables, loop.call_soon_threadsafe, loop.call_later)
         config.load()
         picks.begin(parts.topics, parts.services.handlers)
         host.configs = config
@@ -229,7 +230,7 @@ class BrokerNode:
         for server in self._servers:
             server.close()
         self._executor.end_of_turn(now_ms())
-        await within(DRAIN_S, lambda: self._executor.parked_count == 0)  # what was taken is still answered
+        await within(DRAIN_S, lambda: self._executor.unanswered == 0)  # what was taken is still answered
         for channel in list(self.connections.channels.values()):
             channel.link.close()
         if not await within(DRAIN_S, lambda: not self.connections.channels):
@@ -241,9 +242,10 @@ class BrokerNode:
         await asyncio.to_thread(host.flusher.stop)
         await asyncio.to_thread(self._dispatchers.stop)
         await asyncio.sleep(0)  # lets the last reports of these threads run before the store closes
+        assert host.configs is not None
+        host.configs.stop()
         await asyncio.to_thread(host.pool.shutdown)
         self.store.close(now_ms())
-        assert host.configs is not None
         host.configs.write_all_now()
 
     async def reload(self) -> None:

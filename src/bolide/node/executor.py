@@ -20,9 +20,9 @@ from bolide.broker.refused import remark_of, response_code
 from bolide.broker.stats import BrokerStats
 from bolide.errors import BolideError, PeerError
 from bolide.node.asking import Asked, Asking
-from bolide.node.lasting import LASTING, Lasting
+from bolide.node.lasting import Lasting
 from bolide.node.outbox import Outbox, Waiting
-from bolide.node.parked import NO_DEADLINE, ParkedReplies, ParkedReply, with_code
+from bolide.node.parked import NO_DEADLINE, ParkedReplies, ParkedReply, TableWrite, with_code
 from bolide.node.refusals import ORDINARY
 from bolide.node.reruns import COLD_ROUNDS, Reruns
 from bolide.node.send_gate import SendGate, busy, later
@@ -71,7 +71,9 @@ class Executor:
         self.outbox: Outbox = Outbox(host, write_high)
         self._reruns: Reruns = Reruns(self.outbox, host, self._begin, self.settle, self._handler_failed)
         self._asking: Asking = Asking()
-        self._lasting: Lasting = Lasting(host, self._reply)
+        self._lasting: Lasting = Lasting(host, self._reply, self._confirmed)
+        self._persisted: int = 0
+        """`effects.persisted` when a handler began: what it is more afterwards, that handler caused."""
         self._tick_failed: Any = self._service_failed
 
     # ---- requests
@@ -103,21 +105,26 @@ class Executor:
         if self.outbox.unread > self.gate.most_unread and code in PULLS:
             self._send(channel, command, later(command, f"peers have left {self.outbox.unread} bytes unread"))
             return
-        persisted = self._effects.persisted
+        self._persisted = self._effects.persisted
         try:
             outcome = handler(channel, command, now)
         except Exception as error:  # the one boundary: a fault in a handler is an answer, not a crash
             self._handler_failed(channel, command, error)
             return
-        if self._effects.persisted != persisted and code in LASTING and isinstance(outcome, Reply):
-            self._lasting.hold(channel, command, outcome)
-            return
         self.settle(channel, command, outcome, now)
 
     def settle(self, channel: Channel, command: Command, outcome: Outcome, now: int) -> None:
-        """Carry out what a handler answered."""
+        """Carry out what a handler answered; when it changed a table, its answer waits for that, too."""
+        tables: TableWrite | None = None
+        if self._effects.persisted != self._persisted:
+            self._persisted = self._effects.persisted
+            if command.code not in PULLS:
+                if isinstance(outcome, Reply):
+                    self._lasting.hold(channel, command, outcome)
+                    return
+                tables = self._lasting.this_turn()
         if isinstance(outcome, Parked):
-            self._park(channel, command, outcome, now)
+            self._park(channel, command, outcome, now, tables)
         elif isinstance(outcome, Reply):
             self._reply(channel, command, outcome)
         elif isinstance(outcome, Hold):
@@ -153,7 +160,7 @@ class Executor:
             frame = encode(make_response(request, SYSTEM_ERROR, f"FrameError: {error}"))
         self.outbox.queue(channel, frame)
 
-    def _park(self, channel: Channel, command: Command, parked: Parked, now: int) -> None:
+    def _park(self, channel: Channel, command: Command, parked: Parked, now: int, tables: TableWrite | None) -> None:
         if command.is_oneway:
             return
         reply = parked.reply
@@ -161,7 +168,18 @@ class Executor:
         if reply.command is not None:
             frame = encode(reply.command)
         deadline = now + self._flush_timeout_ms
-        self._parked.add(ParkedReply(channel, frame, parked.offset, deadline, parked.after), parked.wait)
+        self._parked.add(ParkedReply(channel, frame, parked.offset, deadline, parked.after, tables), parked.wait)
+
+    def _confirmed(self, entry: ParkedReply) -> None:
+        """The log holds what a parked reply answers for: it goes out unless it waits for a table as well."""
+        tables = entry.tables
+        if tables is not None and not tables.done:
+            tables.confirmed.append(entry)
+        elif tables is not None and tables.error:
+            text = f"the message is stored, but its topic may be gone after a restart: {tables.error}"
+            self._leave(entry, with_code(entry.frame, SERVICE_NOT_AVAILABLE, text))
+        else:
+            self._leave(entry, entry.frame)
 
     def _leave(self, entry: ParkedReply, frame: bytes) -> None:
         """A parked reply goes out, as it was or with another code."""
@@ -250,7 +268,10 @@ class Executor:
             for hook in self._services.arrived_hooks:
                 hook(arrivals, now)
         for entry in self._parked.take_confirmed(store.dispatched_offset):
-            self._leave(entry, entry.frame)
+            if entry.tables is None:
+                self._leave(entry, entry.frame)
+            else:
+                self._confirmed(entry)
         if store.dispatched_offset < store.confirm_offset and self._progress(store):
             self._host.another_turn()
         for job in store.jobs():
@@ -339,6 +360,7 @@ class Executor:
     def tick(self, now: int) -> None:
         """Do everything that is due; the caller ends the turn after it."""
         self._services.tick(now, self._tick_failed)
+        self._persisted = self._effects.persisted  # what a tick changed is nobody's answer
         hold = self._hold
         if hold is not None and hold.count:
             for held in hold.expired(now):
@@ -373,3 +395,8 @@ class Executor:
     def parked_count(self) -> int:
         """Answers waiting for the log."""
         return self._parked.count
+
+    @property
+    def unanswered(self) -> int:
+        """Answers waiting for the log, and writes of tables that others wait for."""
+        return self._parked.count + self._lasting.count

@@ -1,66 +1,71 @@
-"""Answers to what an operator changes: they leave when the tables are on disk (RocketMQ's ConfigManager.persist).
+"""Answers to what changes a table: they leave when the table is on disk (RocketMQ's ConfigManager.persist).
 
-What clients cause on their way, a topic by a send or a group by a heartbeat, is written soon and waited for by nobody:
-a crash before that costs what the next send or heartbeat makes again.
+That holds for what an operator asks for, and for what clients cause on their way: a message whose topic was made by
+its send is served after a crash only if the topic's table has it. Pulls alone do not wait: a group that was made by one
+is made by the next.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, final
+from typing import Any, final
 
 from bolide.broker.channel import Channel
 from bolide.broker.outcome import Reply
-from bolide.remoting.codes import (
-    DELETE_SUBSCRIPTIONGROUP,
-    DELETE_TOPIC_IN_BROKER,
-    SET_MESSAGE_REQUEST_MODE,
-    SYSTEM_ERROR,
-    UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
-    UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST,
-    UPDATE_AND_CREATE_TOPIC,
-    UPDATE_AND_CREATE_TOPIC_LIST,
-)
+from bolide.node.parked import ParkedReply, TableWrite
+from bolide.remoting.codes import SYSTEM_ERROR
 from bolide.remoting.command import Command, make_response
-
-LASTING: Final = frozenset(
-    {
-        UPDATE_AND_CREATE_TOPIC,
-        UPDATE_AND_CREATE_TOPIC_LIST,
-        DELETE_TOPIC_IN_BROKER,
-        UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
-        UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST,
-        DELETE_SUBSCRIPTIONGROUP,
-        SET_MESSAGE_REQUEST_MODE,
-    }
-)
-"""The requests whose answers wait, when they change a table."""
 
 
 @final
 class Lasting:
-    """The answers that wait; `answer` sends one."""
+    """The answers that wait; `answer` sends one, `leave` one that waited for the log before."""
 
-    def __init__(self, host: Any, answer: Callable[[Channel, Command, Reply], None]) -> None:
+    def __init__(
+        self,
+        host: Any,
+        answer: Callable[[Channel, Command, Reply], None],
+        leave: Callable[[ParkedReply], None],
+    ) -> None:
         self._host: Any = host
         self._answer: Callable[[Channel, Command, Reply], None] = answer
+        self._leave: Callable[[ParkedReply], None] = leave
         self._held: list[tuple[Channel, Command, Reply]] = []
+        self._write: TableWrite | None = None
+        self.count: int = 0
+        """Turns whose tables are being written."""
 
     def hold(self, channel: Channel, command: Command, outcome: Reply) -> None:
         """Answer once the tables that this turn changed are on disk."""
         self._held.append((channel, command, outcome))
 
+    def this_turn(self) -> TableWrite:
+        """The write of the tables that this turn changes: for an answer that waits for the log as well."""
+        if self._write is None:
+            self._write = TableWrite()
+        return self._write
+
     def persist(self, names: set[str]) -> None:
         """Write the tables of this turn, and answer what waits for them then."""
         held, self._held = self._held, []
-        self._host.persist(names, partial(self._written, held))
+        write, self._write = self._write, None
+        self.count += 1
+        self._host.persist(names, partial(self._written, held, write))
 
-    def _written(self, held: list[tuple[Channel, Command, Reply]], error: str) -> None:
+    def _written(self, held: list[tuple[Channel, Command, Reply]], write: TableWrite | None, error: str) -> None:
+        self.count -= 1
         for channel, command, outcome in held:
             if error:
                 remark = f"it is done, but a restart may undo it: {error}"
                 outcome = Reply(make_response(command, SYSTEM_ERROR, remark))
             self._answer(channel, command, outcome)
-        if held:
+        confirmed: list[ParkedReply] = []
+        if write is not None:
+            write.done = True
+            write.error = error
+            confirmed, write.confirmed = write.confirmed, confirmed
+            for entry in confirmed:
+                self._leave(entry)
+        if held or confirmed:
             self._host.another_turn()

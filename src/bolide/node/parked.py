@@ -25,12 +25,25 @@ class ParkedReply:
         offset: i64,
         deadline: int,
         after: Callable[[bytes], None] | None = None,
+        tables: TableWrite | None = None,
     ) -> None:
         self.channel: Channel = channel
         self.frame: bytes = frame
         self.offset: i64 = offset
         self.deadline: int = deadline
         self.after: Callable[[bytes], None] | None = after
+        self.tables: TableWrite | None = tables
+        """What must be on disk, too, before it leaves."""
+
+
+@final
+class TableWrite:
+    """The write of the tables that one turn changed, and the answers that wait for it alone by now."""
+
+    def __init__(self) -> None:
+        self.done: bool = False
+        self.error: str = ""
+        self.confirmed: list[ParkedReply] = []
 
 
 @final

@@ -7,13 +7,22 @@ from __future__ import annotations
 
 import logging
 import posixpath
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor as Pool
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
+from bolide.broker.rows import Text
 from bolide.store.errors import StoreDamaged
 from bolide.store.files import Files
 
+STEP_S: Final = 0.003
+"""How long the loop encodes a table before it looks at its sockets again."""
+ROWS_AT_ONCE: Final = 16
+FIRST_PAUSE_S: Final = 0.5
+LAST_PAUSE_S: Final = 10.0
+"""After a failed write the next try comes this soon, then after twice as long each time, up to this."""
 log = logging.getLogger("bolide.persist")
 
 
@@ -50,7 +59,23 @@ def load_reason(table: Any, data: bytes) -> str:
 class ConfigFiles:
     """The config/ folder of one store. `tables` is what `Services.persisted` found."""
 
-    def __init__(self, files: Files, folder: str, tables: dict[str, Any], soon: Callable[[Callable[[], None]], object]):
+    def __init__(
+        self,
+        files: Files,
+        folder: str,
+        tables: dict[str, Any],
+        soon: Callable[[Callable[[], None]], object],
+        later: Callable[[float, Callable[[], None]], object] | None = None,
+    ) -> None:
+        """`soon` calls on the loop from any thread, `later` after so many seconds; without it nothing is tried again.
+
+        A table has `encode` and `load`. A long one has `begin`, `step` and `text` (broker/rows.py), and may have
+        `written`, called when what `begin` saw is on disk.
+        """
+        self._later = later if later is not None else lambda pause, then: None
+        self._pauses: dict[str, float] = {}
+        self._said: dict[str, str] = {}
+        self._stopped = False
         self._files = files
         self._folder = folder
         self._tables = tables
@@ -99,7 +124,8 @@ class ConfigFiles:
     def write(self, names: set[str], pool: Pool, then: Callable[[str], None]) -> None:
         """Write these tables in the pool as they are now, then call `then(error)` on the loop; "" when all are on disk.
 
-        A table that changes while it is written is written once more.
+        A table that changes while it is written is written once more: one write for all that changed meanwhile. One
+        that could not be written is tried again until it is.
         """
         known = [name for name in names if name in self._tables]
         for name in names.difference(known):
@@ -111,9 +137,9 @@ class ConfigFiles:
             else:
                 self._start(name, [waiting], pool)
 
-    def _start(self, name: str, waiting: list[Waiting], pool: Pool) -> None:
-        self._writing[name] = waiting
-        pool.submit(self._write_one, name, self._tables[name].encode(), pool)
+    def stop(self) -> None:
+        """Begin no more writes: the pool is about to close, and `write_all_now` writes what is left."""
+        self._stopped = True
 
     def write_all_now(self) -> None:
         """Write every table that has something to say, waiting for each: at shutdown, after the pool is closed."""
@@ -124,21 +150,65 @@ class ConfigFiles:
             except Exception as error:  # the next table must still be written
                 log.error("%s could not be written: %s", self.path(name), error)
 
-    def _write_one(self, name: str, data: bytes, pool: Pool) -> None:
+    def _start(self, name: str, waiting: list[Waiting], pool: Pool) -> None:
+        self._writing[name] = waiting
+        table = self._tables[name]
+        if hasattr(table, "begin"):
+            table.begin()
+            self._encode(name, pool)
+        else:
+            self._submit(name, pool, table.encode())
+
+    def _encode(self, name: str, pool: Pool) -> None:
+        """Encode what changed, a step a turn of the loop: whoever has a long table keeps nobody else waiting."""
+        table = self._tables[name]
+        end = time.monotonic() + STEP_S
+        while not table.step(ROWS_AT_ONCE):
+            if time.monotonic() >= end:
+                self._soon(partial(self._encode, name, pool))
+                return
+        self._submit(name, pool, table.text())
+
+    def _submit(self, name: str, pool: Pool, content: bytes | Text) -> None:
+        if not self._stopped:
+            pool.submit(self._write_one, name, content, pool)
+
+    def _write_one(self, name: str, content: bytes | Text, pool: Pool) -> None:
         error = ""
         try:
-            self._files.write_file(self.path(name), data)
+            self._files.write_file(self.path(name), content if isinstance(content, bytes) else content.join())
         except Exception as raised:  # those who wait are told
             error = f"{self.path(name)} could not be written: {raised}"
-            log.error("%s", error)
         try:
             self._soon(lambda: self._written(name, error, pool))
         except RuntimeError:
             return  # the loop is closed: the shutdown writes every table itself
 
     def _written(self, name: str, error: str, pool: Pool) -> None:
+        if not error and hasattr(self._tables[name], "written"):
+            self._tables[name].written()
+        self._tell(name, error)
         for waiting in self._writing.pop(name):
             waiting.written(error)
         again = self._again.pop(name, None)
         if again is not None:
             self._start(name, again, pool)
+        elif error:
+            pause = min(self._pauses.get(name, FIRST_PAUSE_S / 2) * 2, LAST_PAUSE_S)
+            self._pauses[name] = pause
+            self._later(pause, partial(self._try_again, name, pool))
+
+    def _tell(self, name: str, error: str) -> None:
+        """A line when a table cannot be written, and one when it can again; not one for each try."""
+        before = self._said.pop(name, "")
+        if error:
+            self._said[name] = error
+            if error != before:
+                log.error("%s; it is tried again until it is", error)
+        elif before:
+            self._pauses.pop(name, None)
+            log.info("%s is written again", self.path(name))
+
+    def _try_again(self, name: str, pool: Pool) -> None:
+        if name in self._said and name not in self._writing and not self._stopped:
+            self._start(name, [], pool)
