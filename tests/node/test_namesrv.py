@@ -7,11 +7,15 @@ import socket
 import tracemalloc
 from pathlib import Path
 
+import pytest
+
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.config import load_daemon
 from bolide.node.namesrv import WRITE_HIGH, NamesrvNode, kept_settings
 from bolide.remoting import codes
 from bolide.remoting.command import encode, make_request
+from bolide.store.errors import StoreDamaged
+from bolide.store.files import FileFailed, RealFiles
 from bolide.transport.client import ClientConnection
 from tests.client.waiting import until
 from tests.node.test_outbox import read_answers
@@ -74,3 +78,90 @@ def test_settings_changed_while_it_runs_are_kept_for_the_next_start(tmp_path: Pa
     assert Path(kept).stat().st_mode & 0o777 == 0o600
     text = Path(kept).read_text(encoding="utf-8")
     assert sorted(text.split()) == ["clusterTest=true", "orderMessageEnable=true", "productEnvName=here"]
+
+
+class Failing(RealFiles):
+    """Real files on which nothing can be written while `full` is set."""
+
+    full = False
+
+    def write_file(self, path: str, data: bytes) -> None:
+        if self.full:
+            raise FileFailed(f"cannot write {path}: no")
+        super().write_file(path, data)
+
+
+def test_a_value_is_answered_when_it_is_on_disk(tmp_path: Path) -> None:
+    path = tmp_path / "fresh" / "kvConfig.json"
+
+    async def scenario() -> None:
+        node = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(path)))
+        await node.start()
+        client = await ClientConnection.connect(node.address)
+        try:
+            for number in range(3):
+                ext = {"namespace": "N", "key": f"k{number}", "value": "v"}
+                assert (await client.request(make_request(codes.PUT_KV_CONFIG, 0, ext), 5)).code == 0
+                assert f"k{number}" in path.read_text(encoding="utf-8")
+            gone = make_request(codes.DELETE_KV_CONFIG, 0, {"namespace": "N", "key": "k0"})
+            assert (await client.request(gone, 5)).code == 0
+            assert "k0" not in path.read_text(encoding="utf-8")
+        finally:
+            client.close()
+            await client.wait_closed()
+            await node.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_value_that_cannot_be_written_is_answered_with_an_error_and_tried_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    path = tmp_path / "kvConfig.json"
+
+    async def scenario() -> None:
+        disk = Failing()
+        node = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(path)), disk)
+        await node.start()
+        client = await ClientConnection.connect(node.address)
+        try:
+            disk.full = True
+            put = make_request(codes.PUT_KV_CONFIG, 0, {"namespace": "N", "key": "k", "value": "v"})
+            answer = await client.request(put, 5)
+            assert answer.code == codes.SYSTEM_ERROR and "kvConfig.json could not be written" in (answer.remark or "")
+            disk.full = False
+            await until(path.exists, "the file to be written after all")
+            await until(lambda: "is written again" in caplog.text, "the log to say so")
+            disk.full = True
+            assert (await client.request(put, 5)).code == codes.SYSTEM_ERROR
+            path.unlink()
+            disk.full = False
+        finally:
+            client.close()
+            await client.wait_closed()
+            await node.stop()  # tries once more what is not on disk
+        assert path.exists()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("spoilt", [b"", b"{]", b"[]"])
+def test_values_that_cannot_be_read_refuse_the_start_or_are_those_of_before(tmp_path: Path, spoilt: bytes) -> None:
+    path = tmp_path / "kvConfig.json"
+    path.write_bytes(spoilt)
+
+    async def scenario() -> None:
+        node = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(path)))
+        with pytest.raises(StoreDamaged, match=r"kvConfig\.json cannot be read .*: put a good copy in its place"):
+            await node.start()
+        (tmp_path / "kvConfig.json.bak").write_bytes(b'{"configTable":{"N":{"k":"before"}}}')
+        await node.start()
+        client = await ClientConnection.connect(node.address)
+        answer = await client.request(make_request(codes.GET_KV_CONFIG, 0, {"namespace": "N", "key": "k"}), 5)
+        assert answer.ext()["value"] == "before"
+        client.close()
+        await client.wait_closed()
+        await node.stop()
+
+    asyncio.run(scenario())

@@ -20,6 +20,7 @@ from bolide.remoting.headers.kv import (
     GetKVListByNamespaceRequestHeader,
     PutKVConfigRequestHeader,
 )
+from bolide.remoting.json import MAX_FILE
 
 ORDER_TOPIC_CONFIG: Final = "ORDER_TOPIC_CONFIG"
 
@@ -30,12 +31,17 @@ class KvFile(Body):
     config_table: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
+def read_kv(data: bytes) -> dict[str, dict[str, str]]:
+    """What kvConfig.json holds: values by namespace and key. Raises BodyError."""
+    return decode_body(data, KvFile, limit=MAX_FILE).config_table
+
+
 class KvService:
     """The table, and its file after every change. data: what the file holds, b"" for a new one; raises BodyError."""
 
     def __init__(self, effects: Effects, data: bytes = b"") -> None:
         self.effects = effects
-        self.table = decode_body(data, KvFile).config_table if data.strip() else {}
+        self.table = read_kv(data) if data.strip() else {}
 
     def handlers(self) -> dict[int, Handler]:
         """Request code to handler."""

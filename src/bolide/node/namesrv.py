@@ -10,11 +10,13 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from bolide.errors import BolideError, ConfigError
+from bolide.errors import ConfigError
 from bolide.namesrv.effects import KV_FILE, CloseChannel, KeepSettings
+from bolide.namesrv.kv import read_kv
 from bolide.namesrv.options import NamesrvOptions
 from bolide.namesrv.server import NameServer
 from bolide.node.addresses import announced_ip, host_port
@@ -22,12 +24,14 @@ from bolide.node.clock import now_ms
 from bolide.node.config import load_daemon
 from bolide.node.daemon import run_daemon, start_logging
 from bolide.node.exit_codes import BAD_CONFIG
+from bolide.node.kept_files import KeptFiles
 from bolide.node.live_settings import edited
 from bolide.node.refusals import ORDINARY, Refusals
 from bolide.node.tls_renewal import TlsRenewal
 from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_response
-from bolide.remoting.errors import FrameError
+from bolide.remoting.errors import BodyError, FrameError
+from bolide.store.errors import StoreDamaged
 from bolide.store.files import Files, RealFiles
 from bolide.transport.entrance import Entrance
 from bolide.transport.server import ServerConnection, bound_port, listen
@@ -71,9 +75,7 @@ class NamesrvNode:
         self._serial = 0
         self._listener: asyncio.Server | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._writes: dict[str, bytes] = {}
-        self._under_way: dict[str, bytes] = {}
-        self._writing: asyncio.Task[None] | None = None
+        self._kept = KeptFiles(self._files, log)
         self._refusals = Refusals(log)
         self._tls = TlsRenewal(log)
 
@@ -83,7 +85,7 @@ class NamesrvNode:
         return host_port(self.ip, self.port)
 
     async def start(self) -> None:
-        """Read kvConfig.json and serve. Raises `BodyError` for a file that cannot be read, `OSError` for the port."""
+        """Read kvConfig.json and serve. Raises `StoreDamaged` when it cannot be read, `OSError` for the port."""
         options = self.options
         self.ip = announced_ip(options.bind_address, "")
         self._server = NameServer(options, self._stored(), now_ms())
@@ -107,8 +109,7 @@ class NamesrvNode:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for peer in list(self._peers.values()):
             peer.connection.close()
-        if self._writing is not None:
-            await self._writing
+        await self._kept.stop()
 
     async def reload(self) -> None:
         """Read again what may change outside while the name server runs: certificates, keys and trust."""
@@ -151,7 +152,8 @@ class NamesrvNode:
             while peer.waiting and size <= WRITE_HIGH:
                 command = peer.waiting.popleft()
                 answer = self._answer(peer, command, now)
-                if answer is not None:
+                held = self._carry_out(peer, command, answer)
+                if answer is not None and not held:
                     if answer.code not in ORDINARY and answer.code != codes.TOPIC_NOT_EXIST:
                         self._refusals.note(peer.remote, command, answer, now)
                     frames.append(encode_or_refuse(command, answer))
@@ -159,7 +161,6 @@ class NamesrvNode:
             peer.behind = peer.connection.write(frames) > 0
         if peer.waiting:
             peer.connection.hold_back()
-        self._carry_out()
 
     def bad_frame(self, peer: Peer, error: Exception) -> None:
         """One line for a peer that breaks the protocol."""
@@ -186,50 +187,62 @@ class NamesrvNode:
                 return None
             return make_response(command, codes.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
 
-    def _carry_out(self) -> None:
+    def _carry_out(
+        self, peer: Peer | None = None, command: Command | None = None, answer: Command | None = None
+    ) -> bool:
+        """Do what the server wants done; True when the answer leaves once a file is written."""
+        held = False
         for effect in self._server.take_effects():
             if isinstance(effect, CloseChannel):
-                peer = self._peers.get(effect.channel_id)
-                if peer is not None:
-                    log.info("closing the connection of %s: %s", peer.remote, effect.reason)
-                    peer.connection.close()
-            elif isinstance(effect, KeepSettings):
-                self._to_write(self._conf, self._with_settings(effect.changes))
+                closing = self._peers.get(effect.channel_id)
+                if closing is not None:
+                    log.info("closing the connection of %s: %s", closing.remote, effect.reason)
+                    closing.connection.close()
+                continue
+            held = True
+            then = partial(self._written, peer, command, answer)
+            if isinstance(effect, KeepSettings):
+                self._kept.write(self._conf, self._with_settings(effect.changes), then)
             else:
-                self._to_write(self._kv_path(), effect.data)
+                self._kept.write(self._kv_path(), effect.data, then)
+        return held
+
+    def _written(self, peer: Peer | None, command: Command | None, answer: Command | None, error: str) -> None:
+        """The file holds what a request changed, or cannot: answer it."""
+        if peer is None or command is None or answer is None or peer.id not in self._peers:
+            return
+        if error:
+            answer = make_response(command, codes.SYSTEM_ERROR, f"it is done, but a restart may undo it: {error}")
+            self._refusals.note(peer.remote, command, answer, now_ms())
+        if peer.connection.write([encode_or_refuse(command, answer)]) > 0:
+            peer.behind = True
 
     def _with_settings(self, changes: Mapping[str, str]) -> bytes:
         """The settings file with these changes in it."""
-        path = self._conf
-        data = self._writes.get(path) or self._under_way.get(path) or self._files.read_file(path) or b""
+        data = self._kept.latest(self._conf) or b""
         return edited(data.decode("utf-8", "surrogateescape"), changes).encode("utf-8", "surrogateescape")
-
-    def _to_write(self, path: str, data: bytes) -> None:
-        self._writes[path] = data
-        if self._writing is None or self._writing.done():
-            self._writing = asyncio.create_task(self._write())
-
-    async def _write(self) -> None:
-        """Write what changed, off the loop, the newest content of each file."""
-        while self._writes:
-            path, data = self._writes.popitem()
-            self._under_way = {path: data}
-            try:
-                self._files.make_dir(str(Path(path).parent))
-                await asyncio.to_thread(self._files.write_file, path, data)
-            except (BolideError, OSError) as error:
-                log.error("%s could not be written: %s", path, error)
-        self._under_way = {}
 
     def _kv_path(self) -> str:
         return str(Path(self.options.kv_config_path or f"{FOLDER}/{KV_FILE}").expanduser())
 
     def _stored(self) -> bytes:
+        """The keys and values on disk, b"" when there are none. Raises `StoreDamaged` when they cannot be read."""
         path = self._kv_path()
+        wrong = ""
         for candidate in (path, path + ".bak"):
             data = self._files.read_file(candidate)
-            if data and data.strip():
-                return data
+            if data is None:
+                continue
+            try:
+                read_kv(data)
+            except BodyError as error:
+                wrong += f"{' and ' if wrong else ''}{candidate} cannot be read ({error})"
+                continue
+            if wrong:
+                log.warning("%s: %s is used, the copy before it", wrong, candidate)
+            return data
+        if wrong:
+            raise StoreDamaged(f"{wrong}: put a good copy in its place, or move it away to start without what it holds")
         return b""
 
     async def _keep_time(self) -> None:

@@ -1,0 +1,108 @@
+"""Small files that a daemon keeps up to date off its loop: the newest content of each, tried again until it is on disk.
+
+The name server keeps its keys and values and its settings so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import posixpath
+from collections.abc import Callable
+from typing import Final
+
+from bolide.errors import BolideError
+from bolide.store.files import Files
+
+FIRST_PAUSE_S: Final = 0.5
+LAST_PAUSE_S: Final = 10.0
+"""After a failed write the next try comes this soon, then after twice as long each time, up to this."""
+
+
+class KeptFiles:
+    """The files of one daemon, by path. `log` gets a line when one cannot be written, and one when it can again."""
+
+    def __init__(self, files: Files, log: logging.Logger) -> None:
+        self._files = files
+        self._log = log
+        self._wanted: dict[str, tuple[bytes, list[Callable[[str], None]]]] = {}
+        self._under_way: dict[str, bytes] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._wakes: dict[str, asyncio.Event] = {}
+        self._stopping = False
+
+    def latest(self, path: str) -> bytes | None:
+        """What this file is to hold: not on disk yet, perhaps. None when nobody has written it."""
+        wanted = self._wanted.get(path)
+        return wanted[0] if wanted is not None else self._under_way.get(path) or self._files.read_file(path)
+
+    def write(self, path: str, data: bytes, then: Callable[[str], None]) -> None:
+        """Give the file this content, then call `then(error)` on the loop; "" when it is on disk.
+
+        What comes while it is written shares the next write.
+        """
+        waiting = self._wanted[path][1] if path in self._wanted else []
+        waiting.append(then)
+        self._wanted[path] = (data, waiting)
+        wake = self._wakes.setdefault(path, asyncio.Event())
+        wake.set()
+        if path not in self._tasks:
+            self._tasks[path] = asyncio.create_task(self._keep(path, wake))
+
+    async def stop(self) -> None:
+        """Try once more what is not on disk, and end."""
+        self._stopping = True
+        for wake in self._wakes.values():
+            wake.set()
+        await asyncio.gather(*self._tasks.values())
+
+    async def _keep(self, path: str, wake: asyncio.Event) -> None:
+        pause = FIRST_PAUSE_S
+        said = ""
+        while path in self._wanted:
+            wake.clear()
+            last = self._stopping
+            data, waiting = self._wanted.pop(path)
+            self._under_way[path] = data
+            error = await asyncio.to_thread(self._write, path, data)
+            self._under_way.pop(path)
+            if error:
+                self._wanted.setdefault(path, (data, []))
+            if error and error != said:
+                self._log.error("%s; it is tried again until it is", error)
+            elif said and not error:
+                self._log.info("%s is written again", path)
+            said = error
+            for then in waiting:
+                then(error)
+            if not error:
+                pause = FIRST_PAUSE_S
+                continue
+            if last:
+                break
+            await woken(wake, pause)
+            pause = min(pause * 2, LAST_PAUSE_S)
+        self._tasks.pop(path)
+
+    def _write(self, path: str, data: bytes) -> str:
+        """Why it could not be written, "" when it was; in a thread."""
+        folder = posixpath.dirname(path)
+        try:
+            above = posixpath.dirname(folder)
+            fresh = posixpath.basename(folder) not in self._files.list_dir(above)
+            self._files.make_dir(folder)
+            if fresh:  # else a power cut takes the folder, and the file with it
+                self._files.sync_dir(above)
+            self._files.write_file(path, data)
+        except (BolideError, OSError) as error:
+            return f"{path} could not be written: {error}"
+        return ""
+
+
+async def woken(wake: asyncio.Event, seconds: float) -> None:
+    """Wait for the event, so long at most."""
+    try:
+        async with asyncio.timeout(seconds):
+            await wake.wait()
+    except TimeoutError:
+        return
