@@ -181,3 +181,26 @@ def test_a_slave_changes_no_group(tmp_path: Path) -> None:
     assert parts.ask(codes.DELETE_SUBSCRIPTIONGROUP, groupName="TOOLS_CONSUMER").code == codes.SYSTEM_ERROR
     assert "TOOLS_CONSUMER" in parts.groups.table
     parts.close()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"retryQueueNums": 70_000_000},
+        {"retryQueueNums": 5_000_000_000},
+        {"retryMaxTimes": 1 << 31},
+        {"brokerId": 1 << 63},
+        {"consumeTimeoutMinute": "soon"},
+        {"groupRetryPolicy": {"next": "x" * 70_000}},
+    ],
+)
+def test_settings_that_no_peer_could_read_are_refused(parts: Groups, wrong: dict[str, Any]) -> None:
+    assert parts.create(**wrong).code == codes.INVALID_PARAMETER
+    assert parts.groups.get("g") is None and "subscriptionGroup" not in parts.effects.persists
+
+
+def test_numbers_of_a_file_are_those_that_can_be(parts: Groups) -> None:
+    stored = {"g": {"groupName": "g", "retryQueueNums": 5_000_000_000, "retryMaxTimes": None, "brokerId": "x"}}
+    parts.groups.load(json.dumps({"subscriptionGroupTable": stored}).encode())
+    found = parts.groups.table["g"]
+    assert (found.retry_queue_nums, found.retry_max_times, found.broker_id) == (65_536, 16, 0)

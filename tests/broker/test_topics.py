@@ -165,3 +165,17 @@ def test_the_file_never_says_a_version_it_does_not_hold() -> None:
     made.put(TopicConfig("T", 4, 4), 2)
     stored = msgspec.json.decode(made.text().join())
     assert "T" not in stored["topicConfigTable"] and stored["dataVersion"]["counter"] == 0
+
+
+def test_numbers_of_a_file_are_those_that_can_be() -> None:
+    made = table()
+    wrong = {"readQueueNums": 5_000_000_000, "writeQueueNums": -1, "perm": 99, "topicFilterType": "X"}
+    made.load(msgspec.json.encode({"topicConfigTable": {"T": wrong}}))
+    found = made.table["T"].to_json()
+    assert [found[key] for key in wrong] == [65_536, 0, 7, "SINGLE_TAG"]
+
+
+def test_a_retry_topic_has_as_many_queues_as_a_topic_may() -> None:
+    made = table()
+    assert made.find_or_create("%RETRY%g", 5_000_000_000, 6, 0, False, 2).read_queue_nums == 65_536
+    assert made.find_or_create("%RETRY%h", -4, 6, 0, False, 2).write_queue_nums == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from bolide.namesrv.effects import CloseChannel
@@ -17,6 +19,7 @@ from bolide.remoting.headers.namesrv import (
     BrokerHeartbeatRequestHeader,
     QueryDataVersionRequestHeader,
     QueryDataVersionResponseHeader,
+    RegisterBrokerRequestHeader,
     RegisterBrokerResponseHeader,
     UnRegisterBrokerRequestHeader,
 )
@@ -296,3 +299,23 @@ def test_the_zone_of_a_broker_travels_to_the_route() -> None:
     route = broker.world.server.routes.route("T")
     assert route is not None
     assert route.broker_datas[0].zone_name == "z1"
+
+
+def test_a_topic_with_a_number_that_is_no_int_costs_no_other_its_route() -> None:
+    world = World()
+    wrapper = {
+        "topicConfigTable": {
+            "Good": {"topicName": "Good", "readQueueNums": 2, "writeQueueNums": 2, "perm": 6},
+            "Bad": {"topicName": "Bad", "readQueueNums": 5_000_000_000, "perm": 6},
+            "Odd": 7,
+        },
+        "dataVersion": {"counter": 1, "timestamp": 2, "stateVersion": 0},
+    }
+    body = json.dumps({"topicConfigSerializeWrapper": wrapper, "filterServerList": []}).encode()
+    header = RegisterBrokerRequestHeader(
+        broker_name="b", broker_addr="10.0.0.1:10911", cluster_name="c", ha_server_addr="10.0.0.1:10912", broker_id=0
+    )
+    answer = world.peer().send(make_request(codes.REGISTER_BROKER, 1, header.to_ext(), body))
+    assert answer is not None and answer.code == 0 and (answer.remark or "").endswith("Bad, Odd")
+    assert set(world.server.tables.topics) == {"Good"}
+    assert world.server.tables.brokers["b"].broker_addrs == {0: "10.0.0.1:10911"}

@@ -12,7 +12,7 @@ from bolide.broker.channel import Channel
 from bolide.broker.clients import Client, Clients
 from bolide.broker.config_list import listed_configs
 from bolide.broker.consumer_offsets import ConsumerOffsets
-from bolide.broker.groups import GroupTable, SubscriptionGroupConfig
+from bolide.broker.groups import GroupTable, SubscriptionGroupConfig, check_size
 from bolide.broker.metadata_page import page
 from bolide.broker.names import group_refusal
 from bolide.broker.options import BrokerOptions
@@ -98,6 +98,7 @@ class GroupAdminService:
         for config in configs:
             known = self._groups.get(config.group_name)
             config.attributes = altered(GROUP, None if known is None else known.attributes, config.attributes)
+            check_size(config)
         for config in configs:
             self._groups.put(config, now)
 

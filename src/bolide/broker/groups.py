@@ -13,12 +13,16 @@ import msgspec
 from bolide.broker.data_version import DataVersion
 from bolide.broker.effects import Effects
 from bolide.broker.names import FIRST_GROUPS, LMQ_PREFIX, group_refusal, is_system_group
+from bolide.broker.numbers import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, number
 from bolide.broker.options import BrokerOptions
 from bolide.broker.refused import Refused
 from bolide.broker.rows import Rows, Text
-from bolide.remoting.codes import SYSTEM_ERROR
+from bolide.broker.topics import MAX_QUEUES
+from bolide.remoting.codes import INVALID_PARAMETER, SYSTEM_ERROR
 from bolide.remoting.json import parse_long
 
+MAX_GROUP_SIZE: Final = 64 * 1024
+"""Bytes of one group's settings: its retry policy and subscriptions may be anything."""
 READ_INDEX: Final = 2
 """The bit of a forbidden topic that says reading (PermName.INDEX_PERM_READ)."""
 
@@ -68,20 +72,21 @@ class SubscriptionGroupConfig:
         return found
 
     @staticmethod
-    def from_json(name: str, fields: dict[str, Any]) -> SubscriptionGroupConfig:
+    def from_json(name: str, fields: dict[str, Any], stored: bool = False) -> SubscriptionGroupConfig:
         """Read one entry of subscriptionGroup.json or the body of code 200; missing fields take Java's defaults."""
         made = SubscriptionGroupConfig(str(fields.get("groupName") or name))
         made.consume_enable = bool(fields.get("consumeEnable", True))
         made.consume_from_min_enable = bool(fields.get("consumeFromMinEnable", True))
         made.consume_broadcast_enable = bool(fields.get("consumeBroadcastEnable", True))
         made.consume_message_orderly = bool(fields.get("consumeMessageOrderly", False))
-        made.retry_queue_nums = int(fields.get("retryQueueNums", 1))
-        made.retry_max_times = int(fields.get("retryMaxTimes", 16))
-        made.broker_id = int(fields.get("brokerId", 0))
-        made.which_broker_when_consume_slowly = int(fields.get("whichBrokerWhenConsumeSlowly", 1))
+        made.retry_queue_nums = number(fields, "retryQueueNums", 1, INT_MIN, MAX_QUEUES, stored)
+        made.retry_max_times = number(fields, "retryMaxTimes", 16, INT_MIN, INT_MAX, stored)
+        made.broker_id = number(fields, "brokerId", 0, LONG_MIN, LONG_MAX, stored)
+        slow = number(fields, "whichBrokerWhenConsumeSlowly", 1, LONG_MIN, LONG_MAX, stored)
+        made.which_broker_when_consume_slowly = slow
         made.notify_consumer_ids_changed_enable = bool(fields.get("notifyConsumerIdsChangedEnable", True))
-        made.group_sys_flag = int(fields.get("groupSysFlag", 0))
-        made.consume_timeout_minute = int(fields.get("consumeTimeoutMinute", 15))
+        made.group_sys_flag = number(fields, "groupSysFlag", 0, INT_MIN, INT_MAX, stored)
+        made.consume_timeout_minute = number(fields, "consumeTimeoutMinute", 15, INT_MIN, INT_MAX, stored)
         policy = fields.get("groupRetryPolicy")
         if isinstance(policy, dict):
             made.group_retry_policy = policy
@@ -90,6 +95,19 @@ class SubscriptionGroupConfig:
         if isinstance(subscriptions, list):
             made.subscription_data_set = subscriptions
         return made
+
+
+def check_size(config: SubscriptionGroupConfig) -> None:
+    """Raise `Refused` 29 for settings that cannot be written, or are too long to be kept."""
+    try:
+        size = len(msgspec.json.encode(config.to_json()))
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        raise Refused(
+            INVALID_PARAMETER, f"the settings of group[{config.group_name}] cannot be kept: {error}"
+        ) from None
+    if size > MAX_GROUP_SIZE:
+        text = f"the settings of group[{config.group_name}] have {size} bytes; at most {MAX_GROUP_SIZE} are kept"
+        raise Refused(INVALID_PARAMETER, text)
 
 
 @final
@@ -211,7 +229,7 @@ class GroupTable:
         stored: Any = parse_long(data)
         groups = (stored.get("subscriptionGroupTable") or {}).items()
         found = {
-            str(name): SubscriptionGroupConfig.from_json(str(name), fields)
+            str(name): SubscriptionGroupConfig.from_json(str(name), fields, True)
             for name, fields in groups
             if fields is not None
         }

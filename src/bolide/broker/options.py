@@ -54,7 +54,7 @@ class BrokerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
 
     # permissions and automatic creation
     broker_permission: Perm = 6
-    default_topic_queue_nums: PositiveCount = 8
+    default_topic_queue_nums: Annotated[int, Meta(ge=1, le=65_536, extra={"unit": "count"})] = 8
     auto_create_topic_enable: bool = True
     auto_create_subscription_group: bool = True
     cluster_topic_enable: bool = True

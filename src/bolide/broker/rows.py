@@ -41,7 +41,8 @@ class Rows:
         """Encode so many rows at most; True when no more are wanted."""
         wanted = self._wanted
         while wanted and most > 0:
-            self._one(wanted.pop())
+            self._one(wanted[-1])
+            wanted.pop()  # only now: what could not be encoded is still wanted
             most -= 1
         return not wanted
 

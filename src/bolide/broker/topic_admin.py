@@ -5,7 +5,7 @@ Decision rows: behaviour facts section 5 and AdminBrokerProcessor of 5.5.0.
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Protocol
 
 from bolide.broker.attributes import MESSAGE_TYPE, MIXED, TOPIC, altered, parse_changes
 from bolide.broker.channel import Channel
@@ -17,7 +17,7 @@ from bolide.broker.options import BrokerOptions
 from bolide.broker.outcome import Handler, Outcome, reply
 from bolide.broker.refused import Refused, on_a_slave
 from bolide.broker.rows import Text
-from bolide.broker.topics import MAX_QUEUES, MULTI_TAG, SINGLE_TAG, TopicConfig, TopicTable
+from bolide.broker.topics import MAX_QUEUES, MULTI_TAG, PERM_MAX, SINGLE_TAG, TopicConfig, TopicTable
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.bodies.topics import TopicList
@@ -30,8 +30,6 @@ from bolide.remoting.headers.topics import (
     GetTopicConfigRequestHeader,
 )
 from bolide.store.message_store import MessageStore
-
-PERM_MAX: Final = 7
 
 
 class Picks(Protocol):
@@ -73,9 +71,6 @@ class TopicAdminService:
 
     def on_create(self, channel: Channel, command: Command, now: int) -> Outcome:
         header = decode_header(command, CreateTopicRequestHeader)
-        if header.topic_filter_type not in (SINGLE_TAG, MULTI_TAG):
-            remark = f"topicFilterType = [{header.topic_filter_type[:40]}] value invalid"
-            return reply(make_response(command, codes.SYSTEM_ERROR, remark))
         config = TopicConfig(
             header.topic,
             header.read_queue_nums,
@@ -106,6 +101,8 @@ class TopicAdminService:
         if self._topics.is_system(config.topic_name):
             text = f"The topic[{config.topic_name}] is conflict with system topic."
             raise Refused(codes.INVALID_PARAMETER, text)
+        if config.topic_filter_type not in (SINGLE_TAG, MULTI_TAG):
+            raise Refused(codes.SYSTEM_ERROR, f"topicFilterType = [{config.topic_filter_type[:40]}] value invalid")
         if not 0 <= config.perm <= PERM_MAX:
             text = f"the perm {config.perm} of topic[{config.topic_name}] must be from 0 to {PERM_MAX}"
             raise Refused(codes.INVALID_PARAMETER, text)

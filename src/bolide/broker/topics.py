@@ -30,6 +30,7 @@ from bolide.broker.names import (
     TIMER_TOPIC,
     topic_refusal,
 )
+from bolide.broker.numbers import INT_MAX, INT_MIN, number
 from bolide.broker.options import BrokerOptions
 from bolide.broker.refused import Refused
 from bolide.broker.rows import Rows, Text
@@ -40,6 +41,7 @@ PERM_READ: Final = 4
 PERM_WRITE: Final = 2
 PERM_INHERIT: Final = 1
 SCHEDULE_QUEUES: Final = 18
+PERM_MAX: Final = 7
 MAX_QUEUES: Final = 65_536
 """Java sets no limit; a route and a table of offsets of this size are still harmless."""
 SINGLE_TAG: Final = "SINGLE_TAG"
@@ -112,16 +114,23 @@ class TopicConfig:
         }
 
     @staticmethod
-    def from_json(name: str, fields: dict[str, Any]) -> TopicConfig:
-        """Read one entry of topics.json or of a registration; missing fields take Java's defaults."""
+    def from_json(name: str, fields: dict[str, Any], stored: bool = False) -> TopicConfig:
+        """Read one entry of topics.json (`stored`) or of a request; missing fields take Java's defaults.
+
+        Raises `Refused` 29 for a number of a request that is none; of a file the nearest that can be is taken.
+        """
         attributes = fields.get("attributes") or {}
+        low, high, perms = (0, MAX_QUEUES, PERM_MAX) if stored else (INT_MIN, INT_MAX, INT_MAX)
+        filter_type = str(fields.get("topicFilterType") or SINGLE_TAG)
+        if stored and filter_type != MULTI_TAG:
+            filter_type = SINGLE_TAG
         return TopicConfig(
             str(fields.get("topicName") or name),
-            int(fields.get("readQueueNums", 16)),
-            int(fields.get("writeQueueNums", 16)),
-            int(fields.get("perm", 6)),
-            str(fields.get("topicFilterType") or SINGLE_TAG),
-            int(fields.get("topicSysFlag") or 0),
+            number(fields, "readQueueNums", 16, low, high, stored),
+            number(fields, "writeQueueNums", 16, low, high, stored),
+            number(fields, "perm", 6, low, perms, stored),
+            filter_type,
+            number(fields, "topicSysFlag", 0, INT_MIN, INT_MAX, stored),
             bool(fields.get("order") or False),
             {str(key): str(value) for key, value in attributes.items()},
         )
@@ -227,7 +236,8 @@ class TopicTable:
         """
         found = self.get(topic)
         if found is None:
-            found = TopicConfig(topic, queue_nums, queue_nums, perm, SINGLE_TAG, topic_sys_flag, order, None)
+            queues = max(min(queue_nums, MAX_QUEUES), 0)
+            found = TopicConfig(topic, queues, queues, perm, SINGLE_TAG, topic_sys_flag, order, None)
             self._add(found, now)
         elif not found.saved:
             self.wait_for_file()
@@ -311,7 +321,7 @@ class TopicTable:
         """Take over a stored topics.json; system topics of this start stay where the file has none."""
         stored: Any = parse_long(data)
         topics = (stored.get("topicConfigTable") or {}).items()
-        found = {str(name): TopicConfig.from_json(str(name), fields) for name, fields in topics if fields is not None}
+        found = {str(name): TopicConfig.from_json(str(name), each, True) for name, each in topics if each is not None}
         self.table.update(found)
         for name in found:
             self._rows.touch(name)

@@ -7,6 +7,8 @@ nothing); a first registration with exactly one topic is refused, being an incre
 
 from __future__ import annotations
 
+from typing import Final
+
 from bolide.namesrv.effects import CloseChannel, Effects
 from bolide.namesrv.handler import Handler
 from bolide.namesrv.kv import ORDER_TOPIC_CONFIG, KvService
@@ -28,7 +30,10 @@ from bolide.remoting.headers.namesrv import (
     RegisterBrokerResponseHeader,
     UnRegisterBrokerRequestHeader,
 )
-from bolide.remoting.register import RegisterBrokerBody, body_checksum, decode_register_body
+from bolide.remoting.register import PartialRegisterBody, RegisterBrokerBody, body_checksum, decode_register_body
+
+SHOWN: Final = 10
+"""Names of topics in one remark."""
 
 
 class RegistrationService:
@@ -56,10 +61,11 @@ class RegistrationService:
         if header.body_crc32 and header.body_crc32 != body_checksum(command.body):
             return make_response(command, codes.SYSTEM_ERROR, "crc32 not match; send the registration again")
         body = decode_register_body(command.body, bool(header.compressed), command.version)
+        refused = sorted(body.refused) if isinstance(body, PartialRegisterBody) else []
         answer = RegisterBrokerResponseHeader()
         if self._keeps_other_address(header, body.topic_config_serialize_wrapper.data_version):
             self.tables.live.pop(BrokerAddress(header.cluster_name, header.broker_addr), None)
-        elif self._is_increment_to_nothing(header, body.topic_config_serialize_wrapper):
+        elif self._is_increment_to_nothing(header, body.topic_config_serialize_wrapper, len(refused)):
             return make_response(
                 command,
                 codes.SYSTEM_ERROR,
@@ -72,7 +78,8 @@ class RegistrationService:
         order = None
         if self.settings.options.return_order_topic_config_to_broker:
             order = self.kv.namespace_body(ORDER_TOPIC_CONFIG)
-        return make_response(command, codes.SUCCESS, ext=answer.to_ext(), body=order or b"")
+        remark = f"not taken, their numbers are no ints: {', '.join(refused[:SHOWN])}" if refused else None
+        return make_response(command, codes.SUCCESS, remark, ext=answer.to_ext(), body=order or b"")
 
     def _keeps_other_address(self, header: RegisterBrokerRequestHeader, version: DataVersion) -> bool:
         """Whether this id belongs to another address that is ahead of the one registering."""
@@ -84,11 +91,11 @@ class RegistrationService:
         return known is not None and known.state_version > version.state_version
 
     def _is_increment_to_nothing(
-        self, header: RegisterBrokerRequestHeader, wrapper: TopicConfigAndMappingSerializeWrapper
+        self, header: RegisterBrokerRequestHeader, wrapper: TopicConfigAndMappingSerializeWrapper, refused: int
     ) -> bool:
         broker = self.tables.brokers.get(header.broker_name)
         known = broker is not None and header.broker_id in broker.broker_addrs
-        return not known and len(wrapper.topic_config_table) == 1
+        return not known and len(wrapper.topic_config_table) + refused == 1
 
     def _register(
         self, header: RegisterBrokerRequestHeader, body: RegisterBrokerBody, zone: str | None, channel_id: int, now: int

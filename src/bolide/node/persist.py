@@ -155,19 +155,32 @@ class ConfigFiles:
         table = self._tables[name]
         if hasattr(table, "begin"):
             table.begin()
-            self._encode(name, pool)
-        else:
-            self._submit(name, pool, table.encode())
+        self._encode(name, pool)
 
     def _encode(self, name: str, pool: Pool) -> None:
         """Encode what changed, a step a turn of the loop: whoever has a long table keeps nobody else waiting."""
-        table = self._tables[name]
+        try:
+            content = self._encoded(self._tables[name])
+        except Exception as raised:  # those who wait are told
+            error = f"{self.path(name)} could not be encoded: {type(raised).__name__}: {raised}"
+            self._soon(lambda: self._written(name, error, pool))
+            return
+        if content is None:
+            self._soon(partial(self._encode, name, pool))
+        else:
+            self._submit(name, pool, content)
+
+    def _encoded(self, table: Any) -> bytes | Text | None:
+        """The text of a table; None when it takes another step."""
+        if not hasattr(table, "begin"):
+            plain: bytes = table.encode()
+            return plain
         end = time.monotonic() + STEP_S
         while not table.step(ROWS_AT_ONCE):
             if time.monotonic() >= end:
-                self._soon(partial(self._encode, name, pool))
-                return
-        self._submit(name, pool, table.text())
+                return None
+        text: Text = table.text()
+        return text
 
     def _submit(self, name: str, pool: Pool, content: bytes | Text) -> None:
         if not self._stopped:

@@ -134,6 +134,8 @@ class Registration:
         response = await connection.request(command, timeout)
         if response.code != codes.SUCCESS:
             raise BolideError(f"answered {codes.response_name(response.code)}: {response.remark}")
+        if response.remark:
+            log.warning("registered with %s, which said: %s", server, response.remark[:500])
         self.master_address = response.ext().get("masterAddr", "")
         if response.body:
             # The name server's namespace ORDER_TOPIC_CONFIG: topics it keeps as ordered.

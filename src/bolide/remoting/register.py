@@ -41,6 +41,24 @@ class RegisterBrokerBody(Body):
     filter_server_list: list[str] = field(default_factory=list)
 
 
+class PartialRegisterBody(RegisterBrokerBody):
+    """What could be taken of a registration, and the names of the topics that could not."""
+
+    refused: list[str] = field(default_factory=list)
+
+
+class _LooseWrapper(Body):
+    topic_config_table: dict[str, Any] = field(default_factory=dict)
+    data_version: DataVersion = field(default_factory=DataVersion)
+    topic_queue_mapping_info_map: dict[str, Any] = field(default_factory=dict)
+    topic_queue_mapping_detail_map: dict[str, Any] = field(default_factory=dict)
+
+
+class _LooseBody(Body):
+    topic_config_serialize_wrapper: _LooseWrapper = field(default_factory=_LooseWrapper)
+    filter_server_list: list[str] = field(default_factory=list)
+
+
 def body_checksum(data: bytes) -> int:
     """The ``bodyCrc32`` of a body as it is sent; 0 in a header means unchecked."""
     return zlib.crc32(data) & 0x7FFFFFFF
@@ -74,8 +92,32 @@ def decode_register_body(data: bytes, compressed: bool, version: int) -> Registe
         wrapper = TopicConfigAndMappingSerializeWrapper(bare.topic_config_table, bare.data_version)
         return RegisterBrokerBody(wrapper)
     if not compressed and data[0] != ZLIB_MARK:
-        return decode_body(data, RegisterBrokerBody)
+        return _plain_body(data)
     return _Parts(decompress(data, ZLIB, MAX_INFLATED)).register_body(version)
+
+
+def _plain_body(data: bytes) -> RegisterBrokerBody:
+    try:
+        return decode_body(data, RegisterBrokerBody)
+    except BodyError:
+        return _without_bad_topics(data)
+
+
+def _without_bad_topics(data: bytes) -> RegisterBrokerBody:
+    """The body without the topics that cannot be: one wrong number costs its own topic, not the broker its routes."""
+    loose = decode_body(data, _LooseBody)
+    wrapper = loose.topic_config_serialize_wrapper
+    topics: dict[str, TopicConfig] = {}
+    refused: list[str] = []
+    for name, fields in wrapper.topic_config_table.items():
+        try:
+            topics[name] = decode_body(JSON_ENCODER.encode(fields), TopicConfig)
+        except (BodyError, OverflowError):
+            refused.append(name)
+    taken = TopicConfigAndMappingSerializeWrapper(
+        topics, wrapper.data_version, wrapper.topic_queue_mapping_info_map, wrapper.topic_queue_mapping_detail_map
+    )
+    return PartialRegisterBody(taken, loose.filter_server_list, refused)
 
 
 class _Parts:
