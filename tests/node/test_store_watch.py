@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bolide.dispatch.row import Dispatch
 from bolide.layout.shape import StoreShape
 from bolide.node.store_watch import LOOK_MS, StoreWatch
 from bolide.store.files import RealFiles
@@ -28,4 +29,16 @@ def test_a_full_disk_is_told_once_and_its_end_too(tmp_path: Path, caplog: pytest
         "the store takes no messages: the disk is full",
         "the store takes messages again",
     ]
+    store.close(5000)
+
+
+def test_a_record_that_can_be_in_no_queue_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store = MessageStore(RealFiles(), str(tmp_path), StoreShape(index_slots=10, index_entries=20))
+    store.load(1000)
+    watch = StoreWatch(store, logging.getLogger("bolide.watch"), 1000)
+    store.queues.put(Dispatch("../T", 0, 0, 7, 100, 0, 0, 0, "", "", "", 0, b""))
+    watch.tick(2000, 1)
+    watch.tick(3000, 1)
+    (told,) = caplog.records
+    assert told.levelname == "ERROR" and "at offset 7 of the log is in no queue" in told.message
     store.close(5000)

@@ -6,6 +6,8 @@ import struct
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from bolide.dispatch.row import Dispatch
 from bolide.store.consume_queues import ConsumeQueues
 from bolide.store.files import RealFiles
@@ -137,3 +139,29 @@ def test_bitmaps_are_asked_for_when_switched_on(tmp_path: Path) -> None:
     found = queue.ext.unit(unit[2])
     assert found is not None
     assert (found.bitmap, found.tags_code, len(asked)) == (b"\x01\x02", 5, 1)
+
+
+FOREIGN = [("../../out", 0), ("a/b", 0), ("n\0l", 0), ("", 0), (".", 0), ("..", 0), ("x" * 256, 0), ("T", -1)]
+
+
+@pytest.mark.parametrize(("topic", "queue_id"), FOREIGN)
+def test_a_name_that_leads_elsewhere_gets_no_queue(tmp_path: Path, topic: str, queue_id: int) -> None:
+    queues = open_queues(tmp_path / "store")
+    for number in range(3):
+        assert not queues.put(record(topic, queue_id, number, number * 100))
+    assert queues.put(record("T", 0, 0, 300))
+    queues.flush()
+    assert queues.topics() == ["T"] and queues.refused_records == 3
+    assert sorted(path.name for path in tmp_path.rglob("*")) == sorted(["store", "consumequeue", "T", "0", f"{0:020d}"])
+    first, *_ = refusals = queues.take_refusals()
+    assert len(refusals) == 3 and queues.take_refusals() == []
+    assert "at offset 0 of the log" in first and str(tmp_path) in first
+
+
+def test_the_names_that_rocketmq_allows_have_queues(tmp_path: Path) -> None:
+    queues = open_queues(tmp_path)
+    names = ["T", "%RETRY%" + "g" * 248, "%LMQ%a.b", "T\u00fc", "..."]
+    for number, name in enumerate(names):
+        assert queues.put(record(name, 0, 0, number * 100))
+    queues.flush()
+    assert queues.refused_records == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from bolide.errors import ConfigError
@@ -9,6 +11,8 @@ from bolide.store.errors import ServiceNotAvailable
 from bolide.store.files import FileFailed, FileLocked, RealFiles
 from bolide.store.message_store import MessageStore
 from bolide.store.options import StoreOptions, warnings_for
+from bolide.store.put import Put
+from tests.store.parts import HOST
 from tests.store.scenario import ALL, ROOT, SHAPE, START, Machine, message, missing
 
 
@@ -54,6 +58,29 @@ class TestLife:
         machine.flush()
         machine.restart()
         assert not missing(machine.store, machine.acknowledged)
+
+    def test_records_of_names_that_lead_elsewhere_stop_nothing(self, tmp_path: Path) -> None:
+        """An older door took them, and they are in the log: it serves, closes and starts all the same."""
+        root = tmp_path / "a" / "store"
+        for _ in range(3):
+            store = MessageStore(RealFiles(), str(root), SHAPE)
+            store.load(START)
+            before = store.max_queue_offset("T", 1)
+            for topic in ("../../../out", "n\0l"):
+                store.append(Put(topic, topic.encode(), 0, b"b", b"", 1, HOST, HOST), START)
+            store.append(message(1), START)
+            store.write_pending()
+            store.flushed(store.end_offset)
+            store.dispatch(100, START)
+            assert store.max_queue_offset("T", 1) == before + 1
+            store.tick(START + 100_000)
+            store.close(START + 100_000)
+        assert not (tmp_path / "out").exists() and not (tmp_path / "a" / "out").exists()
+        (root / "abort").write_bytes(b"1")
+        store = MessageStore(RealFiles(), str(root), SHAPE)
+        assert store.load(START).abnormal
+        assert store.max_queue_offset("T", 1) == 3 and store.queues.refused_records > 0
+        store.close(START)
 
 
 class TestWatermark:

@@ -1,7 +1,7 @@
 """The one door to the log: every record the broker stores comes through here, whoever asks for it.
 
-Order: rewrite a delayed message to the schedule or timer topic, check sizes and state, append. Send, retries, delays,
-transactions and replies all use it. Rules from RocketMQ's HookUtils, MessageStore and CommitLog.asyncPutMessage
+Order: rewrite a delayed message to the schedule or timer topic, check names, sizes and state, append. Send, retries,
+delays, transactions and replies all use it. Rules from RocketMQ's HookUtils, MessageStore and CommitLog.asyncPutMessage
 (protocol/behaviour.md 2 and 2.3, protocol/store.md 2 and 9).
 """
 
@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from typing import Final, final
 
 from bolide.broker.light_queues import entering
-from bolide.broker.names import RETRY_PREFIX, SCHEDULE_TOPIC, TIMER_TOPIC
+from bolide.broker.names import RETRY_PREFIX, SCHEDULE_TOPIC, TIMER_TOPIC, topic_refusal
 from bolide.broker.refused import Refused, illegal
 from bolide.broker.stats import Tally, count
 from bolide.broker.timer_rules import TimerRules
+from bolide.broker.topics import MAX_QUEUES
 from bolide.layout.hashes import tags_code
 from bolide.layout.message_id import HOST_V4_SIZE
 from bolide.layout.properties import format_properties, parse_properties
@@ -35,6 +36,7 @@ MAX_PROPERTIES: Final = 32767
 """Stored length of the properties is an int16."""
 MAX_TOPIC_BYTES: Final = 127
 """Stored length of a topic is a signed byte, except of %RETRY% topics in records of version 2."""
+MOST_NAMES: Final = 100_000
 _SCHEDULE_BYTES: Final = SCHEDULE_TOPIC.encode()
 _TIMER_BYTES: Final = TIMER_TOPIC.encode()
 
@@ -99,8 +101,11 @@ class Scanned:
         """True when the string holds names the broker sets or drops itself, or pairs no reader would take."""
 
 
-def scan_properties(text: str) -> Scanned:
-    """Read a properties string as Java's string2messageProperties would; of two pairs with one name the last wins."""
+def scan_properties(text: str, acted: bool = False) -> Scanned:
+    """Read a properties string as Java's string2messageProperties would; of two pairs with one name the last wins.
+
+    What it says of a delay need not make sense when that has `acted` before.
+    """
     found = Scanned()
     if not text:
         return found
@@ -124,7 +129,7 @@ def scan_properties(text: str) -> Scanned:
         elif kind == _WAIT:
             # MessageConst WAIT: Boolean.parseBoolean, so anything but "true" is false
             found.wait = item[at + 1 :].lower() == "true"
-        else:
+        elif kind != _DELAY or not acted:
             _scan_rare(found, kind, item[at + 1 :])
     return found
 
@@ -178,6 +183,7 @@ class PutDoor:
         self._tags_codes: dict[str, int] = {}
         self.puts: dict[str, Tally] = puts if puts is not None else {}
         """What was stored, by topic."""
+        self._good_names: dict[str, bool] = {}
 
     def put_text(
         self,
@@ -203,6 +209,7 @@ class PutDoor:
         sys_flag = self.host_flags(sys_flag, born_host)
         level = found.delay_level
         if level > 0 or found.timer:
+            self._check_place(topic, queue_id)  # later it would have nowhere to go
             kind = sys_flag & TRANSACTION_MASK
             if kind != TRANSACTION_NONE and kind != TRANSACTION_COMMIT:
                 level = 0
@@ -224,7 +231,7 @@ class PutDoor:
         if self.multi_dispatch and (found.multi or found.multi_offsets):
             properties, light = entering(topic, found.multi, properties)
         raw = properties.encode()
-        self.check(topic, topic_bytes, body, raw)
+        self.check(topic, queue_id, body, raw)
         put = Put(
             topic,
             topic_bytes,
@@ -299,10 +306,9 @@ class PutDoor:
         With `delays` what the properties say of a delay acts; else it has acted, or acts later. -1 keeps the record's
         own value. Nobody's answer waits for the copy because of a property. Raises as `put_text`.
         """
-        found = scan_properties(properties)
+        found = scan_properties(properties, not delays)
         found.wait = False
         if not delays:
-            found.delay_level = 0
             found.timer = False
         return self.put_text(
             topic,
@@ -341,8 +347,25 @@ class PutDoor:
             sys_flag |= STORE_HOST_V6
         return sys_flag
 
-    def check(self, topic: str, topic_bytes: bytes, body: bytes, properties: bytes) -> None:
-        """Refuse what must not be stored. Raises `Refused` 13 or 14."""
+    def takes(self, topic: str, queue_id: int) -> bool:
+        """True for a topic and a queue that a message can be stored under, whether or not they are there."""
+        return self._name_refusal(topic) is None and 0 <= queue_id < MAX_QUEUES
+
+    def _name_refusal(self, topic: str) -> str | None:
+        """Why this is no topic; None when it is one, remembered: the same come by the million."""
+        if topic in self._good_names:
+            return None
+        why = topic_refusal(topic)
+        if len(topic) > MAX_TOPIC_BYTES and not topic.startswith(RETRY_PREFIX):
+            why = f"the topic has {len(topic)} bytes, more than {MAX_TOPIC_BYTES}"
+        if why is None:
+            if len(self._good_names) >= MOST_NAMES:
+                self._good_names.clear()
+            self._good_names[topic] = True
+        return why
+
+    def check(self, topic: str, queue_id: int, body: bytes, properties: bytes) -> None:
+        """Refuse what must not be stored, whoever asks: queue files have these names. Raises `Refused` 13 or 14."""
         if not self.store.writable():
             raise Refused(
                 SERVICE_NOT_AVAILABLE, "service not available now: the store is full, failed or shutting down"
@@ -353,8 +376,15 @@ class PutDoor:
             )
         if len(properties) > MAX_PROPERTIES:
             raise illegal(f"the properties have {len(properties)} bytes, more than {MAX_PROPERTIES}: shorten them")
-        if len(topic_bytes) > MAX_TOPIC_BYTES and not topic.startswith(RETRY_PREFIX):
-            raise illegal(f"the topic has {len(topic_bytes)} bytes, more than {MAX_TOPIC_BYTES}")
+        self._check_place(topic, queue_id)
+
+    def _check_place(self, topic: str, queue_id: int) -> None:
+        if topic not in self._good_names:
+            why = self._name_refusal(topic)
+            if why is not None:
+                raise illegal(why)
+        if queue_id < 0 or queue_id >= MAX_QUEUES:
+            raise illegal(f"the queue {queue_id} of the topic {topic} cannot be: queues go from 0 to {MAX_QUEUES - 1}")
 
     def tags_code(self, tags: str) -> int:
         """Hash of the tags, remembered: a topic has few of them."""

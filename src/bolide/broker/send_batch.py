@@ -66,7 +66,7 @@ class BatchSend:
                 self._gate.check(topic.topic_name, found.multi)
                 text, light = entering(topic.topic_name, found.multi, text_of(element.properties))
                 element.properties = text.encode()
-            self._door.check(topic.topic_name, topic.topic_bytes, element.body, element.properties)
+            self._door.check(topic.topic_name, queue_id, element.body, element.properties)
             puts.append(self._put(channel, header, topic, queue_id, sys_flag, element, found, of_batch.wait, light))
         stored = self._door.store.append_batch(puts, now)
         size = 0

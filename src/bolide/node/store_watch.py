@@ -28,6 +28,8 @@ class StoreWatch:
         store = self._store
         for skip in store.reput.take_skips():
             self._log.error("%s", skip)
+        for refusal in store.queues.take_refusals():
+            self._log.error("%s", refusal)
         problem = store.upkeep.take_problem()
         if problem:
             self._log.error("the store: %s", problem)

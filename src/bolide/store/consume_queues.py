@@ -6,17 +6,19 @@ A queue comes into being when its first record is dispatched, or when its folder
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import final
+from typing import Final, final
 
 from mypy_extensions import i64
 
-from bolide.dispatch.multi import LMQ_QUEUE_ID, MultiQueue, is_lmq
+from bolide.dispatch.multi import LMQ_QUEUE_ID, MAX_NAME_BYTES, MultiQueue, is_lmq
 from bolide.dispatch.row import Dispatch, in_queue
 from bolide.layout.shape import StoreShape
 from bolide.store.consume_queue import ConsumeQueue
 from bolide.store.consume_queue_ext import ConsumeQueueExt
 from bolide.store.files import Files
 from bolide.store.segments import HandleCache
+
+_MOST_REFUSALS: Final = 100
 
 
 @final
@@ -46,6 +48,9 @@ class ConsumeQueues:
         """Those of `_dirty` that the flush under way has not come to."""
         self.light_count: i64 = 0
         """Light queues (LMQ) there are."""
+        self.refused_records: i64 = 0
+        """Records whose topic or queue cannot name a file of ours: they have no unit, and nothing else suffers."""
+        self._refusals: list[str] = []
 
     # -- start and end --
 
@@ -100,6 +105,9 @@ class ConsumeQueues:
         by_id = self._table.get(d.topic)
         queue = by_id.get(d.queue_id) if by_id is not None else None
         if queue is None:
+            if not is_place(d.topic, d.queue_id):
+                self._refuse(d)
+                return False
             queue = self.find_or_create(d.topic, d.queue_id)
         bitmap = b""
         if self._bitmaps and self.calc_bitmap is not None:
@@ -110,6 +118,20 @@ class ConsumeQueues:
             queue.dirty = True
             self._dirty.append(queue)
         return True
+
+    def _refuse(self, d: Dispatch) -> None:
+        self.refused_records += 1
+        if len(self._refusals) < _MOST_REFUSALS:
+            self._refusals.append(
+                f"the record at offset {d.physical_offset} of the log is in no queue: its topic {d.topic[:64]!r} with "
+                f"queue {d.queue_id} cannot name a folder of {self.folder}"
+            )
+
+    def take_refusals(self) -> list[str]:
+        """What was refused since the last call; beyond a hundred only the counter tells."""
+        taken = self._refusals
+        self._refusals = []
+        return taken
 
     def _put_multi(self, d: Dispatch, multi: list[MultiQueue]) -> None:
         """Put a record into its light queues; those that have it already are left as they are.
@@ -211,3 +233,13 @@ class ConsumeQueues:
         self.files.remove(self.folder + "/" + topic)
         if self._ext:
             self.files.remove(self.ext_folder + "/" + topic)
+
+
+def is_place(topic: str, queue_id: i64) -> bool:
+    """True when the files of this queue can lie in a folder of the topic's name, and nowhere else.
+
+    The door refuses such names; a log may hold them all the same, from before it did or from another's hand.
+    """
+    if queue_id < 0 or topic in ("", ".", "..") or "/" in topic or "\0" in topic:
+        return False
+    return len(topic.encode("utf-8", "replace")) <= MAX_NAME_BYTES
