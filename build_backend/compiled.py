@@ -10,6 +10,7 @@ from typing import Final
 
 COMPILED: Final[dict[str, str]] = {
     "bolide.broker.channel": "attributes read for every command",
+    "bolide.broker.delay": "one turn of its loop a delayed message",
     "bolide.broker.effects": "one call for every command that has an effect",
     "bolide.broker.groups": "looked up for every pull",
     "bolide.broker.hold": "one entry a held pull, one look-up a message that arrives",
@@ -70,6 +71,7 @@ COMPILED: Final[dict[str, str]] = {
     "bolide.store.put": "one object made for every message sent",
     "bolide.store.queue_numbers": "numbers every message",
     "bolide.store.read": "one turn of its loop a message pulled",
+    "bolide.store.record_runs": "brings the record of every delayed message",
     "bolide.store.recovery": "one turn of its loop a message read at start",
     "bolide.store.reput": "dispatches every message",
     "bolide.store.running_flags": "asked before every append and dispatch",

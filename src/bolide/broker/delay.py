@@ -4,56 +4,97 @@ Queue N of the schedule topic holds level N+1; its units carry the delivery time
 a queue sorted by time and one look at its head tells whether anything is due (RocketMQ's ScheduleMessageService,
 behaviour facts 2.3). Progress is kept in config/delayOffset.json.
 
-At least once: the file only ever says what the store has confirmed. A crash between delivery and the file delivers
-again; the other way round, a file ahead of the log, would lose messages, so `encode` waits for the watermark.
+At least once: the file only ever says what is on disk and confirmed, and progress goes back when a write failed and
+took deliveries with it. A crash between delivery and the file delivers again; the other way round, a file ahead of the
+log, would lose messages. Compiled by mypyc.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, Final
+from typing import Any, Final, final
+
+from librt.strings import read_i32_be, read_i64_be
+from mypy_extensions import i64
 
 from bolide.broker.channel import Channel
 from bolide.broker.data_version import DataVersion
 from bolide.broker.effects import Effects
-from bolide.broker.names import HALF_TOPIC, SCHEDULE_TOPIC
+from bolide.broker.names import NO_SEND_TOPICS, SCHEDULE_TOPIC
 from bolide.broker.outcome import Handler, Outcome, reply
 from bolide.broker.put import PutDoor
 from bolide.errors import BolideError
-from bolide.layout.properties import parse_properties_bytes, text_of
+from bolide.layout.properties import property_value, text_of
 from bolide.layout.property_names import REAL_QID, REAL_TOPIC
+from bolide.layout.queue_unit import UNIT_SIZE
 from bolide.layout.record import Record
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.headers.decode import java_int
 from bolide.remoting.json import parse_long
+from bolide.store.consume_queue import ConsumeQueue
 from bolide.store.message_store import MessageStore
+from bolide.store.record_runs import RecordRuns
+from bolide.store.segments import Extent
 
 CHECK_INTERVAL_MS: Final = 100
+RETRY_MS: Final = 1_000
+"""How long the store is left alone after a write of deliveries failed."""
 PERSIST_INTERVAL_MS: Final = 10_000
-UNITS_AT_ONCE: Final = 256
+UNITS_AT_ONCE: Final = 512
+"""Deliveries of one turn: some ten milliseconds, for the loop has others to serve. The next turn goes on."""
+BYTES_AT_ONCE: Final = 4 * 1024 * 1024
+MOST_UNCONFIRMED: Final = 32 * 1024 * 1024
+"""Bytes of the log that may wait for the disk before delivery waits for it, too."""
 
 
+@final
 class Level:
-    """One delay level: how far it has been delivered, and how far that is confirmed."""
+    """One delay level: how far it has been delivered, and how far that is certain."""
 
     def __init__(self, level: int, delay_ms: int, offset: int) -> None:
-        self.level = level
-        self.delay_ms = delay_ms
-        self.offset = offset
-        self.confirmed = offset
+        self.level: int = level
+        self.delay_ms: int = delay_ms
+        self.offset: int = offset
+        self.confirmed: int = offset
+        self.fresh: list[tuple[int, int]] = []
+        """(physical end of a record delivered in this turn, schedule offset that follows it): it may be taken back."""
         self.waiting: deque[tuple[int, int]] = deque()
-        """(physical end of the delivered record, schedule offset that follows it), oldest first."""
+        """The same, one pair a turn, of those that are written, oldest first."""
+        self.more: bool = False
+        """True when more is due than the last turn had room for."""
+        self.loading: bool = False
+        self.loaded: bool = False
+        """True when the pool has just read what was not in memory: what has left it again is waited for."""
 
-    def advance(self, confirm_offset: int) -> None:
-        """Move what may be persisted up to the watermark."""
-        while self.waiting and self.waiting[0][0] <= confirm_offset:
+    def written(self, written_offset: int) -> None:
+        """A turn is over: what was delivered in it is in the log, unless something kept the turn from its write."""
+        if self.fresh and self.fresh[len(self.fresh) - 1][0] <= written_offset:
+            self.waiting.append(self.fresh[len(self.fresh) - 1])
+            self.fresh = []
+
+    def taken_back(self, written_offset: int) -> bool:
+        """Go back to the first delivery that is not in the log after all; False when there is none."""
+        gone = False
+        while self.fresh and self.fresh[len(self.fresh) - 1][0] > written_offset:
+            self.offset = self.fresh.pop()[1] - 1
+            gone = True
+        return gone
+
+    def advance(self, safe_offset: int) -> None:
+        """Move what may be persisted up to this offset of the log."""
+        while self.waiting and self.waiting[0][0] <= safe_offset:
             self.confirmed = self.waiting.popleft()[1]
         if not self.waiting:
+            for end, following in self.fresh:
+                if end > safe_offset:
+                    return
+                self.confirmed = following
             self.confirmed = self.offset
 
 
+@final
 class DelayService:
     """Delivers every level from its offset on; `levels_ms` is the table of messageDelayLevel."""
 
@@ -62,15 +103,23 @@ class DelayService:
     def __init__(
         self, levels_ms: tuple[int, ...], store: MessageStore, door: PutDoor, effects: Effects, start: int
     ) -> None:
-        self._store = store
-        self._door = door
-        self._effects = effects
-        self._levels = [Level(index + 1, delay, 0) for index, delay in enumerate(levels_ms)]
-        self._version = DataVersion(start, 0, 0)
-        self._next_check = start + 1_000
-        self._next_persist = start + PERSIST_INTERVAL_MS
+        self._store: MessageStore = store
+        self._door: PutDoor = door
+        self._effects: Effects = effects
+        self._levels: list[Level] = [Level(index + 1, delay, 0) for index, delay in enumerate(levels_ms)]
+        self._runs: RecordRuns = RecordRuns(store.log)
+        self._version: DataVersion = DataVersion(start, 0, 0)
+        self._next_check: int = start + 1_000
+        self._next_persist: int = start + PERSIST_INTERVAL_MS
         self._persisted: list[int] = [0] * len(levels_ms)
-        self.failures = 0
+        self._first: int = 0
+        """The level that comes first in the next turn, so that a long one keeps none of the others waiting."""
+        self._now: int = start
+        self._not_before: int = 0
+        self._cold: list[Extent] = []
+        self._reading: bool = False
+        self.failures: int = 0
+        store.on_taken_back.append(self.taken_back)
 
     def handlers(self) -> dict[int, Handler]:
         return {codes.GET_ALL_DELAY_OFFSET: self.on_all}
@@ -78,10 +127,11 @@ class DelayService:
     def on_all(self, channel: Channel, command: Command, now: int) -> Outcome:
         return reply(make_response(command, codes.SUCCESS, body=self.encode()))
 
+    # -- progress
+
     def encode(self) -> bytes:
         """config/delayOffset.json; also the body of GET_ALL_DELAY_OFFSET (45)."""
-        for level in self._levels:
-            level.advance(self._store.confirm_offset)
+        self._advance()
         table = {str(level.level): level.confirmed for level in self._levels if level.confirmed > 0}
         return encode_body({"dataVersion": self._version.to_json(), "offsetTable": table})
 
@@ -95,20 +145,40 @@ class DelayService:
                 self._persisted[index] = int(offset)
         self._version.assign(stored.get("dataVersion") or {})
 
+    def _advance(self) -> None:
+        """The file is synced, so it must not run ahead of the disk, whatever the flush mode confirms."""
+        safe = int(min(self._store.confirm_offset, self._store.flushed_offset))
+        for level in self._levels:
+            level.advance(safe)
+
+    def taken_back(self, written_offset: int) -> None:
+        """A write failed: what was delivered by it is still to be delivered, once the store has had a moment."""
+        gone = False
+        for level in self._levels:
+            gone = level.taken_back(written_offset) or gone
+        if gone:
+            self.failures += 1
+            self._next_check = self._not_before = self._now + RETRY_MS
+
+    # -- delivery
+
     def due(self, now: int) -> int | None:
         return self._next_check
 
     def tick(self, now: int, budget: int) -> None:
-        """Deliver what is due, at most `budget` records; look again in 100 ms, or at once when the budget ran out."""
-        left = budget
+        """Deliver what is due, as much as one turn may; look again in 100 ms, or at once while there is more."""
+        self._now = now
+        written = int(self._store.written_offset)
         for level in self._levels:
-            if left <= 0:
-                break
-            left -= self._deliver(level, now, left)
-        self._next_check = now + CHECK_INTERVAL_MS if left > 0 else now
+            level.written(written)
+        if now >= self._not_before or self._not_before - now > RETRY_MS:
+            self._next_check = now + CHECK_INTERVAL_MS
+            if self._store.written_offset - self._store.confirm_offset <= MOST_UNCONFIRMED:
+                self._deliver_all(now, min(budget, UNITS_AT_ONCE))
         if now >= self._next_persist:
             self._next_persist = now + PERSIST_INTERVAL_MS
-            progress = [level.offset for level in self._levels]
+            self._advance()
+            progress = [level.confirmed for level in self._levels]
             if progress != self._persisted:
                 self._persisted = progress
                 self._version.next(now)
@@ -117,46 +187,122 @@ class DelayService:
     def behind(self) -> dict[int, tuple[int, int]]:
         """By level: delivered offset and end of its queue, for runtime info."""
         return {
-            level.level: (level.offset, self._store.max_queue_offset(SCHEDULE_TOPIC, level.level - 1))
+            level.level: (level.offset, int(self._store.max_queue_offset(SCHEDULE_TOPIC, level.level - 1)))
             for level in self._levels
         }
 
+    def _deliver_all(self, now: int, budget: int) -> None:
+        """Every level in turn, from the one on at which the last turn ended."""
+        left = budget
+        more = False
+        count = len(self._levels)
+        first = self._first
+        for step in range(count):
+            if left <= 0:
+                self._first = (first + step) % count
+                more = True
+                break
+            level = self._levels[(first + step) % count]
+            left -= self._deliver(level, now, left)
+            more = more or level.more
+        self._runs.close()
+        if self._cold:
+            self._reading = True
+            self._effects.load(self._cold, self._loaded)
+            self._cold = []
+        if more:
+            self._next_check = now
+
     def _deliver(self, level: Level, now: int, budget: int) -> int:
+        """Deliver what is due of one level; how many units of its queue are done."""
+        level.more = False
         queue_id = level.level - 1
-        end = self._store.max_queue_offset(SCHEDULE_TOPIC, queue_id)
-        if level.offset >= end:
-            level.offset = min(level.offset, end)
+        queue = self._store.queues.get(SCHEDULE_TOPIC, queue_id)
+        end = 0 if queue is None else int(queue.max_offset)
+        if queue is None or level.offset >= end or level.loading:
+            if level.offset > end:
+                self._shrunk(level, end)
             return 0
-        level.offset = max(level.offset, self._store.min_queue_offset(SCHEDULE_TOPIC, queue_id))
+        level.offset = max(level.offset, int(queue.min_offset))
+        units = queue.units(level.offset, budget, level.loaded)
+        if units is None:
+            self._load(level, queue.extent(level.offset, UNITS_AT_ONCE))
+            return 0
+        places = self._due(level, queue, units, now)
         done = 0
-        units = self._store.units(SCHEDULE_TOPIC, queue_id, level.offset, min(budget, UNITS_AT_ONCE))
-        for physical_offset, size, code in units:
-            record = None
-            deliver_time = self._store.tags_code(SCHEDULE_TOPIC, queue_id, code)
+        for physical_offset, size in places:
+            if not self._runs.bring(places, done, level.loaded):
+                assert self._runs.cold is not None
+                self._load(level, self._runs.cold)
+                return done
+            record = self._runs.record(physical_offset, size)
+            if record is not None and not self._put(level, record, now):
+                level.more = False
+                return done
+            level.offset += 1
+            done += 1
+        level.loaded = False
+        if done and done == len(units) // UNIT_SIZE and level.offset < end:
+            level.more = True  # the end of the budget, or of a file of the queue
+        return done
+
+    def _due(self, level: Level, queue: ConsumeQueue, units: bytes, now: int) -> list[tuple[int, int]]:
+        """(physical offset, size) of what is due, from the first unit on, within the bytes of one turn."""
+        places: list[tuple[int, int]] = []
+        at: i64 = 0
+        total: i64 = 0
+        while at + UNIT_SIZE <= len(units):
+            physical_offset = read_i64_be(units, at)
+            size: i64 = i64(read_i32_be(units, at + 8))
+            deliver_time = self._store.tags_code(SCHEDULE_TOPIC, level.level - 1, read_i64_be(units, at + 12))
             if deliver_time < 0:  # its extension unit is lost: the record says as much
                 record = self._store.record_at(physical_offset, size)
                 deliver_time = 0 if record is None else record.store_timestamp + level.delay_ms
             if deliver_time <= now + level.delay_ms and deliver_time > now:
                 break
-            record = record or self._store.record_at(physical_offset, size)
-            if record is not None and not self._put(level, record, now):
+            total += size
+            if total > BYTES_AT_ONCE and places:
+                level.more = True
                 break
-            level.offset += 1
-            done += 1
-        return done
+            places.append((int(physical_offset), int(size)))
+            at += UNIT_SIZE
+        return places
+
+    def _shrunk(self, level: Level, end: int) -> None:
+        """The queue is shorter than what was delivered of it: somebody deleted the topic."""
+        level.offset = level.confirmed = end
+        level.fresh = []
+        level.waiting.clear()
+
+    def _load(self, level: Level, extent: Extent) -> None:
+        """Have the pool read what is not in memory; the level goes on when it is. One errand at a time."""
+        if not self._reading:
+            level.loading = True
+            self._cold.append(extent)
+
+    def _loaded(self, now: int) -> None:
+        self._reading = False
+        for level in self._levels:
+            if level.loading:
+                level.loading = False
+                level.loaded = True
+        self._next_check = min(self._next_check, now)
+        self._effects.wake(self)
 
     def _put(self, level: Level, record: Record, now: int) -> bool:
         """Store the record under its own topic. False: the same record is tried again at the next tick."""
-        properties = parse_properties_bytes(record.properties)
-        topic = properties.get(REAL_TOPIC, "")
-        queue_id = java_int(properties.get(REAL_QID, "0"), 31)
-        if not topic or topic == HALF_TOPIC or queue_id is None or queue_id < 0:
-            return True  # nowhere to go: no producer could have meant it
+        topic = property_value(record.properties, REAL_TOPIC) or ""
+        queue_id = java_int(property_value(record.properties, REAL_QID) or "0", 31)
+        if queue_id is None or not self._door.takes(topic, queue_id) or topic in NO_SEND_TOPICS:
+            where = f"the delayed message at offset {record.physical_offset} of the log"
+            self._store.upkeep.problem = f"{where} names no queue it could go to: it is left out"
+            return True  # no producer could have meant it
         # The stored string keeps DELAY, REAL_TOPIC and REAL_QID, as Java leaves them; only the level no longer acts.
         try:
             appended = self._door.put_again(record, topic, queue_id, text_of(record.properties), now)
-        except BolideError:
+        except BolideError as error:
             self.failures += 1
+            self._store.upkeep.problem = f"level {level.level} of the delayed messages waits: {error}"
             return False
-        level.waiting.append((appended.end_offset, level.offset + 1))
+        level.fresh.append((appended.end_offset, level.offset + 1))
         return True

@@ -245,8 +245,10 @@ class BrokerNode:
         assert host.configs is not None
         host.configs.stop()
         await asyncio.to_thread(host.pool.shutdown)
-        self.store.close(now_ms())
-        host.configs.write_all_now()
+        try:
+            self.store.close(now_ms())
+        finally:
+            host.configs.write_all_now()  # a last write of the log that fails takes no offset of a group with it
 
     async def reload(self) -> None:
         """Read again what may change outside while the broker runs: certificates, keys and trust."""

@@ -141,13 +141,18 @@ class ConsumeQueue:
 
     # -- reading --
 
-    def units(self, queue_offset: i64, count: i64) -> bytes | None:
-        """Up to `count` whole units from an offset on, not beyond the end or the file; None when they are cold."""
+    def units(self, queue_offset: i64, count: i64, wait: bool = False) -> bytes | None:
+        """Up to `count` whole units from an offset on, not beyond the end or the file; None when they are cold.
+
+        Told to `wait`, it reads from the disk what is cold.
+        """
         stop: i64 = min(queue_offset + count, self.max_offset, self.next_file(queue_offset))
         if queue_offset >= self._tail_at:
             return self._from_tail(queue_offset, stop)
         in_file: i64 = min(stop, self._tail_at)
         data = self.segments.read_warm(queue_offset * UNIT_SIZE, (in_file - queue_offset) * UNIT_SIZE)
+        if data is None and wait:
+            data = self.segments.read(queue_offset * UNIT_SIZE, (in_file - queue_offset) * UNIT_SIZE)
         if data is None or in_file == stop or len(data) < (in_file - queue_offset) * UNIT_SIZE:
             return data
         return data + self._from_tail(in_file, stop)
