@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bolide.broker.delay import BYTES_AT_ONCE, UNITS_AT_ONCE, DelayService
+from bolide.broker.delay import BYTES_AT_ONCE, MOST_UNCONFIRMED, UNITS_AT_ONCE, DelayService
 from bolide.layout.delay import DEFAULT_DELAY_LEVELS, SCHEDULE_TOPIC, parse_delay_levels
 from bolide.layout.ext_unit import is_ext_address
 from bolide.layout.record import Record
@@ -376,3 +376,16 @@ def test_a_topic_that_is_none_holds_up_nobody(parts: Delaying) -> None:
     parts.tick(NOW + 5_000)
     assert [record.body for record in parts.delivered()] == [b"bad", b"good"]
     assert "names no queue" in parts.store.upkeep.take_problem()
+
+
+def test_a_log_that_waits_for_the_disk_makes_deliveries_wait(failing: Failing) -> None:
+    failing.delayed(1)
+    failing.store.replicated_offset = failing.store.end_offset
+    for _ in range(MOST_UNCONFIRMED // 900_000 + 1):
+        failing.answer(send_request(body=b"x" * 900_000))
+    end = failing.store.end_offset
+    failing.tick(NOW + 1_000)
+    assert failing.store.end_offset == end and failing.service.due(NOW + 1_000) == NOW + 1_100
+    failing.store.replicated_offset = -1
+    failing.tick(NOW + 1_100)
+    assert failing.bodies() == [b"late"]

@@ -23,6 +23,7 @@ from bolide.broker.effects import Effects
 from bolide.broker.names import NO_SEND_TOPICS, SCHEDULE_TOPIC
 from bolide.broker.outcome import Handler, Outcome, reply
 from bolide.broker.put import PutDoor
+from bolide.broker.refused import response_code
 from bolide.errors import BolideError
 from bolide.layout.properties import property_value, text_of
 from bolide.layout.property_names import REAL_QID, REAL_TOPIC
@@ -30,6 +31,7 @@ from bolide.layout.queue_unit import UNIT_SIZE
 from bolide.layout.record import Record
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import encode_body
+from bolide.remoting.codes import MESSAGE_ILLEGAL
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.headers.decode import java_int
 from bolide.remoting.json import parse_long
@@ -302,7 +304,8 @@ class DelayService:
             appended = self._door.put_again(record, topic, queue_id, text_of(record.properties), now)
         except BolideError as error:
             self.failures += 1
-            self._store.upkeep.problem = f"level {level.level} of the delayed messages waits: {error}"
+            if response_code(error) == MESSAGE_ILLEGAL:  # no time will cure it
+                self._store.upkeep.problem = f"delay level {level.level} waits for a message it cannot deliver: {error}"
             return False
         level.fresh.append((appended.end_offset, level.offset + 1))
         return True

@@ -2,74 +2,159 @@
 
 RocketMQ's TimerMessageStore.convert and doPut. Where Java gives a message up after three refused writes, here it stays
 first in line until the store takes it; one whose properties grow too long by what delivery adds goes without that.
+What a failed write took back is delivered again, before anything else is.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections import deque
+from typing import Final, final
 
-from bolide.broker.names import HALF_TOPIC, NO_SEND_TOPICS, TIMER_TOPIC, topic_refusal
+from bolide.broker.names import HALF_TOPIC, NO_SEND_TOPICS, TIMER_TOPIC
 from bolide.broker.put import PutDoor
 from bolide.broker.refused import response_code
 from bolide.broker.timer_metrics import TimerMetrics
 from bolide.broker.timer_rules import java_long
 from bolide.errors import BolideError
 from bolide.layout import property_names as names
-from bolide.layout.properties import format_properties, text_of
+from bolide.layout.properties import format_properties, parse_properties_bytes, text_of
 from bolide.layout.record import Record
 from bolide.remoting.codes import MESSAGE_ILLEGAL
 
 RETRY_MS: Final = 500
-MOST_QUEUE_ID: Final = (1 << 31) - 1
 NEVER_WAITED: Final = (1 << 63) - 1
 """TIMER_ENQUEUE_MS of a message that was due before it came to the wheel."""
 
 
+@final
+class Stored:
+    """A message of the timer that was stored again: what it was, and where the copy ends in the log."""
+
+    def __init__(self, physical_offset: int, size: int, enqueue_time: int, rolls: bool, end: int) -> None:
+        self.physical_offset: int = physical_offset
+        self.size: int = size
+        self.enqueue_time: int = enqueue_time
+        self.rolls: bool = rolls
+        self.end: int = end
+
+
+@final
 class Delivery:
     """Stores messages of the timer again. After a False nothing is to be tried before `retry_at` (ms)."""
 
     def __init__(self, door: PutDoor, metrics: TimerMetrics, precision: int) -> None:
-        self.retry_at = 0
-        self.failures = 0
-        self._door = door
-        self._metrics = metrics
-        self._pause = RETRY_MS * precision // 1000
+        self.retry_at: int = 0
+        self.failures: int = 0
+        self.again: deque[Stored] = deque()
+        """What was taken back, oldest first: until it is stored once more, nothing that follows may count as done."""
+        self._fresh: list[Stored] = []
+        self._door: PutDoor = door
+        self._metrics: TimerMetrics = metrics
+        self._pause: int = RETRY_MS * precision // 1000
+        self._now: int = 0
+        door.store.on_taken_back.append(self.taken_back)
+
+    def begin(self, now: int) -> None:
+        """A turn begins: what the one before delivered is in the log, unless something kept it from its write."""
+        self._now = now
+        if self.retry_at - now > self._pause:
+            self.retry_at = now  # the clock went back
+        if self._fresh and self._fresh[len(self._fresh) - 1].end <= self._door.store.written_offset:
+            self._fresh = []
+
+    def taken_back(self, written_offset: int) -> None:
+        """A write failed: what was delivered by it is first in line, once the store has had a moment."""
+        gone = [stored for stored in self._fresh if stored.end > written_offset]
+        if gone:
+            self._fresh = []
+            self.again.extendleft(reversed(gone))
+            self.failures += 1
+            self.retry_at = self._now + self._pause
+
+    def go_back(self, now: int, budget: int) -> int:
+        """Store once more what was taken back, at most `budget` messages; returns how many were."""
+        left = budget
+        while self.again and left > 0:
+            stored = self.again[0]
+            record = self._door.store.record_at(stored.physical_offset, stored.size)
+            if record is not None:
+                properties = parse_properties_bytes(record.properties)
+                put = self._roll if stored.rolls else self._deliver
+                if not put(record, properties, stored.enqueue_time, now):
+                    return budget - left
+            self.again.popleft()
+            left -= 1
+        return budget - left
 
     def deliver(self, record: Record, properties: dict[str, str], enqueue_time: int, now: int) -> bool:
         """Put a message into its own topic; False when the store does not take it now.
 
         The stored properties keep REAL_TOPIC, REAL_QID and TIMER_OUT_MS, as Java leaves them.
         """
-        topic = properties.get(names.REAL_TOPIC, "")
-        queue_id = java_long(properties.get(names.REAL_QID, ""))
-        if queue_id is None or not 0 <= queue_id <= MOST_QUEUE_ID or names.TIMER_DEL_UNIQKEY in properties:
-            return True  # nowhere to go; or a delete, which is never delivered
-        if topic_refusal(topic) is not None or (topic in NO_SEND_TOPICS and topic != HALF_TOPIC):
-            return True  # no producer could have meant it: somebody wrote to the timer topic by hand
-        return self._put(record, topic, queue_id, properties, stamps(enqueue_time, now), now)
+        if not self._has_place(properties):
+            return True
+        if not self._deliver(record, properties, enqueue_time, now):
+            return False
+        self._count(properties, enqueue_time, now)
+        return True
 
     def roll(self, record: Record, properties: dict[str, str], enqueue_time: int, now: int) -> bool:
         """Put a message back to the timer topic, from where it goes on waiting."""
+        if not self._roll(record, properties, enqueue_time, now):
+            return False
+        self._count(properties, enqueue_time, now)
+        return True
+
+    def _has_place(self, properties: dict[str, str]) -> bool:
+        """False when it has nowhere to go, or is a delete, which is never delivered."""
+        topic = properties.get(names.REAL_TOPIC, "")
+        queue_id = java_long(properties.get(names.REAL_QID, ""))
+        if queue_id is None or names.TIMER_DEL_UNIQKEY in properties or not self._door.takes(topic, queue_id):
+            return False
+        # Else no producer could have meant it: somebody wrote to the timer topic by hand.
+        return topic not in NO_SEND_TOPICS or topic == HALF_TOPIC
+
+    def _deliver(self, record: Record, properties: dict[str, str], enqueue_time: int, now: int) -> bool:
+        topic, queue_id = properties[names.REAL_TOPIC], int(properties[names.REAL_QID])
+        return self._put(record, topic, queue_id, properties, stamps(enqueue_time, now), enqueue_time, False, now)
+
+    def _roll(self, record: Record, properties: dict[str, str], enqueue_time: int, now: int) -> bool:
         times = java_long(properties.get(names.TIMER_ROLL_TIMES, "0")) or 0
         added = {**stamps(enqueue_time, now), names.TIMER_ROLL_TIMES: str(times + 1)}
-        return self._put(record, TIMER_TOPIC, 0, properties, added, now)
+        return self._put(record, TIMER_TOPIC, 0, properties, added, enqueue_time, True, now)
 
     def _put(
-        self, record: Record, topic: str, queue_id: int, properties: dict[str, str], added: dict[str, str], now: int
+        self,
+        record: Record,
+        topic: str,
+        queue_id: int,
+        properties: dict[str, str],
+        added: dict[str, str],
+        enqueue_time: int,
+        rolls: bool,
+        now: int,
     ) -> bool:
         for text in (format_properties({**properties, **added}), text_of(record.properties)):
             try:
-                self._door.put_again(record, topic, queue_id, text, now)
-                break
+                appended = self._door.put_again(record, topic, queue_id, text, now)
             except BolideError as error:
                 self.failures += 1
                 if response_code(error) != MESSAGE_ILLEGAL:
-                    self.retry_at = now + self._pause
-                    return False
-        if added[names.TIMER_ENQUEUE_MS] != str(NEVER_WAITED):
+                    break
+                self._door.store.upkeep.problem = f"the timer waits for a message it cannot deliver: {error}"
+            else:
+                end = int(appended.end_offset)
+                self._fresh.append(
+                    Stored(int(record.physical_offset), int(record.total_size), enqueue_time, rolls, end)
+                )
+                return True
+        self.retry_at = now + self._pause
+        return False
+
+    def _count(self, properties: dict[str, str], enqueue_time: int, now: int) -> None:
+        if enqueue_time != NEVER_WAITED:
             self._metrics.add(properties, -1, now)
         self._metrics.dequeued += 1
-        return True
 
 
 def stamps(enqueue_time: int, now: int) -> dict[str, str]:

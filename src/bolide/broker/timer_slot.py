@@ -17,11 +17,16 @@ from bolide.layout.properties import parse_properties_bytes
 from bolide.layout.record import Record
 from bolide.layout.timer import NOWHERE, Unit
 from bolide.store.message_store import MessageStore
+from bolide.store.record_runs import RecordRuns
 from bolide.store.segments import Extent
 from bolide.store.timer_log import TimerLog
 
 READ_AHEAD: Final = 64
-"""Records looked for in memory at once; those that are not there are read in the pool, together."""
+"""Records brought at once; those that are not in memory are read in the pool, together."""
+BYTES_AT_ONCE: Final = 4 * 1024 * 1024
+"""Bytes of records brought at once, and delivered in one turn."""
+UNITS_A_STEP: Final = 16
+"""A chain of units is long before its first message goes out, and one of them costs next to nothing."""
 
 WORKING: Final = 0
 OVER: Final = 1
@@ -49,17 +54,22 @@ class SlotRun:
         """Positions of units, the newest first: the oldest is delivered first."""
         self._deletes = array("q")
         self._checked = 0
+        self._runs = RecordRuns(store.log)
+        self._ahead: dict[int, tuple[Unit, Record | None]] = {}
+        """By position of its unit: what was brought and is not used yet."""
+        self._room = 0
         self._keys: dict[str, dict[str, str]] = {}
         self._matched: set[str] = set()
 
     def go_on(self, now: int, budget: int) -> int:
-        """Do what can be done, at most `budget` units; returns how many were."""
+        """Do what can be done, at most `budget` units; returns how many were. All of it when a turn has had enough."""
         left = budget
         self.state = WORKING
+        self._room = BYTES_AT_ONCE
         while left > 0 and self.state == WORKING:
             left -= 1
             if self._at != NOWHERE:
-                self._read()
+                self._read_some()
             elif self._cold():
                 self.state = COLD
             elif self._deletes:
@@ -68,8 +78,10 @@ class SlotRun:
             elif not self._messages:
                 self.state = OVER
             elif self._take(self._messages[-1], now):
-                self._messages.pop()
+                self._ahead.pop(self._messages.pop(), None)
                 self._checked -= 1
+                if self._room <= 0:
+                    return budget
             else:
                 self.state = REFUSED
         return budget - left
@@ -77,6 +89,12 @@ class SlotRun:
     def deleted_nothing(self) -> list[dict[str, str]]:
         """The properties of the deletes whose message was not in the slot."""
         return [properties for key, properties in self._keys.items() if key not in self._matched]
+
+    def _read_some(self) -> None:
+        for _ in range(UNITS_A_STEP):
+            if self._at == NOWHERE or self.state != WORKING:
+                return
+            self._read()
 
     def _read(self) -> None:
         """One unit; the next is the one it names. A chain that leads into deleted files ends there."""
@@ -96,34 +114,62 @@ class SlotRun:
         waiting = self._deletes or self._messages
         if self._checked > 0 or not waiting:
             return False
-        ahead = waiting[-READ_AHEAD:]
+        places: list[tuple[int, int]] = []
+        units: list[tuple[int, Unit]] = []
+        total = 0
         # Looked at once: what has left memory again by then is waited for.
-        self._checked = len(ahead)
-        self.extents = []
-        for at in ahead:
+        self._checked = 0
+        for at in reversed(waiting[-READ_AHEAD:]):
+            if total >= BYTES_AT_ONCE:
+                break
+            self._checked += 1
             unit = self._log.unit(at)
-            extent = None if unit is None else self._store.cold_extent(unit.physical_offset, unit.size)
-            if extent is not None:
-                self.extents.append(extent)
+            if unit is not None:
+                units.append((at, unit))
+                places.append((int(unit.physical_offset), int(unit.size)))
+                total += int(unit.size)
+        self._bring(units, places)
         return bool(self.extents)
 
-    def _record(self, unit: Unit | None) -> Record | None:
-        """The record a unit names; None when its time in the commit log was up."""
-        record = None if unit is None else self._store.record_at(unit.physical_offset, unit.size)
-        return record if record is not None and record.topic == TIMER_TOPIC else None
+    def _bring(self, units: list[tuple[int, Unit]], places: list[tuple[int, int]]) -> None:
+        self.extents = []
+        self._ahead.clear()
+        cold_from = cold_to = 0
+        for index, (at, unit) in enumerate(units):
+            physical_offset, size = places[index]
+            if cold_from <= physical_offset and physical_offset + size <= cold_to:
+                continue  # read along with one before it
+            if self._runs.bring(places, index, False):
+                self._ahead[at] = unit, self._runs.record(physical_offset, size)
+            elif self._runs.cold is not None:
+                self.extents.append(self._runs.cold)
+                cold_from, cold_to = physical_offset, physical_offset + int(self._runs.cold.size)
+        self._runs.close()
+
+    def _found(self, at: int) -> tuple[Unit | None, Record | None]:
+        """A unit, and the record it names; None for that when its time in the commit log was up."""
+        unit: Unit | None
+        record: Record | None
+        ahead = self._ahead.get(at)
+        if ahead is not None:
+            unit, record = ahead
+        else:
+            unit = self._log.unit(at)
+            record = None if unit is None else self._store.record_at(unit.physical_offset, unit.size)
+        return unit, record if record is not None and record.topic == TIMER_TOPIC else None
 
     def _note_delete(self, at: int) -> None:
-        record = self._record(self._log.unit(at))
+        _, record = self._found(at)
         if record is not None:
             properties = parse_properties_bytes(record.properties)
             self._keys[properties.get(names.TIMER_DEL_UNIQKEY, "")] = properties
 
     def _take(self, at: int, now: int) -> bool:
         """Deliver, roll or delete one message; False when the store does not take it now."""
-        unit = self._log.unit(at)
-        record = self._record(unit)
+        unit, record = self._found(at)
         if unit is None or record is None:
             return True
+        self._room -= int(record.total_size)
         properties = parse_properties_bytes(record.properties)
         if unit.rolls:
             return self._delivery.roll(record, properties, int(unit.enqueue_time), now)

@@ -3,11 +3,14 @@
 RocketMQ's TimerMessageStore. A message beyond the window waits on the way: when its slot is due it goes back to the
 timer topic (a roll). A delete waits in the slot of what it deletes. At least once: the checkpoint never says more
 than the commit log holds on disk, so a crash delivers again what was delivered since the last one, a second or two ago.
+What a failed write took back of deliveries is delivered first of all, and until it is no checkpoint is noted.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
+
+from librt.strings import read_i32_be, read_i64_be
 
 from bolide.broker.channel import Channel
 from bolide.broker.effects import Effects
@@ -19,20 +22,25 @@ from bolide.broker.recall import delete_key
 from bolide.broker.timer_delivery import NEVER_WAITED, Delivery
 from bolide.broker.timer_metrics import TimerMetrics
 from bolide.broker.timer_rules import TimerRules, java_long
-from bolide.broker.timer_slot import COLD, DAMAGED, OVER, REFUSED, SlotRun
+from bolide.broker.timer_slot import BYTES_AT_ONCE, COLD, DAMAGED, OVER, REFUSED, SlotRun
 from bolide.layout import property_names as names
 from bolide.layout.hashes import java_hash
 from bolide.layout.properties import parse_properties_bytes
+from bolide.layout.queue_unit import UNIT_SIZE
 from bolide.layout.record import Record
 from bolide.layout.timer import MAGIC_DEFAULT, MAGIC_DELETE, MAGIC_ROLL, floor_time, roll_window, rolled_time
 from bolide.layout.timer_checkpoint import TimerCheckpoint
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
 from bolide.store.message_store import MessageStore
+from bolide.store.record_runs import RecordRuns
+from bolide.store.segments import Extent
 from bolide.store.timer_files import TimerFiles, Wish
 
 UNITS_AT_ONCE: Final = 256
 """Messages of one tick: some ten milliseconds at most, for the loop has others to serve."""
+MOST_UNCONFIRMED: Final = 32 * 1024 * 1024
+"""Bytes of the log that may wait for the disk before the timer waits for it, too."""
 CLEAN_INTERVAL_MS: Final = 30_000
 METRICS_INTERVAL_MS: Final = 10_000
 LOOK_MS: Final = 50
@@ -81,6 +89,9 @@ class TimerService:
         self._write_time = 0
         self._run: SlotRun | None = None
         self._loading = False
+        self._loaded_once = False
+        """True when the pool has just read what was not in memory: what has left it again is waited for."""
+        self._runs = RecordRuns(store.log)
         self._done_to = 0
         """End of the last slot that is over: the checkpoint on disk should get there."""
         self._next_sync = now + options.timer_flush_interval_ms
@@ -93,6 +104,7 @@ class TimerService:
         self._rebuild_from = 0
         self._rolled: set[tuple[str, int]] = set()
         rules.waiting_at = files.wheel.count_at
+        store.on_taken_back.append(self.taken_back)
 
     # -- start and end
 
@@ -116,7 +128,7 @@ class TimerService:
     def close(self, now: int) -> None:
         """The store's log is synced and closes: make the files safe and the checkpoint exact."""
         try:
-            if self._unsynced() and not (self._syncing or self._sync_failed or self._rebuild_to):
+            if self._unsynced() and not (self._syncing or self._not_true()):
                 if self._store.flushed_offset >= self._store.end_offset:
                     self._files.sync_job(self._checkpoint(now), self.metrics.take()).run()
         finally:
@@ -189,11 +201,11 @@ class TimerService:
         at = self._next_clean
         if self._noted is not None:
             at = min(at, now + LOOK_MS)
-        elif not (self._sync_failed or self._rebuild_to) and self._unsynced():
+        elif not self._not_true() and self._unsynced():
             at = min(at, self._next_sync)
         if self._loading:
             return at
-        if self._backlog():
+        if self._backlog() or self._delivery.again:
             at = min(at, max(now, self._delivery.retry_at))
         if not self._options.timer_stop_dequeue:
             first = self._run.time if self._run is not None else self._files.wheel.first_time()
@@ -204,14 +216,18 @@ class TimerService:
     def tick(self, now: int, budget: int) -> None:
         """Enqueue what came, deliver what is due, at most `budget` messages in all, and keep the files."""
         self._move_write_time(now)
-        if not self._loading and now >= self._delivery.retry_at:
+        self._delivery.begin(now)
+        if not self._loading and now >= self._delivery.retry_at and self._store_keeps_up(now):
             left = min(budget, UNITS_AT_ONCE)
-            if self._backlog():
+            if self._delivery.again:
+                left -= self._delivery.go_back(now, left)
+            if self._backlog() and not self._delivery.again:
                 first = self._files.wheel.first_time()
                 late = 0 <= first < self._write_time
                 left -= self._enqueue(now, max(left // 2, 1) if late else left)
-            if left > 0 and not self._options.timer_stop_dequeue:
+            if left > 0 and not (self._options.timer_stop_dequeue or self._delivery.again or self._loading):
                 self._dequeue(now, left)
+            self._runs.close()
         if now >= self._next_clean:
             self._next_clean = now + CLEAN_INTERVAL_MS
             self._files.log.delete_before(int(self._store.min_physical_offset()))
@@ -224,6 +240,13 @@ class TimerService:
         if current > self._write_time or self._write_time - current > CLOCK_STEP_MS:
             self._write_time = current
 
+    def _store_keeps_up(self, now: int) -> bool:
+        """False when so much waits for the disk that delivery waits for it, too."""
+        if self._store.written_offset - self._store.confirm_offset <= MOST_UNCONFIRMED:
+            return True
+        self._delivery.retry_at = now + LOOK_MS
+        return False
+
     def _backlog(self) -> bool:
         if self._options.timer_stop_enqueue or self._store.max_queue_offset(TIMER_TOPIC, 0) <= self.queue_offset:
             return False
@@ -235,10 +258,7 @@ class TimerService:
 
     def _enqueue(self, now: int, budget: int) -> int:
         """Take up to `budget` messages of the queue into the wheel; what is due already is delivered at once."""
-        store = self._store
-        self.queue_offset = max(self.queue_offset, int(store.min_queue_offset(TIMER_TOPIC, 0)))
-        units = store.units(TIMER_TOPIC, 0, self.queue_offset, budget)
-        entries = [self._entry(physical_offset, size) for physical_offset, size, _ in units]
+        entries = self._entries(budget)
         current = floor_time(now, self._precision)
         gone = {(e.properties[names.TIMER_DEL_UNIQKEY], e.out) for e in entries if e.deletes and e.out < current}
         wishes: list[tuple[Wish, dict[str, str]]] = []
@@ -251,7 +271,7 @@ class TimerService:
                 passed = self._settle(wishes, passed)
                 if (self._key_of(entry.properties), entry.out) not in gone:
                     if not self._delivery.deliver(entry.record, entry.properties, NEVER_WAITED, now):
-                        return len(units)
+                        return len(entries)
                 self.queue_offset += 1  # at once: what follows may fail, and this is delivered
                 continue
             wishes.append((self._wish(entry), entry.properties))
@@ -260,10 +280,38 @@ class TimerService:
         if self._rebuild_to and self.queue_offset >= self._rebuild_to:
             self._rebuild_to = 0
             self._rolled.clear()
-        return len(units)
+        return len(entries)
+
+    def _entries(self, budget: int) -> list[Entry]:
+        """What follows in the queue, as far as it is in memory; when nothing of it is, the pool reads it."""
+        queue = self._store.queues.get(TIMER_TOPIC, 0)
+        if queue is None:
+            return []
+        self.queue_offset = max(self.queue_offset, int(queue.min_offset))
+        units = queue.units(self.queue_offset, budget, self._loaded_once)
+        if units is None:
+            self._load([queue.extent(self.queue_offset, UNITS_AT_ONCE)])
+            return []
+        places: list[tuple[int, int]] = []
+        total = 0
+        for at in range(0, len(units) - UNIT_SIZE + 1, UNIT_SIZE):
+            size = int(read_i32_be(units, at + 8))
+            total += size
+            if total > BYTES_AT_ONCE and places:
+                break
+            places.append((int(read_i64_be(units, at)), size))
+        entries: list[Entry] = []
+        for index, (physical_offset, size) in enumerate(places):
+            if not self._runs.bring(places, index, self._loaded_once):
+                if not entries and self._runs.cold is not None:
+                    self._load([self._runs.cold])
+                return entries
+            entries.append(self._entry(physical_offset, size))
+        self._loaded_once = False
+        return entries
 
     def _entry(self, physical_offset: int, size: int) -> Entry:
-        record = self._store.record_at(physical_offset, size)
+        record = self._runs.record(physical_offset, size)
         properties = {} if record is None else parse_properties_bytes(record.properties)
         out = java_long(properties.get(names.TIMER_OUT_MS, ""))
         return Entry(physical_offset, size, None if out is None else record, properties, out or 0)
@@ -335,14 +383,18 @@ class TimerService:
                 self._start_over(run.time, self.queue_offset)
                 return
             elif run.state == COLD:
-                self._loading = True
-                self._effects.load(run.extents, self._loaded)
+                self._load(run.extents)
                 return
             elif run.state == REFUSED:
                 return
 
+    def _load(self, extents: list[Extent]) -> None:
+        self._loading = True
+        self._effects.load(extents, self._loaded)
+
     def _loaded(self, now: int) -> None:
         self._loading = False
+        self._loaded_once = True
         self._effects.wake(self)
 
     def _over(self, run: SlotRun) -> None:
@@ -364,6 +416,15 @@ class TimerService:
             read_time, self._files.log.end, self.queue_offset, 0, now, last.counter + 1, self._precision
         )
 
+    def _not_true(self) -> bool:
+        """True while no checkpoint may say what the wheel and the queue offset say now."""
+        return self._sync_failed or self._rebuild_to > 0 or len(self._delivery.again) > 0
+
+    def taken_back(self, written_offset: int) -> None:
+        """A write failed. What was noted in that turn counts on records that are gone; others may end there soon."""
+        if self._noted is not None and self._noted[0] > written_offset:
+            self._noted = None
+
     def _unsynced(self) -> bool:
         last = self._files.checkpoint
         there = last.queue_offset == self.queue_offset and last.log_end == self._files.log.end
@@ -371,7 +432,7 @@ class TimerService:
 
     def _keep(self, now: int) -> None:
         """Every timerFlushIntervalMs note what is true, and sync it once the commit log is on disk up to there."""
-        if self._sync_failed or self._rebuild_to:
+        if self._not_true():
             return
         if self._noted is None and now >= self._next_sync and not self._syncing:
             self._next_sync = now + self._options.timer_flush_interval_ms
