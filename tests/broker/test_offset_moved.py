@@ -10,6 +10,9 @@ import pytest
 
 from bolide.broker.offset_moved import AGAIN_AFTER_MS
 from bolide.remoting import codes
+from bolide.store.files import FileFailed
+from bolide.store.running_flags import NOT_WRITABLE
+from bolide.testing.files import SimulatedFiles
 from tests.broker.parts import NOW, STORE, Parts, properties_of, send_request
 
 EVENTS = "OFFSET_MOVED_EVENT"
@@ -54,6 +57,25 @@ def test_the_same_wrong_pull_is_noted_once_a_minute(parts: Parts) -> None:
     parts.pulled(NOW + AGAIN_AFTER_MS, offset=40)
     parts.settle()
     assert len(parts.records(EVENTS)) == 3
+
+
+def test_an_event_that_could_not_be_stored_is_noted_again() -> None:
+    files = SimulatedFiles()
+    parts = Parts(Path("/store"), files=files)
+    parts.answer(send_request())
+    parts.pulled(offset=40)
+    files.fail_next("write_at")
+    with pytest.raises(FileFailed):
+        parts.settle()
+    files.faults_over()
+    parts.store.flags.set(NOT_WRITABLE)
+    parts.pulled(offset=40)  # the door is shut
+    parts.store.flags.clear(NOT_WRITABLE)
+    parts.pulled(offset=40)
+    parts.pulled(offset=40)
+    parts.settle()
+    assert len(parts.records(EVENTS)) == 1
+    parts.close()
 
 
 def test_a_reset_by_an_operator_leaves_one(parts: Parts) -> None:

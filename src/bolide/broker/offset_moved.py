@@ -28,6 +28,11 @@ class OffsetMovedEvents:
         self._broker: str = broker_name
         self._enabled: bool = enabled
         self._told: dict[tuple[str, str, int, int, int], int] = {}
+        door.store.on_taken_back.append(self.taken_back)
+
+    def taken_back(self, written_offset: int) -> None:
+        """A write failed, and events of that turn are gone with it: each may be told once more."""
+        self._told.clear()
 
     def note(self, group: str, topic: str, queue_id: int, offset_request: int, offset_new: int, now: int) -> None:
         """A group asked for an offset of a queue and was given a new one. A store that takes nothing is no error."""
@@ -36,9 +41,6 @@ class OffsetMovedEvents:
         key = (group, topic, queue_id, offset_request, offset_new)
         if now - self._told.get(key, -AGAIN_AFTER_MS) < AGAIN_AFTER_MS:
             return
-        if len(self._told) >= _REMEMBERED:
-            self._told.clear()
-        self._told[key] = now
         event = {
             "consumerGroup": group,
             "messageQueue": {"brokerName": self._broker, "queueId": queue_id, "topic": topic},
@@ -51,3 +53,6 @@ class OffsetMovedEvents:
             self._door.put_properties(OFFSET_MOVED_EVENT, 0, encode_body(event), properties, 0, 0, now, host, 0, 0, now)
         except BolideError:
             return  # the pull is answered all the same, as in Java
+        if len(self._told) >= _REMEMBERED:
+            self._told.clear()
+        self._told[key] = now
