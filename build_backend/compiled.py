@@ -27,6 +27,9 @@ COMPILED: Final[dict[str, str]] = {
     "bolide.broker.send_batch": "one turn of its loop a message of a batch",
     "bolide.broker.send_rewrite": "rewrites the properties of every message",
     "bolide.broker.stats": "counters raised by every message",
+    "bolide.broker.timer_delivery": "stores every message of the timer again",
+    "bolide.broker.timer_slot": "one turn of its loop a message of the timer",
+    "bolide.broker.timers": "two turns of its loops a message of the timer",
     "bolide.broker.topics": "looked up for every send and pull",
     "bolide.broker.uniq_key": "reads the id out of every message",
     "bolide.dispatch.multi": "finds the light queues of every message that has some",
@@ -76,5 +79,8 @@ COMPILED: Final[dict[str, str]] = {
     "bolide.store.reput": "dispatches every message",
     "bolide.store.running_flags": "asked before every append and dispatch",
     "bolide.store.segments": "offset arithmetic of every write and read",
+    "bolide.store.timer_files": "one unit and one slot a message of the timer",
+    "bolide.store.timer_log": "reads and writes the unit of every message of the timer",
+    "bolide.store.timer_wheel": "finds the slot of every message of the timer",
     "bolide.transport.server": "every read and every write of a connection",
 }

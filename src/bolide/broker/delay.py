@@ -44,8 +44,8 @@ CHECK_INTERVAL_MS: Final = 100
 RETRY_MS: Final = 1_000
 """How long the store is left alone after a write of deliveries failed."""
 PERSIST_INTERVAL_MS: Final = 10_000
-UNITS_AT_ONCE: Final = 512
-"""Deliveries of one turn: some ten milliseconds, for the loop has others to serve. The next turn goes on."""
+UNITS_AT_ONCE: Final = 256
+"""Deliveries of one turn: a few milliseconds, for the loop has others to serve. The next turn goes on."""
 BYTES_AT_ONCE: Final = 4 * 1024 * 1024
 MOST_UNCONFIRMED: Final = 32 * 1024 * 1024
 """Bytes of the log that may wait for the disk before delivery waits for it, too."""

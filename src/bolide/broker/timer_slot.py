@@ -7,7 +7,7 @@ other things to do.
 from __future__ import annotations
 
 from array import array
-from typing import Final
+from typing import Final, final
 
 from bolide.broker.names import TIMER_TOPIC
 from bolide.broker.recall import delete_key
@@ -35,6 +35,7 @@ COLD: Final = 3
 DAMAGED: Final = 4
 
 
+@final
 class SlotRun:
     """The delivery of one slot (`time`, ms) whose newest unit is at `last`."""
 

@@ -8,7 +8,7 @@ What a failed write took back of deliveries is delivered first of all, and until
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, final
 
 from librt.strings import read_i32_be, read_i64_be
 
@@ -47,21 +47,23 @@ LOOK_MS: Final = 50
 CLOCK_STEP_MS: Final = 60_000
 
 
-class Entry(NamedTuple):
+@final
+class Entry:
     """A message of the timer queue; `record` is None when there is nothing to deliver."""
 
-    physical_offset: int
-    size: int
-    record: Record | None
-    properties: dict[str, str]
-    out: int
-
-    @property
-    def deletes(self) -> bool:
+    def __init__(
+        self, physical_offset: int, size: int, record: Record | None, properties: dict[str, str], out: int
+    ) -> None:
+        self.physical_offset: int = physical_offset
+        self.size: int = size
+        self.record: Record | None = record
+        self.properties: dict[str, str] = properties
+        self.out: int = out
+        self.deletes: bool = names.TIMER_DEL_UNIQKEY in properties
         """True for one that only takes another message away."""
-        return names.TIMER_DEL_UNIQKEY in self.properties
 
 
+@final
 class TimerService:
     """The timer of one broker. `load` comes before the first tick."""
 
