@@ -101,6 +101,7 @@ REFUSALS = [
     ("t" * 128, {}, codes.INVALID_PARAMETER, "t, is longer than topic max length: 127"),
     ("%RETRY%" + "g" * 249, {}, codes.INVALID_PARAMETER, "g, and it's longer than topic max length: 255"),
     ("SCHEDULE_TOPIC_XXXX", {}, codes.NO_PERMISSION, "Sending message to topic[SCHEDULE_TOPIC_XXXX] is forbidden."),
+    ("rmq_sys_wheel_timer", {}, codes.NO_PERMISSION, "Sending message to topic[rmq_sys_wheel_timer] is forbidden."),
     ("RMQ_SYS_TRANS_HALF_TOPIC", {}, codes.NO_PERMISSION, "Sending message to topic[RMQ_SYS_TRANS_HALF_TOPIC] is"),
     ("New", {"c": "NoTemplate"}, codes.TOPIC_NOT_EXIST, "topic[New] not exist, apply first please!"),
     ("T", {"e": "4"}, codes.INVALID_PARAMETER, "request queueId[4] is illegal, topic T has 4 write queues"),

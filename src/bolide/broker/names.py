@@ -34,10 +34,14 @@ NO_SEND_TOPICS: Final = frozenset(
         TRANS_CHECK_MAX_TIME_TOPIC,
         SELF_TEST_TOPIC,
         OFFSET_MOVED_EVENT,
+        TIMER_TOPIC,
         *ROCKSDB_TOPICS,
     }
 )
-"""Topics a client may not send to (TopicValidator's NOT_ALLOWED_SEND_TOPIC_SET): answered with 16."""
+"""Topics a client may not send to (TopicValidator's NOT_ALLOWED_SEND_TOPIC_SET): answered with 16.
+
+And the timer's, which Java leaves open: a message put there by hand names any topic, queue or half message it likes.
+"""
 
 SYSTEM_TOPICS: Final = frozenset(
     {
