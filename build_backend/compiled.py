@@ -79,7 +79,6 @@ COMPILED: Final[dict[str, str]] = {
     "bolide.store.reput": "dispatches every message",
     "bolide.store.running_flags": "asked before every append and dispatch",
     "bolide.store.segments": "offset arithmetic of every write and read",
-    "bolide.store.timer_files": "one unit and one slot a message of the timer",
     "bolide.store.timer_log": "reads and writes the unit of every message of the timer",
     "bolide.store.timer_wheel": "finds the slot of every message of the timer",
     "bolide.transport.server": "every read and every write of a connection",
