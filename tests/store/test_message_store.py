@@ -96,6 +96,25 @@ class TestWatermark:
         (arrival,) = machine.store.dispatch(ALL, START)
         assert (arrival.topic, arrival.queue_id, arrival.max_offset) == ("T", 0, 1)
 
+    def test_a_record_belongs_to_a_queue_before_and_after_it_is_dispatched(self) -> None:
+        machine = Machine()
+        store = machine.store
+        places = [("T", sent.put.queue_id, sent.at.queue_offset, sent.at.physical_offset) for sent in machine.append(5)]
+        assert [store.holds(*place) for place in places] == [True] * 5
+        machine.write()
+        target = store.flush_target(START)
+        store.sync_commit_log(target)
+        store.flushed(target)
+        for dispatched in range(6):
+            assert [store.holds(*place) for place in places] == [True] * 5, dispatched
+            for topic, queue_id, queue_offset, physical_offset in places:
+                assert not store.holds(topic, queue_id, queue_offset, physical_offset + 1)
+                assert not store.holds(topic, queue_id, queue_offset + 1, physical_offset)
+                assert not store.holds(topic, queue_id + 1, queue_offset, physical_offset)
+                assert not store.holds("Other", queue_id, queue_offset, physical_offset)
+            store.dispatch(1, START)
+        assert not store.holds("T", -1, 0, 0) and not store.holds("T", 0, -1, places[0][3])
+
     def test_what_is_written_while_a_sync_runs_waits_for_the_next(self) -> None:
         machine = Machine()
         machine.append(1)

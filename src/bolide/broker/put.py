@@ -206,6 +206,52 @@ class PutDoor:
         Raises `Refused` 13 (too long, or a delay out of shape), 14 (store not writable) or 1 (no timer now); the
         store's own errors pass.
         """
+        put = self.prepare(
+            topic,
+            topic_bytes,
+            queue_id,
+            body,
+            properties,
+            found,
+            flag,
+            sys_flag,
+            born_timestamp,
+            born_host,
+            reconsume_times,
+            prepared_transaction_offset,
+            now,
+        )
+        return self._put(put, now)
+
+    def _put(self, put: Put, now: int) -> Appended:
+        appended = self.store.append(put, now)
+        count(self.puts, put.topic, 1, appended.size)
+        return appended
+
+    def put_together(self, puts: list[Put], now: int) -> list[Appended]:
+        """Store prepared messages that belong together: all of them or none. Raises as the store's `append_batch`."""
+        appended = self.store.append_batch(puts, now)
+        for put, stored in zip(puts, appended, strict=True):
+            count(self.puts, put.topic, 1, stored.size)
+        return appended
+
+    def prepare(
+        self,
+        topic: str,
+        topic_bytes: bytes,
+        queue_id: int,
+        body: bytes,
+        properties: str,
+        found: Scanned,
+        flag: int,
+        sys_flag: int,
+        born_timestamp: int,
+        born_host: bytes,
+        reconsume_times: int,
+        prepared_transaction_offset: int,
+        now: int,
+    ) -> Put:
+        """The message in the form in which it is stored, every check of the door behind it. Raises as `put_text`."""
         sys_flag = self.host_flags(sys_flag, born_host)
         level = found.delay_level
         if level > 0 or found.timer:
@@ -232,7 +278,7 @@ class PutDoor:
             properties, light = entering(topic, found.multi, properties)
         raw = properties.encode()
         self.check(topic, queue_id, body, raw)
-        put = Put(
+        return Put(
             topic,
             topic_bytes,
             queue_id,
@@ -253,9 +299,6 @@ class PutDoor:
             level if level > 0 else 0,
             light,
         )
-        appended = self.store.append(put, now)
-        count(self.puts, topic, 1, appended.size)
-        return appended
 
     def put_properties(
         self,
@@ -306,11 +349,29 @@ class PutDoor:
         With `delays` what the properties say of a delay acts; else it has acted, or acts later. -1 keeps the record's
         own value. Nobody's answer waits for the copy because of a property. Raises as `put_text`.
         """
+        put = self.prepare_again(
+            record, topic, queue_id, properties, now, delays, sys_flag, reconsume_times, prepared_transaction_offset
+        )
+        return self._put(put, now)
+
+    def prepare_again(
+        self,
+        record: Record,
+        topic: str,
+        queue_id: int,
+        properties: str,
+        now: int,
+        delays: bool = False,
+        sys_flag: int = -1,
+        reconsume_times: int = -1,
+        prepared_transaction_offset: int = 0,
+    ) -> Put:
+        """What `put_again` stores, for `put_together`. Raises as `put_text`."""
         found = scan_properties(properties, not delays)
         found.wait = False
         if not delays:
             found.timer = False
-        return self.put_text(
+        return self.prepare(
             topic,
             topic.encode(),
             queue_id,

@@ -395,6 +395,19 @@ class MessageStore(Lookups):
         """The offset the next appended message will get."""
         return self.numbers.peek(topic, queue_id)
 
+    def holds(self, topic: str, queue_id: int, queue_offset: i64, physical_offset: i64) -> bool:
+        """True when the record at this place of the log is this message of this queue.
+
+        The bytes there do not tell: a body may hold what looks like a record. May wait for the disk.
+        """
+        if queue_id < 0 or queue_offset < 0:
+            return False
+        units = self.units(topic, queue_id, queue_offset, 1)
+        if units:
+            return units[0][0] == physical_offset
+        d = self.reput.waiting_at(physical_offset)
+        return d is not None and d.topic == topic and d.queue_id == queue_id and d.queue_offset == queue_offset
+
     def delete_topic(self, topic: str) -> None:
         """Delete the queues of a topic; its next message starts at queue offset 0 again."""
         self.numbers.forget(topic)

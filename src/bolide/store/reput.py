@@ -93,6 +93,22 @@ class Reput:
         for before in [at for at in self._jumps if at >= physical_offset]:
             del self._jumps[before]
 
+    def waiting_at(self, physical_offset: i64) -> Dispatch | None:
+        """What was appended at this offset and waits here; None when no record begins there or it waits no more."""
+        pending = self._pending
+        low: i64 = self._head
+        high: i64 = len(pending)
+        while low < high:
+            middle: i64 = (low + high) // 2
+            d = pending[middle]
+            if d.physical_offset == physical_offset:
+                return d
+            if d.physical_offset < physical_offset:
+                low = middle + 1
+            else:
+                high = middle
+        return None
+
     def backlog(self, confirm_offset: i64) -> i64:
         """Bytes confirmed but not dispatched yet."""
         return max(confirm_offset - self.dispatched_offset, 0)
