@@ -126,3 +126,21 @@ def test_a_write_encodes_what_changed_since_the_last() -> None:
     offsets.remove_topic("T", 3)
     stored = json.loads(offsets.encode())
     assert stored["offsetTable"] == stored["pullOffsetTable"] == {}
+
+
+def test_offsets_beyond_the_end_of_their_queue_are_taken_back() -> None:
+    offsets, effects = table()
+    for group, topic, queue_id, offset in (
+        ("g", "T", 0, 9),
+        ("g", "T", 1, 5),
+        ("g", "gone", 0, 3),
+        ("g", "new", 0, 0),
+        ("CID_RMQ_SYS_TRANS", "T", 0, 9),
+    ):
+        offsets.commit(group, topic, queue_id, offset, 1)
+    effects.take()
+    assert offsets.cut(lambda topic, _: 5 if topic == "T" else 0, 2) == 2
+    assert [offsets.query("g", "T", 0), offsets.query("g", "T", 1), offsets.query("g", "gone", 0)] == [5, 5, 0]
+    assert offsets.query("CID_RMQ_SYS_TRANS", "T", 0) == 9, "its owner looks at it"
+    assert offsets.cut(lambda topic, _: 5 if topic == "T" else 0, 3) == 0
+    assert json.loads(offsets.encode())["offsetTable"]["T@g"] == {"0": 5, "1": 5}

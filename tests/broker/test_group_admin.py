@@ -146,6 +146,14 @@ def test_a_deleted_group_takes_its_offsets_along_when_asked_to(
     assert parts.offsets.query("g", "T", 0) == left
 
 
+def test_a_deleted_system_group_leaves_its_offsets(parts: Groups) -> None:
+    parts.offsets.commit("CID_RMQ_SYS_TRANS", "T", 0, 5, NOW)
+    for _ in range(2):
+        answer = parts.ask(codes.DELETE_SUBSCRIPTIONGROUP, groupName="CID_RMQ_SYS_TRANS", cleanOffset="true")
+        assert answer.code == 0
+    assert parts.offsets.query("CID_RMQ_SYS_TRANS", "T", 0) == 5
+
+
 def test_who_is_connected(parts: Groups) -> None:
     consumers = parts.ask(codes.GET_CONSUMER_CONNECTION_LIST, consumerGroup="g")
     producers = parts.ask(codes.GET_PRODUCER_CONNECTION_LIST, producerGroup="p")

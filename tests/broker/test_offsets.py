@@ -206,3 +206,27 @@ def test_the_correction_is_the_slowest_group_unless_the_compared_one_is_slower(p
     assert correction("slow", "slow") == {"0": (1 << 63) - 1, "1": (1 << 63) - 1}
     assert correction("c", "slow,c") == {"0": (1 << 63) - 1, "1": 7}
     assert parts.offsets.query("slow", "T", 0) == 0  # Java forgets the offsets of groups that are left out
+
+
+@pytest.mark.parametrize(
+    ("code", "fields"),
+    [
+        (codes.UPDATE_CONSUMER_OFFSET, {"commitOffset": "1000000"}),
+        (codes.UPDATE_CONSUMER_OFFSET, {"commitOffset": "0"}),
+        (codes.INVOKE_BROKER_TO_RESET_OFFSET, {"timestamp": "-1", "isForce": "true", "offset": "4"}),
+        (codes.INVOKE_BROKER_TO_RESET_OFFSET, {"timestamp": "-1", "isForce": "true", "queueId": "-1"}),
+        (codes.CLONE_GROUP_OFFSET, {"srcGroup": "g", "destGroup": "CID_RMQ_SYS_TRANS", "offline": "true"}),
+    ],
+)
+def test_nobody_else_moves_the_offsets_of_a_system_group(parts: Offsets, code: int, fields: dict[str, str]) -> None:
+    parts.groups.put(SubscriptionGroupConfig("CID_RMQ_SYS_TRANS"), NOW)
+    parts.offsets.commit("CID_RMQ_SYS_TRANS", "T", 0, 3, NOW)
+    parts.offsets.commit("g", "T", 0, 4, NOW)
+    system = {"consumerGroup": "CID_RMQ_SYS_TRANS", "group": "CID_RMQ_SYS_TRANS"}
+    answer = parts.ask(code, **{**system, **fields})
+    assert answer.code == codes.NO_PERMISSION
+    assert answer.remark == (
+        "the offsets of the system group[CID_RMQ_SYS_TRANS] are the broker's own: use a consumer group of yours"
+    )
+    assert parts.offset(codes.QUERY_CONSUMER_OFFSET, **system) == "3"
+    assert not parts.offsets.has_reset("CID_RMQ_SYS_TRANS", "T", 0)

@@ -129,6 +129,13 @@ def test_the_first_pass_commits_the_offset_and_a_wake_up_does_not(parts: Parts) 
     assert parts.offsets.query("g", "T", 0) == 4
 
 
+def test_a_pull_does_not_move_the_offsets_of_a_system_group(parts: Parts) -> None:
+    fill(parts)
+    group = "CID_RMQ_SYS_TRANS"
+    assert parts.pulled(offset=0, sys_flag=7, commitOffset=3, consumerGroup=group).code == 0
+    assert parts.offsets.query(group, "T", 0) == -1
+
+
 def test_a_pending_reset_answers_once(parts: Parts) -> None:
     fill(parts)
     parts.offsets.assign_reset("g", "T", 0, 1, NOW)

@@ -10,12 +10,13 @@ With enableLmq the file is lmqConsumerOffset.json, and groups called %LMQ%… ha
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
 
 from bolide.broker.effects import Effects
-from bolide.broker.names import LMQ_PREFIX
+from bolide.broker.names import LMQ_PREFIX, is_system_group
 from bolide.broker.rows import Rows, Text
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.json import parse_long
@@ -140,6 +141,26 @@ class ConsumerOffsets:
     def remove_topic(self, topic: str, now: int) -> None:
         """Forget a topic that was deleted."""
         self._remove([key for key in self._all_keys() if key.partition(SEPARATOR)[0] == topic], now)
+
+    def cut(self, end_of: Callable[[str, int], int], now: int) -> int:
+        """Take back offsets beyond the ends of their queues, as `end_of(topic, queue_id)` tells; how many there were.
+
+        After a loss of power the log may lack what a group had consumed: at those offsets come other messages now.
+        System groups are left to those who own them.
+        """
+        found = 0
+        for key, queues in self._table.items():
+            topic, _, group = key.partition(SEPARATOR)
+            if is_system_group(group):
+                continue
+            for queue_id, offset in queues.items():
+                if offset > 0 and offset > (end := end_of(topic, queue_id)):
+                    queues[queue_id] = end
+                    self._touch(key)
+                    found += 1
+        if found:
+            self._changed(now)
+        return found
 
     def encode(self) -> bytes:
         """The file's text; also the body of GET_ALL_CONSUMER_OFFSET (43)."""

@@ -14,7 +14,7 @@ from bolide.broker.config_list import listed_configs
 from bolide.broker.consumer_offsets import ConsumerOffsets
 from bolide.broker.groups import GroupTable, SubscriptionGroupConfig, check_size
 from bolide.broker.metadata_page import page
-from bolide.broker.names import group_refusal
+from bolide.broker.names import group_refusal, is_system_group
 from bolide.broker.options import BrokerOptions
 from bolide.broker.outcome import Handler, Outcome, reply
 from bolide.broker.refused import Refused, on_a_slave
@@ -137,7 +137,7 @@ class GroupAdminService:
         if self._options.is_slave:
             raise on_a_slave()
         self._groups.delete(header.group_name, now)
-        if header.clean_offset or header.remove_offset:
+        if (header.clean_offset or header.remove_offset) and not is_system_group(header.group_name):
             self._offsets.remove_group(header.group_name, now)
         return reply(make_response(command, codes.SUCCESS))
 

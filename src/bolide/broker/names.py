@@ -122,5 +122,13 @@ def dlq_topic(group: str) -> str:
 
 
 def is_system_group(group: str) -> bool:
-    """True for groups that may be made whether or not groups are made by themselves."""
+    """True for groups that may be made whether or not groups are made by themselves.
+
+    Where they are in a queue is the broker's own progress: nobody else moves it.
+    """
     return group.startswith(SYSTEM_GROUP_PREFIX)
+
+
+def is_internal_topic(topic: str) -> bool:
+    """True for topics whose messages the broker writes for itself: no message of a producer belongs there."""
+    return topic in NO_SEND_TOPICS or topic.startswith(SYSTEM_TOPIC_PREFIX)

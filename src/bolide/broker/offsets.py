@@ -12,6 +12,7 @@ from bolide.broker.client_resets import ClientResets
 from bolide.broker.clients import Clients
 from bolide.broker.consumer_offsets import ConsumerOffsets
 from bolide.broker.groups import GroupTable
+from bolide.broker.names import is_system_group
 from bolide.broker.options import BrokerOptions
 from bolide.broker.outcome import Handler, Outcome, reply
 from bolide.broker.refused import Refused
@@ -104,6 +105,8 @@ class OffsetService:
         refusal = self._unknown(group, topic)
         if refusal is not None:
             return reply(make_response(command, *refusal))
+        if is_system_group(group):
+            return _own(command, group)
         if not 0 <= header.queue_id < MAX_QUEUES:
             remark = f"QueueId {header.queue_id} of topic {topic} cannot be: it must be from 0 to {MAX_QUEUES - 1}"
             return reply(make_response(command, codes.INVALID_PARAMETER, remark))
@@ -154,6 +157,8 @@ class OffsetService:
 
     def on_clone(self, channel: Channel, command: Command, now: int) -> Outcome:
         header = decode_header(command, CloneGroupOffsetRequestHeader)
+        if is_system_group(header.dest_group):
+            return _own(command, header.dest_group)
         topics = [header.topic] if header.topic else self._offsets.topics_of(header.src_group)
         connected = None if header.offline else self._clients.consumer_group(header.src_group)
         for topic in topics:
@@ -193,6 +198,8 @@ class OffsetService:
         if self._groups.get(group) is None:
             remark = f"Group {group} does not exist"
             return reply(make_response(command, codes.SUBSCRIPTION_GROUP_NOT_EXIST, remark))
+        if is_system_group(group):
+            return _own(command, group)
         queue_id = -1 if header.queue_id is None else header.queue_id
         targets: dict[int, int] = {}
         if queue_id >= 0:
@@ -227,6 +234,12 @@ class OffsetService:
 
 def _offset(command: Command, offset: int) -> Outcome:
     return reply(make_response(command, codes.SUCCESS, ext={"offset": str(offset)}))
+
+
+def _own(command: Command, group: str) -> Outcome:
+    """A peer wants to move what the broker itself goes by. (Java lets it: transactions are then passed over.)"""
+    remark = f"the offsets of the system group[{group}] are the broker's own: use a consumer group of yours"
+    return reply(make_response(command, codes.NO_PERMISSION, remark))
 
 
 def _not_found(command: Command, remark: str) -> Outcome:

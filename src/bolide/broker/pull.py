@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol, final
 
 from bolide.broker.channel import Channel
 from bolide.broker.groups import GroupTable, SubscriptionGroupConfig
-from bolide.broker.names import LMQ_PREFIX, RETRY_PREFIX
+from bolide.broker.names import LMQ_PREFIX, RETRY_PREFIX, is_system_group
 from bolide.broker.offset_moved import OffsetMovedEvents
 from bolide.broker.options import BrokerOptions
 from bolide.broker.outcome import Cold, Handler, HeldPull, Hold, Outcome, Reply
@@ -289,7 +289,7 @@ class PullService:
         )
         if found.cold:
             return Cold(found.cold, lambda later: self.pull(channel, command, first, later))
-        if first and header.sys_flag & FLAG_COMMIT_OFFSET:
+        if first and header.sys_flag & FLAG_COMMIT_OFFSET and not is_system_group(header.consumer_group):
             self._offsets.commit(header.consumer_group, topic, queue_id, header.commit_offset, now)
         self._offsets.note_pull(header.consumer_group, topic, queue_id, int(found.next_begin_offset))
         code = self._code(found.status, offset)
