@@ -14,11 +14,12 @@ from bolide.broker.effects import Effects
 from bolide.broker.half_messages import GROUP, HalfMessages, half_offsets
 from bolide.broker.names import HALF_TOPIC, OP_HALF_TOPIC
 from bolide.broker.transactions import COMMIT, ROLLBACK
+from bolide.layout.properties import text_of
 from bolide.layout.record import Record
 from bolide.store.files import FileFailed, RealFiles
 from bolide.store.message_store import MessageStore
 from bolide.testing.files import SimulatedFiles
-from tests.broker.parts import NOW, send_request
+from tests.broker.parts import NOW, PEER, Parts, send_request
 from tests.broker.transaction_parts import INTERVAL_MS, Transactions, end_request, from_check
 from tests.golden.stores import golden_store
 
@@ -123,3 +124,82 @@ def test_the_table_of_a_java_store(name: str, tmp_path: Path) -> None:
 def records_of(store: MessageStore, topic: str) -> list[Record]:
     found = [unit for queue_id in store.queue_ids(topic) for unit in store.units(topic, queue_id, 0, 10_000)]
     return [record for at, size, _ in found if (record := store.record_at(at, size)) is not None]
+
+
+@pytest.mark.parametrize(("half", "op"), [(1_000_000, 1), (4, 7), (5, 1)])
+def test_a_table_ahead_of_the_log_is_not_believed(parts: Transactions, half: int, op: int) -> None:
+    """Another broker's power cut, a log from a backup, or somebody set it: the log alone says what is decided."""
+    halves = [parts.half(UNIQ_KEY=f"U{number}") for number in range(4)]
+    parts.code(halves[1], COMMIT)
+    parts.offsets.commit(GROUP, HALF_TOPIC, 0, half, NOW)
+    parts.offsets.commit(GROUP, OP_HALF_TOPIC, 0, op, NOW)
+    parts.start_service()
+    assert [parts.code(half, COMMIT) for half in halves] == [0, 0, 0, 0]
+    assert len(parts.records("T", 2)) == 4
+    parts.later(2_000)
+    assert parts.progress() == (4, 4)
+
+
+def test_a_half_table_begins_at_the_beginning(parts: Transactions) -> None:
+    """Op records that are passed over decide nothing: what they had ended would end again."""
+    half = parts.half()
+    parts.code(half, COMMIT)
+    parts.offsets.commit(GROUP, OP_HALF_TOPIC, 0, 1, NOW)
+    parts.start_service()
+    assert parts.code(half, COMMIT) == 0 and len(parts.records("T", 2)) == 1
+
+
+def test_a_renewal_that_java_named_in_no_op_record_is_found(parts: Transactions) -> None:
+    half = parts.half()
+    (record,) = parts.records(HALF_TOPIC)
+    renewed = text_of(record.properties) + "TRANSACTION_CHECK_TIMES\x011\x02"
+    parts.door.put_again(record, HALF_TOPIC, 0, renewed, parts.now)
+    parts.settle()
+    parts.offsets.commit(GROUP, HALF_TOPIC, 0, 3, NOW)
+    parts.start_service()
+    parts.later(INTERVAL_MS)
+    (question,) = parts.asked()
+    assert parts.code(half, COMMIT, **from_check(question)) == 0 and len(parts.records("T", 2)) == 1
+
+
+def test_progress_follows_what_survives_a_power_cut(parts: Transactions) -> None:
+    half = parts.half()
+    parts.later(1_000)
+    parts.service.on_end(parts.channel, end_request(half, COMMIT), parts.now)
+    Parts.settle(parts)  # written and dispatched, as an asynchronous flush leaves it for a while
+    for after in (1_000, 2_000):
+        parts.service.tick(parts.now + after, 1000)
+        assert parts.progress() == (0, 0)
+    parts.store.log.sync_all()
+    parts.service.tick(parts.now + 3_000, 1000)
+    assert parts.progress() == (1, 1)
+
+
+def test_an_op_record_means_only_what_lies_before_it(parts: Transactions) -> None:
+    parts.half()
+    body = b"0,1," + b"9" * 5000 + b",x,"
+    parts.door.put_properties(OP_HALF_TOPIC, 0, body, {"TAGS": "d"}, 0, 0, NOW, PEER, 0, 0, NOW)
+    parts.settle()
+    parts.later(1_000)
+    half = parts.half(UNIQ_KEY="V")
+    parts.start_service()
+    parts.service.begin()
+    assert parts.code(half, COMMIT) == 0 and len(parts.records("T", 2)) == 1
+    parts.later(2_000)
+    assert parts.progress() == (2, 2)
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_the_first_record_ends_what_was_renewed_several_times(parts: Transactions, restart: bool) -> None:
+    half = parts.half()
+    other = parts.half(UNIQ_KEY="V")
+    parts.later(3 * INTERVAL_MS)
+    assert parts.store.max_queue_offset(HALF_TOPIC, 0) == 8
+    if restart:
+        parts.restart()
+    assert parts.code(half, COMMIT) == 0 and parts.code(half, COMMIT) == 0
+    assert len(parts.records("T", 2)) == 1
+    assert parts.code(other, ROLLBACK) == 0
+    parts.later(2 * INTERVAL_MS)
+    assert parts.progress() == (8, 8)
+    assert parts.code(half, COMMIT) == 0 and len(parts.records("T", 2)) == 1

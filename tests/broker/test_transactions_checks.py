@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from bolide.broker.names import HALF_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
+from bolide.broker.names import HALF_TOPIC, OP_HALF_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
 from bolide.broker.transactions import COMMIT, OPS_AT_ONCE
 from bolide.layout.message_id import decode_offset_message_id
 from bolide.layout.record import decode_record
 from bolide.remoting import codes
-from bolide.remoting.command import Command, make_request
+from bolide.remoting.command import make_request
 from tests.broker.parts import properties_of, reply_of
-from tests.broker.transaction_parts import IMMUNE_MS, INTERVAL_MS, Transactions, from_check
+from tests.broker.transaction_parts import IMMUNE_MS, INTERVAL_MS, Transactions, answer_of, from_check
 
 
 @pytest.fixture
@@ -22,13 +22,6 @@ def parts(tmp_path: Path) -> Iterator[Transactions]:
     made = Transactions(tmp_path)
     yield made
     made.close()
-
-
-def make_answer(question: Command) -> Command:
-    """A check has the fields that `end` reads of an answer to a send."""
-    ext = question.ext()
-    fields = {"queueOffset": ext["tranStateTableOffset"], "msgId": ext["offsetMsgId"]}
-    return make_request(0, 1, fields)
 
 
 def test_who_did_not_end_is_asked(parts: Transactions) -> None:
@@ -50,7 +43,7 @@ def test_who_did_not_end_is_asked(parts: Transactions) -> None:
     assert properties_of(renewed)["TRANSACTION_CHECK_TIMES"] == "1"
     assert renewed.born_timestamp == first.born_timestamp
     assert parts.ops() == [b"0,"]  # the old record is done with
-    assert parts.code(make_answer(question), COMMIT, **from_check(question)) == 0
+    assert parts.code(answer_of(question), COMMIT, **from_check(question)) == 0
     assert len(parts.records("T", 2)) == 1
     parts.later(10 * INTERVAL_MS)
     assert parts.asked() == []
@@ -131,15 +124,16 @@ def test_a_round_of_many_is_done_in_parts(parts: Transactions) -> None:
     assert 3 <= rounds < 20
 
 
-def test_many_given_up_at_once_need_few_op_records(tmp_path: Path) -> None:
+def test_each_that_is_given_up_lies_beside_the_op_record_that_names_it(tmp_path: Path) -> None:
     parts = Transactions(tmp_path, transaction_check_max=1, transaction_check_interval=10_000)
     count = OPS_AT_ONCE + 5
     for number in range(count):
         parts.half(UNIQ_KEY=f"U{number}")
     parts.later(21_000)
-    assert len(parts.records(TRANS_CHECK_MAX_TIME_TOPIC)) > 0
-    ops = parts.ops()
-    assert len(ops) == 4 and all(len(body) < 4096 for body in ops)
+    given_up = parts.store.units(TRANS_CHECK_MAX_TIME_TOPIC, 0, 0, 1000)
+    ops = parts.store.units(OP_HALF_TOPIC, 0, 0, 1000)
+    assert len(given_up) == count and len(ops) == 2 * count  # one when it was stored again, one when given up
+    assert [at + size for at, size, _ in given_up] == [at for at, _, _ in ops[count:]]
     assert parts.progress()[0] == 2 * count
     parts.close()
 
@@ -172,7 +166,7 @@ def test_what_was_given_up_can_be_taken_up_again(tmp_path: Path) -> None:
     assert resume(lost.physical_offset) == 0
     parts.later(INTERVAL_MS)
     (question,) = parts.asked()
-    assert parts.code(make_answer(question), COMMIT, **from_check(question)) == 0
+    assert parts.code(answer_of(question), COMMIT, **from_check(question)) == 0
     (message,) = parts.records("T", 2)
     assert resume(message.physical_offset) == codes.SYSTEM_ERROR
     assert resume(1 << 40) == codes.SYSTEM_ERROR

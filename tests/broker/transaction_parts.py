@@ -28,14 +28,21 @@ class Transactions(Parts):
 
     def __init__(self, folder: Path, files: Files | None = None, **settings: Any) -> None:
         super().__init__(folder, files, **settings)
+        self.folder = folder
+        self.files = files
+        self.given = settings
         self.now = NOW
+        self.begin_sends()
+        self.producer = Channel(7, PEER, "10.1.2.3:7777", 10911)
+        self.clients.register_producer("pg", Client(self.producer, "client", 0, 513, NOW))
+        self.start_service()
+
+    def begin_sends(self) -> None:
+        """A service for sends that takes half messages."""
         keys = UniqKeys(b"\x7f\x00\x00\x01", 1, 2)
         self.send_service = SendService(
             self.options, self.door, self.topics, self.groups, self.locks, keys, self.stats, transactions=True
         )
-        self.producer = Channel(7, PEER, "10.1.2.3:7777", 10911)
-        self.clients.register_producer("pg", Client(self.producer, "client", 0, 513, NOW))
-        self.start_service()
 
     def start_service(self) -> None:
         """What a start of the broker does: nothing is known but what is stored."""
@@ -68,9 +75,28 @@ class Transactions(Parts):
         while (due := self.service.due(self.now)) is not None and due <= stop:
             self.now = max(self.now, due)
             self.service.tick(self.now, 1000)
-            self.store.write_pending()
-            self.store.dispatch(1000, self.now)
+            self.settle()
         self.now = stop
+
+    def settle(self) -> None:
+        """What the end of a turn does to the store, with the flush of that time done at once."""
+        super().settle()
+        self.store.log.sync_all()
+
+    def restart(self, **settings: Any) -> None:
+        """A start of the broker over what is stored: the store is opened again, then the service begins."""
+        self.store.close(self.now)
+        self.reopen(**settings)
+
+    def reopen(self, **settings: Any) -> None:
+        """A start over the files as they are."""
+        offsets = self.offsets.encode()
+        super().__init__(self.folder, self.files, **{**self.given, **settings})
+        self.offsets.load(offsets)
+        self.clients.register_producer("pg", Client(self.producer, "client", 0, 513, NOW))
+        self.begin_sends()
+        self.start_service()
+        self.service.begin()
 
     def asked(self) -> list[Command]:
         """The questions sent to the producer since the last call."""
@@ -96,6 +122,12 @@ def end_request(half: Command, how: int, **fields: str) -> Command:
         "msgId": "U",
     }
     return make_request(codes.END_TRANSACTION, 3, {**header, **fields})
+
+
+def answer_of(question: Command) -> Command:
+    """A check has the fields that `end` reads of an answer to a send."""
+    ext = question.ext()
+    return make_request(0, 1, {"queueOffset": ext["tranStateTableOffset"], "msgId": ext["offsetMsgId"]})
 
 
 def from_check(question: Command) -> dict[str, str]:

@@ -4,8 +4,10 @@ A half message waits on RMQ_SYS_TRANS_HALF_TOPIC until an op record on RMQ_SYS_T
 then its transaction is decided. Progress in both queues is kept as consumer offsets of CID_RMQ_SYS_TRANS, where a Java
 broker looks for it as well. The table is rebuilt from the queues at every start (protocol/behaviour.md 4).
 
-What we decide ourselves counts as decided only once its op record can be read: until then progress does not pass it
-(a power cut may still take the op record), and a write that failed makes its half message undecided again.
+What we decide ourselves counts as decided at once, and as undecided again when the store takes its op record back.
+Progress follows what was read of both queues, and only once that part of the log survives a power cut: a progress
+ahead of the log would pass over half messages that come to its place later. A table that is ahead all the same (an
+asynchronous flush and a power cut under another broker, a log from a backup) is not believed at all.
 """
 
 from __future__ import annotations
@@ -15,13 +17,20 @@ from dataclasses import dataclass
 from typing import Final
 
 from bolide.broker.consumer_offsets import ConsumerOffsets
-from bolide.broker.names import HALF_TOPIC, OP_HALF_TOPIC
+from bolide.broker.half_records import check_times, is_same_message, message_key, real_place
+from bolide.broker.names import HALF_TOPIC, OP_HALF_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
+from bolide.layout.properties import parse_properties_bytes
+from bolide.layout.record import Record
+from bolide.layout.sysflag import TRANSACTION_COMMIT, TRANSACTION_MASK
 from bolide.store.message_store import MessageStore
 
 GROUP: Final = "CID_RMQ_SYS_TRANS"
 SCAN_AT_ONCE: Final = 256
 EVERYTHING: Final = 1 << 40
 PRUNE_ABOVE: Final = 1024
+LONGEST_NUMBER: Final = 19
+"""Digits of a half offset in an op record."""
+OWED: Final = -1
 
 
 @dataclass(frozen=True)
@@ -31,6 +40,32 @@ class Half:
     queue_offset: int
     physical_offset: int
     size: int
+
+    @property
+    def end_offset(self) -> int:
+        """Physical offset behind the record."""
+        return self.physical_offset + self.size
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A transaction we decided, until its op record is read. `op_end` is where that record ends in the log.
+
+    `certain` when the log has kept what was decided and lacks the op record alone: OWED until it is written.
+    """
+
+    half: Half
+    op_end: int
+    certain: bool = False
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far both queues are done with, true of a log that reaches to `log_end`."""
+
+    log_end: int
+    half_offset: int
+    op_offset: int
 
 
 class HalfMessages:
@@ -43,26 +78,46 @@ class HalfMessages:
         """Undecided, in the order of their offsets."""
         self.named: set[int] = set()
         """Named by an op record that was read."""
-        self._deciding: dict[int, tuple[int, Half]] = {}
-        """Decided by us: (physical end of the op record, half message), until the op record is read."""
-        self._renewed: dict[int, int] = {}
-        """Offset of a half message -> offset under which it was stored anew for a check."""
+        self._deciding: dict[int, Decision] = {}
+        self._renewed: dict[int, Half] = {}
+        """Offset of a half message -> the newest record under which it was stored again for checks."""
+        self._older: dict[int, list[int]] = {}
+        """The same the other way round: offset of that record -> those before it, oldest first."""
+        self._known: dict[tuple[str, int, bytes], Half] = {}
+        """What had been asked about, and was undecided, at the start: older records of it may still be named."""
         self._ops: deque[tuple[int, int]] = deque()
         """(offset in the op queue, greatest half offset it names), oldest first."""
         self._half_scanned = -1
         self._op_scanned = -1
         self._read_once = False
+        self._next: Progress | None = None
+        """Progress that waits for the disk."""
+        self._recovered_end = int(store.written_offset)
+        self._seen: dict[tuple[str, int, bytes], int] | None = None
+        """While a progress that is not believed is made up for: the newest half record of each message."""
+        store.on_taken_back.append(self._taken_back)
 
     def catch_up(self) -> None:
         """Read both queues to their ends unless that was done since the start: before it nothing is known decided."""
         if not self._read_once:
             self.scan(EVERYTHING)
 
-    def newest(self, queue_offset: int) -> int:
-        """The offset a half message has now, after it was stored anew for checks since the start."""
-        while queue_offset in self._renewed:
-            queue_offset = self._renewed[queue_offset]
-        return queue_offset
+    def undecided(self, record: Record) -> Half | None:
+        """The half message that ends when this record of it does, after renewals since the start; None: it has ended.
+
+        `record` must be one that the half queue names.
+        """
+        self.catch_up()
+        half = self._newest(record)
+        return None if self.is_decided(half.queue_offset) else half
+
+    def _newest(self, record: Record) -> Half:
+        half = Half(record.queue_offset, record.physical_offset, record.total_size)
+        if half.queue_offset not in self._renewed and self._known:
+            known = self._known.get(message_key(record))
+            if known is not None and known.queue_offset > half.queue_offset:
+                half = known
+        return self._renewed.get(half.queue_offset, half)
 
     def is_decided(self, queue_offset: int) -> bool:
         """True when this half message was committed, rolled back, renewed or given up."""
@@ -70,58 +125,142 @@ class HalfMessages:
             return True
         return queue_offset < self._half_scanned and queue_offset not in self.pending
 
+    def decision_end(self, record: Record) -> int:
+        """Where the op record ends that decides the transaction of this record; 0 when it was read, or is not ours."""
+        decision = self._deciding.get(self._newest(record).queue_offset)
+        return 0 if decision is None else max(decision.op_end, 0)
+
     def decide(self, half: Half, op_end: int) -> None:
         """A transaction is decided by an op record appended in this turn, which ends at physical offset `op_end`."""
         self.pending.pop(half.queue_offset, None)
-        self._deciding[half.queue_offset] = (op_end, half)
+        before = self._deciding.get(half.queue_offset)
+        self._deciding[half.queue_offset] = Decision(half, op_end, before is not None and before.certain)
 
-    def renew(self, old: int, new: int) -> None:
-        """A half message was stored anew: whoever ends the old one means the new one."""
-        self._renewed[old] = new
+    def renew(self, old: Half, new: Half, op_end: int) -> None:
+        """A half message was stored again in one append with the op record that names the old one: who ends the old
+        one means the new one."""
+        self.decide(old, op_end)
+        self._follow(old, new)
+
+    def _follow(self, old: Half, new: Half) -> None:
+        before = [*self._older.pop(old.queue_offset, []), old.queue_offset]
+        self._older[new.queue_offset] = before
+        for at in before:
+            self._renewed[at] = new
+
+    def owed(self) -> list[Half]:
+        """Half messages that are decided by what the log holds, and whose op record is yet to be written."""
+        return [decision.half for decision in self._deciding.values() if decision.op_end == OWED]
 
     def scan(self, budget: int) -> bool:
         """Read what is new in both queues, ops first, at most `budget` units; True when nothing is left to read."""
         if self._op_scanned < 0:
             self._begin()
-        dispatched = int(self._store.dispatched_offset)
+        log_end = int(self._store.dispatched_offset)
         left = budget
         while left > 0 and (read := self._scan_ops(min(left, SCAN_AT_ONCE))):
             left -= read
-        if left > 0:
-            self._take_back(dispatched)
         while left > 0 and (read := self._scan_halves(min(left, SCAN_AT_ONCE))):
             left -= read
-        if left > 0:
+        if left <= 0:
+            return False
+        if not self._read_once:
             self._read_once = True
-        return left > 0
+            self._seen = None
+            self._look_at_open()
+        if self._next is None:
+            self._next = self._done(log_end)
+        return True
 
     def progress(self, now: int) -> None:
-        """Store how far both queues are done with, as a consumer group would."""
-        if not self._read_once:
+        """Store how far both queues are done with, as a consumer group would, once the log is on disk that far."""
+        reached = self._next
+        if reached is None or reached.log_end > self._store.flushed_offset:
             return
-        done = next(iter(self.pending), self._half_scanned)
-        if self._deciding:
-            done = min(done, min(self._deciding))
+        self._next = None
+        done = reached.half_offset
         if len(self.named) > PRUNE_ABOVE and min(self.named) < done:
             self.named = {offset for offset in self.named if offset >= done}
-        if self._renewed:
-            self._renewed = {old: new for old, new in self._renewed.items() if new >= done}
+        for newest in [at for at in self._older if at < done]:
+            for at in self._older.pop(newest):
+                del self._renewed[at]
         while self._ops and self._ops[0][1] < done:
             self._ops.popleft()
         self._offsets.commit(GROUP, HALF_TOPIC, 0, done, now)
-        self._offsets.commit(GROUP, OP_HALF_TOPIC, 0, self._ops[0][0] if self._ops else self._op_scanned, now)
+        self._offsets.commit(GROUP, OP_HALF_TOPIC, 0, reached.op_offset, now)
+
+    def _done(self, log_end: int) -> Progress:
+        done = next(iter(self.pending), self._half_scanned)
+        if self._deciding:
+            done = min(done, min(self._deciding))
+        ops = next((offset for offset, named in self._ops if named >= done), self._op_scanned)
+        return Progress(log_end, done, ops)
+
+    # -- the start
 
     def _begin(self) -> None:
-        low = self._store.min_queue_offset(HALF_TOPIC, 0)
-        self._half_scanned = max(self._offsets.query(GROUP, HALF_TOPIC, 0), int(low), 0)
-        low = self._store.min_queue_offset(OP_HALF_TOPIC, 0)
-        self._op_scanned = max(self._offsets.query(GROUP, OP_HALF_TOPIC, 0), int(low), 0)
+        half = self._offsets.query(GROUP, HALF_TOPIC, 0)
+        op = self._offsets.query(GROUP, OP_HALF_TOPIC, 0)
+        store = self._store
+        ahead = half > store.max_queue_offset(HALF_TOPIC, 0) or op > store.max_queue_offset(OP_HALF_TOPIC, 0)
+        if ahead:
+            # Half messages that this table calls done may be others by now, or have lost the op records that ended
+            # them. The log alone says what is decided.
+            self._seen = {}
+        if ahead or half < 0:
+            half = op = 0
+        self._half_scanned = max(half, int(store.min_queue_offset(HALF_TOPIC, 0)), 0)
+        self._op_scanned = max(op, int(store.min_queue_offset(OP_HALF_TOPIC, 0)), 0)
+
+    def _look_at_open(self) -> None:
+        """Once, at the start: which record every undecided half message is of."""
+        last: Record | None = None
+        if self.pending:
+            places = [(HALF_TOPIC, 0), (TRANS_CHECK_MAX_TIME_TOPIC, 0), (TIMER_TOPIC, 0)]
+            places.extend((SCHEDULE_TOPIC, queue_id) for queue_id in self._store.queue_ids(SCHEDULE_TOPIC))
+            last = self._ends_the_log(places)
+        for half in list(self.pending.values()):
+            record = self._store.record_at(half.physical_offset, half.size)
+            if record is None:
+                continue
+            place = real_place(parse_properties_bytes(record.properties))
+            ends = last or (None if place is None else self._ends_the_log([place]))
+            if ends is not None and self._is_torn(half, record, ends):
+                continue
+            if check_times(record) > 0:
+                self._known[message_key(record)] = half
+
+    def _is_torn(self, half: Half, record: Record, last: Record) -> bool:
+        """True when a power cut kept the record that ends this half message, the last one of the log, and lost the op
+        record of the same append. That is owed now: without it the transaction would end twice."""
+        renewed = last.topic == HALF_TOPIC and check_times(last) > check_times(record)
+        committed = last.topic != HALF_TOPIC and last.sys_flag & TRANSACTION_MASK == TRANSACTION_COMMIT
+        if not committed and not renewed and last.topic != TRANS_CHECK_MAX_TIME_TOPIC:
+            return False
+        if not is_same_message(record, last):
+            return False
+        del self.pending[half.queue_offset]
+        self._deciding[half.queue_offset] = Decision(half, OWED, certain=True)
+        if renewed:
+            self._follow(half, Half(last.queue_offset, last.physical_offset, last.total_size))
+        return True
+
+    def _ends_the_log(self, places: list[tuple[str, int]]) -> Record | None:
+        for topic, queue_id in places:
+            newest = int(self._store.max_queue_offset(topic, queue_id)) - 1
+            units = self._store.units(topic, queue_id, newest, 1) if newest >= 0 else []
+            if units and units[0][0] + units[0][1] == self._recovered_end:
+                return self._store.record_at(units[0][0], units[0][1])
+        return None
+
+    # -- reading
 
     def _scan_ops(self, count: int) -> int:
         units = self._store.units(OP_HALF_TOPIC, 0, self._op_scanned, count)
         for physical_offset, size, _ in units:
             record = self._store.record_at(physical_offset, size)
-            offsets = [] if record is None else half_offsets(record.body)
+            named = [] if record is None else half_offsets(record.body)
+            offsets = [offset for offset in named if self._lies_before(offset, physical_offset)]
             for offset in offsets:
                 self.named.add(offset)
                 self.pending.pop(offset, None)
@@ -131,15 +270,10 @@ class HalfMessages:
             self._op_scanned += 1
         return len(units)
 
-    def _take_back(self, dispatched: int) -> None:
-        """Make undecided again what an op record should name by now: that record never got into the log."""
-        lost = [half for end, half in self._deciding.values() if end <= dispatched]
-        for half in lost:
-            del self._deciding[half.queue_offset]
-            if half.queue_offset < self._half_scanned:
-                self.pending[half.queue_offset] = half
-        if lost:
-            self.pending = dict(sorted(self.pending.items()))
+    def _lies_before(self, offset: int, physical_offset: int) -> bool:
+        """An op record can only mean a half message that was stored before it."""
+        units = self._store.units(HALF_TOPIC, 0, offset, 1)
+        return bool(units) and units[0][0] < physical_offset
 
     def _scan_halves(self, count: int) -> int:
         units = self._store.units(HALF_TOPIC, 0, self._half_scanned, count)
@@ -147,10 +281,49 @@ class HalfMessages:
             at = self._half_scanned
             if at not in self.named and at not in self._deciding:
                 self.pending[at] = Half(at, physical_offset, size)
+            if self._seen is not None:
+                self._note(at, self._store.record_at(physical_offset, size), self._seen)
             self._half_scanned += 1
         return len(units)
+
+    def _note(self, at: int, record: Record | None, seen: dict[tuple[str, int, bytes], int]) -> None:
+        """Java names a renewed half message in no op record: its progress alone says that the old one is done with."""
+        if record is None:
+            return
+        key = message_key(record)
+        if check_times(record) > 0 and key in seen:
+            self.pending.pop(seen[key], None)
+        seen[key] = at
+
+    def _taken_back(self, written: int) -> None:
+        """A write failed: what it should have decided or renewed is undecided again, and where it was."""
+        back = False
+        for at, decision in list(self._deciding.items()):
+            if decision.op_end <= written:
+                continue
+            self._unfollow(decision.half, written)
+            if decision.certain:
+                self._deciding[at] = Decision(decision.half, OWED, certain=True)
+                continue
+            del self._deciding[at]
+            if at < self._half_scanned:
+                self.pending[at] = decision.half
+                back = True
+        if back:
+            self.pending = dict(sorted(self.pending.items()))
+
+    def _unfollow(self, old: Half, written: int) -> None:
+        new = self._renewed.get(old.queue_offset)
+        if new is None or new.end_offset <= written:
+            return
+        before = self._older.pop(new.queue_offset)[:-1]
+        del self._renewed[old.queue_offset]
+        if before:
+            self._older[old.queue_offset] = before
+        for at in before:
+            self._renewed[at] = old
 
 
 def half_offsets(body: bytes) -> list[int]:
     """The half-queue offsets an op record names: one number (4.x), or several with commas (5.x)."""
-    return [int(part) for part in body.split(b",") if part.isdigit()]
+    return [int(part) for part in body.split(b",") if part.isdigit() and len(part) <= LONGEST_NUMBER]

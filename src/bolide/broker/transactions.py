@@ -2,51 +2,62 @@
 one of those up again (RESUME_CHECK_HALF_MESSAGE, 323).
 
 Behaviour facts 4 (EndTransactionProcessor, TransactionalMessageServiceImpl). One difference, in favour of the user: a
-repeated END_TRANSACTION for a decided half message has no second effect, also after it was stored anew for a check;
-Java would store the message twice. The final record and the op record that decides it are appended in one turn, so a
-crash keeps both or neither in practice, and never the decision without the message, since the message comes first in
-the log.
+repeated END_TRANSACTION for a decided half message has no second effect, also after it was stored again for a check;
+Java would store the message twice.
+
+What ends a half message, the committed message, its renewed copy or the copy that is given up, and the op record that
+names it are one append: the log has both or neither. The message comes first, so a power cut in the middle of that
+write leaves at worst the message alone at the end of the log, and `HalfMessages` knows it by that.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from librt.strings import BytesWriter
 
 from bolide.broker.channel import Channel
-from bolide.broker.clients import Clients
+from bolide.broker.clients import Client, Clients
 from bolide.broker.consumer_offsets import ConsumerOffsets
 from bolide.broker.effects import Effects
 from bolide.broker.half_messages import Half, HalfMessages
+from bolide.broker.half_records import check_times, misplaced, real_place
 from bolide.broker.names import HALF_TOPIC, OP_HALF_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
 from bolide.broker.options import BrokerOptions
 from bolide.broker.outcome import NOTHING, Handler, Outcome, Parked, reply
-from bolide.broker.put import PutDoor
+from bolide.broker.put import PutDoor, scan_properties
+from bolide.broker.refused import illegal, response_code
 from bolide.broker.topics import PERM_READ, PERM_WRITE, TopicTable
 from bolide.errors import BolideError
 from bolide.layout import property_names as names
 from bolide.layout.message_id import decode_offset_message_id
-from bolide.layout.properties import format_properties, parse_properties_bytes
+from bolide.layout.properties import format_properties, parse_properties_bytes, text_of
 from bolide.layout.record import Record, encode_record
 from bolide.layout.sysflag import TRANSACTION_COMMIT, TRANSACTION_MASK
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request, make_response
-from bolide.remoting.headers.decode import decode_header
+from bolide.remoting.headers.decode import decode_header, java_int
 from bolide.remoting.headers.transactions import (
     CheckTransactionStateRequestHeader,
     EndTransactionRequestHeader,
     ResumeCheckHalfMessageRequestHeader,
 )
+from bolide.store.files import FileFailed
 from bolide.store.message_store import MessageStore
-from bolide.store.put import Appended
+from bolide.store.put import Appended, Put
 
 COMMIT: Final = 8
 ROLLBACK: Final = 12
 OP_TAG: Final = "d"
 OPS_AT_ONCE: Final = 200
 """Half offsets named by one op record: 200 numbers of up to 19 digits stay below 4096 characters."""
+CHECKS_AT_ONCE: Final = 100
+"""Half messages looked at in one tick, each of which may be stored again and asked about,"""
+BYTES_AT_ONCE: Final = 2 * 1024 * 1024
+"""and the bytes read for that after which a tick ends: a round over large messages must not fill the memory."""
 LOOK_INTERVAL_MS: Final = 1_000
+MOST_RESUMED: Final = 10_000
+PRODUCERS_TRIED: Final = 3
 IMMUNITY: Final = names.CHECK_IMMUNITY_TIME_IN_SECONDS
 
 
@@ -63,7 +74,9 @@ class TransactionService:
         clients: Clients,
         effects: Effects,
         start: int,
+        log: Any = None,
     ) -> None:
+        """`log` is a logger for half messages that cannot be dealt with."""
         self._options = options
         self._store = store
         self._door = door
@@ -75,6 +88,21 @@ class TransactionService:
         self._next_look = start + LOOK_INTERVAL_MS
         self._sweep: list[int] = []
         """Half offsets this round of checks has not looked at yet, the oldest last."""
+        self._resumed: dict[int, int] = {}
+        """Physical offset of what was given up -> physical end of the half message it was taken up as."""
+        self._log: Any = log
+        self._said = False
+        """True when this round of checks has said that something went wrong."""
+        store.on_taken_back.append(self._taken_back)
+
+    def begin(self) -> None:
+        """Before the first request: know what is decided. What cannot be read now is tried again by the first tick."""
+        if self._options.is_slave:
+            return
+        try:
+            self._halves.catch_up()
+        except FileFailed as error:
+            self._say(f"transactions cannot be read yet: {error}")
 
     def handlers(self) -> dict[int, Handler]:
         return {codes.END_TRANSACTION: self.on_end, codes.RESUME_CHECK_HALF_MESSAGE: self.on_resume}
@@ -89,29 +117,29 @@ class TransactionService:
         if header.commit_or_rollback not in (COMMIT, ROLLBACK):
             return NOTHING
         record = self._store.record_at(header.commit_log_offset)
-        if record is None or record.topic != HALF_TOPIC:
+        if record is None or not self._is_half(record):
             return reply(make_response(command, codes.SYSTEM_ERROR, "Find prepared transaction message failed"))
         properties = parse_properties_bytes(record.properties)
         refusal = self._refusal(header, record, properties, now)
         if refusal is not None:
             return reply(make_response(command, *refusal))
-        half = self._undecided(record)
+        half = self._halves.undecided(record)
         if half is None:
-            return reply(make_response(command, codes.SUCCESS, "the transaction was decided before"))
-        end = 0
+            answer = reply(make_response(command, codes.SUCCESS, "the transaction was decided before"))
+            return Parked(answer, self._halves.decision_end(record))
+        puts: list[Put] = []
         if header.commit_or_rollback == COMMIT:
-            end = self._commit(record, properties, now).end_offset
-        end = max(end, self._decide([half], now))
+            puts.append(self._final(record, properties, now))
+        puts.append(self._op([half], now))
+        end = self._door.put_together(puts, now)[-1].end_offset
+        self._halves.decide(half, end)
         return Parked(reply(make_response(command, codes.SUCCESS)), end)
 
-    def _undecided(self, record: Record) -> Half | None:
-        """The half message that ends when this record of it does; None when it has ended."""
-        halves = self._halves
-        halves.catch_up()
-        newest = halves.newest(record.queue_offset)
-        if halves.is_decided(newest):
-            return None
-        return halves.pending.get(newest) or Half(newest, record.physical_offset, record.total_size)
+    def _is_half(self, record: Record) -> bool:
+        """True for a record of the half queue; bytes that look like one may lie in any body."""
+        if record.topic != HALF_TOPIC or record.queue_id != 0:
+            return False
+        return self._store.holds(HALF_TOPIC, 0, record.queue_offset, record.physical_offset)
 
     def _refusal(
         self, header: EndTransactionRequestHeader, record: Record, properties: dict[str, str], now: int
@@ -129,13 +157,16 @@ class TransactionService:
             return codes.SYSTEM_ERROR, "The commit log offset wrong"
         return None
 
-    def _commit(self, half: Record, properties: dict[str, str], now: int) -> Appended:
-        """Store the message under its own topic. 5.5 leaves REAL_TOPIC and REAL_QID out of the stored string."""
+    def _final(self, half: Record, properties: dict[str, str], now: int) -> Put:
+        """The message of a half one, for its own topic. Raises `Refused` 13 when there is no such place."""
+        place = real_place(properties)
+        if place is None:
+            raise illegal(f"{misplaced(properties)}: it is given up at its next check")
         kept = {name: value for name, value in properties.items() if name not in (names.REAL_TOPIC, names.REAL_QID)}
-        return self._door.put_again(
+        return self._door.prepare_again(
             half,
-            properties[names.REAL_TOPIC],
-            int(properties.get(names.REAL_QID, "0")),
+            place[0],
+            place[1],
             format_properties(kept),
             now,
             delays=True,
@@ -143,33 +174,32 @@ class TransactionService:
             prepared_transaction_offset=half.physical_offset,
         )
 
-    def _decide(self, halves: list[Half], now: int) -> int:
-        """Write op records that name these half messages; the physical end of the last one.
+    def _op(self, halves: list[Half], now: int) -> Put:
+        """The op record that names these half messages: they are decided.
 
         4.9 reads a record as one number, and takes one that it cannot read for the decision of nothing.
         """
-        old = self._options.store_version == "4.9"
-        at_once = 1 if old else OPS_AT_ONCE
-        end = 0
+        text = f"{names.TAGS}\x01{OP_TAG}\x02{names.WAIT}\x01true\x02"
+        if self._options.store_version == "4.9":
+            body = b"%d" % halves[0].queue_offset
+        else:
+            body = b"".join(b"%d," % half.queue_offset for half in halves)
+        host = self._door.store_host
+        return self._door.prepare(
+            OP_HALF_TOPIC, OP_HALF_TOPIC.encode(), 0, body, text, scan_properties(text), 0, 0, now, host, 0, 0, now
+        )
+
+    def _decide(self, halves: list[Half], now: int) -> None:
+        """Write op records that name these half messages, of which nothing else is to be stored."""
+        at_once = 1 if self._options.store_version == "4.9" else OPS_AT_ONCE
         for first in range(0, len(halves), at_once):
             part = halves[first : first + at_once]
-            appended = self._door.put_properties(
-                OP_HALF_TOPIC,
-                0,
-                b"%d" % part[0].queue_offset if old else b"".join(b"%d," % half.queue_offset for half in part),
-                {names.TAGS: OP_TAG, names.WAIT: "true"},
-                0,
-                0,
-                now,
-                self._door.store_host,
-                0,
-                0,
-                now,
-            )
-            end = appended.end_offset
+            end = self._door.put_together([self._op(part, now)], now)[0].end_offset
             for half in part:
                 self._halves.decide(half, end)
-        return end
+
+    def _taken_back(self, written: int) -> None:
+        self._resumed = {at: end for at, end in self._resumed.items() if end <= written}
 
     # -- an operator takes a given up message up again
 
@@ -179,13 +209,29 @@ class TransactionService:
             remark = "a half message cannot be put back on a slave: ask its master"
             return reply(make_response(command, codes.SLAVE_NOT_AVAILABLE, remark))
         record = self._store.record_at(decode_offset_message_id(header.msg_id or "")[2])
-        properties = {} if record is None else parse_properties_bytes(record.properties)
-        if record is None or names.REAL_TOPIC not in properties or names.PGROUP not in properties:
-            remark = f"no half message is stored at {header.msg_id}: it cannot be put back to {HALF_TOPIC}"
+        if record is None or not self._is_given_up(record):
+            remark = f"no half message was given up at {header.msg_id}: name one of {TRANS_CHECK_MAX_TIME_TOPIC}"
             return reply(make_response(command, codes.SYSTEM_ERROR, remark))
+        properties = parse_properties_bytes(record.properties)
+        if real_place(properties) is None or names.PGROUP not in properties:
+            remark = f"{misplaced(properties)}: it cannot be put back to {HALF_TOPIC}"
+            return reply(make_response(command, codes.SYSTEM_ERROR, remark))
+        before = self._resumed.get(record.physical_offset)
+        if before is not None:
+            return Parked(reply(make_response(command, codes.SUCCESS, "it was put back before")), before)
         properties[names.TRANSACTION_CHECK_TIMES] = "0"
-        end = self._copy(record, HALF_TOPIC, properties, now).end_offset
+        put = self._again(record, HALF_TOPIC, format_properties(properties), now)
+        end = self._door.put_together([put], now)[0].end_offset
+        if len(self._resumed) >= MOST_RESUMED:
+            self._resumed.pop(next(iter(self._resumed)))
+        self._resumed[record.physical_offset] = end
         return Parked(reply(make_response(command, codes.SUCCESS)), end)
+
+    def _is_given_up(self, record: Record) -> bool:
+        """True for what a broker, ours or Java's, stored when it gave a half message up: nobody else writes there."""
+        if record.topic != TRANS_CHECK_MAX_TIME_TOPIC:
+            return False
+        return self._store.holds(record.topic, record.queue_id, record.queue_offset, record.physical_offset)
 
     # -- we ask
 
@@ -199,40 +245,78 @@ class TransactionService:
         if now >= self._next_check and complete:
             self._next_check = now + self._options.transaction_check_interval
             self._sweep = list(reversed(self._halves.pending))
+            self._said = False
+        if complete:
+            self._pay(now)
         if self._sweep:
-            self._check_some(now, budget)
+            self._check_some(now, min(budget, CHECKS_AT_ONCE))
         self._next_look = now + LOOK_INTERVAL_MS if complete and not self._sweep else now
         self._halves.progress(now)
 
+    def _pay(self, now: int) -> None:
+        """Write the op records that a power cut took away."""
+        owed = self._halves.owed()
+        if not owed:
+            return
+        try:
+            self._decide(owed, now)
+        except BolideError as error:
+            self._say(f"op records cannot be written now: {error}")
+
     def _check_some(self, now: int, budget: int) -> None:
+        """Look at some of this round. Each half message has an outcome of its own, whatever becomes of the others."""
         finished: list[Half] = []
         sweep = self._sweep
-        left = budget
+        room = BYTES_AT_ONCE
         try:
-            while sweep and left > 0:
-                left -= 1
+            while sweep and budget > 0 and room > 0:
                 half = self._halves.pending.get(sweep.pop())
                 if half is None:
                     continue
-                record = self._store.record_at(half.physical_offset, half.size)
-                if record is None or self._check(half, record, now):
+                budget -= 1
+                room -= half.size
+                if self._looked_at(half, now):
                     finished.append(half)
             self._decide(finished, now)
-        except BolideError:
+        except BolideError as error:
             # The store takes nothing now: the next round looks again at everything that is undecided.
+            self._say(f"the round of checks ends early: {error}")
             sweep.clear()
 
+    def _looked_at(self, half: Half, now: int) -> bool:
+        """Check one half message; True when nothing is left of it but an op record to write.
+
+        Raises only what stops the others, too: the store takes nothing now.
+        """
+        try:
+            record = self._store.record_at(half.physical_offset, half.size)
+            return record is None or self._check(half, record, now)
+        except BolideError as error:
+            if response_code(error) == codes.SERVICE_NOT_AVAILABLE:
+                raise
+            self._say(f"the half message at offset {half.physical_offset} of the log cannot be checked: {error}")
+            return False
+
+    def _say(self, text: str) -> None:
+        """One line a round is enough: what goes wrong with one may go wrong with thousands."""
+        if self._log is not None and not self._said:
+            self._log.warning("%s", text)
+            self._said = True
+
     def _check(self, half: Half, record: Record, now: int) -> bool:
-        """Ask about one half message, or give it up; True when this record of it is done with."""
+        """Ask about one half message, or give it up; True when it is done with and nothing names it yet."""
         properties = parse_properties_bytes(record.properties)
-        times = properties.get(names.TRANSACTION_CHECK_TIMES, "0")
-        asked = int(times) if times.isdecimal() else 0
+        place = real_place(properties)
+        if place is None:
+            self._say(f"{misplaced(properties)}: it is given up to {TRANS_CHECK_MAX_TIME_TOPIC}")
+            self._give_up(half, record, now)
+            return False
+        asked = check_times(record)
         age = now - record.born_timestamp
         stored = now - record.store_timestamp  # files go by this, and a message may be born long before it is sent
         if asked >= self._options.transaction_check_max or stored > self._options.file_reserved_time * 3_600_000:
-            self._give_up(record, properties, now)
-            return True
-        properties[names.TRANSACTION_CHECK_TIMES] = str(asked + 1)
+            self._give_up(half, record, now)
+            return False
         custom = properties.get(IMMUNITY)
         limit = self._options.transaction_time_out
         if custom is not None:
@@ -240,27 +324,39 @@ class TransactionService:
                 return self._prepared_is_decided(properties)
         elif 0 <= age <= limit:
             return False
-        # Stored anew with its counter, as Java does: the old record is done with, the new one is asked about.
-        renewed = self._copy(record, HALF_TOPIC, properties, now)
-        self._halves.renew(half.queue_offset, renewed.queue_offset)
-        self._ask(record, properties, renewed)
-        return True
+        properties[names.TRANSACTION_CHECK_TIMES] = str(asked + 1)
+        try:
+            copy = self._again(record, HALF_TOPIC, format_properties(properties), now)
+        except BolideError as error:
+            if response_code(error) != codes.MESSAGE_ILLEGAL:
+                raise
+            # No room for the counter, or no message of today's limits: it could never be asked about.
+            self._say(f"the half message at offset {half.physical_offset} of the log is given up: {error}")
+            self._give_up(half, record, now)
+            return False
+        # Stored again with its counter, as Java does: the old record is done with, the new one is asked about.
+        renewed, op = self._door.put_together([copy, self._op([half], now)], now)
+        self._halves.renew(half, Half(renewed.queue_offset, renewed.physical_offset, renewed.size), op.end_offset)
+        self._ask(record, properties, place, renewed)
+        return False
 
     def _prepared_is_decided(self, properties: dict[str, str]) -> bool:
-        """Java stores an immune half message anew in each round, and its op record names the first one."""
-        first = properties.get(names.TRAN_PREPARED_QUEUE_OFFSET, "")
-        return first.isdecimal() and int(first) in self._halves.named
+        """Java stores an immune half message again in each round, and its op record names the first one."""
+        first = java_int(properties.get(names.TRAN_PREPARED_QUEUE_OFFSET, ""), 63)
+        return first is not None and first in self._halves.named
 
-    def _give_up(self, record: Record, properties: dict[str, str], now: int) -> None:
+    def _give_up(self, half: Half, record: Record, now: int) -> None:
         self._topics.find_or_create(TRANS_CHECK_MAX_TIME_TOPIC, 1, PERM_READ | PERM_WRITE, 0, False, now)
-        self._copy(record, TRANS_CHECK_MAX_TIME_TOPIC, properties, now)
+        copy = self._again(record, TRANS_CHECK_MAX_TIME_TOPIC, text_of(record.properties), now)
+        _, op = self._door.put_together([copy, self._op([half], now)], now)
+        self._halves.decide(half, op.end_offset)
 
-    def _copy(self, record: Record, topic: str, properties: dict[str, str], now: int) -> Appended:
+    def _again(self, record: Record, topic: str, properties: str, now: int) -> Put:
         # A delay acts once the transaction commits, not on its half message.
-        return self._door.put_again(record, topic, 0, format_properties(properties), now)
+        return self._door.prepare_again(record, topic, 0, properties, now, sys_flag=record.sys_flag & ~TRANSACTION_MASK)
 
-    def _ask(self, record: Record, properties: dict[str, str], renewed: Appended) -> None:
-        producer = self._clients.next_producer(properties.get(names.PGROUP, ""))
+    def _ask(self, record: Record, properties: dict[str, str], place: tuple[str, int], renewed: Appended) -> None:
+        producer = self._producer(properties.get(names.PGROUP, ""))
         if producer is None:
             return
         unique = properties.get(names.UNIQ_KEY)
@@ -275,11 +371,11 @@ class TransactionService:
         w = BytesWriter()
         encode_record(
             w,
-            int(properties.get(names.REAL_QID, "0")),
+            place[1],
             record.flag,
             renewed.queue_offset,
             renewed.physical_offset,
-            record.sys_flag,
+            self._door.host_flags(record.sys_flag, record.born_host),
             record.born_timestamp,
             record.born_host,
             renewed.store_timestamp,
@@ -287,11 +383,19 @@ class TransactionService:
             record.reconsume_times,
             0,
             record.body,
-            properties.get(names.REAL_TOPIC, "").encode(),
+            place[0].encode(),
             format_properties(properties).encode(),
         )
         question = make_request(codes.CHECK_TRANSACTION_STATE, 0, header.to_ext(), w.getvalue(), oneway=True)
         self._effects.send(producer.channel, question)
+
+    def _producer(self, group: str) -> Client | None:
+        """Whom to ask: as in Java somebody who reads, of three tried in turn."""
+        for _ in range(PRODUCERS_TRIED):
+            producer = self._clients.next_producer(group)
+            if producer is None or producer.channel.queued <= self._options.client_write_buffer_high:
+                return producer
+        return None
 
 
 def immunity_ms(custom: str, shortest: int) -> int:

@@ -79,6 +79,10 @@ class BrokerParts:
         moved = OffsetMovedEvents(door, options.broker_name, options.offset_moved_event_enable)
         topic_stats = TopicStatsService(options, stats, now)
 
+        self.transactions = transactions = TransactionService(
+            options, store, door, topics, offsets, clients, effects, now, log
+        )
+
         def address() -> str:
             return host_text(door.store_host)
 
@@ -97,7 +101,7 @@ class BrokerParts:
             timers,
             RecallService(options, door, topics),
             SendService(options, door, topics, groups, locks, uniq_keys, stats, transactions=True),
-            TransactionService(options, store, door, topics, offsets, clients, effects, now),
+            transactions,
             PullService(options, store, topics, groups, offsets, clients, stats, filters, moved),
             filters,
             OffsetService(options, store, offsets, topics, groups, clients, resets),

@@ -128,7 +128,7 @@ class BrokerNode:
         report = store.load(now)
         host.log.info("store %s: %s", self.root, report.sentence())
         try:
-            await self._start_services(host, store, effects, filters, now)
+            await self._start_services(host, store, effects, filters, report.abnormal, now)
         except BaseException:
             for server in self._servers:
                 server.close()
@@ -142,7 +142,13 @@ class BrokerNode:
             await self._registration.first(FIRST_REGISTRATION_S)
 
     async def _start_services(
-        self, host: NodeHost, store: MessageStore, effects: Effects, filters: ConsumerFilters, now: int
+        self,
+        host: NodeHost,
+        store: MessageStore,
+        effects: Effects,
+        filters: ConsumerFilters,
+        crashed: bool,
+        now: int,
     ) -> None:
         loop = asyncio.get_running_loop()
         options = self.options
@@ -167,6 +173,10 @@ class BrokerNode:
         folder, tables = self.root + "/config", parts.services.persisted
         config = ConfigFiles(self._files, folder, tables, loop.call_soon_threadsafe, loop.call_later)
         config.load()
+        if crashed and not options.is_slave:  # a slave's table is its master's, whose log may be ahead
+            cut = parts.offsets.cut(lambda topic, queue_id: int(store.max_queue_offset(topic, queue_id)), now)
+            if cut:
+                host.log.warning("%d committed offsets were beyond the ends of their queues: they are set back", cut)
         picks.begin(parts.topics, parts.services.handlers)
         host.configs = config
         self._hold = hold = HoldTable(options.max_held_requests)
@@ -190,6 +200,7 @@ class BrokerNode:
         await self._listen(parts, host)
         parts.door.set_host(encode_host(self.ip, self.port))
         parts.timers.load(now)
+        parts.transactions.begin()
         parts.services.start(now)
         turns.start()
         if options.namesrv_addr:
