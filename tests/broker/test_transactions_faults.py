@@ -1,27 +1,32 @@
-"""Transactions when writes fail, the power goes, or what is read was forged: each ends once, or is open."""
+"""Transactions when writes fail or the power goes: each ends once, or is open."""
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from librt.strings import BytesWriter
 
 from bolide.broker.names import HALF_TOPIC, OP_HALF_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
 from bolide.broker.outcome import Parked
-from bolide.broker.transactions import BYTES_AT_ONCE, COMMIT, ROLLBACK
-from bolide.layout.message_id import decode_offset_message_id
-from bolide.layout.record import Record, encode_record
-from bolide.remoting import codes
-from bolide.remoting.command import Command, make_request
+from bolide.broker.transactions import COMMIT, ROLLBACK
+from bolide.remoting.command import Command
+from bolide.store.errors import ServiceNotAvailable
 from bolide.store.files import DiskFull, FileFailed
 from bolide.store.running_flags import DISK_FULL
 from bolide.testing.files import SimulatedFiles
-from tests.broker.parts import PEER, STORE, properties_of, reply_of, send_request, text
-from tests.broker.transaction_parts import INTERVAL_MS, Transactions, end_request, from_check
-from tests.broker.transaction_parts import answer_of as asked_half
+from tests.broker.parts import PEER, reply_of, send_request
+from tests.broker.transaction_parts import (
+    INTERVAL_MS,
+    Transactions,
+    commit_all_asked,
+    delivered,
+    disk,
+    end_request,
+    keys_in,
+)
 
 
 @pytest.fixture
@@ -31,22 +36,6 @@ def parts() -> Iterator[Transactions]:
     made = Transactions(Path("/store"), files)
     yield made
     made.close()
-
-
-def disk(parts: Transactions) -> SimulatedFiles:
-    assert isinstance(parts.files, SimulatedFiles)
-    return parts.files
-
-
-def commit_all_asked(parts: Transactions) -> None:
-    """What an honest producer answers; a question about what was taken back finds nothing any more."""
-    for question in parts.asked():
-        parts.end(asked_half(question), COMMIT, **from_check(question))
-
-
-def delivered(parts: Transactions) -> Counter[str]:
-    found = [parts.store.record_at(at, size) for at, size, _ in parts.store.units("T", 2, 0, 1000)]
-    return Counter(properties_of(record)["UNIQ_KEY"] for record in found if record is not None)
 
 
 # -- failed writes
@@ -105,6 +94,43 @@ def test_a_repeat_is_answered_when_the_first_end_is_safe(parts: Transactions) ->
     assert parts.code(half, COMMIT) == 0 and delivered(parts) == Counter(["U"])
 
 
+def fill_the_file_but_for(parts: Transactions, room: int) -> None:
+    """Leave just so many bytes of this file of the log."""
+
+    def filler(length: int) -> int:
+        stored = parts.door.put_properties("Other", 0, bytes(length), {}, 0, 0, parts.now, PEER, 0, 0, parts.now)
+        parts.settle()
+        return int(stored.size)
+
+    overhead = filler(0)
+    filler((1 << 20) - int(parts.store.written_offset) - overhead - room)
+    assert (1 << 20) - parts.store.written_offset == room
+
+
+@pytest.mark.parametrize("what", ["commit", "renewal", "giving up"])
+def test_a_pair_that_does_not_fit_as_a_whole_is_not_begun(what: str) -> None:
+    """The message alone would fit, and the disk has no room for the next file."""
+    files = SimulatedFiles()
+    files.make_dir("/store")
+    parts = Transactions(Path("/store"), files, transaction_check_max=0 if what == "giving up" else 3)
+    half = parts.half()
+    fill_the_file_but_for(parts, 300 if what == "commit" else 400)
+    end = parts.store.written_offset
+    files.fail_next("open", DiskFull("no space left"))
+    if what == "commit":
+        with pytest.raises(ServiceNotAvailable):
+            parts.end(half, COMMIT)
+    else:
+        parts.later(INTERVAL_MS)
+    assert parts.store.flags.bits & DISK_FULL
+    parts.settle()
+    assert parts.store.written_offset == end and parts.asked() == []
+    parts.store.flags.clear(DISK_FULL)
+    files.faults_over()
+    assert parts.code(half, COMMIT) == 0 and delivered(parts) == Counter(["U"])
+    parts.close()
+
+
 # -- loss of power
 
 
@@ -124,7 +150,7 @@ def lose_the_op_record(parts: Transactions) -> None:
 @pytest.mark.parametrize("delay", ["", "3"])
 def test_a_commit_whose_op_record_was_torn_away_counts(parts: Transactions, delay: str) -> None:
     others = parts.half(UNIQ_KEY="V")
-    half = parts.half(**({"DELAY": delay} if delay else {}))
+    half = parts.half(DELAY=delay) if delay else parts.half()
     parts.code(half, COMMIT)
     lose_the_op_record(parts)
     assert parts.code(half, ROLLBACK) == 0
@@ -175,235 +201,98 @@ def test_what_was_given_up_is_not_given_up_twice() -> None:
     parts.close()
 
 
-# -- what no producer sends
+# -- everything at once
 
 
-def store_half(parts: Transactions, body: bytes = b"forged", **properties: str) -> Record:
-    """A half message as no send makes it: of a store that others wrote."""
-    given = {"UNIQ_KEY": "F", "TRAN_MSG": "true", "PGROUP": "pg", "REAL_TOPIC": "T", "REAL_QID": "2", **properties}
-    at = parts.door.put_properties(HALF_TOPIC, 0, body, given, 0, 0, parts.now, PEER, 0, 0, parts.now)
-    parts.settle()
-    record = parts.store.record_at(at.physical_offset)
-    assert record is not None
-    return record
-
-
-def end_of(parts: Transactions, record: Record, how: int = COMMIT) -> Command:
-    fields = {"queueOffset": str(record.queue_offset), "msgId": parts.door.message_id(record.physical_offset)}
-    answer = parts.end(make_request(0, 1, fields), how)
-    assert answer is not None
-    return answer
-
-
-@pytest.mark.parametrize(
-    "properties",
-    [
-        {"REAL_QID": "abc"},
-        {"REAL_QID": "-1"},
-        {"REAL_QID": "65536"},
-        {"REAL_QID": "9" * 5000},
-        {"REAL_TOPIC": "../../OUTSIDE"},
-        {"REAL_TOPIC": "nul\x00"},
-        {"REAL_TOPIC": ""},
-        {"REAL_TOPIC": HALF_TOPIC},
-        {"REAL_TOPIC": OP_HALF_TOPIC},
-        {"REAL_TOPIC": TRANS_CHECK_MAX_TIME_TOPIC},
-        {"REAL_TOPIC": "SCHEDULE_TOPIC_XXXX"},
-        {"REAL_TOPIC": "rmq_sys_wheel_timer"},
-    ],
-)
-def test_a_half_message_for_nowhere_is_not_committed_but_given_up(
-    parts: Transactions, properties: dict[str, str]
-) -> None:
-    forged = store_half(parts, **properties)
-    honest = parts.half()
-    stored = parts.store.written_offset
-    refused = parts.service.on_end
-    with pytest.raises(Exception, match="the message is illegal") as raised:
-        refused(
-            parts.channel,
-            end_request(
-                make_request(0, 1, {"queueOffset": "0", "msgId": parts.door.message_id(forged.physical_offset)}),
-                COMMIT,
-            ),
-            parts.now,
-        )
-    assert getattr(raised.value, "response_code", 0) == codes.MESSAGE_ILLEGAL
-    parts.settle()
-    assert parts.store.written_offset == stored
-    parts.later(INTERVAL_MS)
-    (lost,) = parts.records(TRANS_CHECK_MAX_TIME_TOPIC)
-    assert lost.body == b"forged" and len(parts.records(HALF_TOPIC)) == 3
-    (question,) = parts.asked()
-    assert question.ext()["msgId"] == "U"
-    assert parts.code(honest, COMMIT) == 0 and delivered(parts) == Counter(["U"])
-    parts.later(4 * INTERVAL_MS)
-    assert len(parts.records(TRANS_CHECK_MAX_TIME_TOPIC)) == 1 and len(parts.records(HALF_TOPIC)) == 3
-
-
-def test_a_rollback_needs_no_place(parts: Transactions) -> None:
-    assert end_of(parts, store_half(parts, REAL_QID="abc"), ROLLBACK).code == 0
-    parts.later(2 * INTERVAL_MS)
-    assert parts.records(TRANS_CHECK_MAX_TIME_TOPIC) == []
-
-
-def test_a_topic_that_is_gone_still_gets_what_commits(parts: Transactions) -> None:
-    half = parts.half()
-    parts.topics.delete("T", parts.now)
-    assert parts.code(half, COMMIT) == 0 and len(parts.records("T", 2)) == 1
-
-
-@pytest.mark.parametrize(
-    ("properties", "given_up"),
-    [
-        ({"K": "x" * 32_700}, True),  # no room for the counter
-        ({"TRANSACTION_CHECK_TIMES": "9" * 5000}, False),
-        ({"TRANSACTION_CHECK_TIMES": "soon"}, False),
-        ({"CHECK_IMMUNITY_TIME_IN_SECONDS": "3600", "TRAN_PREPARED_QUEUE_OFFSET": "9" * 5000}, False),
-        ({"DELAY": "1"}, False),
-    ],
-)
-def test_an_odd_half_message_does_not_keep_the_round_from_others(
-    parts: Transactions, properties: dict[str, str], given_up: bool
-) -> None:
-    store_half(parts, **properties)
-    honest = parts.half()
-    for _ in range(3):
-        parts.later(INTERVAL_MS)
-        assert "U" in {question.ext()["msgId"] for question in parts.asked()}
-    assert len(parts.records(TRANS_CHECK_MAX_TIME_TOPIC)) == given_up
-    assert len(parts.records(HALF_TOPIC)) <= 8
-    assert parts.code(honest, COMMIT) == 0 and delivered(parts) == Counter(["U"])
-
-
-def test_a_half_message_that_cannot_be_read_keeps_the_round_from_nobody(parts: Transactions) -> None:
-    for name in ("U0", "U1", "U2"):
-        parts.half(UNIQ_KEY=name)
-    parts.later(INTERVAL_MS - 1)
-    parts.now += 1
-    disk(parts).fail_next("read_at")
-    parts.service.tick(parts.now, 1000)
-    parts.settle()
-    assert [question.ext()["msgId"] for question in parts.asked()] == ["U1", "U2"]
-    parts.later(INTERVAL_MS)
-    assert {question.ext()["msgId"] for question in parts.asked()} == {"U0", "U1", "U2"}
-
-
-def test_bytes_in_a_body_are_no_half_message(parts: Transactions) -> None:
-    """They could end the transaction of somebody else: the offset in the half queue is part of them."""
-    victim = parts.half(UNIQ_KEY="V", PGROUP="victims")
-    base = int(parts.store.written_offset)
-    for _ in range(2):  # first to learn where the body will lie, then with the record that lies there
-        inside = forged_record(base + 300)
-        at = parts.answer(send_request("Plain", inside))
-        record = parts.store.record_at(decode_offset_message_id(at.ext()["msgId"])[2])
-        assert record is not None
-        raw = parts.store.record_bytes(record.physical_offset)
-        assert raw is not None
-        place = record.physical_offset + raw.index(inside)
-        base = int(parts.store.written_offset) + place - record.physical_offset - 300
-    assert parts.store.record_at(place) is not None, "the bytes look like a record"
-    fields = {"queueOffset": "0", "msgId": parts.door.message_id(place)}
-    answer = parts.end(make_request(0, 1, fields), COMMIT)
-    assert answer is not None and answer.code == codes.SYSTEM_ERROR
-    assert parts.code(victim, COMMIT, producerGroup="victims") == 0
-    assert delivered(parts) == Counter(["V"])
-
-
-def forged_record(physical_offset: int, topic: str = HALF_TOPIC) -> bytes:
-    w = BytesWriter()
-    properties = text(UNIQ_KEY="F", PGROUP="pg", REAL_TOPIC="T", REAL_QID="2").encode()
-    encode_record(w, 0, 0, 0, physical_offset, 0, 7, PEER, 7, STORE, 0, 0, b"forged", topic.encode(), properties)
-    return w.getvalue()
-
-
-def test_an_end_counts_before_its_half_message_is_dispatched(parts: Transactions) -> None:
-    """A producer that does not wait for the disk (WAIT=false) may be that fast."""
-    sent = text(UNIQ_KEY="U", TRAN_MSG="true", PGROUP="pg", WAIT="false")
-    answer = reply_of(parts.send(send_request(properties=sent, e="2"), parts.now))
-    parts.store.write_pending()
-    assert parts.store.max_queue_offset(HALF_TOPIC, 0) == 0
-    assert parts.code(answer, COMMIT) == 0 and delivered(parts) == Counter(["U"])
-    assert parts.code(answer, COMMIT) == 0 and delivered(parts) == Counter(["U"])
-
-
-# -- taking up what was given up
-
-
-def resume(parts: Transactions, physical_offset: int) -> Command:
-    fields = {"msgId": parts.door.message_id(physical_offset)}
-    command = make_request(codes.RESUME_CHECK_HALF_MESSAGE, 1, fields)
-    answer = reply_of(parts.service.on_resume(parts.channel, command, parts.now))
-    parts.settle()
-    return answer
-
-
-def test_only_what_was_given_up_is_taken_up(parts: Transactions) -> None:
-    forged = text(REAL_TOPIC="T", REAL_QID="2", PGROUP="pg", UNIQ_KEY="F")
-    plain = parts.answer(send_request("Plain", properties=forged))
-    half = parts.half()
-    for message in (plain, half):
-        answer = resume(parts, decode_offset_message_id(message.ext()["msgId"])[2])
-        assert answer.code == codes.SYSTEM_ERROR and "was given up" in str(answer.remark)
-    assert len(parts.records(HALF_TOPIC)) == 1
-    refused = parts.answer(send_request(TRANS_CHECK_MAX_TIME_TOPIC, properties=forged))
-    assert refused.code == codes.NO_PERMISSION
-
-
-def test_what_was_given_up_for_its_place_is_not_taken_up(parts: Transactions) -> None:
-    store_half(parts, REAL_TOPIC=OP_HALF_TOPIC)
-    parts.later(INTERVAL_MS)
-    (lost,) = parts.records(TRANS_CHECK_MAX_TIME_TOPIC)
-    answer = resume(parts, lost.physical_offset)
-    assert answer.code == codes.SYSTEM_ERROR and OP_HALF_TOPIC in str(answer.remark)
-
-
-def test_it_is_taken_up_once() -> None:
+@pytest.mark.parametrize("seed", range(2, 42))
+def test_what_was_answered_survives_a_power_cut_and_ends_once(seed: int) -> None:
+    chance = random.Random(seed)
     files = SimulatedFiles()
     files.make_dir("/store")
-    parts = Transactions(Path("/store"), files, transaction_check_max=1)
-    parts.half()
-    parts.later(2 * INTERVAL_MS)
-    (lost,) = parts.records(TRANS_CHECK_MAX_TIME_TOPIC)
-    files.fail_next("write_at")
-    command = make_request(codes.RESUME_CHECK_HALF_MESSAGE, 1, {"msgId": parts.door.message_id(lost.physical_offset)})
-    parts.service.on_resume(parts.channel, command, parts.now)
-    with pytest.raises(FileFailed):
-        parts.store.write_pending()
-    count = len(parts.records(HALF_TOPIC))
-    assert [resume(parts, lost.physical_offset).code for _ in range(3)] == [0, 0, 0]
-    assert len(parts.records(HALF_TOPIC)) == count + 1
-    parts.asked()
-    parts.later(INTERVAL_MS)
-    commit_all_asked(parts)
-    assert delivered(parts) == Counter(["U"])
+    files.sync_dir("/")
+    parts = Transactions(Path("/store"), files, transaction_check_max=3)
+    table = parts.offsets.encode()
+    halves: dict[str, tuple[Command, int]] = {}
+    ended: dict[str, tuple[int, int]] = {}
+    for number in range(60):
+        name = f"U{number}"
+        what = chance.random()
+        parts.flushes = chance.random() < 0.2
+        if what < 0.4:
+            halves[name] = (parts.half(UNIQ_KEY=name), int(parts.store.written_offset))
+        elif what < 0.7 and halves:
+            key = chance.choice(list(halves))
+            how = chance.choice([COMMIT, ROLLBACK])
+            outcome = parts.service.on_end(parts.channel, end_request(halves[key][0], how), parts.now)
+            if (
+                isinstance(outcome, Parked) and reply_of(outcome).remark is None
+            ):  # else it was given up, or ended before
+                ended[key] = (how, outcome.offset)
+        elif what < 0.8:
+            parts.later(chance.choice([1_000, INTERVAL_MS]))
+            parts.asked()
+        else:
+            parts.settle()
+            parts.service.tick(parts.now, 1000)
+            table = parts.offsets.encode()  # what the file holds says no more than the log keeps
+    parts.settle()
+    safe = int(parts.store.flushed_offset)
+    files.power_cut(seed)
+    parts.offsets.load(table)
+    parts.reopen()
+    parts.flushes = True
+    before = delivered(parts)
+    assert all(count == 1 for count in before.values())
+    for name, (how, end) in ended.items():
+        if end <= safe:
+            assert before[name] == (how == COMMIT), name
+    for _ in range(5):
+        parts.later(INTERVAL_MS)
+        commit_all_asked(parts)
+    after = delivered(parts)
+    assert all(count == 1 for count in after.values()), after
+    given_up = keys_in(parts, TRANS_CHECK_MAX_TIME_TOPIC)
+    assert all(count == 1 for count in given_up.values()) and not given_up.keys() & after.keys()
+    for name, (_, stored) in halves.items():
+        if stored <= safe and name not in ended and name not in given_up:
+            assert after[name] == 1, f"{name} is lost"
+        if name in ended and ended[name][1] <= safe:
+            assert after[name] == before[name], f"{name} had ended"
     parts.close()
 
 
-# -- how much at once
-
-
-def test_a_round_over_large_messages_takes_many_ticks(parts: Transactions) -> None:
-    for number in range(6):
-        parts.half(UNIQ_KEY=f"U{number}", K="x" * 30_000)
-    large = [parts.store.record_at(unit[0], unit[1]) for unit in parts.store.units(HALF_TOPIC, 0, 0, 6)]
-    assert all(record is not None and 6 * record.total_size < BYTES_AT_ONCE for record in large)
-    for number in range(4):
-        store_half(parts, b"x" * 900_000, UNIQ_KEY=f"L{number}")
-    parts.later(INTERVAL_MS - 1)
-    parts.now += 1
-    before = parts.store.end_offset
-    parts.service.tick(parts.now, 1000)
-    assert 0 < parts.store.end_offset - before < BYTES_AT_ONCE + 1_500_000
-    assert 6 < len(parts.asked()) < 10 and parts.service.due(parts.now) == parts.now
-    parts.settle()
-
-
-def test_who_does_not_read_is_not_asked(parts: Transactions) -> None:
-    parts.half()
-    parts.producer.queued = parts.options.client_write_buffer_high + 1
-    parts.later(INTERVAL_MS)
-    assert parts.asked() == []
-    parts.producer.queued = 0
-    parts.later(INTERVAL_MS)
-    assert len(parts.asked()) == 1
+@pytest.mark.parametrize("seed", range(20))
+def test_writes_that_fail_now_and_then_lose_and_double_nothing(seed: int, parts: Transactions) -> None:
+    chance = random.Random(seed)
+    halves: dict[str, Command] = {}
+    ended: dict[str, int] = {}
+    for number in range(80):
+        name = f"U{number}"
+        what = chance.random()
+        if what < 0.95 and chance.random() < 0.3:
+            disk(parts).fail_next("write_at")
+        try:
+            if what < 0.4:
+                halves[name] = parts.half(UNIQ_KEY=name)
+            elif what < 0.8 and halves:
+                key = chance.choice(list(halves))
+                how = chance.choice([COMMIT, ROLLBACK])
+                answer = parts.end(halves[key], how)
+                if answer is not None and answer.remark is None:
+                    assert key not in ended, "an end counts once"
+                    ended[key] = how
+            elif what < 0.95:
+                parts.later(chance.choice([1_000, INTERVAL_MS]))
+            else:
+                parts.restart()
+        except FileFailed:
+            pass
+        disk(parts).faults_over()
+        parts.asked()
+    for _ in range(3):
+        parts.later(INTERVAL_MS)
+        commit_all_asked(parts)
+    parts.later(2_000)
+    expected = {name for name in halves if ended.get(name, COMMIT) == COMMIT}
+    assert delivered(parts) == Counter(expected)
+    assert parts.progress()[0] == parts.store.max_queue_offset(HALF_TOPIC, 0)

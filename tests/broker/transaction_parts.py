@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,14 @@ from bolide.broker.half_messages import GROUP
 from bolide.broker.names import HALF_TOPIC, OP_HALF_TOPIC
 from bolide.broker.outcome import Nothing
 from bolide.broker.send import SendService
-from bolide.broker.transactions import TransactionService
+from bolide.broker.transactions import COMMIT, TransactionService
 from bolide.broker.uniq_key import UniqKeys
 from bolide.layout.message_id import decode_offset_message_id
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
 from bolide.store.files import Files
-from tests.broker.parts import NOW, PEER, Parts, reply_of, send_request, text
+from bolide.testing.files import SimulatedFiles
+from tests.broker.parts import NOW, PEER, Parts, properties_of, reply_of, send_request, text
 
 IMMUNE_MS = 6_000
 INTERVAL_MS = 30_000
@@ -31,6 +33,8 @@ class Transactions(Parts):
         self.folder = folder
         self.files = files
         self.given = settings
+        self.flushes = True
+        """False: what is written and dispatched may be lost yet, as an asynchronous flush leaves it for a while."""
         self.now = NOW
         self.begin_sends()
         self.producer = Channel(7, PEER, "10.1.2.3:7777", 10911)
@@ -81,7 +85,8 @@ class Transactions(Parts):
     def settle(self) -> None:
         """What the end of a turn does to the store, with the flush of that time done at once."""
         super().settle()
-        self.store.log.sync_all()
+        if self.flushes:
+            self.store.log.sync_all()
 
     def restart(self, **settings: Any) -> None:
         """A start of the broker over what is stored: the store is opened again, then the service begins."""
@@ -109,6 +114,30 @@ class Transactions(Parts):
 
     def ops(self) -> list[bytes]:
         return [record.body for record in self.records(OP_HALF_TOPIC)]
+
+
+def disk(parts: Transactions) -> SimulatedFiles:
+    """The simulated disk under these parts."""
+    assert isinstance(parts.files, SimulatedFiles)
+    return parts.files
+
+
+def commit_all_asked(parts: Transactions) -> None:
+    """What an honest producer answers; a question about what was taken back finds nothing any more."""
+    for question in parts.asked():
+        parts.end(answer_of(question), COMMIT, **from_check(question))
+
+
+def delivered(parts: Transactions) -> Counter[str]:
+    """How often each transaction came to its topic."""
+    return keys_in(parts, "T", 2)
+
+
+def keys_in(parts: Transactions, topic: str, queue_id: int = 0) -> Counter[str]:
+    """How often each message is in a queue. A record whose properties were torn by a power cut is nobody's."""
+    found = [parts.store.record_at(at, size) for at, size, _ in parts.store.units(topic, queue_id, 0, 1000)]
+    whole = [record for record in found if record is not None and not record.properties.endswith(b"\0")]
+    return Counter(properties_of(record)["UNIQ_KEY"] for record in whole)
 
 
 def end_request(half: Command, how: int, **fields: str) -> Command:

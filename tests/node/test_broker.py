@@ -170,6 +170,28 @@ class BrokenSync(RealFiles):
         super().datasync(handle)
 
 
+def test_after_a_crash_no_offset_is_beyond_the_end_of_its_queue(tmp_path: Path) -> None:
+    """The log may have lost what was consumed; other messages come to those offsets, and they count."""
+    fields = {"consumerGroup": "g", "topic": "T", "queueId": "0"}
+
+    async def told(client: ClientConnection) -> str:
+        return (await client.request(make_request(codes.QUERY_CONSUMER_OFFSET, 0, fields), PATIENCE)).ext()["offset"]
+
+    async def main() -> None:
+        async with broker(tmp_path) as (_, client):
+            assert (await client.request(send_request(), PATIENCE)).code == 0
+            await client.request(pull_request(), PATIENCE)
+            ahead = make_request(codes.UPDATE_CONSUMER_OFFSET, 0, {**fields, "commitOffset": "9"})
+            assert (await client.request(ahead, PATIENCE)).code == 0
+        async with broker(tmp_path) as (_, client):
+            assert await told(client) == "9", "after a clean stop it is what somebody wanted"
+        (tmp_path / "abort").write_text("1")
+        async with broker(tmp_path) as (_, client):
+            assert await told(client) == "1"
+
+    asyncio.run(main())
+
+
 def test_a_failed_sync_refuses_the_send_closes_the_listener_and_ends_the_broker(tmp_path: Path) -> None:
     async def scenario() -> None:
         files = BrokenSync()

@@ -219,6 +219,10 @@ class HalfMessages:
             places = [(HALF_TOPIC, 0), (TRANS_CHECK_MAX_TIME_TOPIC, 0), (TIMER_TOPIC, 0)]
             places.extend((SCHEDULE_TOPIC, queue_id) for queue_id in self._store.queue_ids(SCHEDULE_TOPIC))
             last = self._ends_the_log(places)
+        if last is not None and last.topic == HALF_TOPIC and last.properties.endswith(b"\0"):
+            # The power went while this record was written, and its checksum covers its body alone. It was not on disk
+            # yet, and what it would have renewed is open still.
+            self._owe(Half(last.queue_offset, last.physical_offset, last.total_size))
         for half in list(self.pending.values()):
             record = self._store.record_at(half.physical_offset, half.size)
             if record is None:
@@ -239,11 +243,14 @@ class HalfMessages:
             return False
         if not is_same_message(record, last):
             return False
-        del self.pending[half.queue_offset]
-        self._deciding[half.queue_offset] = Decision(half, OWED, certain=True)
+        self._owe(half)
         if renewed:
             self._follow(half, Half(last.queue_offset, last.physical_offset, last.total_size))
         return True
+
+    def _owe(self, half: Half) -> None:
+        self.pending.pop(half.queue_offset, None)
+        self._deciding[half.queue_offset] = Decision(half, OWED, certain=True)
 
     def _ends_the_log(self, places: list[tuple[str, int]]) -> Record | None:
         for topic, queue_id in places:
