@@ -18,6 +18,8 @@ from bolide.store.segments import HandleCache
 from bolide.testing.files import SimulatedFiles
 from tests.store.scenario import ASYNC, HOST, SHAPE, START, Machine, message, missing
 
+FOUR_PAGES = StoreOptions(flush_disk_type="ASYNC_FLUSH", flush_commit_log_least_pages=4)
+
 
 def put(topic: str = "T", body: bytes = b"b", properties: bytes = b"") -> Put:
     return Put(topic, topic.encode(), 0, body, properties, START, HOST, HOST)
@@ -247,8 +249,21 @@ class TestFlushRules:
         assert log.flushed_offset == target < log.written_offset
         assert log.flush_target(START) == log.written_offset
 
-    def test_async_flush_waits_for_the_interval_and_enough_pages(self) -> None:
+    def test_async_flush_takes_anything_after_an_interval(self) -> None:
+        """What a loss of power costs is half a second, however little is sent."""
         log = self.log(ASYNC)
+        assert log.due(START) == -1
+        self.write(log, 200)
+        assert log.due(START) == START + 500
+        assert log.flush_target(START + 499) == -1
+        assert log.flush_target(START + 500) == 200
+        log.sync()
+        log.synced(200, True)
+        self.write(log, 200)
+        assert log.flush_target(START + 1_000) == 400
+
+    def test_async_flush_waits_for_the_interval_and_enough_pages(self) -> None:
+        log = self.log(FOUR_PAGES)
         self.write(log, 3 * 4096)
         assert log.flush_target(START + 500) == -1, "three pages are too few"
         assert log.due(START + 500) == START + 1000
@@ -257,7 +272,7 @@ class TestFlushRules:
         assert log.flush_target(START + 1000) == log.written_offset
 
     def test_async_flush_takes_anything_after_the_thorough_interval(self) -> None:
-        log = self.log(ASYNC)
+        log = self.log(FOUR_PAGES)
         self.write(log, 200)
         assert log.flush_target(START + 9_999) == -1
         assert log.flush_target(START + 10_600) == 200

@@ -201,7 +201,8 @@ class BrokerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     sync_flush_timeout: PositiveMs = 5000
     flush_interval_commit_log: PositiveMs = 500
     flush_commit_log_timed: bool = True
-    flush_commit_log_least_pages: Count = 4
+    flush_commit_log_least_pages: Count = 0
+    """Java: 4. Here few messages, too, are on disk after one interval."""
     flush_commit_log_thorough_interval: PositiveMs = 10_000
     flush_interval_consume_queue: PositiveMs = 1000
     flush_consume_queue_least_pages: Count = 2

@@ -28,6 +28,8 @@ MAX_TOPIC_BYTES: Final = 127
 RECORD_ALLOWANCE: Final = 64 * 1024
 """A record may be this much longer than maxMessageSize."""
 PAGE: Final = 4096
+EARLY_PAGES: Final = 4
+"""Dirty pages after which an async flush need not wait for its interval, when the setting for it names none."""
 _KEEP_BATCH: Final = 4 * 1024 * 1024
 
 
@@ -302,7 +304,7 @@ class CommitLog:
     def _async_wanted(self, now: i64) -> bool:
         """store.md 7: every flushIntervalCommitLog, if enough pages are dirty or the thorough interval is over."""
         pages = self.written_offset // PAGE - self.flushed_offset // PAGE
-        early = not self.flush_timed and pages >= self.least_pages
+        early = not self.flush_timed and pages >= (self.least_pages if self.least_pages > 0 else EARLY_PAGES)
         if now - self._last_look < self.flush_interval and not early:
             return False
         self._last_look = now
