@@ -103,7 +103,7 @@ class Topics(AdminCalls):
         accept = (codes.SUCCESS, codes.TOPIC_NOT_EXIST, codes.REQUEST_CODE_NOT_SUPPORTED)
         answer = await self.ask(address, codes.GET_TOPIC_CONFIG, ext_of(topic=topic), accept=accept)
         if answer.code == codes.SUCCESS:
-            return decode_body(answer.body, TopicConfig)
+            return decode_answer(answer.body, TopicConfig)
         if answer.code == codes.TOPIC_NOT_EXIST:
             return None
         # A broker of 4.9 tells all topics or none.
