@@ -48,6 +48,7 @@ COMPILED: Final[dict[str, str]] = {
     "bolide.layout.record_crc": "one CRC a message where enabledAppendPropCRC is set",
     "bolide.layout.timer": "one unit and one slot for every message with a delay of any length",
     "bolide.node.asking": "numbers what is sent to clients, beside the executor",
+    "bolide.node.clock": "asked for the time in every read and turn",
     "bolide.node.executor": "carries out the outcome of every command",
     "bolide.node.front": "hands the commands of every read to the executor",
     "bolide.node.outbox": "gathers the frames of every answer",
@@ -81,5 +82,6 @@ COMPILED: Final[dict[str, str]] = {
     "bolide.store.segments": "offset arithmetic of every write and read",
     "bolide.store.timer_log": "reads and writes the unit of every message of the timer",
     "bolide.store.timer_wheel": "finds the slot of every message of the timer",
+    "bolide.store.times": "labels every message",
     "bolide.transport.server": "every read and every write of a connection",
 }

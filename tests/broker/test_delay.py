@@ -389,3 +389,19 @@ def test_a_log_that_waits_for_the_disk_makes_deliveries_wait(failing: Failing) -
     failing.store.replicated_offset = -1
     failing.tick(NOW + 1_100)
     assert failing.bodies() == [b"late"]
+
+
+@pytest.mark.parametrize("step", [-3_600_000, 3_600_000])
+def test_a_clock_that_is_set_neither_hurries_nor_delays_what_waits(parts: Delaying, step: int) -> None:
+    ten = LEVELS[2]
+    parts.delayed(3, b"before")
+    parts.store.clock_set(step)
+    parts.delayed(3, b"after", NOW + 2_000)
+    parts.tick(NOW + ten - 1)
+    assert parts.delivered() == []
+    parts.tick(NOW + ten)
+    parts.tick(NOW + ten + 1_999)
+    assert [record.body for record in parts.delivered()] == [b"before"]
+    parts.tick(NOW + ten + 2_000)
+    assert [record.body for record in parts.delivered()] == [b"before", b"after"]
+    assert parts.delivered()[1].store_timestamp == NOW + ten + 2_000 + step

@@ -283,3 +283,18 @@ def test_what_runtime_info_and_the_checkpoint_tell() -> None:
     assert NOW <= found.read_time <= timer.now
     assert timer.wheel.wheel.count_at(NOW + 19_000) == 1
     assert len(timer.records(TIMER_TOPIC)) == 1
+
+
+@pytest.mark.parametrize("step", [-3_600_000, 3_600_000])
+def test_a_time_of_day_is_that_of_the_clock_as_it_is_set_now(step: int) -> None:
+    timer = Timer()
+    timer.put("before", TIMER_DELIVER_MS=str(NOW + 20_000 + step))
+    timer.turn()
+    timer.later(1_000)
+    timer.store.clock_set(step)
+    timer.put("relative", TIMER_DELAY_SEC="4")
+    timer.turn()
+    timer.later(5_000)
+    assert timer.delivered() == (["before", "relative"] if step < 0 else ["relative"])
+    timer.later(20_000)
+    assert sorted(timer.delivered()) == ["before", "relative"]

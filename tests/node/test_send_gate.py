@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from bolide.node.broker import BrokerNode
+from bolide.node.clock import Clock, steady_ms
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
 from bolide.store.files import RealFiles
@@ -104,14 +104,11 @@ class SlowReads(RealFiles):
         ("os_page_cache_busy_time_out_mills", "[REJECTREQUEST]system busy"),
     ],
 )
-def test_a_send_that_waited_too_long_for_its_turn_is_refused(
-    tmp_path: Path, limit: str, begins: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_send_that_waited_too_long_for_its_turn_is_refused(tmp_path: Path, limit: str, begins: str) -> None:
     async def scenario() -> None:
         files = SlowReads()
-        clock = time.time
-        monkeypatch.setattr(time, "time", lambda: clock() + files.took)
-        node = BrokerNode(options(tmp_path, **{**PATIENT, limit: 100}), files=files)
+        clock = Clock(steady=lambda: steady_ms() + int(files.took * 1000))
+        node = BrokerNode(options(tmp_path, **{**PATIENT, limit: 100}), files=files, clock=clock)
         await node.start()
         clients = [await ClientConnection.connect(node.address) for _ in range(2)]
         try:

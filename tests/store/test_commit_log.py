@@ -321,3 +321,32 @@ def test_replicas_hold_the_confirm_offset_back() -> None:
     machine.store.replicated_offset = sent[1].at.end_offset
     machine.dispatch()
     assert len(machine.acknowledged) == 2
+
+
+class TestStoreTimes:
+    def stored(self, machine: Machine, now: int) -> int:
+        return int(machine.store.append(put(), now).store_timestamp)
+
+    def test_they_follow_a_clock_that_was_set(self) -> None:
+        machine = Machine()
+        assert self.stored(machine, START) == START
+        machine.store.clock_set(-3_600_000)
+        assert self.stored(machine, START + 10) == START + 10 - 3_600_000
+        machine.store.clock_set(5_000)
+        assert self.stored(machine, START + 20) == START + 5_020
+
+    def test_they_do_not_go_back_by_a_little(self) -> None:
+        machine = Machine()
+        assert self.stored(machine, START) == START
+        machine.store.clock_set(-1_000)
+        assert self.stored(machine, START) == START
+        assert self.stored(machine, START - 1) == START - 1_001
+
+    def test_a_start_does_not_wait_for_a_clock_that_was_ahead(self) -> None:
+        machine = Machine()
+        day = 86_400_000
+        self.stored(machine, START + day)
+        machine.turn()
+        machine.store.close(START + day)
+        again = Machine(machine.files)
+        assert self.stored(again, START) == START

@@ -260,6 +260,7 @@ class DelayService:
             if deliver_time < 0:  # its extension unit is lost: the record says as much
                 record = self._store.record_at(physical_offset, size)
                 deliver_time = 0 if record is None else record.store_timestamp + level.delay_ms
+            deliver_time = int(self._store.times.steady(deliver_time, physical_offset))
             if deliver_time <= now + level.delay_ms and deliver_time > now:
                 break
             total += size

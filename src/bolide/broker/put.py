@@ -267,7 +267,7 @@ class PutDoor:
                 topic_bytes = _SCHEDULE_BYTES
                 queue_id = level - 1
             elif not found.timer_out and topic != TIMER_TOPIC:
-                waiting = self.timers.rewritten(properties, topic, queue_id, now)
+                waiting = self.timers.rewritten(properties, topic, queue_id, int(self.store.times.wall(now)))
                 if waiting is not None:
                     properties, found.waits_until = waiting
                     topic = TIMER_TOPIC

@@ -118,7 +118,7 @@ class TimerService:
         self.metrics.load(self._store.files, self._store.root)
         found = files.load(self._queue_offset_of)
         self._write_time = files.checkpoint.read_time
-        self._move_write_time(now)
+        self._move_write_time(int(self._store.times.wall(now)))
         if files.lost:
             self._store.upkeep.problem = f"{files.lost}: every message of the timer is enqueued again"
             self._start_over(files.checkpoint.read_time, found)
@@ -178,7 +178,7 @@ class TimerService:
     def behind(self, now: int) -> tuple[int, int, int]:
         """(ms the delivery is late, messages not in the wheel yet, messages that wait), for runtime info."""
         first = self._files.wheel.first_time() if self._on else -1
-        late = max(now - first - self._precision, 0) if first >= 0 else 0
+        late = max(int(self._store.times.wall(now)) - first - self._precision, 0) if first >= 0 else 0
         waiting = int(self._store.max_queue_offset(TIMER_TOPIC, 0)) - self.queue_offset if self._on else 0
         return late, max(waiting, 0), self._files.wheel.count
 
@@ -212,12 +212,13 @@ class TimerService:
         if not self._options.timer_stop_dequeue:
             first = self._run.time if self._run is not None else self._files.wheel.first_time()
             if first >= 0:
-                at = min(at, max(first + self._precision, self._delivery.retry_at))
+                due = int(self._store.times.steady(first + self._precision))
+                at = min(at, max(due, self._delivery.retry_at))
         return at
 
     def tick(self, now: int, budget: int) -> None:
         """Enqueue what came, deliver what is due, at most `budget` messages in all, and keep the files."""
-        self._move_write_time(now)
+        self._move_write_time(int(self._store.times.wall(now)))
         self._delivery.begin(now)
         if not self._loading and now >= self._delivery.retry_at and self._store_keeps_up(now):
             left = min(budget, UNITS_AT_ONCE)
@@ -235,10 +236,10 @@ class TimerService:
             self._files.log.delete_before(int(self._store.min_physical_offset()))
         self._keep(now)
 
-    def _move_write_time(self, now: int) -> None:
+    def _move_write_time(self, wall: int) -> None:
         """Follow the clock. One that goes back a little is waited for, since slots up to here may be over; one that was
         far ahead was wrong, and nobody shall wait for it: what was delivered then may come again after a restart."""
-        current = floor_time(now, self._precision)
+        current = floor_time(wall, self._precision)
         if current > self._write_time or self._write_time - current > CLOCK_STEP_MS:
             self._write_time = current
 
@@ -261,7 +262,7 @@ class TimerService:
     def _enqueue(self, now: int, budget: int) -> int:
         """Take up to `budget` messages of the queue into the wheel; what is due already is delivered at once."""
         entries = self._entries(budget)
-        current = floor_time(now, self._precision)
+        current = floor_time(int(self._store.times.wall(now)), self._precision)
         gone = {(e.properties[names.TIMER_DEL_UNIQKEY], e.out) for e in entries if e.deletes and e.out < current}
         wishes: list[tuple[Wish, dict[str, str]]] = []
         passed = 0

@@ -146,7 +146,7 @@ class TransactionService:
     ) -> tuple[int, str] | None:
         custom = properties.get(IMMUNITY)
         if custom and not header.from_transaction_check:
-            if now - record.born_timestamp > immunity_ms(custom, self._options.transaction_time_out):
+            if int(self._store.times.wall(now)) - record.born_timestamp > immunity_ms(custom, self._options.transaction_time_out):
                 return codes.ILLEGAL_OPERATION, "the immunity time of the transaction is over: answer its check instead"
         group = properties.get(names.PGROUP)
         if group is None or group != header.producer_group:
@@ -312,8 +312,9 @@ class TransactionService:
             self._give_up(half, record, now)
             return False
         asked = check_times(record)
-        age = now - record.born_timestamp
-        stored = now - record.store_timestamp  # files go by this, and a message may be born long before it is sent
+        wall = int(self._store.times.wall(now))
+        age = wall - record.born_timestamp
+        stored = wall - record.store_timestamp  # files go by this, and a message may be born long before it is sent
         if asked >= self._options.transaction_check_max or stored > self._options.file_reserved_time * 3_600_000:
             self._give_up(half, record, now)
             return False

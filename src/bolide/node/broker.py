@@ -32,7 +32,7 @@ from bolide.layout.message_id import encode_host
 from bolide.layout.shape import StoreShape
 from bolide.node.addresses import announced_ip, host_port
 from bolide.node.assembly import BrokerParts
-from bolide.node.clock import now_ms
+from bolide.node.clock import Clock
 from bolide.node.config import load_daemon, shown
 from bolide.node.daemon import run_daemon, start_logging
 from bolide.node.dispatchers import Dispatchers
@@ -83,8 +83,10 @@ class BrokerNode:
         given: Mapping[str, str] | None = None,
         files: Files | None = None,
         conf: str | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self.options = options
+        self.clock = clock if clock is not None else Clock()
         self.root = str(Path(options.store_path_root_dir).expanduser())
         self.failure: BaseException | None = None
         self.stopped = asyncio.Event()
@@ -109,7 +111,7 @@ class BrokerNode:
         """Recover the store and serve. Raises `ConfigError`, the store's errors, `OSError` for a taken port."""
         loop = asyncio.get_running_loop()
         options = self.options
-        now = now_ms()
+        now = self.clock.now()
         refuse_unkept(conf_of(options), {})
         check_name_servers(options)
         self.ip = announced_ip(options.bind_address, options.broker_ip1)
@@ -133,7 +135,7 @@ class BrokerNode:
             for server in self._servers:
                 server.close()
             host.pool.shutdown(wait=True)
-            store.close(now_ms())
+            store.close(self.clock.now())
             raise
         self._sweep = asyncio.create_task(self._close_idle())
         self._tls.start()
@@ -159,7 +161,7 @@ class BrokerNode:
             effects,
             loop.call_soon_threadsafe,
             host.another_turn,
-            now_ms,
+            self.clock.now,
         )
         hooks = make_hooks(options.broker_hooks, conf_of(options))
         hooked = Hooked(hooks, host.failed)
@@ -192,7 +194,8 @@ class BrokerNode:
             options.client_write_buffer_high,
         )
         executor.gate.configure(options)
-        self._turns = turns = Turns(loop, executor)
+        self._turns = turns = Turns(loop, executor, self.clock)
+        turns.on_clock_set = self._clock_set
         host.turns = turns
         host.flusher = FlushThread(store.sync_commit_log, loop.call_soon_threadsafe, self._flushed, self._flush_failed)
         host.on_store_failed = self._on_store_failed
@@ -240,7 +243,7 @@ class BrokerNode:
             await self._routes.stop()
         for server in self._servers:
             server.close()
-        self._executor.end_of_turn(now_ms())
+        self._executor.end_of_turn(self.clock.now())
         await within(DRAIN_S, lambda: self._executor.unanswered == 0)  # what was taken is still answered
         for channel in list(self.connections.channels.values()):
             channel.link.close()
@@ -257,7 +260,7 @@ class BrokerNode:
         host.configs.stop()
         await asyncio.to_thread(host.pool.shutdown)
         try:
-            self.store.close(now_ms())
+            self.store.close(self.clock.now())
         finally:
             host.configs.write_all_now()  # a last write of the log that fails takes no offset of a group with it
 
@@ -310,11 +313,11 @@ class BrokerNode:
         return warnings_for(self._given)
 
     def _route_told(self, topic: str, queues: list[MessageQueue] | None) -> None:
-        self.parts.assignments.route_arrived(topic, queues, now_ms())
+        self.parts.assignments.route_arrived(topic, queues, self.clock.now())
         self._turns.schedule()
 
     def _flushed(self, target: int) -> None:
-        self._executor.flushed(target, now_ms())
+        self._executor.flushed(target, self.clock.now())
 
     def _flush_failed(self, error: BaseException) -> None:
         self._executor.flush_failed(error)
@@ -325,10 +328,19 @@ class BrokerNode:
             server.close()
         self.stopped.set()
 
+    def _clock_set(self, offset: int) -> None:
+        self.store.clock_set(offset)
+        self.parts.services.touched = True
+        self._host.log.warning(
+            "the wall clock was set: it is %.1f s from where this process would have it; store times, timers and file "
+            "ages follow it from here on, everything else goes by the time that has passed",
+            offset / 1000,
+        )
+
     async def _close_idle(self) -> None:
         while True:
             await asyncio.sleep(IDLE_SWEEP_S)
-            for channel in self.connections.idle(now_ms()):
+            for channel in self.connections.idle(self.clock.now()):
                 self._host.log.info("closing the connection of %s: silent for too long", channel.remote)
                 channel.link.close()
 

@@ -1,10 +1,68 @@
-"""The one place of a node that reads the wall clock; services get the time as an argument."""
+"""The clock of one node: `now` never jumps, whatever happens to the wall clock; `offset` is what turns it into a label.
+
+`now` is the wall clock as it was when the node started, plus the time that has passed since. All deadlines are in it.
+Where somebody sets the wall clock, `offset` (wall clock less `now`) follows, but only once the new time has lasted for
+`CONFIRM_MS`: a clock that is wrong for a moment leaves no trace in the store. Compiled by mypyc.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from typing import Final, final
+
+LOOK_MS: Final = 1_000
+"""How often the two clocks are compared."""
+CONFIRM_MS: Final = 30_000
+TOLERANCE_MS: Final = 50
+"""Two clocks that differ by no more agree: reading them takes time, too."""
+_BOOT: Final[int] = getattr(time, "CLOCK_BOOTTIME", -1)
+"""The monotonic clock that also counts the time a machine sleeps, where there is one."""
 
 
 def now_ms() -> int:
-    """Milliseconds since the epoch."""
+    """The wall clock: milliseconds since the epoch, for labels outside of a running node."""
     return int(time.time() * 1000)
+
+
+def steady_ms() -> int:
+    """Milliseconds since some moment, never set by anybody."""
+    if _BOOT >= 0:
+        return time.clock_gettime_ns(_BOOT) // 1_000_000
+    return time.monotonic_ns() // 1_000_000
+
+
+@final
+class Clock:
+    """`wall` and `steady` give milliseconds."""
+
+    def __init__(self, wall: Callable[[], int] = now_ms, steady: Callable[[], int] = steady_ms) -> None:
+        self._wall: Callable[[], int] = wall
+        self._steady: Callable[[], int] = steady
+        self._base: int = wall() - steady()
+        self.offset: int = 0
+        """Add it to `now` to label something with the time of the wall clock."""
+        self._seen: int = 0
+        self._since: int = -1
+        self._next_look: int = 0
+
+    def now(self) -> int:
+        """Milliseconds since the epoch, as the wall clock of the start would count them."""
+        return self._base + self._steady()
+
+    def moved(self, now: int) -> bool:
+        """True once the wall clock was set for good: `offset` is another now. Call it once a turn."""
+        if now < self._next_look:
+            return False
+        self._next_look = now + LOOK_MS
+        seen = self._wall() - self.now()
+        if abs(seen - self.offset) <= TOLERANCE_MS:
+            self._since = -1
+        elif self._since < 0 or abs(seen - self._seen) > TOLERANCE_MS:
+            self._seen = seen
+            self._since = now
+        elif now - self._since >= CONFIRM_MS:
+            self.offset = seen
+            self._since = -1
+            return True
+        return False

@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, final
 
 from bolide.broker.channel import Channel
-from bolide.node.clock import now_ms
 from bolide.node.flusher import FlushThread
 from bolide.node.persist import ConfigFiles
 from bolide.node.refusals import Refusals
@@ -102,7 +101,7 @@ class NodeHost:
 
     def refused(self, channel: Channel, request: Command, response: Command) -> None:
         """One line."""
-        self._refusals.note(channel.remote, request, response, now_ms())
+        self._refusals.note(channel.remote, request, response, self.turns.now() if self.turns is not None else 0)
 
     def _load(self, extents: list[Any], then: Callable[[int], None]) -> None:
         for extent in extents:

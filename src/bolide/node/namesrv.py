@@ -20,7 +20,7 @@ from bolide.namesrv.kv import read_kv
 from bolide.namesrv.options import NamesrvOptions
 from bolide.namesrv.server import NameServer
 from bolide.node.addresses import announced_ip, host_port
-from bolide.node.clock import now_ms
+from bolide.node.clock import Clock
 from bolide.node.config import load_daemon
 from bolide.node.daemon import run_daemon, start_logging
 from bolide.node.exit_codes import BAD_CONFIG
@@ -71,6 +71,7 @@ class NamesrvNode:
         self.port = 0
         self.ip = ""
         self._files: Files = files if files is not None else RealFiles()
+        self._clock = Clock()
         self._peers: dict[int, Peer] = {}
         self._serial = 0
         self._listener: asyncio.Server | None = None
@@ -88,7 +89,7 @@ class NamesrvNode:
         """Read kvConfig.json and serve. Raises `StoreDamaged` when it cannot be read, `OSError` for the port."""
         options = self.options
         self.ip = announced_ip(options.bind_address, "")
-        self._server = NameServer(options, self._stored(), now_ms())
+        self._server = NameServer(options, self._stored(), self._clock.now())
         limits = (MAX_FRAME, WRITE_HIGH, WRITE_LIMIT)
         entrance = Entrance.of(options)
         self._listener = await listen(self, options.bind_address, options.listen_port, *limits, entrance=entrance)
@@ -128,7 +129,7 @@ class NamesrvNode:
             return None
         self._serial += 1
         peer = Peer(self._serial, connection)
-        connection.idle_since = now_ms()
+        connection.idle_since = self._clock.now()
         self._peers[peer.id] = peer
         return peer
 
@@ -145,7 +146,7 @@ class NamesrvNode:
             peer.connection.let_on()
 
     def _serve(self, peer: Peer) -> None:
-        now = now_ms()
+        now = self._clock.now()
         while peer.waiting and not peer.behind:
             frames: list[bytes] = []
             size = 0
@@ -173,7 +174,7 @@ class NamesrvNode:
     def closed(self, peer: Peer) -> None:
         """A connection ended, and with it the brokers that registered over it."""
         if self._peers.pop(peer.id, None) is not None:
-            self._server.channel_closed(peer.id, now_ms())
+            self._server.channel_closed(peer.id, self._clock.now())
             self._carry_out()
 
     # ---- inside
@@ -213,7 +214,7 @@ class NamesrvNode:
             return
         if error:
             answer = make_response(command, codes.SYSTEM_ERROR, f"it is done, but a restart may undo it: {error}")
-            self._refusals.note(peer.remote, command, answer, now_ms())
+            self._refusals.note(peer.remote, command, answer, self._clock.now())
         if peer.connection.write([encode_or_refuse(command, answer)]) > 0:
             peer.behind = True
 
@@ -247,17 +248,17 @@ class NamesrvNode:
 
     async def _keep_time(self) -> None:
         while True:
-            due = self._server.due(now_ms())
-            wait = 1.0 if due is None else min(max(due - now_ms(), 1) / 1000, 1.0)
+            due = self._server.due(self._clock.now())
+            wait = 1.0 if due is None else min(max(due - self._clock.now(), 1) / 1000, 1.0)
             await asyncio.sleep(wait)
-            self._server.tick(now_ms())
+            self._server.tick(self._clock.now())
             self._carry_out()
 
     async def _close_idle(self) -> None:
         idle_ms = self.options.server_channel_max_idle_time_seconds * 1000
         while True:
             await asyncio.sleep(IDLE_SWEEP_S)
-            now = now_ms()
+            now = self._clock.now()
             for peer in list(self._peers.values()):
                 connection: Any = peer.connection
                 if connection.used:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
 from typing import Any, final
 
+from bolide.node.clock import Clock
 from bolide.node.executor import Executor
 from bolide.node.parked import NO_DEADLINE
 
@@ -15,8 +16,11 @@ MAX_WAIT_MS = 60_000
 class Turns:
     """Schedules `end_of_turn` once per loop turn and keeps one timer for the earliest thing due."""
 
-    def __init__(self, loop: Any, executor: Executor) -> None:
+    def __init__(self, loop: Any, executor: Executor, clock: Clock) -> None:
         self.executor: Executor = executor
+        self.clock: Clock = clock
+        self.on_clock_set: Callable[[int], None] | None = None
+        """Called with the clock's new offset when somebody has set the wall clock."""
         self._loop: Any = loop
         self._scheduled: bool = False
         self._stopped: bool = False
@@ -28,8 +32,8 @@ class Turns:
         self._ring: Any = self._on_timer
 
     def now(self) -> int:
-        """Milliseconds since the epoch."""
-        return int(time.time() * 1000.0)
+        """Milliseconds since the epoch; never jumps."""
+        return self.clock.now()
 
     def lag(self, now: int) -> int:
         """How long (ms) what is read now has waited since this turn's first read: all of it was ready then."""
@@ -61,7 +65,10 @@ class Turns:
         self._reading = False
         if self._stopped:
             return  # threads are being joined; what is left is written by the stop itself
-        self.executor.end_of_turn(self.now())
+        now = self.now()
+        self.executor.end_of_turn(now)
+        if self.clock.moved(now) and self.on_clock_set is not None:
+            self.on_clock_set(self.clock.offset)
         self._arm()
 
     def _on_timer(self) -> None:

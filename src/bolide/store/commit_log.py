@@ -22,6 +22,7 @@ from bolide.store.files import FileFailed, Files
 from bolide.store.options import StoreOptions
 from bolide.store.put import Put
 from bolide.store.segments import HandleCache, SegmentList
+from bolide.store.times import StoreTimes
 
 MAX_PROPERTIES: Final = 32767
 MAX_TOPIC_BYTES: Final = 127
@@ -30,12 +31,15 @@ RECORD_ALLOWANCE: Final = 64 * 1024
 PAGE: Final = 4096
 EARLY_PAGES: Final = 4
 """Dirty pages after which an async flush need not wait for its interval, when the setting for it names none."""
+MOST_AHEAD_MS: Final = 1000
+"""Store times do not go back while they are this little ahead of the wall clock; further ahead they follow it back."""
 _KEEP_BATCH: Final = 4 * 1024 * 1024
 
 
 @final
 class CommitLog:
-    """The log of one store. Offsets are physical offsets, timestamps ms since the epoch."""
+    """The log of one store. Offsets are physical offsets, timestamps ms since the epoch. `now` never jumps (see
+    `store.times`), while the store time of a record is the wall clock's."""
 
     def __init__(
         self, files: Files, folder: str, shape: StoreShape, options: StoreOptions, handles: HandleCache
@@ -58,6 +62,7 @@ class CommitLog:
         self.written_offset: i64 = 0
         self.flushed_offset: i64 = 0
         self.last_store_timestamp: i64 = 0
+        self.times = StoreTimes()
         self.flushed_timestamp: i64 = 0
         """Store time of the newest record known to be on disk (physicMsgTimestamp of the checkpoint)."""
 
@@ -144,8 +149,9 @@ class CommitLog:
 
     def append(self, put: Put, queue_offset: i64, now: i64) -> Dispatch:
         """Encode one checked message, for which room was made, behind the batch."""
-        if now > self.last_store_timestamp:
-            self.last_store_timestamp = now
+        wall = now + self.times.offset
+        if wall > self.last_store_timestamp or self.last_store_timestamp - wall > MOST_AHEAD_MS:
+            self.last_store_timestamp = wall
         store_timestamp = self.last_store_timestamp
         physical_offset = self.end_offset
         properties = put.properties

@@ -2,7 +2,8 @@
 
 RocketMQ's DefaultMessageStore. All methods but `sync_commit_log` belong to the thread of the event loop. The order of a
 message: `append` (memory) -> `write_pending` (kernel) -> `sync_commit_log` (disk) -> `confirm_offset` passes it ->
-`dispatch` makes it readable. Nothing here knows a clock: `now` is ms since the epoch. Compiled by mypyc.
+`dispatch` makes it readable. Nothing here knows a clock: `now` is ms since the epoch and never jumps; `times` turns it
+into the wall clock's, which labels records. Compiled by mypyc.
 """
 
 from __future__ import annotations
@@ -73,6 +74,7 @@ class MessageStore(Lookups):
             options,
         )
         self.index.enabled = shape.index_enabled and options.index_file_write_enable
+        self.times = self.log.times
         self.flags = RunningFlags()
         self.reput = Reput(self.log, self.queues, self.index, shape, self.flags)
         self.upkeep = Upkeep(files, root, options, self.flags, self.log, self.queues, self.index, self.reput)
@@ -388,6 +390,10 @@ class MessageStore(Lookups):
     def job_done(self, job: Job, error: str = "") -> None:
         """A job has run; `error` is the text of what it raised."""
         self.upkeep.job_done(job, error)
+
+    def clock_set(self, offset: i64) -> None:
+        """Somebody set the wall clock: from here on it is `now` plus this."""
+        self.times.step(offset, self.log.end_offset)
 
     # -- the queues --
 

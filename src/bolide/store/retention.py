@@ -31,7 +31,7 @@ class DiskState:
 
 
 class Retention:
-    """The cleaner of one store. Times are ms since the epoch."""
+    """The cleaner of one store. Times are ms since the epoch; the age of a file and the hour are the wall clock's."""
 
     def __init__(
         self, files: Files, root: str, options: StoreOptions, flags: RunningFlags, segments: SegmentList
@@ -61,7 +61,7 @@ class Retention:
         self._manual_rounds = MANUAL_ROUNDS
         self.next_round = now
 
-    def round(self, now: int) -> list[str]:
+    def round(self, now: int, wall: int) -> list[str]:
         """One round: set or clear the flag for a full disk, and take the files that may go out of the list.
 
         The paths returned are to be deleted, in this order.
@@ -71,9 +71,9 @@ class Retention:
         manual = self._manual_rounds > 0
         self._manual_rounds = max(0, self._manual_rounds - 1)
         forced = disk.all_may_go and self._options.clean_file_forcibly_enable
-        if not (manual or forced or disk.expired_may_go or self._is_hour(now)):
+        if not (manual or forced or disk.expired_may_go or self._is_hour(wall)):
             return []
-        limit = self._options.delete_file_batch_max if forced else self._expired(now)
+        limit = self._options.delete_file_batch_max if forced else self._expired(wall)
         return self._take(min(limit, self._options.delete_file_batch_max), now)
 
     def look_at_disk(self) -> DiskState:
@@ -89,16 +89,16 @@ class Retention:
             self._flags.clear(DISK_FULL)
         return DiskState(use, use > options.disk_max_used_space_ratio / 100, use > options.clean_forcibly_ratio)
 
-    def _is_hour(self, now: int) -> bool:
-        return int(self._files.local_time(now)[8:10]) in self._hours
+    def _is_hour(self, wall: int) -> bool:
+        return int(self._files.local_time(wall)[8:10]) in self._hours
 
-    def _expired(self, now: int) -> int:
+    def _expired(self, wall: int) -> int:
         """How many of the oldest files were last changed too long ago; the last file never counts."""
         keep = self._options.file_reserved_time * _HOUR_MS
         count = 0
         for start in self._segments.segment_starts()[:-1]:
             changed = self._files.modified_ms(self._segments.path_at(start))
-            if changed < 0 or now - changed < keep:
+            if changed < 0 or wall - changed < keep:
                 break
             count += 1
         return count

@@ -211,7 +211,7 @@ class Upkeep:
 
     def _clean_round(self, now: int) -> None:
         before = self._log.segments.min_offset
-        paths = self.retention.round(now)
+        paths = self.retention.round(now, int(self._log.times.wall(now)))
         if paths:
             self._jobs.append(RemoveFiles(self._files, paths))
         after = int(self._log.segments.min_offset)
