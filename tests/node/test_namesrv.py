@@ -6,14 +6,16 @@ import asyncio
 import socket
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bolide.namesrv.options import NamesrvOptions
+from bolide.node.clock import Clock, steady_ms
 from bolide.node.config import load_daemon
 from bolide.node.namesrv import WRITE_HIGH, NamesrvNode, kept_settings
 from bolide.remoting import codes
-from bolide.remoting.command import encode, make_request
+from bolide.remoting.command import Command, encode, make_request
 from bolide.store.errors import StoreDamaged
 from bolide.store.files import FileFailed, RealFiles
 from bolide.transport.client import ClientConnection
@@ -21,6 +23,8 @@ from tests.client.waiting import until
 from tests.node.test_outbox import read_answers
 
 VALUE = 200_000
+SLOW = 40
+"""Requests of one read that take 10 ms each."""
 ASKED = 300
 
 
@@ -163,5 +167,48 @@ def test_values_that_cannot_be_read_refuse_the_start_or_are_those_of_before(tmp_
         client.close()
         await client.wait_closed()
         await node.stop()
+
+    asyncio.run(scenario())
+
+
+class SlowServer:
+    """A name server whose every answer takes 10 ms by a clock of its own, which it moves."""
+
+    def __init__(self, node: NamesrvNode) -> None:
+        self.served: list[tuple[int, int]] = []
+        self.took = 0
+        self._server = node._server
+
+    def handle(self, channel_id: int, remote: str, command: Command, now: int) -> Command | None:
+        self.took += 10
+        self.served.append((channel_id, command.opaque))
+        return self._server.handle(channel_id, remote, command, now)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._server, name)
+
+
+def test_a_read_full_of_slow_requests_leaves_the_loop_to_others(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        node = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(tmp_path / "kvConfig.json")))
+        await node.start()
+        slow: Any = SlowServer(node)
+        node._server = slow
+        node._clock = Clock(steady=lambda: steady_ms() + slow.took)
+        try:
+            frames = [encode(make_request(codes.GET_BROKER_CLUSTER_INFO, n)) for n in range(SLOW)]
+            with (
+                socket.create_connection(("127.0.0.1", node.port)) as many,
+                socket.create_connection(("127.0.0.1", node.port)) as one,
+            ):
+                many.sendall(b"".join(frames))
+                one.sendall(frames[0])
+                answers = await asyncio.to_thread(read_answers, many, SLOW)
+                assert [answer.opaque for answer in answers] == list(range(SLOW))
+                assert len(await asyncio.to_thread(read_answers, one, 1)) == 1
+            place = next(at for at, (_, opaque) in enumerate(slow.served) if at and opaque == 0)
+            assert place < 8  # not behind all that the first had asked
+        finally:
+            await node.stop()
 
     asyncio.run(scenario())

@@ -105,6 +105,7 @@ class RegistrationService:
         tables.clusters.setdefault(header.cluster_name, {})[header.broker_name] = None
         broker = tables.brokers.get(header.broker_name)
         if broker is None:
+            tables.comes_back(header.broker_name)
             broker = tables.brokers[header.broker_name] = BrokerData(header.cluster_name, header.broker_name)
         broker.enable_acting_master = bool(header.enable_acting_master)
         broker.zone_name = zone
@@ -147,9 +148,7 @@ class RegistrationService:
         changed = first or self.tables.data_version(*address) != wrapper.data_version
         named = {config.topic_name or key: config for key, config in wrapper.topic_config_table.items()}
         if self.settings.options.delete_topic_with_broker_registration and not wrapper.topic_queue_mapping_info_map:
-            for topic in [
-                topic for topic, queues in self.tables.topics.items() if name in queues and topic not in named
-            ]:
+            for topic in [topic for topic in self.tables.topics_of(name) if topic not in named]:
                 self.tables.drop_topic(topic, [name])
         for topic, config in named.items():
             if changed or name not in self.tables.topics.get(topic, ()):
@@ -167,6 +166,7 @@ class RegistrationService:
         """UNREGISTER_BROKER."""
         header = decode_header(command, UnRegisterBrokerRequestHeader)
         self.tables.remove(header.broker_name, BrokerAddress(header.cluster_name, header.broker_addr))
+        self.tables.drop_some()
         return make_response(command, codes.SUCCESS)
 
     def on_query_data_version(self, channel_id: int, command: Command, now: int) -> Command:
@@ -191,13 +191,19 @@ class RegistrationService:
         for address, live in list(self.tables.live.items()):
             if live.channel_id == channel_id:
                 self.tables.remove(live.broker_name, address)
+        self.tables.drop_some()
 
     def due(self) -> int | None:
         """When to `tick` next, ms since the epoch; None while no broker is known."""
-        return self._next_scan
+        return 0 if self.tables.leaving else self._next_scan
 
     def tick(self, now: int) -> None:
-        """Drop brokers that have been silent for too long, and ask for their connections to be closed."""
+        """Drop brokers that have been silent for too long, and ask for their connections to be closed; go on to forget
+        topics of those that left."""
+        self._scan(now)
+        self.tables.drop_some()
+
+    def _scan(self, now: int) -> None:
         if self._next_scan is None or now < self._next_scan:
             return
         for address, live in list(self.tables.live.items()):

@@ -98,7 +98,9 @@ class RouteService:
         if self.settings.options.support_acting_master and not topic.startswith(SYNC_MEMBER_PREFIX):
             for broker in brokers:
                 _show_acting_master(broker, queues.get(broker.broker_name))
-        return TopicRouteData(list(queues.values()), brokers, filters)
+        return TopicRouteData(
+            [queue for name, queue in queues.items() if name in self.tables.brokers], brokers, filters
+        )
 
     def on_cluster_info(self, channel_id: int, command: Command, now: int) -> Command:
         """GET_BROKER_CLUSTER_INFO."""
@@ -142,7 +144,8 @@ class RouteService:
         route = decode_body(command.body, TopicRouteData) if command.body else TopicRouteData()
         queues = {queue.broker_name: queue for queue in route.queue_datas}
         if queues and queues.keys() <= self.tables.brokers.keys():
-            self.tables.topics.setdefault(topic, {}).update(queues)
+            for queue in queues.values():
+                self.tables.put_queue(topic, queue)
         return make_response(command, codes.SUCCESS)
 
 

@@ -1,7 +1,8 @@
 """What a name server knows: clusters, brokers, who of them lives, and the queues of each topic (RouteInfoManager.java).
 
-Five tables, changed only together and only here, so that none of them names a broker another has forgotten. Nothing is
-stored: brokers register again within 30 seconds of a restart.
+Tables changed only together and only here. Nothing is stored: brokers register again within 30 seconds of a restart. A
+broker that leaves is forgotten at once, and its topics, of which there may be any number, some at a time: until then
+they name a broker that is not known, and no answer shows their queues at it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from bolide.remoting.bodies.route import BrokerData, QueueData
 from bolide.remoting.bodies.topics import TopicConfig
 from bolide.remoting.bodies.versions import DataVersion
 
+DROPPED_AT_ONCE: Final = 20_000
+"""Topics of brokers that left are forgotten so many at a time: some ten milliseconds."""
 MASTER_ID: Final = 0
 READ: Final = 4
 WRITE: Final = 2
@@ -54,6 +57,8 @@ class Tables:
         self.live: dict[BrokerAddress, Live] = {}
         self.filter_servers: dict[BrokerAddress, list[str]] = {}
         self.topics: dict[str, dict[str, QueueData]] = {}  # topic -> broker name -> queues
+        self._topics_of: dict[str, dict[str, None]] = {}  # broker name -> its topics
+        self._leaving: dict[str, dict[str, None]] = {}  # the same of brokers that left, to be forgotten
 
     def data_version(self, cluster: str, addr: str) -> DataVersion | None:
         """The version a broker last registered with, None when it does not live."""
@@ -68,9 +73,19 @@ class Tables:
 
     def put_queues(self, broker_name: str, config: TopicConfig, perm: int) -> None:
         """The queues of a topic at a broker, replacing what was known of them."""
-        self.topics.setdefault(config.topic_name, {})[broker_name] = QueueData(
-            broker_name, config.read_queue_nums, config.write_queue_nums, perm, config.topic_sys_flag
+        self.put_queue(
+            config.topic_name,
+            QueueData(broker_name, config.read_queue_nums, config.write_queue_nums, perm, config.topic_sys_flag),
         )
+
+    def put_queue(self, topic: str, queue: QueueData) -> None:
+        """The same, of queues as an answer shows them."""
+        self.topics.setdefault(topic, {})[queue.broker_name] = queue
+        self._topics_of.setdefault(queue.broker_name, {})[topic] = None
+
+    def topics_of(self, broker_name: str) -> dict[str, None]:
+        """The topics with queues at a broker that is known, in order of arrival."""
+        return self._topics_of.get(broker_name, {})
 
     def drop_topic(self, topic: str, broker_names: Iterable[str] | None = None) -> None:
         """Forget a topic, everywhere or at these brokers."""
@@ -79,12 +94,13 @@ class Tables:
             return
         for name in list(queues if broker_names is None else broker_names):
             queues.pop(name, None)
+            self.topics_of(name).pop(topic, None)
         if not queues:
             del self.topics[topic]
 
     def change_perms(self, broker_name: str, change: Callable[[int], int]) -> int:
         """Change the permission of every topic at a broker; how many topics that were."""
-        found = [queues[broker_name] for queues in self.topics.values() if broker_name in queues]
+        found = [self.topics[topic][broker_name] for topic in self.topics_of(broker_name)]
         for queue in found:
             queue.perm = change(queue.perm)
         return len(found)
@@ -108,5 +124,31 @@ class Tables:
             names.pop(broker_name, None)
             if not names:
                 del self.clusters[address.cluster]
-        for topic in list(self.topics):
-            self.drop_topic(topic, [broker_name])
+        topics = self._topics_of.pop(broker_name, None)
+        if topics:
+            self._leaving[broker_name] = topics
+
+    @property
+    def leaving(self) -> bool:
+        """True while topics of brokers that left wait for `drop_some`."""
+        return bool(self._leaving)
+
+    def drop_some(self, budget: int = DROPPED_AT_ONCE) -> None:
+        """Forget topics of brokers that left, this many."""
+        while self._leaving and budget > 0:
+            budget -= self._drop(next(iter(self._leaving)), budget)
+
+    def comes_back(self, broker_name: str) -> None:
+        """A broker of this name registers: whatever it had before it left is forgotten first."""
+        while broker_name in self._leaving:
+            self._drop(broker_name, DROPPED_AT_ONCE)
+
+    def _drop(self, broker_name: str, budget: int) -> int:
+        topics = self._leaving[broker_name]
+        dropped = 0
+        while topics and dropped < budget:
+            self.drop_topic(topics.popitem()[0], (broker_name,))
+            dropped += 1
+        if not topics:
+            del self._leaving[broker_name]
+        return dropped

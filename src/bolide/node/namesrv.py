@@ -43,6 +43,8 @@ MAX_FRAME: Final = 16 * 1024 * 1024
 WRITE_HIGH: Final = 1024 * 1024
 WRITE_LIMIT: Final = 64 * 1024 * 1024
 IDLE_SWEEP_S: Final = 10.0
+TURN_MS: Final = 15
+"""What is read in one turn of the loop is served for so long; the rest waits for the next turn, peer by peer."""
 
 
 class Peer:
@@ -53,8 +55,10 @@ class Peer:
         self.connection = connection
         self.remote = host_port(connection.remote_ip, connection.remote_port)
         self.waiting: deque[Command] = deque()
-        """Commands not answered yet: more than one read's worth only while the peer does not read its answers."""
+        """Commands not answered yet, of one read: nothing more is read from the peer while some wait."""
         self.behind = False
+        self.queued = False
+        """True while the peer is among those to be served in the next turn."""
 
 
 class NamesrvNode:
@@ -74,6 +78,9 @@ class NamesrvNode:
         self._clock = Clock()
         self._peers: dict[int, Peer] = {}
         self._serial = 0
+        self._turn_end = 0
+        self._turn_ends = False
+        self._next_turn: deque[Peer] = deque()
         self._listener: asyncio.Server | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._kept = KeptFiles(self._files, log)
@@ -136,21 +143,52 @@ class NamesrvNode:
     def received(self, peer: Peer, commands: list[Command]) -> None:
         """Answer the requests of one read in one write, unless that would be more than the peer reads."""
         peer.waiting.extend(commands)
-        self._serve(peer)
+        if not self._turn_ends:
+            self._end_turn_soon()
+            self._turn_end = self._clock.now() + TURN_MS
+        if not peer.queued:
+            self._serve(peer)
 
     def caught_up(self, peer: Peer) -> None:
         """The peer has read its answers: go on with what it asked."""
         peer.behind = False
-        self._serve(peer)
-        if not peer.waiting:
-            peer.connection.let_on()
+        if not peer.queued:
+            self._serve_later(peer)
+
+    def _serve_later(self, peer: Peer) -> None:
+        peer.queued = True
+        self._next_turn.append(peer)
+        self._end_turn_soon()
+
+    def _end_turn_soon(self) -> None:
+        if not self._turn_ends:
+            self._turn_ends = True
+            asyncio.get_running_loop().call_soon(self._end_of_turn)
+
+    def _end_of_turn(self) -> None:
+        """Every socket that was ready has been read: serve those that wait, each some, for as long as a turn lasts."""
+        self._turn_ends = False
+        self._turn_end = self._clock.now() + TURN_MS
+        for _ in range(len(self._next_turn)):
+            peer = self._next_turn.popleft()
+            peer.queued = False
+            self._serve(peer)
+            if not (peer.waiting or peer.behind):
+                peer.connection.let_on()
+            if self._clock.now() >= self._turn_end:
+                break
+        if self._next_turn:
+            self._end_turn_soon()
 
     def _serve(self, peer: Peer) -> None:
         now = self._clock.now()
         while peer.waiting and not peer.behind:
+            if now >= self._turn_end:
+                self._serve_later(peer)
+                break
             frames: list[bytes] = []
             size = 0
-            while peer.waiting and size <= WRITE_HIGH:
+            while peer.waiting and size <= WRITE_HIGH and now < self._turn_end:
                 command = peer.waiting.popleft()
                 answer = self._answer(peer, command, now)
                 held = self._carry_out(peer, command, answer)
@@ -159,6 +197,7 @@ class NamesrvNode:
                         self._refusals.note(peer.remote, command, answer, now)
                     frames.append(encode_or_refuse(command, answer))
                     size += len(frames[-1])
+                now = self._clock.now()
             peer.behind = peer.connection.write(frames) > 0
         if peer.waiting:
             peer.connection.hold_back()
@@ -173,6 +212,7 @@ class NamesrvNode:
 
     def closed(self, peer: Peer) -> None:
         """A connection ended, and with it the brokers that registered over it."""
+        peer.waiting.clear()
         if self._peers.pop(peer.id, None) is not None:
             self._server.channel_closed(peer.id, self._clock.now())
             self._carry_out()
