@@ -104,6 +104,8 @@ class FaultyFiles(RealFiles):
 class World:
     """An executor over a real store; handlers are functions of a test."""
 
+    host_type: type[NotingHost] = NotingHost
+
     def __init__(self, folder: Path, sync: bool = True) -> None:
         self.files = FaultyFiles()
         options = StoreOptions(flush_disk_type="SYNC_FLUSH" if sync else "ASYNC_FLUSH")
@@ -114,7 +116,7 @@ class World:
         self.door.set_host(encode_host("127.0.0.1", 1))
         self.answers: dict[int, Callable[[Channel, Command, int], Outcome]] = {}
         self.effects = Effects()
-        self.host = NotingHost()
+        self.host = self.host_type()
         self.hold = HoldTable(100)
         self.services = Services([self])
         self.closed_channels: list[Channel] = []

@@ -35,7 +35,9 @@ class Channel:
         self.unread: int = 0
         """Those the peer had left unread when it was last written to."""
         self.waits: bool = False
-        """True while requests of this channel wait until the peer has read more; see the node's outbox."""
+        """True while requests of this channel wait for another turn, or for the peer to read; see the node's outbox."""
+        self.ready: bool = False
+        """True while they are to be run in the next turn."""
         self.dirty: bool = False
         """True while this channel is in the executor's list of channels to write."""
         self.link: Any = None

@@ -24,11 +24,12 @@ How a service is written (one file a noun, a plain class, no sockets, no clock, 
         def arrived(self, arrivals: list[Arrival], now: int) -> None: ...   # records just dispatched
 
 `now` is milliseconds since the epoch by a clock that never jumps: deadlines and intervals are counted in it, and the
-store's `times` turns it into the wall clock's, which labels records. `due` is asked again after each `tick` and after each turn in which the service
-handled a command or called `effects.wake(self)`; a service idle until then need not be asked. An exception a handler
-raises is answered with its `code` (1 when it has none) and its text; `closes_connection` is honoured. A oneway request
-is never answered whatever the handler returns. Everything appended to the store by a handler or a tick is written,
-flushed and dispatched at the end of the same loop turn: a handler that must wait for that returns `Parked`.
+store's `times` turns it into the wall clock's, which labels records. `due` is asked again after each `tick` and after
+each turn in which the service handled a command or called `effects.wake(self)`; a service idle until then need not be
+asked. An exception a handler raises is answered with its `code` (1 when it has none) and its text; `closes_connection`
+is honoured. A oneway request is never answered whatever the handler returns. Everything appended to the store by a
+handler or a tick is written, flushed and dispatched at the end of the same loop turn: a handler that must wait for that
+returns `Parked`.
 """
 
 from __future__ import annotations

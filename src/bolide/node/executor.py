@@ -69,12 +69,17 @@ class Executor:
         self._parked: ParkedReplies = ParkedReplies()
         self.gate: SendGate = SendGate(self._parked, flush_timeout_ms)
         self.outbox: Outbox = Outbox(host, write_high)
-        self._reruns: Reruns = Reruns(self.outbox, host, self._begin, self.settle, self._handler_failed)
+        self._reruns: Reruns = Reruns(self.outbox, host, self._begin, self.settle, self._handler_failed, self.gate.look)
         self._asking: Asking = Asking()
         self._lasting: Lasting = Lasting(host, self._reply, self._confirmed)
         self._persisted: int = 0
         """`effects.persisted` when a handler began: what it is more afterwards, that handler caused."""
         self._tick_failed: Any = self._service_failed
+
+    def set_clock(self, clock: Callable[[], int]) -> None:
+        """Tell the time within a turn, so that none takes too long; without it a turn does all there is."""
+        self._reruns.clock = clock
+        self._services.clock = clock
 
     # ---- requests
 
@@ -86,6 +91,13 @@ class Executor:
             self.outbox.wait(channel, Waiting(command, not_served, None, 0))
         else:
             self._begin(channel, command, not_served, now)
+
+    def postpone(self, channel: Channel, command: Command, not_served: frozenset[int], since: int, now: int) -> None:
+        """Run a command in a later turn: this one has had its time. It waits since then."""
+        if command.is_response:
+            self._answered(channel, command, now)
+        else:
+            self.outbox.postpone(channel, Waiting(command, not_served, None, 0, since))
 
     def _begin(self, channel: Channel, command: Command, not_served: frozenset[int], now: int) -> None:
         self._stats.requests += 1
@@ -239,8 +251,9 @@ class Executor:
 
     def end_of_turn(self, now: int) -> None:
         """Write, flush, dispatch, wake, answer: once for everything this turn brought."""
-        for channel in self.outbox.take_ready():
-            self._reruns.caught_up(channel, now)
+        ready = self.outbox.take_ready()
+        if ready:
+            self._reruns.serve(ready)
         store = self._store
         if store is not None and not self._failed:
             self._store_turn(store, now)
@@ -263,8 +276,7 @@ class Executor:
             self._services.touched = True
             hold = self._hold
             if hold is not None and hold.count:
-                for held in hold.arrived(arrivals):
-                    self._reruns.held(held, now)
+                self._reruns.woken(hold.arrived(arrivals), now)
             for hook in self._services.arrived_hooks:
                 hook(arrivals, now)
         for entry in self._parked.take_confirmed(store.dispatched_offset):
@@ -327,8 +339,7 @@ class Executor:
         hold = self._hold
         if hold is not None:
             for topic, queue_id in noted.releases:
-                for held in hold.release(topic, queue_id):
-                    self._reruns.held(held, now)
+                self._reruns.woken(hold.release(topic, queue_id), now)
         for channel in noted.closes:
             self._host.close(channel)
         if noted.persists:
@@ -363,14 +374,12 @@ class Executor:
         self._persisted = self._effects.persisted  # what a tick changed is nobody's answer
         hold = self._hold
         if hold is not None and hold.count:
-            for held in hold.expired(now):
-                self._reruns.held(held, now)
+            self._reruns.woken(hold.expired(now), now)
             if now >= self._next_sweep:
                 self._next_sweep = now + self._sweep_ms
                 store = self._store
                 if store is not None:
-                    for held in hold.behind(store.max_queue_offset):
-                        self._reruns.held(held, now)
+                    self._reruns.woken(hold.behind(store.max_queue_offset), now)
         for entry in self._parked.take_late(now):
             self._leave(entry, with_code(entry.frame, FLUSH_DISK_TIMEOUT, ""))
         for asked in self._asking.take_late(now):
@@ -398,5 +407,5 @@ class Executor:
 
     @property
     def unanswered(self) -> int:
-        """Answers waiting for the log, and writes of tables that others wait for."""
-        return self._parked.count + self._lasting.count
+        """Answers waiting for the log, writes of tables that others wait for, and requests that wait for a turn."""
+        return self._parked.count + self._lasting.count + self.outbox.for_next_turn

@@ -7,10 +7,14 @@ from typing import Any, Final, final
 from bolide.broker.channel import Channel
 from bolide.broker.stats import BrokerStats
 from bolide.layout.message_id import encode_host
-from bolide.node.turns import Turns
+from bolide.node.turns import READS_MS, Turns
+from bolide.remoting.codes import SEND_MESSAGE, SEND_MESSAGE_V2, UPDATE_CONSUMER_OFFSET
 from bolide.remoting.command import Command
 
 ALL_SERVED: Final[frozenset[int]] = frozenset()
+LIGHT: Final[frozenset[int]] = frozenset({SEND_MESSAGE, SEND_MESSAGE_V2, UPDATE_CONSUMER_OFFSET})
+"""Requests that take some microseconds: the clock is looked at after so many of them, and after each other one."""
+LIGHT_AT_ONCE: Final = 32
 
 
 @final
@@ -79,10 +83,36 @@ class Front:
         turns = self._turns
         now = turns.now()
         executor = turns.executor
-        executor.gate.look(now, turns.lag(now))
-        for command in commands:
-            executor.handle(peer, command, self._not_served, now)
+        lag = turns.lag(now)
         turns.schedule()
+        if lag >= READS_MS:
+            self._postpone(peer, commands, 0, now - lag, now)  # all of it was ready when the turn began
+            return
+        executor.gate.look(now, lag)
+        count = len(commands)
+        at = 0
+        light = 0
+        while at < count:
+            command = commands[at]
+            at += 1
+            executor.handle(peer, command, self._not_served, now)
+            if at == count:
+                return
+            if command.code in LIGHT:
+                light += 1
+                if light < LIGHT_AT_ONCE:
+                    continue
+            light = 0
+            late = turns.late()
+            if late >= 0:
+                self._postpone(peer, commands, at, late, late)
+                return
+
+    def _postpone(self, peer: Channel, commands: list[Command], at: int, since: int, now: int) -> None:
+        executor = self._turns.executor
+        while at < len(commands):
+            executor.postpone(peer, commands[at], self._not_served, since, now)
+            at += 1
 
     def bad_frame(self, peer: Channel, error: Exception) -> None:
         """One line for a peer that breaks the protocol."""

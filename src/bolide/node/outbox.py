@@ -1,8 +1,9 @@
-"""Frames on their way to the sockets of one node, and requests that wait because their peer does not read its answers.
+"""Frames on their way to the sockets of one node, and requests that wait: for their peer to read, or for another turn.
 
 All frames of a turn leave in one write a connection. While a peer has more than `high` bytes unread nothing of it is
 run and nothing is read from it: what it asked already waits here, in order, so a peer that never reads costs its
-unread bytes, one answer more, and the requests of one read. Compiled by mypyc.
+unread bytes, one answer more, and the requests of one read. The same holds for what a turn had no more time for: it
+waits for the next one (`postpone`). Compiled by mypyc.
 """
 
 from __future__ import annotations
@@ -20,15 +21,22 @@ from bolide.remoting.command import Command
 
 @final
 class Waiting:
-    """A request of a peer that must read first: not begun yet (`again` None), or to be run on by `again`."""
+    """A request that waits: not begun yet (`again` None), or to be run on by `again`. `since` is when it began to wait
+    for its turn of the loop (ms); -1 when it waits for its peer, or is not to be counted."""
 
     def __init__(
-        self, command: Command, not_served: frozenset[int], again: Callable[[int], Outcome] | None, rounds: int
+        self,
+        command: Command,
+        not_served: frozenset[int],
+        again: Callable[[int], Outcome] | None,
+        rounds: int,
+        since: int = -1,
     ) -> None:
         self.command: Command = command
         self.not_served: frozenset[int] = not_served
         self.again: Callable[[int], Outcome] | None = again
         self.rounds: int = rounds
+        self.since: int = since
 
 
 @final
@@ -85,16 +93,32 @@ class Outbox:
         channel.unread = unread
         channel.queued = unread
         if channel.waits and unread <= self._high:
-            self._ready.append(channel)
+            self.make_ready(channel)
 
     # ---- requests that wait
+
+    def make_ready(self, channel: Channel) -> None:
+        """Run what waits of this channel in the next turn, behind the others that are to run."""
+        if not channel.ready:
+            channel.ready = True
+            self._ready.append(channel)
+
+    def postpone(self, channel: Channel, waiting: Waiting) -> None:
+        """Keep a request for the next turn."""
+        self.wait(channel, waiting)
+        self.make_ready(channel)
+
+    @property
+    def for_next_turn(self) -> int:
+        """Connections of which something waits for the next turn."""
+        return len(self._ready)
 
     def full(self, channel: Channel) -> bool:
         """True while the peer must read before anything of it is run: also behind what waits already."""
         return channel.queued > self._high or channel.waits
 
     def wait(self, channel: Channel, waiting: Waiting) -> None:
-        """Keep a request until its peer has caught up."""
+        """Keep a request until `make_ready`, or until its peer has caught up."""
         if not channel.waits:
             channel.waits = True
             self._waiting[channel.id] = deque()
@@ -112,6 +136,8 @@ class Outbox:
         ready = self._ready
         if ready:
             self._ready = []
+            for channel in ready:
+                channel.ready = False
         return ready
 
     def next(self, channel: Channel) -> Waiting | None:

@@ -16,6 +16,10 @@ from bolide.remoting.codes import SYSTEM_ERROR
 from bolide.remoting.command import Command, make_response
 
 ALL_SERVED: Final[frozenset[int]] = frozenset()
+WAITING_MS: Final = 15
+"""What requests that waited for their turn, and pulls that woke, may take of one turn."""
+WOKEN_AT_ONCE: Final = 16
+"""Pulls that woke are run so many at a time before the clock is looked at."""
 COLD_ROUNDS: Final = 8
 """Times a request is run again because its bytes left memory meanwhile; then it is answered with an error."""
 
@@ -31,12 +35,16 @@ class Reruns:
         begin: Callable[[Channel, Command, frozenset[int], int], None],
         settle: Callable[[Channel, Command, Outcome, int], None],
         failed: Callable[[Channel, Command, Exception], None],
+        look: Callable[[int, int], None],
     ) -> None:
         self._outbox: Outbox = outbox
         self._host: Any = host
         self._begin: Any = begin
         self._settle: Any = settle
         self._failed: Any = failed
+        self._look: Any = look
+        self.clock: Callable[[], int] = _no_clock
+        """What the time is by now, within a turn."""
 
     def held(self, held: HeldPull, now: int) -> None:
         """Run a held pull once more, with holding off."""
@@ -55,16 +63,60 @@ class Reruns:
 
         self._host.load(cold.extents, loaded)
 
-    def caught_up(self, channel: Channel, now: int) -> None:
-        """Run what waited for this peer to read, until it must read again."""
+    def serve(self, ready: list[Channel]) -> None:
+        """Run what waits of these channels, for as long as a turn has for it: what is left then comes first in the next
+        turn, and behind it that of the channel which had its share of this one."""
+        now = self.clock()
+        end = now + WAITING_MS
+        at = 0
+        while at < len(ready):
+            channel = ready[at]
+            at += 1
+            now = self._run_waiting(channel, now, end)
+            if now >= end:
+                for late in ready[at:]:
+                    self._outbox.make_ready(late)
+                if channel.alive and channel.waits:
+                    self._outbox.make_ready(channel)
+                return
+
+    def _run_waiting(self, channel: Channel, now: int, end: int) -> int:
+        """Until nothing of the channel waits, the peer must read, or the time is over; what the time is then."""
         while channel.alive:
             waiting = self._outbox.next(channel)
             if waiting is None:
-                return
+                return now
             if waiting.again is None:
+                if waiting.since >= 0:
+                    self._look(now, now - waiting.since)
                 self._begin(channel, waiting.command, waiting.not_served, now)
             else:
                 self._go_on(channel, waiting.command, waiting.again, waiting.rounds, now)
+            now = self.clock()
+            if now >= end:
+                break
+        return now
+
+    def woken(self, pulls: list[HeldPull], now: int) -> None:
+        """Run held pulls once more; of very many, the last in the turns that follow."""
+        at = 0
+        end = 0
+        while at < len(pulls):
+            held = pulls[at]
+            self.held(held, now)
+            at += 1
+            if at % WOKEN_AT_ONCE != 0 and held.predicate is None:
+                continue
+            late = self.clock()
+            if end == 0:
+                end = late + WAITING_MS
+            elif late >= end:
+                break
+        while at < len(pulls):
+            held = pulls[at]
+            at += 1
+            if held.channel.alive:
+                self._outbox.postpone(held.channel, Waiting(held.command, ALL_SERVED, held.again, COLD_ROUNDS))
 
     def _run(self, channel: Channel, command: Command, again: Callable[[int], Outcome], rounds: int, now: int) -> None:
         if not channel.alive:
@@ -86,3 +138,7 @@ class Reruns:
             self.cold(channel, command, outcome, rounds)
         else:
             self._settle(channel, command, outcome, now)
+
+
+def _no_clock() -> int:
+    return 0

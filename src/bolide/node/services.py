@@ -15,6 +15,8 @@ from bolide.broker.outcome import Handler
 
 TICK_BUDGET: Final = 1000
 """Records a tick may handle before the loop gets its turn back."""
+TICKS_MS: Final = 15
+"""What all ticks of one turn may take; those left are run in the next."""
 FAILED_PAUSE_MS: Final = 1000
 REVIEW_MS: Final = 50
 """After turns in which something happened every service is asked again when it is due, at most this often: what one
@@ -66,6 +68,8 @@ class Services:
         self._by_service: dict[int, Timed] = {id(timed.service): timed for timed in self._timed}
         self._heap: list[tuple[int, int]] = []
         self._reviewed: int = 0
+        self.clock: Callable[[], int] | None = None
+        """What the time is by now, within a turn; None = ticks may take any time."""
         self.touched: bool = False
         """Set when something happened: what is due may have moved."""
 
@@ -104,6 +108,8 @@ class Services:
             self.start(now)
         ran = 0
         again: list[int] = []
+        clock = self.clock
+        end = clock() + TICKS_MS if clock is not None else 0
         while (at := self._earliest()) is not None and at <= now:
             _, index = heapq.heappop(self._heap)
             timed = self._timed[index]
@@ -116,6 +122,8 @@ class Services:
                 timed.not_before = now + FAILED_PAUSE_MS
                 self._push(index, timed.not_before)
             ran += 1
+            if clock is not None and clock() >= end:
+                break
         for index in again:
             self._ask(index, now)
         if ran:

@@ -10,6 +10,8 @@ from bolide.node.executor import Executor
 from bolide.node.parked import NO_DEADLINE
 
 MAX_WAIT_MS = 60_000
+READS_MS = 20
+"""What was read in one turn may take this long; what is left then waits for the next turn, connection by connection."""
 
 
 @final
@@ -18,6 +20,7 @@ class Turns:
 
     def __init__(self, loop: Any, executor: Executor, clock: Clock) -> None:
         self.executor: Executor = executor
+        executor.set_clock(clock.now)
         self.clock: Clock = clock
         self.on_clock_set: Callable[[int], None] | None = None
         """Called with the clock's new offset when somebody has set the wall clock."""
@@ -42,6 +45,11 @@ class Turns:
             self._began = now
             return 0
         return now - self._began
+
+    def late(self) -> int:
+        """What the time is (ms) once the turn has had its time for what it read; -1 before."""
+        now = self.clock.now()
+        return now if now - self._began >= READS_MS else -1
 
     def schedule(self) -> None:
         """End this turn when every socket that was ready has been read."""
