@@ -63,3 +63,17 @@ def test_an_installed_type_filters_and_its_faults_drop_the_record() -> None:
     assert not chosen.predicate(b"city\x01Berlin\x02")
     assert not chosen.predicate(b"")  # the KeyError of the plug-in
     assert filters.of("BEGINS", "Hang") is chosen
+
+
+def test_a_text_is_limited_whatever_its_type() -> None:
+    types = ExpressionTypes(with_begins, max_length=20, max_operations=4)
+    assert types.compile("SQL92", "NOT a = 1").operations == 4
+    assert types.compile("BEGINS", "x" * 20).evaluate is not None
+    for name, text, says in (
+        ("SQL92", "NOT NOT a = 1", "more than 4 names"),
+        ("SQL92", "a" * 21, "21 characters"),
+        ("BEGINS", "x" * 21, "21 characters: maxFilterLength allows 20"),
+        ("TAG", "x" * 21, "21 characters: maxFilterLength allows 20"),
+    ):
+        with pytest.raises(ExpressionRefused, match=says):
+            types.compile(name, text)

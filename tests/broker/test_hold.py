@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bolide.broker.channel import Channel
-from bolide.broker.hold import HoldTable
+from bolide.broker.hold import LATE_AT_ONCE, LOOKS, HoldTable
 from bolide.broker.outcome import NOTHING, HeldPull
 from bolide.remoting.command import make_request
 from bolide.store.arrival import Arrival
@@ -118,3 +118,31 @@ def test_pulls_woken_long_before_their_deadline_leave_the_heap() -> None:
         table.park(held(peer, offset=number))
         table.arrived([arrival(max_offset=number + 1)])
     assert table.count == 0 and len(table._deadlines) < 200
+
+
+def test_looks_at_filters_are_limited() -> None:
+    table = HoldTable(10)
+    looks: list[bytes] = []
+
+    def never(properties: bytes) -> bool:
+        looks.append(properties)
+        return False
+
+    dear = held(channel(), predicate=never)
+    dear.cost = LOOKS // 4
+    table.park(dear)
+    few = [arrival(max_offset=6 + n) for n in range(4)]
+    assert (table.arrived(few), len(looks)) == ([], 4)
+    assert (table.arrived([*few, arrival(max_offset=10)]), len(looks)) == ([dear], 8)
+    assert table.arrived(few) == []
+
+
+def test_many_pulls_whose_time_is_over_leave_some_at_a_time() -> None:
+    table = HoldTable(3 * LATE_AT_ONCE)
+    pulls = [held(channel()) for _ in range(LATE_AT_ONCE + 1)]
+    for pull in pulls:
+        table.park(pull)
+    assert table.expired(1000) == pulls[:-1]
+    assert table.next_deadline() == 1000
+    assert table.expired(1000) == pulls[-1:]
+    assert table.count == 0 and table.next_deadline() is None

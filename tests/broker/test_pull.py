@@ -14,6 +14,7 @@ from bolide.broker.clients import Client
 from bolide.broker.consumer_offsets import ConsumerOffsets
 from bolide.broker.groups import SubscriptionGroupConfig
 from bolide.broker.outcome import Reply
+from bolide.broker.pull import FILTER_MS
 from bolide.broker.topics import TopicConfig
 from bolide.layout.hashes import java_hash
 from bolide.layout.record import decode_records
@@ -250,3 +251,27 @@ def test_where_the_next_pull_will_begin_is_kept(parts: Parts) -> None:
     again = ConsumerOffsets(parts.effects)
     again.load(parts.offsets.encode())
     assert again.pulled("g", "T", 0) == 5
+
+
+def test_a_filter_looks_at_records_for_a_short_time_and_tells_where_to_go_on(tmp_path: Path) -> None:
+    parts = Parts(tmp_path, enable_property_filter=True)
+    for number in range(12):
+        parts.answer(send_request(properties=text(n=str(number)), body=b"%d" % number))
+    passed = [0]
+
+    def clock() -> int:
+        passed[0] += FILTER_MS // 5
+        return passed[0]
+
+    parts.pull_service.clock = clock
+    sql = {"expressionType": "SQL92"}
+    none = parts.pulled(**sql, subscription="n = 11")
+    assert (none.code, none.remark, offsets(none)[0]) == (codes.PULL_RETRY_IMMEDIATELY, "NO_MATCHED_MESSAGE", 5)
+    some = parts.pulled(offset=5, **sql, subscription="n = 6 OR n = 11")
+    assert (some.code, bodies(some), offsets(some)[0]) == (0, [b"6"], 10)
+    last = parts.pulled(offset=10, **sql, subscription="n = 11")
+    assert (last.code, bodies(last), offsets(last)[0]) == (0, [b"11"], 12)
+    parts.pull_service.clock = lambda: passed.append(0) or FILTER_MS * len(passed)
+    slow = parts.pulled(**sql, subscription="n = 11")
+    assert offsets(slow)[0] == 1  # one record further at least
+    parts.close()

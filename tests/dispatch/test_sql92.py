@@ -102,3 +102,12 @@ def test_errors_pickle() -> None:
 @given(st.text(alphabet="ab15.'\"()<>=+-eELl/*# \n,_$ANDORTIS", max_size=40), st.sampled_from(["5.5", "4.9"]))
 def test_any_text_is_compiled_or_refused(text: str, version: str) -> None:
     outcome(text, version, {"a": "5", "b": "x"})
+
+
+def test_what_a_filter_costs_is_limited() -> None:
+    for text, operations in (("a", 1), ("a = 1", 3), ("NOT a", 2), ("a IN ('x', 'y', 'z')", 2), ("(a = 1) OR b", 6)):
+        assert compile_sql92(text, max_operations=operations).operations == operations
+        with pytest.raises(Sql92Error, match=f"more than {operations - 1} names, literals and operators"):
+            compile_sql92(text, max_operations=operations - 1)
+    with pytest.raises(Sql92Error, match="has 5 characters, more than 4"):
+        compile_sql92("a = 1", max_length=4)

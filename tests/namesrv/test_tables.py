@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from bolide.namesrv.tables import BrokerAddress, Tables
-from bolide.remoting.bodies.route import BrokerData
+from bolide.remoting.bodies.route import BrokerData, QueueData
 from bolide.remoting.bodies.topics import TopicConfig
 from tests.namesrv.peer import FakeBroker, World
 
 
-class CountedTopics(dict[str, dict[str, object]]):
+class CountedTopics(dict[str, dict[str, QueueData]]):
     """Counts whole walks over the topics of all brokers."""
 
     walks = 0
 
-    def __iter__(self):  # type: ignore[no-untyped-def]
+    def __iter__(self) -> Iterator[str]:
         self.walks += 1
         return super().__iter__()
 
-    def values(self):  # type: ignore[no-untyped-def]
+    def values(self) -> Any:
         self.walks += 1
         return super().values()
 
@@ -34,7 +37,7 @@ def with_brokers(count: int, topics: int) -> Tables:
 
 def test_a_broker_that_leaves_does_not_cost_the_topics_of_the_others() -> None:
     tables = with_brokers(4, 5)
-    tables.topics = counted = CountedTopics(tables.topics)  # type: ignore[assignment]
+    tables.topics = counted = CountedTopics(tables.topics)
     tables.change_perms("b1", lambda perm: 4)
     tables.remove("b1", BrokerAddress("c", "addr-1"))
     tables.drop_some()

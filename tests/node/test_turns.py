@@ -81,7 +81,7 @@ class Shared(World):
         self.turns = Turns(self.loop, self.executor, Clock(lambda: NOW, lambda: self.loop.passed))
         self.patient.turns_of = self.turns
         self.front = Front(self.turns, Connections(10, 1), BrokerStats(NOW), None, ALL_SERVED)
-        self.answers = dict.fromkeys((OTHER, codes.SEND_MESSAGE_V2), self.slow)  # type: ignore[assignment]
+        self.answers = {OTHER: self.slow, codes.SEND_MESSAGE_V2: self.slow}
 
     def handlers(self) -> dict[int, Any]:
         return dict.fromkeys((PULLS, OTHER, codes.SEND_MESSAGE_V2), self.on_any)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from bolide.dispatch.sql92 import EvaluationError, Sql92Error, compile_sql92
+from bolide.dispatch.sql92 import MAX_LENGTH, MAX_OPERATIONS, EvaluationError, Sql92Error, compile_sql92
 from bolide.errors import PeerError
 from bolide.layout.hashes import java_hash
 
@@ -23,12 +23,15 @@ Evaluate: TypeAlias = Callable[[dict[str, str]], bool | None]
 class Compiled:
     """A filter: `tag_codes` (None = any tag) on the queue unit, then `evaluate` (None = no more) on the properties.
 
-    Only True delivers a record; False, None and an exception drop it.
+    Only True delivers a record; False, None and an exception drop it. `operations` says what `evaluate` costs.
     """
 
-    def __init__(self, tag_codes: set[int] | None = None, evaluate: Evaluate | None = None) -> None:
+    def __init__(
+        self, tag_codes: set[int] | None = None, evaluate: Evaluate | None = None, operations: int = 10
+    ) -> None:
         self.tag_codes = tag_codes
         self.evaluate = evaluate
+        self.operations = operations
 
 
 Compile: TypeAlias = Callable[[str], Compiled]
@@ -50,9 +53,9 @@ def compile_tags(text: str) -> Compiled:
     return Compiled({int(java_hash(tag.strip())) for tag in parts if tag.strip()})
 
 
-def compile_sql(text: str) -> Compiled:
-    """SQL92 as Java accepts it. Raises `Sql92Error`."""
-    expression = compile_sql92(text)
+def compile_sql(text: str, max_length: int = MAX_LENGTH, max_operations: int = MAX_OPERATIONS) -> Compiled:
+    """SQL92 as Java accepts it, within limits. Raises `Sql92Error`."""
+    expression = compile_sql92(text, max_length=max_length, max_operations=max_operations)
 
     def evaluate(properties: dict[str, str]) -> bool | None:
         try:
@@ -60,7 +63,7 @@ def compile_sql(text: str) -> Compiled:
         except EvaluationError:
             return None
 
-    return Compiled(None, evaluate)
+    return Compiled(None, evaluate, expression.operations)
 
 
 def built_in(name: str) -> Compile:
@@ -72,10 +75,20 @@ def built_in(name: str) -> Compile:
 
 
 class ExpressionTypes:
-    """The types of one broker by name. `find` knows them, built-in and installed, and raises for a name it does not."""
+    """The types of one broker by name. `find` knows them, built-in and installed, and raises for a name it does not.
 
-    def __init__(self, find: Callable[[str], Compile] = built_in) -> None:
+    Texts longer than `max_length` are refused; `max_operations` limits SQL92, which is the type every peer may use.
+    """
+
+    def __init__(
+        self,
+        find: Callable[[str], Compile] = built_in,
+        max_length: int = 32_768,
+        max_operations: int = 5_000,
+    ) -> None:
         self._find = find
+        self._max_length = max_length
+        self._max_operations = max_operations
         self._types: dict[str, Compile] = {}
 
     def compile(self, name: str, text: str) -> Compiled:
@@ -84,6 +97,12 @@ class ExpressionTypes:
             kind = self._types.get(name)
             if kind is None:
                 kind = self._types[name] = self._find(name)
+            if kind is compile_sql:
+                return compile_sql(text, self._max_length, self._max_operations)
+            if len(text) > self._max_length:
+                raise ExpressionRefused(
+                    f"the expression has {len(text)} characters: maxFilterLength allows {self._max_length}"
+                )
             return kind(text)
         except Exception as error:  # a plug-in may raise anything: whatever it is, the text was not taken
             raise ExpressionRefused(f"{error}") from error

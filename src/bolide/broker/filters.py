@@ -170,7 +170,9 @@ class ConsumerFilters:
                 return True
             return data.filter.predicate(properties)
 
-        return PullFilter(chosen.tag_codes, passes, True)
+        by_origin = PullFilter(chosen.tag_codes, passes, True)
+        by_origin.cost = chosen.cost
+        return by_origin
 
     # -- the file
 

@@ -15,6 +15,10 @@ from bolide.broker.outcome import HeldPull
 from bolide.store.arrival import Arrival
 
 MAX_HELD_PER_CHANNEL: Final = 20_000
+LOOKS: Final = 100_000
+"""What the records of one turn may cost in looks at held pulls: some 20 ms."""
+LATE_AT_ONCE: Final = 2_000
+"""Pulls whose deadline has come are taken out so many at a time."""
 
 
 @final
@@ -57,10 +61,14 @@ class HoldTable:
         return True
 
     def arrived(self, arrivals: list[Arrival]) -> list[HeldPull]:
-        """Take out the pulls these records wake: newer than the pull's offset and passing its filter."""
+        """Take out the pulls these records wake: newer than the pull's offset and passing its filter.
+
+        Where very many look at very much, the rest is woken without a look: their pulls find out what they wait for.
+        """
         woken: list[HeldPull] = []
         if self.count == 0:
             return woken
+        left = LOOKS
         for arrival in arrivals:
             queues = self._topics.get(arrival.topic)
             if queues is None:
@@ -70,22 +78,26 @@ class HoldTable:
                 continue
             kept: list[HeldPull] = []
             for held in waiting:
-                if arrival.max_offset > held.offset and wanted(held, arrival):
-                    self._out(held)
-                    woken.append(held)
-                else:
-                    kept.append(held)
+                if arrival.max_offset > held.offset:
+                    left -= held.cost
+                    if left < 0 or wanted(held, arrival):
+                        self._out(held)
+                        woken.append(held)
+                        continue
+                kept.append(held)
             queues[arrival.queue_id] = kept
         return woken
 
     def expired(self, now: int) -> list[HeldPull]:
         """Take out the pulls whose deadline has come."""
         late: list[HeldPull] = []
-        while self._deadlines and self._deadlines[0][0] <= now:
+        while self._deadlines and self._deadlines[0][0] <= now and len(late) < LATE_AT_ONCE:
             held = heapq.heappop(self._deadlines)[2]
             if held.waiting:
-                self._remove(held)
+                self._out(held)
                 late.append(held)
+        if late:
+            self._clear({(held.topic, held.queue_id) for held in late})
         return late
 
     def next_deadline(self) -> int | None:
@@ -140,10 +152,11 @@ class HoldTable:
         held.channel.held -= 1
         self.count -= 1
 
-    def _remove(self, held: HeldPull) -> None:
-        queues = self._topics[held.topic]
-        queues[held.queue_id] = [other for other in queues[held.queue_id] if other is not held]
-        self._out(held)
+    def _clear(self, places: set[tuple[str, int]]) -> None:
+        """Drop from these queues what waits no more: once for all of it, as there may be many of one queue."""
+        for topic, queue_id in places:
+            queues = self._topics[topic]
+            queues[queue_id] = [held for held in queues[queue_id] if held.waiting]
 
 
 def wanted(held: HeldPull, arrival: Arrival) -> bool:

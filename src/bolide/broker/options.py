@@ -108,6 +108,10 @@ class BrokerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     max_transfer_count_on_message_in_disk: PositiveCount = 8
     access_message_in_memory_max_ratio: Percent = 40
     max_filter_message_size: PositiveCount = 16000
+    max_filter_length: PositiveCount = 32_768
+    """Characters of a filter expression. Ours, as the next; Java's limit is the frame."""
+    max_filter_operations: PositiveCount = 5_000
+    """Names, literals and operators of a SQL92 filter."""
     max_held_requests: PositiveCount = 100_000
     """Pull requests held at once; beyond it a miss is answered with FLOW_CONTROL. Ours; Java has no limit."""
     hold_sweep_interval: PositiveMs = 5000

@@ -88,6 +88,7 @@ class HeldPull:
         tag_codes: set[int] | None,
         predicate: Callable[[bytes], bool] | None,
         again: Callable[[int], Outcome],
+        cost: int = 1,
     ) -> None:
         self.channel: Channel = channel
         self.command: Command = command
@@ -98,6 +99,8 @@ class HeldPull:
         self.tag_codes: set[int] | None = tag_codes
         self.predicate: Callable[[bytes], bool] | None = predicate
         self.again: Callable[[int], Outcome] = again
+        self.cost: int = cost
+        """What one look at a record costs, against that at its tags."""
         self.waiting: bool = False
         """True while it is in the hold table."""
 

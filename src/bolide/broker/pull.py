@@ -6,6 +6,7 @@ and may wait becomes a `Hold`; one whose records are not in memory becomes a `Co
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, Protocol, final
 
 from bolide.broker.channel import Channel
@@ -55,6 +56,9 @@ FLAG_COMMIT_OFFSET: Final = 0x1
 FLAG_SUSPEND: Final = 0x2
 FLAG_SUBSCRIPTION: Final = 0x4
 FLAG_LITE_PULL: Final = 0x10
+
+FILTER_MS: Final = 10
+"""How long the expression of one pull may look at records; the client is told where to go on."""
 
 # ForbiddenType: which permission was missing, told in the header of a 16.
 _BY_BROKER: Final = 1
@@ -124,6 +128,8 @@ class PullService:
         moved: OffsetMovedEvents,
     ) -> None:
         self._moved: OffsetMovedEvents = moved
+        self.clock: Callable[[], int] | None = None
+        """What the time is by now, so that a filter that finds little ends in time; without it, it may take any."""
         self._store: MessageStore = store
         self._topics: TopicTable = topics
         self._groups: GroupTable = groups
@@ -286,6 +292,7 @@ class PullService:
             chosen.predicate,
             now,
             chosen.units,
+            self._in_time(chosen),
         )
         if found.cold:
             return Cold(found.cold, lambda later: self.pull(channel, command, first, later))
@@ -323,6 +330,14 @@ class PullService:
             found.suggest_slave,
         )
 
+    def _in_time(self, chosen: PullFilter) -> Callable[[], bool] | None:
+        """Tells a read when it has looked at records for long enough: the client goes on where it ended."""
+        clock = self.clock
+        if chosen.predicate is None or clock is None:
+            return None
+        end = clock() + FILTER_MS
+        return lambda: clock() >= end
+
     def _hold(self, channel: Channel, command: Command, header: Any, chosen: PullFilter, now: int) -> Hold:
         wait: int = header.suspend_timeout_millis if self._long_polling else self._short_polling_ms
         self._stats.pulls_held += 1
@@ -337,6 +352,7 @@ class PullService:
                 chosen.tag_codes,
                 chosen.predicate,
                 lambda later: self.pull(channel, command, False, later),
+                chosen.cost,
             )
         )
 

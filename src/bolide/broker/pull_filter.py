@@ -14,6 +14,8 @@ from bolide.layout.properties import parse_properties_bytes
 from bolide.store.unit_filter import UnitFilter
 
 _REMEMBERED: Final = 1000
+PARSING: Final = 20
+"""What it costs to read the properties of a record, in operations of an expression."""
 
 
 @final
@@ -36,6 +38,8 @@ class PullFilter:
         """True when the filter is not a list of tags (needs enablePropertyFilter)."""
         self.expression_type: str = SQL92
         self.units: UnitFilter | None = units
+        self.cost: int = 1
+        """What one look at a record costs, against that at its tags."""
 
 
 EVERYTHING: Final = PullFilter(None, None, False)
@@ -75,6 +79,7 @@ class Filters:
         predicate = None if compiled.evaluate is None else predicate_of(compiled.evaluate)
         made = PullFilter(compiled.tag_codes, predicate, True)
         made.expression_type = expression_type
+        made.cost = PARSING + compiled.operations
         if len(self._others) >= _REMEMBERED:
             self._others.clear()
         self._others[expression_type, text] = made

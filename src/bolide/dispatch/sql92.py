@@ -13,17 +13,20 @@ from bolide.dispatch.sql92_lexer import KEYWORDS_4_9, KEYWORDS_5, Lexer, Sql92Er
 from bolide.dispatch.sql92_nodes import BooleanNode, EvaluationError
 from bolide.dispatch.sql92_parser import Parser
 
-__all__ = ["MAX_LENGTH", "EvaluationError", "Expression", "Sql92Error", "compile_sql92"]
+__all__ = ["MAX_LENGTH", "MAX_OPERATIONS", "EvaluationError", "Expression", "Sql92Error", "compile_sql92"]
 
 MAX_LENGTH: Final = 65_536
 """Characters of one filter. Java has no limit of its own; the frame is its limit."""
+MAX_OPERATIONS: Final = 65_536
+"""Names, literals and operators of one filter, an IN with all its texts counted as one: what it costs a message."""
 
 
 class Expression:
     """A compiled filter."""
 
-    def __init__(self, text: str, root: BooleanNode) -> None:
+    def __init__(self, text: str, root: BooleanNode, operations: int) -> None:
         self.text = text
+        self.operations = operations
         self._root = root
 
     def evaluate(self, properties: Mapping[str, str]) -> bool | None:
@@ -32,12 +35,15 @@ class Expression:
         return None if value is None else value is True
 
 
-def compile_sql92(text: str, version: str = "5.5") -> Expression:
+def compile_sql92(
+    text: str, version: str = "5.5", max_length: int = MAX_LENGTH, max_operations: int = MAX_OPERATIONS
+) -> Expression:
     """Compile a filter as RocketMQ 5.5 or 4.9 does (only 5.5 knows CONTAINS, STARTSWITH, ENDSWITH).
 
-    Raises `Sql92Error` where Java refuses, and beyond our limits of length and nesting.
+    Raises `Sql92Error` where Java refuses, and beyond our limits of length, operations and nesting.
     """
-    if len(text) > MAX_LENGTH:
-        raise Sql92Error(f"the filter has {len(text)} characters, more than {MAX_LENGTH}; shorten it")
+    if len(text) > max_length:
+        raise Sql92Error(f"the filter has {len(text)} characters, more than {max_length}; shorten it")
     keywords = KEYWORDS_4_9 if version.startswith("4.") else KEYWORDS_5
-    return Expression(text, Parser(Lexer(text, keywords)).parse())
+    parser = Parser(Lexer(text, keywords), max_operations)
+    return Expression(text, parser.parse(), parser.operations)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import lru_cache
 from typing import Final
 
 from mypy_extensions import mypyc_attr
@@ -21,6 +22,8 @@ MAX_LONG: Final = 2**63 - 1
 
 _DOUBLE: Final = re.compile(r"[+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?)")
 _HEX_DOUBLE: Final = re.compile(r"([+-]?0[xX](?:[0-9a-fA-F]+\.?|[0-9a-fA-F]*\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[fFdD]?")
+_REMEMBERED: Final = 64
+"""Texts read as numbers lately: one property of a message is often compared again and again, and may be long."""
 _CONTROLS: Final = "".join(chr(code) for code in range(33))
 
 
@@ -29,6 +32,7 @@ class EvaluationError(PeerError):
     """A property cannot be read as the type it is compared with; the message is not delivered."""
 
 
+@lru_cache(_REMEMBERED)
 def read_whole(text: str, greatest: int) -> int:
     """Text as Java's Integer.valueOf (or Long.valueOf) reads it: sign and decimal digits of any script, no blanks."""
     digits = text[1:] if text[:1] in ("+", "-") else text
@@ -40,6 +44,7 @@ def read_whole(text: str, greatest: int) -> int:
     raise EvaluationError(f"{text!r} is no whole number up to {greatest}; compare it with a literal of its own type")
 
 
+@lru_cache(_REMEMBERED)
 def read_double(text: str) -> float:
     """Text as Java's Double.valueOf reads it: trimmed, with d or f suffix, NaN, Infinity, hexadecimal with exponent."""
     trimmed = text.strip(_CONTROLS)

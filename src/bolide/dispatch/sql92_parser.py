@@ -50,9 +50,11 @@ MAX_DEPTH: Final = 128
 class Parser:
     """Recursive descent over one expression; `parse` may be called once."""
 
-    def __init__(self, lexer: Lexer) -> None:
+    def __init__(self, lexer: Lexer, max_operations: int) -> None:
         self._lexer = lexer
         self._token: Token = lexer.next()
+        self._most = max_operations
+        self.operations = 0
         self._nesting = 0
 
     def parse(self) -> BooleanNode:
@@ -89,7 +91,13 @@ class Parser:
             return Cast(node.name)
         raise Sql92Error(f"what ends before character {self._token.at} of the filter is a value, not a condition")
 
+    def _count(self) -> None:
+        self.operations += 1
+        if self.operations > self._most:
+            raise Sql92Error(f"the filter has more than {self._most} names, literals and operators; make it simpler")
+
     def _bounded(self, node: BooleanNode) -> BooleanNode:
+        self._count()
         if node.depth > MAX_DEPTH:
             raise Sql92Error(f"the filter nests deeper than {MAX_DEPTH} operations; write it flatter")
         return node
@@ -196,6 +204,7 @@ class Parser:
         return self._advance().text
 
     def _enter(self) -> None:
+        self._count()
         self._nesting += 1
         if self._nesting > MAX_NESTING:
             raise Sql92Error(f"the filter nests deeper than {MAX_NESTING} parentheses and prefixes; write it flatter")
@@ -224,6 +233,7 @@ class Parser:
             self._expect(SYMBOL, ")")
             self._nesting -= 1
             return inner
+        self._count()
         if token.kind == KEYWORD and token.text in ("TRUE", "FALSE", "NULL"):
             self._advance()
             return BooleanConstant(None if token.text == "NULL" else token.text == "TRUE")

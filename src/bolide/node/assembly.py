@@ -86,6 +86,7 @@ class BrokerParts:
         def address() -> str:
             return host_text(door.store_host)
 
+        self.pulls = pulls = PullService(options, store, topics, groups, offsets, clients, stats, filters, moved)
         resets = None
         if not options.use_server_side_reset_offset:
             resets = ClientResets(options.broker_name, store, offsets, topics, clients, effects)
@@ -102,7 +103,7 @@ class BrokerParts:
             RecallService(options, door, topics),
             SendService(options, door, topics, groups, locks, uniq_keys, stats, transactions=True),
             transactions,
-            PullService(options, store, topics, groups, offsets, clients, stats, filters, moved),
+            pulls,
             filters,
             OffsetService(options, store, offsets, topics, groups, clients, resets),
             HeartbeatService(options, effects, clients, topics, groups, filters),

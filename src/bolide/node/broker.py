@@ -119,7 +119,9 @@ class BrokerNode:
         for line in self._warnings():
             host.log.warning("%s", line)
         effects = Effects()
-        expression_types = ExpressionTypes(partial(plugins.find, plugins.EXPRESSION_TYPES))
+        expression_types = ExpressionTypes(
+            partial(plugins.find, plugins.EXPRESSION_TYPES), options.max_filter_length, options.max_filter_operations
+        )
         filters = ConsumerFilters(options, Filters(expression_types), effects, now)
         self.store = store = MessageStore(
             self._files, self.root, shape_of(options), store_options(options), filters.calc_bitmap
@@ -170,6 +172,7 @@ class BrokerNode:
         self.parts = parts = BrokerParts(
             options, store, effects, keys, self.settings, self._update, self._disk, host.log, filters, more, now, picks
         )
+        parts.pulls.clock = self.clock.now
         if hooks:
             hooked.around(parts.services.handlers)
         folder, tables = self.root + "/config", parts.services.persisted

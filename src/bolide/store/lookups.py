@@ -65,10 +65,11 @@ class Lookups:
         predicate: Callable[[bytes], bool] | None,
         now: i64,
         units: UnitFilter | None = None,
+        enough: Callable[[], bool] | None = None,
     ) -> ReadResult:
         """Whole records of a queue from a queue offset on; see `QueueReader.read`. Never waits for the disk."""
         queue = self.queues.get(topic, queue_id)
-        return self.reader.read(queue, offset, max_count, max_bytes, tag_codes, predicate, units)
+        return self.reader.read(queue, offset, max_count, max_bytes, tag_codes, predicate, units, enough)
 
     def units(self, topic: str, queue_id: int, offset: i64, max_count: i64) -> list[tuple[int, int, int]]:
         """(physical offset, size, tags code or ext address) of units from an offset on. May wait for the disk."""

@@ -114,11 +114,13 @@ class QueueReader:
         tag_codes: set[int] | None,
         predicate: Callable[[bytes], bool] | None,
         units: UnitFilter | None = None,
+        enough: Callable[[], bool] | None = None,
     ) -> ReadResult:
         """Records of `queue` from a queue offset on.
 
         `tag_codes` are tag hashes of which a unit's must be one (None: every unit), `units` looks at filter bitmaps;
-        `predicate` then decides on the record's raw properties. A queue nobody ever put into reads like an empty one,
+        `predicate` then decides on the record's raw properties; once `enough` says so, asked after each, the read ends
+        with what it has, at least one record further. A queue nobody ever put into reads like an empty one,
         as Java creates it on the spot.
         """
         if queue is None:
@@ -137,6 +139,7 @@ class QueueReader:
         scan = _Scan(self.log, queue, tag_codes, predicate, result)
         if units is not None and queue.ext is not None:
             scan.units = units
+        scan.enough = enough
         self._scan(scan, offset, max_count, min(max(max_bytes, 100), MAX_PULL_BYTES))
         if not result.cold:
             scan.collect()
@@ -171,7 +174,7 @@ class QueueReader:
                 result.last_physical_offset = physical_offset
                 result.next_begin_offset = at + i + 1
                 scan.take(physical_offset, size, read_i64_be(data, i * UNIT_SIZE + 12))
-                if len(result.cold) >= _MAX_EXTENTS:
+                if len(result.cold) >= _MAX_EXTENTS or scan.ended:
                     return
                 i += 1
             at += count
@@ -207,6 +210,8 @@ class _Scan:
         self.tag_codes: set[int] | None = tag_codes
         self.predicate: Callable[[bytes], bool] | None = predicate
         self.units: UnitFilter | None = None
+        self.enough: Callable[[], bool] | None = None
+        self.ended = False
         self.result = result
         self.log_end: i64 = log.written_offset
         self.log_start: i64 = log.segments.min_offset
@@ -286,7 +291,12 @@ class _Scan:
             return False
         data = self._window
         at = physical_offset - self._window_at
-        if check_record(data, at, at + size, False).status != GOOD or not predicate(properties_at(data, at)):
+        if check_record(data, at, at + size, False).status != GOOD:
+            return False
+        passes = predicate(properties_at(data, at))
+        if self.enough is not None:
+            self.ended = self.enough()
+        if not passes:
             return False
         whole: i64 = len(data)
         if whole > _SPARSE * size:
