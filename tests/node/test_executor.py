@@ -68,7 +68,7 @@ class NotingHost:
     def start_flush(self, target: int) -> None:
         self.flushes.append(target)
 
-    def load(self, extents: list[Any], then: Callable[[int], None]) -> None:
+    def load(self, extents: list[Any], then: Callable[[int], None], fetched: Any = None) -> None:
         self.loads.append((extents, then))
 
     def run(self, job: Any, done: Callable[[Any, str], None]) -> None:

@@ -38,7 +38,7 @@ from bolide.remoting.json import parse_long
 from bolide.store.consume_queue import ConsumeQueue
 from bolide.store.message_store import MessageStore
 from bolide.store.record_runs import RecordRuns
-from bolide.store.segments import Extent
+from bolide.store.extents import Extent
 
 CHECK_INTERVAL_MS: Final = 100
 RETRY_MS: Final = 1_000

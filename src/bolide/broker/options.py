@@ -117,6 +117,9 @@ class BrokerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     hold_sweep_interval: PositiveMs = 5000
     """Safety net behind the wake-ups: every held pull is compared with its queue this often."""
 
+    max_cold_read_bytes: Bytes = 256 * 1024 * 1024
+    """Kept for all requests that wait for the disk; beyond it they are sent away. Ours."""
+
     # connections
     max_connections: PositiveCount = 20_000
     server_channel_max_idle_time_seconds: PositiveCount = 120

@@ -117,11 +117,13 @@ class Hold:
 class Cold:
     """Bytes needed are not in memory: read `extents` (from the store's ReadResult) in the pool, then run `again(now)`.
 
-    The outcome of `again` may be `Cold` once more; the executor gives up with code 1 after a few rounds.
+    The outcome of `again` may be `Cold` once more; the executor gives up with code 1 after a few rounds. With `fetched`
+    the bytes themselves are kept there for `again`, which then gets further each time, and may take any rounds.
     """
 
-    def __init__(self, extents: list[Any], again: Callable[[int], Outcome]) -> None:
+    def __init__(self, extents: list[Any], again: Callable[[int], Outcome], fetched: Any = None) -> None:
         self.extents: list[Any] = extents
+        self.fetched: Any = fetched
         self.again: Callable[[int], Outcome] = again
 
 

@@ -75,11 +75,11 @@ class RetryService:
         perm = PERM_READ | PERM_WRITE
         sys_flag = UNIT_SUBSCRIPTION if header.unit_mode else 0
         name = retry_topic(header.group)
+        record = self._store.record_at(header.offset)  # first: what is not in memory begins all of this again
         topic = self._topics.find_or_create(name, config.retry_queue_nums, perm, sys_flag, False, now)
         if not topic.writable:
             remark = f"the topic[{name}] sending message is forbidden"
             return reply(make_response(command, codes.NO_PERMISSION, remark))
-        record = self._store.record_at(header.offset)
         if record is None:
             remark = f"look message by offset failed, {header.offset}"
             return reply(make_response(command, codes.SYSTEM_ERROR, remark))

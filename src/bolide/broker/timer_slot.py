@@ -18,7 +18,7 @@ from bolide.layout.record import Record
 from bolide.layout.timer import NOWHERE, Unit
 from bolide.store.message_store import MessageStore
 from bolide.store.record_runs import RecordRuns
-from bolide.store.segments import Extent
+from bolide.store.extents import Extent
 from bolide.store.timer_log import TimerLog
 
 READ_AHEAD: Final = 64

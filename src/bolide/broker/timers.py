@@ -34,7 +34,7 @@ from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
 from bolide.store.message_store import MessageStore
 from bolide.store.record_runs import RecordRuns
-from bolide.store.segments import Extent
+from bolide.store.extents import Extent
 from bolide.store.timer_files import TimerFiles, Wish
 
 UNITS_AT_ONCE: Final = 256

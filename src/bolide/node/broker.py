@@ -33,6 +33,7 @@ from bolide.layout.shape import StoreShape
 from bolide.node.addresses import announced_ip, host_port
 from bolide.node.assembly import BrokerParts
 from bolide.node.clock import Clock
+from bolide.node.cold_reads import ColdReads
 from bolide.node.config import load_daemon, shown
 from bolide.node.daemon import run_daemon, start_logging
 from bolide.node.dispatchers import Dispatchers
@@ -173,6 +174,8 @@ class BrokerNode:
             options, store, effects, keys, self.settings, self._update, self._disk, host.log, filters, more, now, picks
         )
         parts.pulls.clock = self.clock.now
+        self._cold_reads = ColdReads(store, options.max_cold_read_bytes)
+        self._cold_reads.around(parts.services.handlers)
         if hooks:
             hooked.around(parts.services.handlers)
         folder, tables = self.root + "/config", parts.services.persisted

@@ -69,9 +69,9 @@ class NodeHost:
         assert self.flusher is not None
         self.flusher.start(target)
 
-    def load(self, extents: list[Any], then: Callable[[int], None]) -> None:
+    def load(self, extents: list[Any], then: Callable[[int], None], fetched: Any = None) -> None:
         """Read extents into memory in the pool, then go on on the loop."""
-        self.pool.submit(self._load, extents, then)
+        self.pool.submit(self._load, extents, then, fetched)
 
     def run(self, job: Any, done: Callable[[Any, str], None]) -> None:
         """Run a job of the store in the pool, then report it on the loop."""
@@ -103,14 +103,21 @@ class NodeHost:
         """One line."""
         self._refusals.note(channel.remote, request, response, self.turns.now() if self.turns is not None else 0)
 
-    def _load(self, extents: list[Any], then: Callable[[int], None]) -> None:
+    def _load(self, extents: list[Any], then: Callable[[int], None], fetched: Any) -> None:
+        got: list[tuple[Any, bytes, str]] = []
         for extent in extents:
+            data, problem = b"", ""
             try:
-                self._files.warm(extent.path, extent.offset, extent.size)
+                if fetched is None:
+                    self._files.warm(extent.path, extent.offset, extent.size)
+                else:
+                    data = self._files.fetch(extent.path, extent.offset, extent.size)
             except Exception as error:  # the read that follows meets the same fault and answers for it
+                problem = str(error)
                 self.log.warning("cannot read ahead %s: %s", extent.path, error)
+            got.append((extent, data, problem))
         try:
-            self._loop.call_soon_threadsafe(self._loaded, then)
+            self._loop.call_soon_threadsafe(self._loaded, then, fetched, got)
         except RuntimeError:
             return  # the loop is closed
 
@@ -126,8 +133,11 @@ class NodeHost:
         except RuntimeError:
             return  # the loop is closed
 
-    def _loaded(self, then: Callable[[int], None]) -> None:
+    def _loaded(self, then: Callable[[int], None], fetched: Any, got: list[tuple[Any, bytes, str]]) -> None:
         turns = self.turns
+        if fetched is not None:
+            for extent, data, problem in got:
+                fetched.add(extent, data, problem)
         assert turns is not None
         then(turns.now())
         turns.schedule()

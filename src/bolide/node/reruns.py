@@ -57,11 +57,13 @@ class Reruns:
             self._settle(channel, command, Reply(make_response(command, SYSTEM_ERROR, text)), 0)
             return
 
+        left = rounds if cold.fetched is not None else rounds - 1
+
         def loaded(now: int) -> None:
-            self._run(channel, command, cold.again, rounds - 1, now)
+            self._run(channel, command, cold.again, left, now)
             self._host.another_turn()
 
-        self._host.load(cold.extents, loaded)
+        self._host.load(cold.extents, loaded, cold.fetched)
 
     def serve(self, ready: list[Channel]) -> None:
         """Run what waits of these channels, for as long as a turn has for it: what is left then comes first in the next

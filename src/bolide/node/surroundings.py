@@ -31,8 +31,8 @@ class Host(Protocol):
     def start_flush(self, target: int) -> None:
         """Sync the log up to `target` in the flush thread; `flushed` or `flush_failed` is called after it."""
 
-    def load(self, extents: list[Any], then: Callable[[int], None]) -> None:
-        """Read extents in the pool, then call `then(now)`."""
+    def load(self, extents: list[Any], then: Callable[[int], None], fetched: Any = None) -> None:
+        """Read extents in the pool, then call `then(now)`; with `fetched` (the store's) what was read is kept there."""
 
     def run(self, job: Job, done: Callable[[Job, str], None]) -> None:
         """Run a job of the store in the pool, then call `done(job, error text)` on the loop."""

@@ -63,6 +63,10 @@ class Files(Protocol):
         """Read a range so that `read_warm` finds it; for pool threads. A file that is gone is no error."""
         ...
 
+    def fetch(self, path: str, offset: int, size: int) -> bytes:
+        """As `warm`, and gives the bytes, fewer where the file ends; none of a file that is gone."""
+        ...
+
     def datasync(self, handle: int) -> None:
         """Return once every byte written to this file, and its size, will survive a power cut."""
         ...

@@ -135,20 +135,23 @@ class RealFiles:
             raise _failed("look into", self._paths.get(handle, "?"), error) from error
 
     def warm(self, path: str, offset: int, size: int) -> None:
+        while size > 0:
+            done = len(self.fetch(path, offset, min(size, 1 << 20)))
+            if done == 0:
+                return
+            offset += done
+            size -= done
+
+    def fetch(self, path: str, offset: int, size: int) -> bytes:
         # An own descriptor: the handle of the loop may be closed or its number reused while this thread reads.
         try:
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
-            return
+            return b""
         except OSError as error:
             raise _failed("open", path, error) from error
         try:
-            while size > 0:
-                done = len(os.pread(fd, min(size, 1 << 20), offset))
-                if done == 0:
-                    return
-                offset += done
-                size -= done
+            return os.pread(fd, size, offset)
         except OSError as error:
             raise _failed("read", path, error) from error
         finally:

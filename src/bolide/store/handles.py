@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from typing import final
 
+from mypy_extensions import i64
+
 from bolide.store.files import Files
+from bolide.store.reads import Reads
 
 
 @final
@@ -17,6 +20,7 @@ class HandleCache:
 
     def __init__(self, files: Files, limit: int = 1024) -> None:
         self.files = files
+        self.reads = Reads(files)
         self.limit = limit
         self._open: dict[str, int] = {}
         self._pins: dict[str, int] = {}
@@ -32,6 +36,13 @@ class HandleCache:
             handle = self.files.open(path, size >= 0, size if size > 0 else 0)
         self._open[path] = handle
         return handle
+
+    def read(self, path: str, size: i64, offset: i64) -> bytes:
+        """Bytes of a file, fewer at its end. Waits for the disk, or raises `ColdRead`: see `Reads`."""
+        handle = self.get(path)
+        if self.reads.patient:
+            return self.files.read_at(handle, size, offset)
+        return self.reads.read(handle, path, size, offset)
 
     def _close_oldest(self) -> bool:
         for path in self._open:

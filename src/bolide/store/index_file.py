@@ -341,12 +341,11 @@ class IndexFile:
         """Number of the newest entry in a slot, 0 when it is empty."""
         if self.in_memory:
             return i64(self._table[slot])
-        data = self.files.read_at(self.handles.get(self.path), SLOT_SIZE, int(slot_at(slot)))
+        data = self.handles.read(self.path, SLOT_SIZE, slot_at(slot))
         return i64(read_i32_be(data, 0)) if len(data) == SLOT_SIZE else 0
 
     def _read_entries(self, first: i64, stop: i64) -> bytes:
-        size = (stop - first) * ENTRY_SIZE
-        return self.files.read_at(self.handles.get(self.path), int(size), int(self._entries_at + first * ENTRY_SIZE))
+        return self.handles.read(self.path, (stop - first) * ENTRY_SIZE, self._entries_at + first * ENTRY_SIZE)
 
 
 def slot_at(slot: i64) -> i64:

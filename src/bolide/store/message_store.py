@@ -67,6 +67,8 @@ class MessageStore(Lookups):
         self.handles = HandleCache(files, options.max_open_files)
         # A cache of its own: what is unsynced in the log is counted in offsets, not by file.
         self.log_handles = HandleCache(files, 64)
+        self.reads = self.log_handles.reads = self.handles.reads
+        """How the loop reads: it may be told to wait for no disk."""
         super().__init__(
             CommitLog(files, root + "/commitlog", shape, options, self.log_handles),
             ConsumeQueues(files, root, shape, self.handles, calc_bitmap),

@@ -15,6 +15,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from bolide.store.errors import StoreDamaged
+from bolide.store.extents import Extent
 from bolide.store.files import Files
 from bolide.store.handles import HandleCache
 
@@ -26,16 +27,6 @@ NAME_DIGITS: Final = 20
 def segment_name(start: int) -> str:
     """The file name of the segment that begins at this offset."""
     return str(int(start)).zfill(NAME_DIGITS)
-
-
-@final
-class Extent:
-    """A range of one file that is not in memory: `Files.warm` in a pool thread brings it there."""
-
-    def __init__(self, path: str, offset: int, size: int) -> None:
-        self.path = path
-        self.offset = offset
-        self.size = size
 
 
 @final
@@ -196,12 +187,12 @@ class SegmentList:
             return b""
         within = offset - segment.start
         if within + size <= self.segment_size:
-            return self.files.read_at(self.handles.get(segment.path), size, within)
+            return self.handles.read(segment.path, size, within)
         parts: list[bytes] = []
         while size > 0 and segment is not None:
             within = offset - segment.start
             part: i64 = min(size, self.segment_size - within)
-            data = self.files.read_at(self.handles.get(segment.path), part, within)
+            data = self.handles.read(segment.path, part, within)
             parts.append(data)
             if len(data) < part:
                 break

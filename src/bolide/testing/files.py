@@ -159,6 +159,10 @@ class SimulatedFiles:
     def warm(self, path: str, offset: int, size: int) -> None:
         self.cold.discard(path)
 
+    def fetch(self, path: str, offset: int, size: int) -> bytes:
+        data = self.read_file(path)
+        return b"" if data is None else data[offset : offset + size]
+
     def datasync(self, handle: int) -> None:
         inode = self._inode(handle)
         self._changes("datasync")

@@ -1,0 +1,98 @@
+"""Requests that read what may not be in memory, pulls aside: a pool reads it for them, and the loop goes on.
+
+The handler runs until it misses something, and from the start again once that was fetched: it changes nothing before
+its last read. What was fetched for it is kept until it is answered, so that it gets further each time, however little
+the page cache holds.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Final
+
+from bolide.broker.channel import Channel
+from bolide.broker.outcome import Cold, Handler, Outcome, reply
+from bolide.node.send_gate import busy
+from bolide.remoting import codes
+from bolide.remoting.command import Command
+from bolide.store.message_store import MessageStore
+from bolide.store.reads import ColdRead, Fetched
+
+GATHERING: Final = frozenset(
+    {
+        codes.QUERY_MESSAGE,
+        codes.GET_TOPIC_STATS_INFO,
+        codes.GET_CONSUME_STATS,
+        codes.GET_BROKER_CONSUME_STATS,
+        codes.QUERY_CONSUME_TIME_SPAN,
+        codes.QUERY_CONSUME_QUEUE,
+    }
+)
+"""Those that read many places, none of which depends on another: they name all that they miss in one go."""
+ONE_BY_ONE: Final = frozenset(
+    {
+        codes.VIEW_MESSAGE_BY_ID,
+        codes.SEARCH_OFFSET_BY_TIMESTAMP,
+        codes.GET_EARLIEST_MSG_STORETIME,
+        codes.QUERY_CONSUMER_OFFSET,
+        codes.GET_BROKER_RUNTIME_INFO,
+        codes.INVOKE_BROKER_TO_RESET_OFFSET,
+        codes.CONSUME_MESSAGE_DIRECTLY,
+        codes.CONSUMER_SEND_MSG_BACK,
+        codes.END_TRANSACTION,
+        codes.RESUME_CHECK_HALF_MESSAGE,
+    }
+)
+"""Those whose next step depends on what they read: they stop at the first miss."""
+
+
+class ColdReads:
+    """Of one broker. `limit` bytes may be kept for all requests that wait for the disk."""
+
+    def __init__(self, store: MessageStore, limit: int) -> None:
+        self.limit = limit
+        self._store = store
+        self._waiting: weakref.WeakSet[Fetched] = weakref.WeakSet()
+
+    def around(self, handlers: dict[int, Handler]) -> None:
+        """Wrap the handlers that read."""
+        for code in GATHERING | ONE_BY_ONE:
+            if code in handlers:
+                handlers[code] = self._wrapped(handlers[code], code in GATHERING)
+
+    def configure(self, limit: int) -> None:
+        """Take over another limit."""
+        self.limit = limit
+
+    def kept(self) -> int:
+        """Bytes kept for requests that wait."""
+        return sum(int(fetched.size) for fetched in self._waiting)
+
+    def _wrapped(self, handler: Handler, gather: bool) -> Handler:
+        def read(channel: Channel, command: Command, now: int) -> Outcome:
+            fetched = Fetched()
+            return self._read(lambda later: handler(channel, command, later), command, fetched, gather, now)
+
+        return read
+
+    def _read(
+        self, run: Callable[[int], Outcome], command: Command, fetched: Fetched, gather: bool, now: int
+    ) -> Outcome:
+        reads = self._store.reads
+        reads.begin(fetched, gather)
+        outcome: Outcome | None = None
+        try:
+            outcome = run(now)
+        except ColdRead:
+            pass  # what it missed is told by `end`
+        finally:
+            missing = reads.end()
+        if outcome is not None and not missing:
+            return outcome
+        self._waiting.add(fetched)
+        kept = self.kept()
+        if kept > self.limit:
+            remark = f"requests that wait for the disk keep {kept} bytes, maxColdReadBytes is {self.limit}"
+            return reply(busy(command, f"[REJECTREQUEST]{remark}: try again later"))
+        return Cold(missing, lambda later: self._read(run, command, fetched, gather, later), fetched)
