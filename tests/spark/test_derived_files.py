@@ -95,6 +95,23 @@ def test_columns_and_rows_write_the_same_files(tmp_path: Path, seed: int) -> Non
     )
 
 
+def test_a_name_that_leads_elsewhere_has_no_queue(tmp_path: Path) -> None:
+    """As in a broker: records from another's hand, whose files would lie outside of the folder."""
+    w = BytesWriter()
+    for topic, queue_id in (("../../out", 0), ("T", 0), ("n\0l", 0), ("T", -1), ("..", 0)):
+        encode_record(w, queue_id, 0, 0, len(w), 0, 1, HOST, 1, HOST, 0, 0, b"body", topic.encode(), b"KEYS\1k\2")
+    (tmp_path / "a" / "commitlog").mkdir(parents=True)
+    (tmp_path / "a" / "commitlog" / f"{0:020d}").write_bytes(w.getvalue().ljust(1 << 20, b"\0"))
+    stretches = list(enumerate(plan_stretches(tmp_path / "a", 1 << 20)))
+    parts = [make_part([part], SHAPE, f"{tmp_path}/parts/{number}", number) for number, part in stretches]
+    out = tmp_path / "b" / "c"
+    state, _ = write_all(OutputFiles(str(out)), parts, DerivedState(), SHAPE)
+    assert [part.name for part in (tmp_path / "b").iterdir()] == ["c"]
+    made = [str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()]
+    assert [path for path in made if not path.startswith("index/")] == [f"consumequeue/T/0/{0:020d}"]
+    assert state.entries == 5
+
+
 def write_all(
     out: OutputFiles, parts: list[PartSummary], state: DerivedState, shape: StoreShape
 ) -> tuple[DerivedState, list[Skipped]]:

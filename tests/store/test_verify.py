@@ -9,7 +9,7 @@ import pytest
 from bolide.layout.shape import StoreShape
 from bolide.store.inspect import inspect_store, shape_of
 from bolide.store.verify import verify_store
-from tests.store.scenario import ROOT, SHAPE, Machine
+from tests.store.scenario import ROOT, SHAPE, Machine, message
 
 EXT = replace(SHAPE, enable_consume_queue_ext=True, consume_queue_ext_segment_size=256)
 OLD = replace(SHAPE, store_version="4.9")
@@ -32,6 +32,18 @@ def test_a_store_of_ours_is_whole(shape: StoreShape) -> None:
     assert verdict.records == verdict.units == 153
     assert verdict.ext_units == (153 if shape.enable_consume_queue_ext else 0)
     assert verdict.index_entries == 153 * (2 if shape.tags_in_index else 1)
+
+
+def test_a_record_that_can_be_in_no_queue_is_noted() -> None:
+    machine = Machine()
+    for topic in ("../../out", "n\0l"):
+        machine.store.append(message(1, topic), machine.now)
+    machine.turn(3)
+    machine.store.close(machine.now)
+    verdict = verify_store(machine.files, ROOT, SHAPE)
+    assert verdict.findings == []
+    assert (verdict.records, verdict.units) == (5, 3)
+    assert len(verdict.notes) == 2 and "'../../out' with queue 1 cannot name a folder" in verdict.notes[0]
 
 
 def test_inspect_agrees_with_the_store() -> None:

@@ -50,6 +50,16 @@ def fits_a_folder(name: str) -> bool:
     return len(name.encode("utf-8", "replace")) <= MAX_NAME_BYTES
 
 
+def is_place(topic: str, queue_id: i64) -> bool:
+    """True when the files of this queue can lie in a folder of the topic's name, and nowhere else.
+
+    The door refuses such names; a log may hold them all the same, from before it did or from another's hand.
+    """
+    if queue_id < 0 or topic in ("", ".", "..") or "/" in topic or "\0" in topic:
+        return False
+    return len(topic.encode("utf-8", "replace")) <= MAX_NAME_BYTES
+
+
 def split_names(text: str) -> list[str]:
     """The parts of a list as Java's String.split has them: empty ones at the end do not count."""
     names = text.split(SEPARATOR)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from bolide.dispatch.columns import index_hashes, light_queues, tags_codes
-from bolide.dispatch.multi import LMQ_QUEUE_ID
+from bolide.dispatch.multi import LMQ_QUEUE_ID, is_place
 from bolide.layout.columns import RecordColumns
 from bolide.layout.sysflag import TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
 from bolide.spark.bitmaps import Bitmaps, TopicFilter
@@ -125,7 +125,7 @@ class _Columns:
         """The row, the queue and the queue offset of every unit, in the order of the log."""
         bits = records.numbers("sys_flag") & TRANSACTION_MASK
         queued = (bits != TRANSACTION_PREPARED) & (bits != TRANSACTION_ROLLBACK)
-        rows = np.flatnonzero(queued)
+        rows = np.flatnonzero(queued & _have_places(records))
         keys = self._keys(records.topic_codes, records.numbers("queue_id"))[rows]
         offsets = records.numbers("queue_offset")[rows]
         if not self._shape.multi_dispatch:
@@ -170,6 +170,14 @@ class _Columns:
         with open(summary.file.path, "wb") as file:
             for block in [*blocks, *entries]:
                 file.write(raw_bytes(block))
+
+
+def _have_places(records: RecordColumns) -> NDArray[np.bool_]:
+    """False for records whose topic and queue cannot name a folder of the store: a broker leaves them out as well."""
+    encoded: Any = records.topic_codes
+    good = np.array([is_place(topic, 0) for topic in encoded.dictionary.to_pylist()], np.bool_)
+    named: NDArray[np.bool_] = good[encoded.indices.to_numpy()]
+    return named & (records.numbers("queue_id") >= 0)
 
 
 def _order_of(keys: Ints) -> Ints:

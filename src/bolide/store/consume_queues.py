@@ -10,7 +10,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from bolide.dispatch.multi import LMQ_QUEUE_ID, MAX_NAME_BYTES, MultiQueue, is_lmq
+from bolide.dispatch.multi import LMQ_QUEUE_ID, MultiQueue, is_lmq, is_place
 from bolide.dispatch.row import Dispatch, in_queue
 from bolide.layout.shape import StoreShape
 from bolide.store.consume_queue import ConsumeQueue
@@ -233,13 +233,3 @@ class ConsumeQueues:
         self.files.remove(self.folder + "/" + topic)
         if self._ext:
             self.files.remove(self.ext_folder + "/" + topic)
-
-
-def is_place(topic: str, queue_id: i64) -> bool:
-    """True when the files of this queue can lie in a folder of the topic's name, and nowhere else.
-
-    The door refuses such names; a log may hold them all the same, from before it did or from another's hand.
-    """
-    if queue_id < 0 or topic in ("", ".", "..") or "/" in topic or "\0" in topic:
-        return False
-    return len(topic.encode("utf-8", "replace")) <= MAX_NAME_BYTES

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from bolide.dispatch.multi import is_lmq
+from bolide.dispatch.multi import is_lmq, is_place
 from bolide.dispatch.row import Dispatch, in_light_queue, in_queue
 from bolide.errors import BolideError
 from bolide.layout.shape import StoreShape
@@ -20,6 +20,7 @@ from bolide.store.verify_queue import QueueCheck
 from bolide.store.walk import End, Problem, SegmentFile, segment_files, strange_names, walk_segment
 
 _PENDING = 200_000
+_MOST_NOTES = 100
 """Records held back so that each queue's units are read in long stretches."""
 
 
@@ -173,13 +174,22 @@ class _LogCheck:
             at += d.size
             self._index.expect(d)
             if in_queue(d):
-                self._expect_unit(file, d)
+                if is_place(d.topic, d.queue_id):
+                    self._expect_unit(file, d)
+                else:
+                    self._placeless(d)
                 for light in d.multi or ():
                     self._expect_unit(file, in_light_queue(d, light))
         self.end_offset = at
         self._pending_count += len(dispatches)
         if self._pending_count >= _PENDING:
             self._flush()
+
+    def _placeless(self, d: Dispatch) -> None:
+        """No queue of ours can have it, and a broker leaves it out."""
+        if len(self._verdict.notes) < _MOST_NOTES:
+            sentence = f"the record at offset {d.physical_offset} of the log is in no queue: its topic {d.topic[:64]!r}"
+            self._verdict.notes.append(f"{sentence} with queue {d.queue_id} cannot name a folder")
 
     def _expect_unit(self, file: SegmentFile, d: Dispatch) -> None:
         key = (d.topic, int(d.queue_id))
