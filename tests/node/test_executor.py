@@ -249,6 +249,15 @@ def test_a_failed_flush_refuses_everything_parked_and_stops(world: World) -> Non
     assert len(world.host.store_errors) == 1 and not world.store.writable()
 
 
+def test_a_new_log_file_that_cannot_be_synced_stops_the_broker(world: World) -> None:
+    world.do(SENDS, world.store_one())
+    world.store.stop_writing("cannot sync the new file")
+    world.turn()
+    ((code, remark),) = world.got()
+    assert code == codes.SERVICE_NOT_AVAILABLE and "the new file" in str(remark)
+    assert len(world.host.store_errors) == 1 and world.host.flushes == []
+
+
 def test_a_write_that_fails_refuses_its_turn_only(world: World) -> None:
     world.do(SENDS, world.store_one())
     world.turn()

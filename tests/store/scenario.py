@@ -61,6 +61,7 @@ class Machine:
     options: StoreOptions = SYNC
     shape: StoreShape = SHAPE
     now: int = START
+    root: str = ROOT
     waiting: list[Sent] = field(default_factory=list)
     """Appended, not yet answered."""
     acknowledged: list[Sent] = field(default_factory=list)
@@ -69,7 +70,7 @@ class Machine:
 
     def __post_init__(self) -> None:
         self.files.now_ms = self.now
-        self.store = MessageStore(self.files, ROOT, self.shape, self.options)
+        self.store = MessageStore(self.files, self.root, self.shape, self.options)
         self.report = self.store.load(self.now)
 
     def append(self, count: int = 1, topic: str = "T") -> list[Sent]:
@@ -152,7 +153,7 @@ class Machine:
 
     def _load(self) -> None:
         self.waiting = []
-        self.store = MessageStore(self.files, ROOT, self.shape, self.options)
+        self.store = MessageStore(self.files, self.root, self.shape, self.options)
         self.report = self.store.load(self.now)
 
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from bolide.layout.record import BLANK_MAGIC, decode_record
-from bolide.store.commit_log import CommitLog
+from bolide.layout.shape import StoreShape
+from bolide.store.commit_log import RESERVE_STEP, CommitLog
 from bolide.store.errors import MessageIllegal, ServiceNotAvailable
-from bolide.store.files import DiskFull, FileFailed
+from bolide.store.files import DiskFull, FileFailed, RealFiles, SyncFailed
 from bolide.store.options import StoreOptions
 from bolide.store.put import Put
 from bolide.store.running_flags import DISK_FULL
-from bolide.store.segments import HandleCache
+from bolide.store.segments import RESERVE_FIRST, HandleCache
 from bolide.testing.files import SimulatedFiles
 from tests.store.scenario import ASYNC, HOST, SHAPE, START, Machine, message, missing
 
@@ -218,6 +220,85 @@ class TestFailedWrite:
         machine.turn(10)
         machine.power_cut(0)
         assert not missing(machine.store, machine.acknowledged)
+
+
+class TestNewFile:
+    def test_one_that_could_not_be_synced_ends_the_store(self) -> None:
+        """The kernel may have dropped what it could not write, and a second sync would report success."""
+        for made_ahead in (False, True):
+            machine = Machine()
+            machine.turn(20)
+            machine.files.fail_next("datasync")
+            if made_ahead:
+                while machine.store.writable():
+                    machine.append()
+                    machine.write()
+                    machine.run_jobs()
+            else:
+                with pytest.raises(ServiceNotAvailable, match="sync"):
+                    machine.append(40)
+            assert "sync" in machine.store.failure
+            machine.files.synced.clear()
+            machine.tick(1000)
+            machine.run_jobs()
+            with pytest.raises(ServiceNotAvailable):
+                machine.append()
+            assert machine.store.flush_target(machine.now) == -1
+            assert machine.files.synced == [], "nothing is synced a second time"
+
+    def test_one_whose_name_could_not_be_synced_ends_it_too(self) -> None:
+        machine = Machine()
+        machine.turn(20)
+        machine.files.fail_next("sync_dir", SyncFailed("cannot sync the folder"))
+        with pytest.raises(ServiceNotAvailable):
+            machine.append(40)
+        assert "folder" in machine.store.failure
+
+    def test_its_blocks_are_reserved_in_steps_ahead_of_the_writer(self) -> None:
+        size = 4 * RESERVE_STEP
+        machine = Machine(shape=replace(SHAPE, commit_log_segment_size=size))
+        log = machine.store.log
+        assert log.next_blocks() is None
+        machine.turn(1)
+        first = log.next_blocks()
+        assert first is None, "the file was made with its first blocks"
+        reserved, last = RESERVE_FIRST, RESERVE_FIRST
+        while reserved < size:
+            log.end_offset = reserved - last // 2 + 1
+            step = log.next_blocks()
+            assert step is not None and step.offset == reserved, "one stretch behind the other"
+            assert step.size == min(2 * last if reserved > RESERVE_FIRST else last, RESERVE_STEP, size - reserved)
+            assert log.next_blocks() is None, "asked for once"
+            reserved, last = int(step.offset + step.size), int(step.size)
+        log.end_offset = size
+        assert log.next_blocks() is None, "the file is full"
+
+    def test_a_store_with_three_messages_takes_little_of_the_disk(self, tmp_path: Path) -> None:
+        machine = Machine(RealFiles(), shape=StoreShape(), root=str(tmp_path))  # type: ignore[arg-type]  # a real disk
+        machine.turn(3)
+        machine.run_jobs()
+        machine.restart()
+        machine.turn(1)
+        machine.run_jobs()
+        log = tmp_path / "commitlog" / ("0" * 20)
+        assert log.stat().st_size == 1 << 30, "as long as Java's"
+        blocks = sum(path.stat().st_blocks * 512 for path in tmp_path.rglob("*"))
+        assert blocks < 64 << 20
+        machine.store.close(machine.now)
+
+    def test_blocks_that_are_refused_are_asked_for_again_further_on(self) -> None:
+        machine = Machine(shape=replace(SHAPE, commit_log_segment_size=1 << 30))
+        log = machine.store.log
+        machine.turn(1)
+        log.end_offset = RESERVE_FIRST - 100
+        machine.files.fail_next("reserve", DiskFull("no room for them"))
+        machine.run_jobs()
+        assert "no room for them" in machine.store.upkeep.take_problem()
+        assert log.next_blocks() is None
+        assert machine.store.writable(), "there may be room for a message still"
+        log.end_offset += RESERVE_FIRST + 1
+        step = log.next_blocks()
+        assert step is not None and step.size == RESERVE_FIRST
 
 
 class TestFlushRules:

@@ -102,6 +102,34 @@ def test_a_full_disk_is_told_from_other_failures() -> None:
     files.close(handle)
 
 
+def test_reserving_writes_nothing_where_the_system_cannot_reserve(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the C library does in place of a call that a file system lacks, with a record written in the middle."""
+    files = RealFiles()
+    writer = files.open(str(tmp_path / "f"), True, 8192)
+    handle = files.open(str(tmp_path / "f"))
+
+    def emulated(fd: int, offset: int, size: int) -> None:
+        for at in range(offset, offset + size, 4096):
+            if os.pread(fd, 1, at) == b"\0":
+                files.write_at(writer, [b"record"], at)
+                os.pwrite(fd, b"\0", at)
+
+    monkeypatch.setattr(os, "posix_fallocate", emulated)
+    files.write_at(writer, [b"record"], 0)
+    files.reserve(handle, 0, 8192)
+    assert files.read_at(writer, 6, 4096) in (bytes(6), b"record")
+    files.write_at(writer, [b"record"], 4096)
+    files.reserve(handle, 4096, 4096)
+    assert files.read_at(writer, 6, 0) == files.read_at(writer, 6, 4096) == b"record"
+    assert files.size(str(tmp_path / "f")) == 8192
+    nothing = files.open("/dev/null")
+    files.reserve(nothing, 0, 4096)  # cannot be reserved, which is no error
+    for opened in (writer, handle, nothing):
+        files.close(opened)
+
+
 def test_failures_name_the_call_and_the_path(tmp_path: Path) -> None:
     files = RealFiles()
     (tmp_path / "file").write_bytes(b"x")

@@ -158,6 +158,7 @@ def test_a_power_cut_while_files_are_deleted_leaves_a_log_that_opens() -> None:
         other = Machine.__new__(Machine)
         disk.power_cut(number % 5)
         other.files, other.options, other.shape, other.now = disk, machine.options, machine.shape, machine.now
+        other.root = ROOT
         other._load()
         assert other.store.min_physical_offset() <= low, "what is not deleted yet is found again, and expires again"
         assert not missing(other.store, [sent for sent in machine.acknowledged if sent.at.physical_offset >= low])

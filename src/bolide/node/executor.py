@@ -31,6 +31,7 @@ from bolide.node.surroundings import Host
 from bolide.remoting.codes import FLUSH_DISK_TIMEOUT, REQUEST_CODE_NOT_SUPPORTED, SERVICE_NOT_AVAILABLE, SYSTEM_ERROR
 from bolide.remoting.command import Command, encode, make_response
 from bolide.remoting.errors import FrameError
+from bolide.store.files import SyncFailed
 from bolide.store.jobs import Job
 from bolide.store.message_store import MessageStore
 
@@ -262,6 +263,9 @@ class Executor:
         self.outbox.write_all()
 
     def _store_turn(self, store: MessageStore, now: int) -> None:
+        if store.failure:  # a new log file could not be synced
+            self.flush_failed(SyncFailed(store.failure))
+            return
         try:
             store.write_pending()
         except Exception as error:  # full disk or worse: the store took back what this turn appended
@@ -306,6 +310,8 @@ class Executor:
         store = self._store
         if store is not None:
             store.job_done(job, error)
+            if store.failure:
+                self._host.another_turn()
 
     def flushed(self, target: int, now: int) -> None:
         """The flush thread is done: the log is on disk up to `target`."""

@@ -21,7 +21,7 @@ from bolide.store.errors import MessageIllegal
 from bolide.store.files import FileFailed, Files
 from bolide.store.options import StoreOptions
 from bolide.store.put import Put
-from bolide.store.segments import HandleCache, SegmentList
+from bolide.store.segments import RESERVE_FIRST, Extent, HandleCache, SegmentList
 from bolide.store.times import StoreTimes
 
 MAX_PROPERTIES: Final = 32767
@@ -33,6 +33,8 @@ EARLY_PAGES: Final = 4
 """Dirty pages after which an async flush need not wait for its interval, when the setting for it names none."""
 MOST_AHEAD_MS: Final = 1000
 """Store times do not go back while they are this little ahead of the wall clock; further ahead they follow it back."""
+RESERVE_STEP: Final = 64 * 1024 * 1024
+"""Most bytes that are reserved ahead at once; steps begin with `RESERVE_FIRST` and double."""
 _KEEP_BATCH: Final = 4 * 1024 * 1024
 
 
@@ -75,12 +77,18 @@ class CommitLog:
         self._last_thorough: i64 = 0
         self._ready: i64 = -1
         self._asked: i64 = -1
+        self._step: i64 = RESERVE_FIRST
+        self._reserved: i64 = 0
+        """Up to here the file in use has real blocks, or the pool is about to give it some."""
+        self._step_at: i64 = 0
+        """Once the log ends beyond this, the next blocks are asked for."""
 
     def start_at(self, end: i64, store_timestamp: i64, now: i64) -> None:
         """Set all three offsets to the end that recovery found and made certain."""
         self.end_offset = self.written_offset = self.flushed_offset = self._batch_start = end
         self.last_store_timestamp = self.flushed_timestamp = store_timestamp
         self._last_look = self._last_thorough = now
+        self._reserved = self._step_at = end
 
     # -- appending --
 
@@ -143,9 +151,12 @@ class CommitLog:
         if self._ready == start:
             self.segments.adopt(start)
             self._ready = -1
+            self._reserve_to(start + self.first_blocks())
         else:
-            # The pool was late, or never asked: a few ms on the loop.
+            # The pool was late, or never asked: a few ms on the loop. When it is at work on the same file, both do
+            # the same, and neither changes a byte.
             self.segments.create_at(start)
+            self._reserve_to(start + min(RESERVE_FIRST, self.segment_size))
 
     def append(self, put: Put, queue_offset: i64, now: i64) -> Dispatch:
         """Encode one checked message, for which room was made, behind the batch."""
@@ -346,6 +357,40 @@ class CommitLog:
             self.flushed_timestamp = self.last_store_timestamp
 
     # -- files ahead --
+
+    def first_blocks(self) -> i64:
+        """Bytes of a file made ahead that get real blocks with it."""
+        return min(RESERVE_STEP, self.segment_size)
+
+    def _reserve_to(self, end: i64) -> None:
+        self._reserved = end
+        # At the end of a file there is no next stretch: the file after it brings its own first one.
+        self._step_at = end if end % self.segment_size == 0 else end - self._step // 2
+
+    def next_blocks(self) -> Extent | None:
+        """The stretch of the file in use that should get real blocks now; asked for once each.
+
+        Blocks are taken well ahead of the writer, so that a full disk is met there, and not by a message; but in
+        steps, so that a store with three messages does not take a gigabyte.
+        """
+        if self.end_offset <= self._step_at:
+            return None
+        at: i64 = max(self._reserved, self.end_offset)
+        file_end = self.end_offset - self.end_offset % self.segment_size + self.segment_size
+        size: i64 = min(self._step, file_end - at)
+        path = self.segments.path_at(at)
+        if size <= 0 or path == "":
+            self._step_at = file_end
+            return None
+        self._step = min(2 * self._step, RESERVE_STEP)
+        self._reserve_to(at + size)
+        return Extent(path, at % self.segment_size, size)
+
+    def blocks_refused(self) -> None:
+        """A stretch could not be reserved: the writer meets the full disk itself, if it comes so far."""
+        self._step = RESERVE_FIRST
+        self._reserved = self.end_offset
+        self._step_at = self.end_offset + RESERVE_FIRST
 
     def next_segment(self) -> i64:
         """The start of the file that should be made ahead now, -1 for none; asked for once each."""

@@ -28,6 +28,10 @@ class DiskFull(FileFailed):
     retriable = True
 
 
+class SyncFailed(FileFailed):
+    """A sync failed: what was written since the last good one may be lost, and a second sync would not say so."""
+
+
 class FileLocked(PeerError):
     """Another process, or another store of this process, holds the lock file."""
 
@@ -68,11 +72,11 @@ class Files(Protocol):
         ...
 
     def datasync(self, handle: int) -> None:
-        """Return once every byte written to this file, and its size, will survive a power cut."""
+        """Return once every byte written to this file, and its size, will survive a power cut; else `SyncFailed`."""
         ...
 
     def sync_dir(self, path: str) -> None:
-        """Return once the names made, renamed or removed in this folder will survive a power cut."""
+        """Return once the names made, renamed or removed here will survive a power cut; else `SyncFailed`."""
         ...
 
     def sync_file_systems(self, folders: set[str]) -> bool:
@@ -82,8 +86,12 @@ class Files(Protocol):
         """
         ...
 
-    def reserve(self, handle: int, size: int) -> None:
-        """Give the first `size` bytes real blocks, so that writing there cannot meet a full disk."""
+    def reserve(self, handle: int, offset: int, size: int) -> None:
+        """Give a range within the file real blocks, so that writing there does not meet a full disk.
+
+        Changes no byte and no length, also while another thread writes there. Does nothing where a file system
+        cannot do just that: a full disk is then met, and answered, at the write.
+        """
         ...
 
     def truncate(self, handle: int, size: int) -> None:

@@ -1,6 +1,6 @@
 """The only door of the store to the operating system: `RealFiles`, the `Files` of a real machine.
 
-pwritev and preadv (with RWF_NOWAIT on Linux), fdatasync, lockf, posix_fallocate. The contract is `file_contract`.
+pwritev and preadv (with RWF_NOWAIT on Linux), fdatasync, lockf, fallocate. The contract is `file_contract`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ from collections.abc import Callable
 from io import BytesIO
 from typing import Final
 
-from bolide.store.file_contract import DiskFull, FileFailed, FileLocked, Files
+from bolide.store.file_contract import DiskFull, FileFailed, FileLocked, Files, SyncFailed
 
-__all__ = ["DiskFull", "FileFailed", "FileLocked", "Files", "RealFiles"]
+__all__ = ["DiskFull", "FileFailed", "FileLocked", "Files", "RealFiles", "SyncFailed"]
 
 _MAX_BUFFERS: Final = 512  # below every system's IOV_MAX (1024 on Linux and macOS)
 _RWF_NOWAIT: Final[int] = getattr(os, "RWF_NOWAIT", 0)
+_KEEP_SIZE: Final = 1  # FALLOC_FL_KEEP_SIZE
+_NO_RESERVATION: Final = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.ENODEV, errno.ESPIPE)
 _F_FULLFSYNC: Final[int] = getattr(fcntl, "F_FULLFSYNC", 0)
 _NO_LINKS: Final = frozenset(
     {errno.EPERM, errno.EACCES, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EINVAL}
@@ -164,7 +166,7 @@ class RealFiles:
             else:
                 os.fdatasync(handle)
         except OSError as error:
-            raise _failed("sync", self._paths.get(handle, "?"), error) from error
+            raise _sync_failed(self._paths.get(handle, "?"), error) from error
 
     def sync_dir(self, path: str) -> None:
         try:
@@ -176,7 +178,7 @@ class RealFiles:
         try:
             os.fsync(fd)
         except OSError as error:
-            raise _failed("sync", path, error) from error
+            raise _sync_failed(path, error) from error
         finally:
             os.close(fd)
 
@@ -197,19 +199,24 @@ class RealFiles:
             raise _failed("open", folder, error) from error
         try:
             if syncfs(fd) != 0:
-                raise _failed("sync", folder, OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno())))
+                raise _sync_failed(folder, OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno())))
         finally:
             os.close(fd)
 
-    def reserve(self, handle: int, size: int) -> None:
-        if not hasattr(os, "posix_fallocate"):
+    def reserve(self, handle: int, offset: int, size: int) -> None:
+        # Never posix_fallocate: where a file system cannot reserve, the C library writes a zero into each block
+        # that reads as zero, over what another thread has written there meanwhile.
+        fallocate = _fallocate()
+        if fallocate is None:
             return
-        try:
-            os.posix_fallocate(handle, 0, size)
-        except OSError as error:
-            if error.errno in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
-                return  # no reservation here: a full disk is then met, and answered, at the write
-            raise _failed("reserve blocks of", self._paths.get(handle, "?"), error) from error
+        while fallocate(handle, _KEEP_SIZE, offset, size) != 0:
+            number = ctypes.get_errno()
+            if number == errno.EINTR:
+                continue
+            if number in _NO_RESERVATION:
+                return
+            path = self._paths.get(handle, "?")
+            raise _failed("reserve blocks of", path, OSError(number, os.strerror(number)))
 
     def truncate(self, handle: int, size: int) -> None:
         try:
@@ -401,6 +408,24 @@ def _syncfs() -> Callable[[int], int] | None:
         return None
     found: Callable[[int], int] | None = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
     return found
+
+
+@functools.cache
+def _fallocate() -> Callable[[int, int, int, int], int] | None:
+    """Linux' own fallocate, which the C library does not emulate; None elsewhere."""
+    if sys.platform != "linux":
+        return None
+    library = ctypes.CDLL(None, use_errno=True)
+    found = getattr(library, "fallocate64", None) or getattr(library, "fallocate", None)
+    if found is None:
+        return None
+    found.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+    called: Callable[[int, int, int, int], int] = found
+    return called
+
+
+def _sync_failed(path: str, error: OSError) -> SyncFailed:
+    return SyncFailed(f"cannot sync {path}: {error.strerror or error}; what was written to it may be lost")
 
 
 def _failed(verb: str, path: str, error: OSError) -> FileFailed:

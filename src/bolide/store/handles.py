@@ -100,6 +100,13 @@ class HandleCache:
         self._unsynced_dirs.clear()
         return paths, folders
 
+    def put_back(self, paths: list[str], folders: list[str]) -> None:
+        """What `take_unsynced` gave was not synced, and nothing of it is lost: it still needs a sync."""
+        for path in paths:
+            self._unsynced[path] = True
+        for folder in folders:
+            self._unsynced_dirs[folder] = True
+
     def close(self) -> None:
         """Close every handle; used once, at the end of the store."""
         for handle in self._open.values():

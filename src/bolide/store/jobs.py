@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from bolide.layout.checkpoint import Checkpoint
 from bolide.layout.timer_checkpoint import TimerCheckpoint
 from bolide.store.checkpoint_file import write_block, write_checkpoint
-from bolide.store.files import FileFailed, Files
+from bolide.store.files import FileFailed, Files, SyncFailed
 from bolide.store.segments import make_segment
 
 MANY: Final = 256
@@ -33,19 +33,48 @@ class Job(Protocol):
 
 
 class MakeSegment:
-    """Makes a log file ahead of need, with its blocks reserved."""
+    """Makes a log file ahead of need, with the blocks of its beginning reserved."""
 
     name = "make a log file"
 
-    def __init__(self, files: Files, path: str, start: int, size: int) -> None:
+    def __init__(self, files: Files, path: str, start: int, size: int, reserve: int) -> None:
         self._files = files
         self._path = path
         self.start = start
         self._size = size
+        self._reserve = reserve
+        self.sync_failed = False
+        """True when the file is there and cannot be trusted: a second sync would say that all is well."""
 
     def run(self) -> None:
         """Make the file; one that exists is made whole."""
-        make_segment(self._files, None, self._path, self._size, True)
+        try:
+            make_segment(self._files, None, self._path, self._size, self._reserve)
+        except SyncFailed:
+            self.sync_failed = True
+            raise
+
+
+class ReserveBlocks:
+    """Gives the next stretch of the log's file real blocks, while the writer may be at work in the same file."""
+
+    name = "reserve disk blocks for the log"
+
+    def __init__(self, files: Files, path: str, offset: int, size: int) -> None:
+        self._files = files
+        self._path = path
+        self._offset = offset
+        self._size = size
+
+    def run(self) -> None:
+        """Reserve; nothing is written and nothing synced. A file that is gone is no error."""
+        if self._files.size(self._path) < 0:
+            return
+        handle = self._files.open(self._path)
+        try:
+            self._files.reserve(handle, self._offset, self._size)
+        finally:
+            self._files.close(handle)
 
 
 class RemoveFiles:
@@ -72,13 +101,19 @@ class SyncDerived:
     def __init__(self, files: Files, root: str, paths: list[str], folders: list[str], checkpoint: Checkpoint) -> None:
         self._files = files
         self._root = root
-        self._paths = paths
-        self._folders = folders
+        self.paths = paths
+        self.folders = folders
         self.checkpoint = checkpoint
+        self.sync_failed = False
+        """True when what was written may be lost; after any other failure the same can be tried again."""
 
     def run(self) -> None:
         """Sync all, and only then write the checkpoint, which promises just that."""
-        sync_files(self._files, self._paths, self._folders)
+        try:
+            sync_files(self._files, self.paths, self.folders)
+        except SyncFailed:
+            self.sync_failed = True
+            raise
         write_checkpoint(self._files, self._root, self.checkpoint)
 
 

@@ -21,10 +21,10 @@ from bolide.store.checkpoint_file import load_checkpoint
 from bolide.store.commit_log import CommitLog
 from bolide.store.consume_queues import ConsumeQueues
 from bolide.store.errors import ServiceNotAvailable
-from bolide.store.files import DiskFull, FileFailed, Files
+from bolide.store.files import DiskFull, FileFailed, Files, SyncFailed
 from bolide.store.index_service import IndexService
 from bolide.store.inventory import take_inventory, write_inventory
-from bolide.store.jobs import Job
+from bolide.store.jobs import Job, MakeSegment
 from bolide.store.lock import lock_store, mark_closed, mark_running, was_killed
 from bolide.store.lookups import Lookups
 from bolide.store.options import StoreOptions
@@ -164,12 +164,12 @@ class MessageStore(Lookups):
                 break
             backlog = left
         self.upkeep.close(backlog == 0, now)
-        if self.flags.writable() and backlog == 0:
+        if self.flags.writable() and backlog == 0 and not self.upkeep.sync_failed:
             write_inventory(self.files, self.root, self.queues, self.index)
             mark_closed(self.files, self.root)
 
     def stop_writing(self, reason: str) -> None:
-        """A sync of the log failed: nothing is appended or confirmed any more, and nothing is retried.
+        """A sync of the log, or of a new file of it, failed: nothing is appended, confirmed or tried any more.
 
         After a failed fsync the kernel may have dropped the dirty pages and report success the next time.
         """
@@ -244,6 +244,9 @@ class MessageStore(Lookups):
             log.make_room(size)
         except DiskFull as error:
             self.flags.set(DISK_FULL)
+            raise ServiceNotAvailable(str(error)) from error
+        except SyncFailed as error:
+            self.stop_writing(str(error))
             raise ServiceNotAvailable(str(error)) from error
         except FileFailed as error:
             raise ServiceNotAvailable(str(error)) from error
@@ -376,7 +379,7 @@ class MessageStore(Lookups):
 
     def jobs(self) -> list[Job]:
         """Work for a pool since the last call: run each job's `run` on any thread, then `job_done` on the loop."""
-        return self.upkeep.jobs()
+        return [] if self.failure else self.upkeep.jobs()
 
     def delete_expired(self, now: int) -> None:
         """Delete expired log files in the next rounds, whatever the hour."""
@@ -392,6 +395,8 @@ class MessageStore(Lookups):
     def job_done(self, job: Job, error: str = "") -> None:
         """A job has run; `error` is the text of what it raised."""
         self.upkeep.job_done(job, error)
+        if isinstance(job, MakeSegment) and job.sync_failed:
+            self.stop_writing(error)
 
     def clock_set(self, offset: i64) -> None:
         """Somebody set the wall clock: from here on it is `now` plus this."""

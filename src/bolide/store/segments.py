@@ -22,6 +22,8 @@ from bolide.store.handles import HandleCache
 __all__ = ["NAME_DIGITS", "Extent", "HandleCache", "Segment", "SegmentList", "make_segment", "segment_name"]
 
 NAME_DIGITS: Final = 20
+RESERVE_FIRST: Final = 4 * 1024 * 1024
+"""Bytes of a new log file that get real blocks at once, when it is made while a message waits for it."""
 
 
 def segment_name(start: int) -> str:
@@ -44,7 +46,8 @@ class Segment:
 class SegmentList:
     """The files of one folder as one stream of bytes. Offsets are those of the stream.
 
-    `reserve` gives new files real blocks (commit log), else they are sparse (queues). All calls raise `FileFailed`.
+    `reserve` gives the beginning of new files real blocks (commit log), else they are sparse (queues). All calls raise
+    `FileFailed`.
     """
 
     def __init__(
@@ -171,7 +174,8 @@ class SegmentList:
             self.handles.renamed(parent)
             self.handles.renamed(posixpath.dirname(parent))
             self._folder_made = True
-        make_segment(self.files, self.handles, path, int(self.segment_size), self.reserve)
+        size = int(self.segment_size)
+        make_segment(self.files, self.handles, path, size, min(RESERVE_FIRST, size) if self.reserve else 0)
         if not self.reserve:
             self.handles.renamed(self.folder)
         segment = Segment(start, path)
@@ -322,19 +326,20 @@ class SegmentList:
         return segments[index]
 
 
-def make_segment(files: Files, handles: HandleCache | None, path: str, size: int, reserve: bool) -> None:
-    """Create a segment file of zeros. With `reserve` its blocks and its name are certain when this returns.
+def make_segment(files: Files, handles: HandleCache | None, path: str, size: int, reserve: int) -> None:
+    """Create a segment file of zeros, sparse but for the first `reserve` bytes. With these its name is certain, too.
 
     Crash of process or power in the middle: an empty newest file, which `load` deletes, or a whole file of zeros,
-    which recovery takes for the end of the stream.
+    which recovery takes for the end of the stream. Two threads may make the same file, and one may write to it
+    already: nothing here changes a byte. After `SyncFailed` the file must not be used: see `MessageStore`.
     """
-    if not reserve:
+    if reserve <= 0:
         if handles is not None:
             handles.get(path, size)
         return
     handle = files.open(path, True, size)
     try:
-        files.reserve(handle, size)
+        files.reserve(handle, 0, reserve)
         files.datasync(handle)
     finally:
         files.close(handle)

@@ -15,7 +15,7 @@ from bolide.store.commit_log import CommitLog
 from bolide.store.consume_queues import ConsumeQueues
 from bolide.store.files import FileFailed, Files
 from bolide.store.index_service import IndexService
-from bolide.store.jobs import Job, MakeSegment, RemoveFiles, SyncDerived, WriteCheckpoint
+from bolide.store.jobs import Job, MakeSegment, RemoveFiles, ReserveBlocks, SyncDerived, WriteCheckpoint
 from bolide.store.options import StoreOptions
 from bolide.store.reput import Reput
 from bolide.store.retention import Retention
@@ -59,7 +59,8 @@ class Upkeep:
         """The last thing that went wrong here, for the node to log; it takes it with `take_problem`."""
         self._jobs: list[Job] = []
         self._syncing = False
-        self._sync_failed = False
+        self.sync_failed = False
+        """True when a sync of queues or index failed: the checkpoint stays where it is, and the next start recovers."""
         self._next_flush = 0
         self._next_thorough = 0
         self._next_checkpoint = 0
@@ -95,7 +96,11 @@ class Upkeep:
         start = self._log.next_segment()
         if start >= 0:
             path = self._log.segments.path_for(start)
-            self._jobs.append(MakeSegment(self._files, path, int(start), int(self._log.segment_size)))
+            size, blocks = int(self._log.segment_size), int(self._log.first_blocks())
+            self._jobs.append(MakeSegment(self._files, path, int(start), size, blocks))
+        stretch = self._log.next_blocks()
+        if stretch is not None:
+            self._jobs.append(ReserveBlocks(self._files, stretch.path, int(stretch.offset), int(stretch.size)))
         if not self._jobs:
             return []
         taken = self._jobs
@@ -108,11 +113,18 @@ class Upkeep:
             self.problem = f"could not {job.name}: {error}"
         if isinstance(job, MakeSegment):
             self._log.segment_ready(job.start, not error)
+        elif isinstance(job, ReserveBlocks):
+            if error:
+                self._log.blocks_refused()
         elif isinstance(job, SyncDerived):
             self._syncing = False
-            if error:
+            if job.sync_failed:
                 # What was not synced may be lost and never reported again: the checkpoint must not pass it.
-                self._sync_failed = True
+                self.sync_failed = True
+            elif error:
+                # No descriptor was free, or no room for the checkpoint: nothing is lost, the next flush tries again.
+                self._queues.handles.put_back(job.paths, job.folders)
+                self._next_thorough = 0
             else:
                 self.checkpoint = job.checkpoint
         elif isinstance(job, WriteCheckpoint):
@@ -131,7 +143,7 @@ class Upkeep:
         self._queues.close()
         self._index.close()
         paths, folders = self._queues.handles.take_unsynced()
-        if not self._sync_failed and self._flags.dispatch_allowed():
+        if not self.sync_failed and self._flags.dispatch_allowed():
             SyncDerived(self._files, self._root, paths, folders, self._noted()).run()
         else:
             write_checkpoint(self._files, self._root, self._log_times(self.checkpoint))
@@ -170,7 +182,7 @@ class Upkeep:
             self._flags.set(LOGIC_QUEUE_ERROR)
 
     def _sync(self, noted: Checkpoint, now: int) -> None:
-        if self._syncing or self._sync_failed:
+        if self._syncing or self.sync_failed:
             return
         self._next_thorough = now + self._options.flush_consume_queue_thorough_interval
         self._synced_from = int(self._reput.dispatched_offset)

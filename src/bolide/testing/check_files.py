@@ -33,7 +33,8 @@ def _check_bytes(files: Files, folder: str) -> None:
     files.warm(path, 0, 10_000)
     assert files.read_warm(handle, 3, 0) == b"one"
     assert files.read_warm(handle, 100, 9_990) == bytes(10)
-    files.reserve(handle, 10_000)
+    files.reserve(handle, 0, 10_000)
+    files.reserve(handle, 4_096, 1_000)
     assert files.size(path) == 10_000 and files.read_at(handle, 3, 0) == b"one", "reserving changes no byte"
     assert files.next_data(handle, 0) == 0 and files.next_data(handle, 10_000) == -1
     assert files.next_data(handle, 9_000) in (-1, 9_000), "behind the last byte written: nothing, or it cannot tell"

@@ -21,7 +21,7 @@ import random
 import time
 from collections.abc import Callable
 
-from bolide.store.files import DiskFull, FileFailed, FileLocked
+from bolide.store.files import DiskFull, FileFailed, FileLocked, SyncFailed
 from bolide.testing.check_files import check_files
 from bolide.testing.disk import SECTOR, Folder, Inode, clone_of, cut, used_by
 
@@ -83,7 +83,10 @@ class SimulatedFiles:
 
     def fail_next(self, call: str, error: FileFailed | None = None) -> None:
         """Let the next call of this name (`datasync`, `write_at`, `reserve`, ...) fail once."""
-        self._failures.setdefault(call, []).append(error or FileFailed(f"cannot {call}: simulated I/O error"))
+        if error is None:
+            kind = SyncFailed if call in ("datasync", "sync_dir", "sync_file_systems") else FileFailed
+            error = kind(f"cannot {call}: simulated I/O error")
+        self._failures.setdefault(call, []).append(error)
 
     def faults_over(self) -> None:
         """Forget the faults that were ordered and have not come yet."""
@@ -172,7 +175,7 @@ class SimulatedFiles:
     def sync_file_systems(self, folders: set[str]) -> bool:
         return False  # so that a power cut shows every file that was not synced by itself
 
-    def reserve(self, handle: int, size: int) -> None:
+    def reserve(self, handle: int, offset: int, size: int) -> None:
         self._inode(handle)
         self._changes("reserve")
 
