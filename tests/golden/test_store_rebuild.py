@@ -18,7 +18,6 @@ from bolide.store.options import StoreOptions
 from bolide.store.query import query_messages
 from bolide.store.read import FOUND, QueueReader
 from bolide.store.reput import Reput
-from bolide.store.running_flags import RunningFlags
 from bolide.store.segments import HandleCache
 from tests.golden.stores import GoldenStore
 from tests.golden.test_rebuild import registered_filters
@@ -40,7 +39,7 @@ class Derived:
         self.log.start_at(last["physicalOffset"] + last["storeSize"], last["storeTimestamp"], NOW)
         self.queues = ConsumeQueues(self.files, str(root), shape, self.handles, _calc_bitmap(golden))
         self.index = IndexService(self.files, str(root), shape, self.handles)
-        self.reput = Reput(self.log, self.queues, self.index, shape, RunningFlags())
+        self.reput = Reput(self.log, self.queues, self.index, shape)
         self.arrivals: list[tuple[str, int, int]] = []
 
     def dispatch(self, budget: int = 7, flush_every: int = 0) -> None:

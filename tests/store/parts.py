@@ -15,7 +15,6 @@ from bolide.store.index_service import IndexService
 from bolide.store.options import StoreOptions
 from bolide.store.put import Put
 from bolide.store.reput import Reput
-from bolide.store.running_flags import RunningFlags
 from bolide.store.segments import HandleCache
 
 HOST = bytes([127, 0, 0, 1, 0, 0, 0x2A, 0x9F])
@@ -108,7 +107,7 @@ class Parts:
         self.log = CommitLog(self.files, f"{root}/commitlog", shape, options or StoreOptions(), self.handles)
         self.queues = ConsumeQueues(self.files, str(root), shape, self.handles)
         self.index = IndexService(self.files, str(root), shape, self.handles)
-        self.reput = Reput(self.log, self.queues, self.index, shape, RunningFlags())
+        self.reput = Reput(self.log, self.queues, self.index, shape)
         self.next: dict[tuple[str, int], int] = {}
 
     def append(self, put: Put, now: int = 1000, offer: bool = True) -> Dispatch:

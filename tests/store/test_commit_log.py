@@ -368,6 +368,21 @@ class TestFlushRules:
         self.write(log, 2 * 4096)
         assert log.flush_target(START + 1) == log.written_offset
 
+    def test_a_sync_under_way_goes_on_when_its_file_is_deleted(self) -> None:
+        """The flush thread is in the middle of it: retention takes the file, and another file gets opened."""
+        machine = Machine()
+        machine.append(60)
+        machine.write()
+        log = machine.store.log
+        target = log.flush_target(machine.now)
+        path = log.segments.path_at(0)
+        log.segments.delete_before(4096)
+        machine.store.sync_commit_log(target)
+        assert path in machine.files.synced
+        machine.store.flushed(target)
+        assert log.flushed_offset == target
+        assert path not in [opened for opened, _ in machine.files._handles.values()]
+
     def test_a_sync_covers_every_file_between(self) -> None:
         machine = Machine()
         machine.append(60)

@@ -71,11 +71,16 @@ def test_units_are_read_from_tail_and_files_alike(tmp_path: Path) -> None:
     assert all((tmp_path / "cq/T/0" / f"{start:020d}").stat().st_size == 200 for start in (0, 200))
 
 
-def test_a_full_tail_goes_to_the_files_by_itself(tmp_path: Path) -> None:
+def test_a_full_tail_is_read_and_says_that_it_is_to_be_written(tmp_path: Path) -> None:
     queue = open_queue(tmp_path)
     for offset in range(450):
+        assert queue.is_full() == (offset >= 400)
         put(queue, offset)
-    assert len(list((tmp_path / "cq/T/0").iterdir())) == 40
+    assert not (tmp_path / "cq/T/0").exists(), "a put writes nothing"
+    assert [unit[0] for unit in all_units(queue)] == [offset * 100 for offset in range(450)]
+    queue.write_tail()
+    assert not queue.is_full()
+    assert len(list((tmp_path / "cq/T/0").iterdir())) == 45
     assert [unit[0] for unit in all_units(queue)] == [offset * 100 for offset in range(450)]
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from bolide.dispatch.row import Dispatch
-from bolide.store.consume_queues import ConsumeQueues
-from bolide.store.files import RealFiles
+from bolide.store.consume_queues import AT_ONCE, FEW, MOST_WAITING, QUEUE_COST, ConsumeQueues
+from bolide.store.files import FileFailed, RealFiles
 from bolide.store.segments import HandleCache
+from bolide.testing.files import SimulatedFiles
 from tests.store.parts import SHAPE, Parts, put_of
 
 
@@ -62,6 +63,61 @@ def test_a_round_of_flushing_takes_some_queues_at_a_time_and_ends(tmp_path: Path
     assert [queue.queue_id for queue in queues.all_queues() if queue.dirty] == [10]
     assert queues.flush_some(4)
     assert not any(queue.dirty for queue in queues.all_queues())
+
+
+def simulated_queues() -> tuple[SimulatedFiles, ConsumeQueues]:
+    files = SimulatedFiles()
+    files.make_dir("/data")
+    shape = replace(SHAPE, consume_queue_segment_size=20_000)
+    return files, ConsumeQueues(files, "/data", shape, HandleCache(files, 64))
+
+
+def test_of_many_queues_a_round_writes_the_oldest_and_a_whole_one_all() -> None:
+    files, queues = simulated_queues()
+    for number in range(3 * FEW):
+        queues.put(record("T", number, 0, number * 100))
+    assert queues.flush_some(3 * FEW, False)
+    assert [queue.queue_id for queue in queues.all_queues() if queue.dirty] == list(range(FEW, 3 * FEW))
+    before = files.calls
+    for number in range(3 * FEW):
+        queues.put(record("T", number, 1, (3 * FEW + number) * 100))
+    assert files.calls == before, "a put writes nothing"
+    assert queues.flush_some(3 * FEW, False)
+    assert min(queue.queue_id for queue in queues.all_queues() if queue.dirty and queue.queue_id >= FEW) == 2 * FEW
+    assert queues.flush_some(3 * FEW, True)
+    assert not any(queue.dirty for queue in queues.all_queues())
+    assert all(queue.max_offset == 2 for queue in queues.all_queues())
+
+
+def test_what_all_queues_keep_in_memory_has_a_limit() -> None:
+    _, queues = simulated_queues()
+    for number in range(AT_ONCE + 10):
+        queues.put(record("T", number, 0, number * 100))
+    queues.make_room()
+    assert queues._waiting.units == AT_ONCE + 10, "little waits"
+    queues._waiting.units += MOST_WAITING // 20 - (AT_ONCE + 10) * (1 + QUEUE_COST // 20) + 1
+    queues.make_room()
+    assert len([queue for queue in queues.all_queues() if queue.dirty]) == 10
+
+
+def test_a_full_tail_that_cannot_be_written_stops_what_follows_and_loses_nothing() -> None:
+    files, queues = simulated_queues()
+    for number in range(399):
+        queues.put(record("T", 0, number, number * 100))
+    files.fail_next("open")
+    assert queues.put(record("T", 0, 399, 39_900)), "it is kept in memory"
+    files.fail_next("open")
+    with pytest.raises(FileFailed):
+        queues.make_room()
+    queues.make_room()
+    assert not queues.stuck
+    assert queues.put(record("T", 0, 400, 40_000))
+    queue = queues.get("T", 0)
+    assert queue is not None
+    assert [queue.unit(number) for number in (0, 399, 400)] == [(0, 100, 5), (39_900, 100, 5), (40_000, 100, 5)]
+    assert queues._waiting.units == 1
+    queues.delete_topic("T")
+    assert queues._waiting.units == 0
 
 
 def test_a_topic_deleted_between_two_flushes_is_not_written(tmp_path: Path) -> None:

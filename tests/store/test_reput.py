@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from bolide.store.files import FileFailed, RealFiles
-from bolide.store.running_flags import LOGIC_QUEUE_ERROR
 from tests.store.parts import Parts, put_of
 
 
@@ -145,12 +144,13 @@ def test_a_deleted_beginning_is_passed_over(tmp_path: Path) -> None:
 
 
 class FullDisk(RealFiles):
-    """Files of which queues cannot be written while `full`."""
+    """Files of which those with `closed` in their path cannot be opened while `full`."""
 
     full = False
+    closed = "/index/"
 
     def open(self, path: str, create: bool = False, size: int = 0) -> int:
-        if self.full and "/index/" in path:
+        if self.full and self.closed in path:
             raise FileFailed(f"cannot open {path}: no")
         return super().open(path, create, size)
 
@@ -173,10 +173,44 @@ def test_a_failed_write_keeps_the_place(tmp_path: Path) -> None:
     assert len(arrived) >= 29
 
 
-def test_flags_stop_units_but_not_dispatch(tmp_path: Path) -> None:
-    parts = Parts(tmp_path)
-    parts.append(put_of("T", 0, b"body", keys="k"))
-    parts.reput.flags.set(LOGIC_QUEUE_ERROR)
-    assert parts.dispatch() == []
-    assert parts.reput.dispatched_offset == parts.log.written_offset
-    assert units(parts) == []
+def test_a_queue_that_cannot_be_written_stops_dispatch_before_the_next_record(tmp_path: Path) -> None:
+    files = FullDisk()
+    files.closed = "/consumequeue/"
+    for offer in (True, False):  # from memory, and read back from the log
+        parts = Parts(tmp_path / str(offer), files=files)
+        starts = [parts.append(put_of("T", 0, b"body"), offer=offer).physical_offset for _ in range(450)]
+        files.full = True
+        assert len(parts.dispatch()) == 400, "as many as a queue keeps in memory"
+        assert parts.reput.dispatched_offset == starts[400]
+        for _ in range(3):
+            with pytest.raises(FileFailed):
+                parts.dispatch()
+        files.full = False
+        assert len(parts.dispatch()) == 50
+        assert units(parts) == starts
+
+
+def test_an_index_entry_is_not_put_twice_when_a_record_is_tried_again(tmp_path: Path) -> None:
+    """The file is full after the first key of a record, and the next one cannot be made."""
+    files = FullDisk()
+    parts = Parts(tmp_path, files=files)
+    for number in range(9):
+        parts.append(put_of("T", 0, b"body", keys=f"a{number} b{number}"))
+    parts.append(put_of("T", 0, b"body", keys="k1 k2 k3"))
+    parts.dispatch()
+    assert [int(file.index_count) for file in parts.index.index_files()] == [20, 3]
+    again = Parts(tmp_path / "again", files=files)
+    for number in range(9):
+        again.append(put_of("T", 0, b"body", keys=f"a{number} b{number}"))
+    again.dispatch()
+    again.append(put_of("T", 0, b"body", keys="k1 k2 k3"))
+    files.full = True
+    assert len(again.dispatch()) == 1
+    for _ in range(3):
+        with pytest.raises(FileFailed):
+            again.dispatch()
+    files.full = False
+    again.dispatch()
+    assert [int(file.index_count) for file in again.index.index_files()] == [20, 3]
+    for key in ("k1", "k2", "k3"):
+        assert len(again.index.query("T", key, 10, 0, 1 << 60)) == 1

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from bolide.store.errors import ServiceNotAvailable
-from bolide.store.files import FileFailed
+from bolide.store.files import DiskFull, FileFailed
 from bolide.store.options import StoreOptions
 from bolide.store.read import MESSAGE_WAS_REMOVING, OFFSET_TOO_SMALL
-from bolide.store.running_flags import DISK_FULL, INDEX_ERROR, LOGIC_QUEUE_ERROR, NOT_READABLE, RunningFlags
-from tests.store.scenario import ALL, ROOT, START, Machine, missing
+from bolide.store.running_flags import (
+    DISK_FULL,
+    INDEX_ERROR,
+    LOGIC_QUEUE_ERROR,
+    NOT_READABLE,
+    NOT_WRITABLE,
+    RunningFlags,
+)
+from tests.store.scenario import ALL, ROOT, START, Machine, missing, units_agree
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
@@ -174,10 +183,12 @@ class TestFlags:
         for bit in (DISK_FULL, LOGIC_QUEUE_ERROR, INDEX_ERROR):
             flags.set(bit)
             assert not flags.writable() and flags.readable()
-            assert flags.dispatch_allowed() == (bit == DISK_FULL)
+            assert flags.dispatch_allowed(), "what hinders it may end"
             assert flags.describe()
             flags.clear(bit)
         assert flags.bits == 0
+        flags.set(NOT_WRITABLE)
+        assert not flags.dispatch_allowed()
 
     def test_queues_that_cannot_be_written_stop_sends_after_thirty_tries(self) -> None:
         machine = Machine()
@@ -200,18 +211,180 @@ class TestFlags:
         assert not missing(machine.store, machine.acknowledged)
         assert machine.store.writable(), "a restart clears it"
 
-    def test_an_index_that_cannot_be_made_stops_sends_after_three_tries(self) -> None:
+    def test_queues_that_can_be_written_again_let_sends_in(self) -> None:
+        machine = Machine()
+        machine.turn(3)
+        machine.store.upkeep.failed_flushes = 29
+        machine.files.fail_next("write_at")
+        machine.tick(1000)
+        assert machine.store.flags.bits == LOGIC_QUEUE_ERROR
+        machine.tick(1000)
+        assert machine.store.writable()
+        machine.turn(3)
+        assert not missing(machine.store, machine.acknowledged)
+
+    def test_an_index_that_cannot_be_made_stops_sends_until_it_can_be(self) -> None:
         machine = Machine()
         machine.append(1)
         machine.write()
-        for _ in range(4):  # the first try hands over the unit that was put before the index failed
+        for pause in (0, 1000, 2000, 4000):  # the first try hands over the unit that was put before the index failed
             assert machine.store.writable()
+            machine.now += pause
             machine.files.fail_next("open", FileFailed(f"cannot open {machine.store.index.folder}/x: simulated"))
             machine.flush()
-            machine.now += 1000
+            machine.files.faults_over()
         assert machine.store.flags.bits == INDEX_ERROR
+        assert machine.store.dispatched_offset == 0, "the record stays first in line"
+        machine.now += 3999
         machine.flush()
-        assert machine.store.dispatched_offset == machine.store.confirm_offset, "dispatch goes on, the unit is lost"
-        machine.crash()
+        assert machine.store.dispatched_offset == 0, "not yet"
+        machine.now += 1
+        machine.flush()
+        assert machine.store.writable()
+        machine.turn(5)
+        assert len(machine.acknowledged) == 6
         assert not missing(machine.store, machine.acknowledged)
-        assert machine.store.max_queue_offset("T", 0) == 1
+
+    def test_a_clock_set_back_does_not_lengthen_the_pause(self) -> None:
+        machine = Machine()
+        machine.append(1)
+        machine.write()
+        for _ in range(2):
+            machine.files.fail_next("open", FileFailed(f"cannot open {machine.store.index.folder}/x: simulated"))
+            machine.flush()
+        machine.now -= DAY
+        machine.flush()
+        assert machine.store.dispatched_offset == machine.store.confirm_offset
+
+    @pytest.mark.parametrize("capacity", [True, False])
+    def test_sends_come_back_by_themselves_when_a_full_disk_has_room_again(self, capacity: bool) -> None:
+        """The disk is full for a minute and a half, then it is not: by its ratios, or only by what writes say."""
+        machine = Machine()
+        machine.turn(20)
+        machine.tick(1000)
+        full = True
+
+        def no_room(call: str) -> None:
+            if full and call in ("write_at", "write_file", "open"):
+                raise DiskFull("cannot write: no room")
+
+        machine.files.before_change = no_room
+        machine.files.use = 0.99 if capacity else 0.5
+        refused = 0
+        for _ in range(900):
+            try:
+                machine.append()
+                machine.write()
+            except (ServiceNotAvailable, DiskFull):
+                refused += 1
+                machine.waiting.clear()
+            machine.flush()
+            machine.tick(100)
+        assert refused == 900 and not machine.store.writable()
+        full = False
+        machine.files.use = 0.5
+        for _ in range(90):
+            machine.tick(100)
+        machine.turn(30)
+        assert machine.store.flags.describe() == ""
+        assert len(machine.acknowledged) == 50
+        machine.tick(61_000)
+        for again in (machine.restart, machine.crash):
+            again()
+            assert not missing(machine.store, machine.acknowledged)
+            assert not units_agree(machine.store)
+
+    def test_queues_and_index_without_descriptors_for_a_minute_lose_nothing(self) -> None:
+        """Every file but the log's own is refused, as when all descriptors are taken."""
+        machine = Machine()
+        machine.turn(20)
+        machine.tick(1000)
+        refused = True
+
+        def too_many(call: str) -> None:
+            if refused and call in ("open", "write_file", "datasync", "sync_dir"):
+                raise FileFailed("cannot open: Too many open files")
+
+        taken = 0
+        machine.files.before_change = too_many
+        for _ in range(60):
+            try:
+                machine.append()
+                machine.write()
+                taken += 1
+            except (ServiceNotAvailable, FileFailed):
+                written = machine.store.written_offset
+                machine.waiting = [sent for sent in machine.waiting if sent.at.end_offset <= written]
+            machine.dispatch()
+            machine.tick(1000)
+        refused = False
+        for _ in range(6):
+            machine.flush()
+            machine.tick(1000)
+        assert machine.store.writable(), machine.store.flags.describe()
+        machine.turn(30)
+        assert len(machine.acknowledged) == 50 + taken
+        machine.tick(61_000)
+        for again in (machine.restart, machine.crash):
+            again()
+            assert not missing(machine.store, machine.acknowledged)
+            assert not units_agree(machine.store)
+
+    def test_a_disk_that_was_full_at_the_start_is_looked_at_again_soon(self) -> None:
+        machine = Machine()
+        machine.turn(3)
+        machine.store.close(machine.now)
+        machine.files.use = 0.95
+        machine._load()
+        assert not machine.store.writable()
+        machine.files.use = 0.5
+        assert machine.store.due(machine.now) <= machine.now + 1000
+        machine.tick(1000)
+        assert machine.store.writable()
+
+    def test_a_quota_that_the_ratios_do_not_show_is_tried_less_and_less_often(self) -> None:
+        machine = Machine()
+        machine.turn(3)
+        machine.files.use = 0.87
+        tries = []
+        for _ in range(400):
+            if machine.store.writable():
+                machine.files.fail_next("write_at", DiskFull("quota"))
+                with pytest.raises(DiskFull):
+                    machine.turn()
+                machine.waiting.clear()
+                tries.append(machine.now)
+                machine.files.faults_over()
+            machine.tick(100)
+        pauses = [(after - before) // 1000 for before, after in pairwise(tries)]
+        assert pauses[:5] == [1, 2, 4, 8, 8]
+        machine.tick(8000)
+        machine.turn(3)
+        assert len(machine.acknowledged) == 6
+
+    def test_a_sync_of_queues_that_failed_is_not_tried_again_but_one_without_descriptors_is(self) -> None:
+        machine = Machine()
+        machine.turn(3)
+        machine.tick(1000)
+        before = machine.store.upkeep.checkpoint
+        machine.turn(3)
+        machine.store.queues.flush()
+        machine.store.index.flush()
+        machine.files.fail_next("write_at", FileFailed("cannot open: Too many open files"))
+        machine.tick(61_000)
+        assert machine.store.upkeep.checkpoint.logics_physical_offset == before.logics_physical_offset
+        machine.files.faults_over()
+        machine.tick(1000)
+        machine.tick(1000)
+        moved = machine.store.upkeep.checkpoint
+        assert moved.logics_physical_offset > before.logics_physical_offset
+        machine.turn(3)
+        machine.files.fail_next("datasync")
+        machine.tick(61_000)
+        machine.files.faults_over()
+        for _ in range(3):
+            machine.tick(61_000)
+        assert machine.store.upkeep.checkpoint.logics_physical_offset == moved.logics_physical_offset
+        machine.restart()
+        assert machine.report.abnormal, "such a stop is not a clean one"
+        assert not missing(machine.store, machine.acknowledged)

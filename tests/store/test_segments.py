@@ -142,7 +142,31 @@ class TestHandles:
         for index in range(1, 4):
             segments.write(index * 100, [b"y"])
         files.datasync(handle)
-        segments.handles.unpin(segments.path_at(0))
+        segments.handles.unpin(handle)
+        assert len(files._handles) == 2
+        segments.write(400, [b"y"])
+        assert len(files._handles) == 1, "not pinned any more, and the least recently used"
+
+    def test_a_file_deleted_while_another_thread_syncs_it_is_closed_when_that_is_done(self) -> None:
+        """Its number could be given to another file, and that one be synced, or closed, in its place."""
+        files = SimulatedFiles()
+        segments = make(files, reserve=False)
+        for index in range(3):
+            segments.write(index * 100, [b"x"])
+        path = segments.path_at(0)
+        first, second = segments.handles.pin(path), segments.handles.pin(path)
+        assert first == second
+        assert segments.delete_before(200) == [path, segments.path_at(100) or f"{FOLDER}/{segment_name(100)}"]
+        files.datasync(first)
+        segments.handles.unpin(first)
+        again = segments.handles.pin(segments.path_at(200))
+        files.datasync(second)
+        segments.handles.unpin(second)
+        assert again != first and set(files._handles) == {again}
+        segments.handles.drop_handle(segments.path_at(200))
+        files.datasync(again)
+        segments.handles.close()
+        assert not files._handles
 
     def test_what_was_written_is_named_for_syncing_once(self) -> None:
         files = SimulatedFiles()

@@ -340,8 +340,8 @@ class CommitLog:
 
     def synced(self, target: i64, done: bool) -> None:
         """Back on the loop: the sync to `target` is done, or failed."""
-        for path, _handle in self._syncing:
-            self.handles.unpin(path)
+        for path, handle in self._syncing:
+            self.handles.unpin(handle)
             if done and path:
                 self.handles.synced(path)
         self._syncing = []

@@ -1,8 +1,9 @@
 """ConsumeQueue: where in the log the messages of one queue lie, a unit of 20 bytes each: RocketMQ's ConsumeQueue.
 
 Unit N of a queue is at byte N*20 of its stream of files. New units wait in a small tail in memory, are read from there,
-and go to the (sparse) files in one write by `flush`. Everything here is derived from the log: what a crash loses is put
-again by recovery, which starts before the last thorough flush. Compiled by mypyc.
+and go to the (sparse) files in one write by `flush`, which `ConsumeQueues` calls: `put` itself only adds to the tail.
+Everything here is derived from the log: what a crash loses is put again by recovery, which starts before the last
+thorough flush. Compiled by mypyc.
 """
 
 from __future__ import annotations
@@ -19,12 +20,20 @@ from bolide.store.files import Files
 from bolide.store.segments import Extent, HandleCache, SegmentList
 
 TAIL_LIMIT: Final = 400 * UNIT_SIZE
-"""Bytes of one queue that may wait in memory."""
+"""Bytes of one queue from which on its tail is to be written at once."""
 _SCAN_CHUNK: Final = 3276 * UNIT_SIZE  # below 64 KiB: most queues end within their first chunk
 _RECOVER_FILES: Final = 3
 _PAGE: Final = 4096
 _WIPE_CHUNK: Final = 64 * _PAGE
 _NO_ADDRESS: Final = 1
+
+
+@final
+class Waiting:
+    """How many units wait in the tails of all queues that share this object."""
+
+    def __init__(self) -> None:
+        self.units: i64 = 0
 
 
 @final
@@ -40,6 +49,7 @@ class ConsumeQueue:
         segment_size: i64,
         handles: HandleCache,
         ext: ConsumeQueueExt | None = None,
+        waiting: Waiting | None = None,
     ) -> None:
         self.topic = topic
         self.queue_id = queue_id
@@ -57,6 +67,7 @@ class ConsumeQueue:
         """Units that came with a queue offset beyond the end, and were put at the end all the same."""
         self.dirty = False
         """True when `flush` has something to write; `ConsumeQueues` keeps the list."""
+        self._waiting: Waiting = waiting if waiting is not None else Waiting()
         self._tail: BytesWriter | None = None
         self._tail_at: i64 = 0
         self._seen: bytes = b""
@@ -72,7 +83,7 @@ class ConsumeQueue:
     def put(
         self, physical_offset: i64, size: i64, tags_code: i64, queue_offset: i64, store_timestamp: i64, bitmap: bytes
     ) -> bool:
-        """Append the unit of a record; False when it is there already."""
+        """Append the unit of a record; False when it is there already. When it raises, nothing has changed."""
         if physical_offset + size <= self.max_physical_offset:
             self.duplicates += 1
             return False
@@ -97,28 +108,34 @@ class ConsumeQueue:
         self.max_physical_offset = physical_offset + size
         if self._seen:
             self._seen = b""
-        if len(w) >= TAIL_LIMIT:
-            self._write_tail()
+        self._waiting.units += 1
         return True
+
+    def is_full(self) -> bool:
+        """True when the tail is to be written now."""
+        w = self._tail
+        return w is not None and len(w) >= TAIL_LIMIT
 
     def _fill_pre_blank(self, queue_offset: i64) -> None:
         """The first unit of this queue is not its unit 0: fill its file up to there with units that mean nothing."""
         if self.segments.is_empty():
             self.max_offset = queue_offset - queue_offset % self.units_per_file
-        while self.max_offset < queue_offset:
-            room = self.units_per_file - self.max_offset % self.units_per_file
-            count: i64 = min(queue_offset - self.max_offset, room, 50_000)
+        at = self.max_offset
+        while at < queue_offset:
+            room = self.units_per_file - at % self.units_per_file
+            count: i64 = min(queue_offset - at, room, 50_000)
             # Crash here: some pre-blank units too few or too many; both read as units below the first real one.
-            self.segments.write(self.max_offset * UNIT_SIZE, [PRE_BLANK * count])
-            self.max_offset += count
-        self._tail_at = self.min_offset = queue_offset
+            self.segments.write(at * UNIT_SIZE, [PRE_BLANK * count])
+            at += count
+        self.max_offset = self._tail_at = self.min_offset = queue_offset
 
     def flush(self) -> None:
         """Write the tail to the files (the kernel's from then on; syncing is the store's, through its handles)."""
-        self._write_tail()
+        self.write_tail()
         self.dirty = False
 
-    def _write_tail(self) -> None:
+    def write_tail(self) -> None:
+        """Write the tail to the files; the queue stays in the list of those to flush."""
         if self.ext is not None:
             self.ext.flush()  # first: a unit in the files must not point to an extension that is not
         w = self._tail
@@ -135,6 +152,7 @@ class ConsumeQueue:
             # Crash here: the units up to `at` are in the files, recovery puts the others again.
             at += count
             done += count
+        self._waiting.units -= total
         self._tail = None
         self._tail_at = self.max_offset
         self._seen = b""
@@ -258,6 +276,9 @@ class ConsumeQueue:
             chunk = min(2 * chunk, _WIPE_CHUNK)
 
     def _set_end(self, end: i64) -> None:
+        w = self._tail
+        if w is not None:
+            self._waiting.units -= len(w) // UNIT_SIZE
         self.max_offset = self._tail_at = end
         self._tail = None
         self._seen = b""

@@ -59,23 +59,20 @@ class ConsumeQueueExt:
         if not fits(self.end, size, self.segment_size):
             self._end_file()
         w = self._tail
+        if w is not None and len(w) >= TAIL_LIMIT:
+            self.flush()
+            w = None
         if w is None:
             w = self._tail = BytesWriter()
         address: i64 = ext_address(self.end)
         write_ext_unit(w, tags_code, store_timestamp, bitmap)
         self.end += size
         self._seen = b""
-        if len(w) >= TAIL_LIMIT:
-            self.flush()
         return address
 
     def _end_file(self) -> None:
-        w = self._tail
-        if w is None:
-            w = self._tail = BytesWriter()
-        w.write(END_OF_FILE)
-        self._seen = b""
         self.flush()
+        self.segments.write(self.end, [END_OF_FILE])
         # Crash here: the file is closed by its mark and the next one is missing; recovery goes on behind the mark.
         self.end += self.segment_size - self.end % self.segment_size
         self._tail_at = self.end

@@ -12,13 +12,24 @@ from mypy_extensions import i64
 
 from bolide.dispatch.multi import LMQ_QUEUE_ID, MultiQueue, is_lmq, is_place
 from bolide.dispatch.row import Dispatch, in_queue
+from bolide.layout.queue_unit import UNIT_SIZE
 from bolide.layout.shape import StoreShape
-from bolide.store.consume_queue import ConsumeQueue
+from bolide.store.consume_queue import ConsumeQueue, Waiting
 from bolide.store.consume_queue_ext import ConsumeQueueExt
-from bolide.store.files import Files
+from bolide.store.files import FileFailed, Files
 from bolide.store.segments import HandleCache
 
 _MOST_REFUSALS: Final = 100
+FEW: Final = 512
+"""Queues that every round of flushing writes. Where more have something to write it takes the oldest of them, and the
+others wait, for they cost a write each, and mostly an open and a close: recovery begins at the last thorough flush
+anyway, and that writes them all."""
+MOST_WAITING: Final = 64 * 1024 * 1024
+"""Bytes that all queues together may keep in memory, before dispatch writes the oldest."""
+QUEUE_COST: Final = 400
+"""Bytes of memory of a tail, beside its units."""
+AT_ONCE: Final = 1024
+"""Queues written in one turn when they keep too much."""
 
 
 @final
@@ -46,6 +57,9 @@ class ConsumeQueues:
         self._dirty: list[ConsumeQueue] = []
         self._round: list[ConsumeQueue] = []
         """Those of `_dirty` that the flush under way has not come to."""
+        self.stuck: list[ConsumeQueue] = []
+        """Those whose full tail could not be written. While there is one, nothing more is to be put."""
+        self._waiting = Waiting()
         self.light_count: i64 = 0
         """Light queues (LMQ) there are."""
         self.refused_records: i64 = 0
@@ -114,10 +128,28 @@ class ConsumeQueues:
             bitmap = self.calc_bitmap(d)
         if not queue.put(d.physical_offset, d.size, d.tags_code, d.queue_offset, d.store_timestamp, bitmap):
             return False
+        self._added(queue)
+        return True
+
+    def _added(self, queue: ConsumeQueue) -> None:
         if not queue.dirty:
             queue.dirty = True
             self._dirty.append(queue)
-        return True
+        if queue.is_full():
+            try:
+                queue.write_tail()
+            except FileFailed:
+                # The unit is kept in memory, so its record is dispatched; `make_room` tells of the failure.
+                self.stuck.append(queue)
+
+    def make_room(self) -> None:
+        """Write what must be written before more is put. Raises `FileFailed`: then put nothing, and try again later."""
+        while self.stuck:
+            self.stuck[-1].write_tail()
+            self.stuck.pop()
+        queues = len(self._dirty) + len(self._round)
+        if self._waiting.units * UNIT_SIZE + queues * QUEUE_COST > MOST_WAITING:
+            self.flush_some(AT_ONCE)
 
     def _refuse(self, d: Dispatch) -> None:
         self.refused_records += 1
@@ -143,9 +175,7 @@ class ConsumeQueues:
             if queue is None:
                 queue = self.find_or_create(light.topic, LMQ_QUEUE_ID)
             if queue.put(d.physical_offset, d.size, d.tags_code, light.queue_offset, d.store_timestamp, b""):
-                if not queue.dirty:
-                    queue.dirty = True
-                    self._dirty.append(queue)
+                self._added(queue)
 
     def flush(self, thorough: bool = False, now: int = 0) -> None:
         """Write every waiting unit to its file.
@@ -156,14 +186,19 @@ class ConsumeQueues:
         while not self.flush_some(len(self._dirty) + len(self._round)) or self._dirty:
             pass
 
-    def flush_some(self, most: int) -> bool:
-        """Write the waiting units of up to `most` queues; True when all have been that waited as this round began.
+    def flush_some(self, most: int, whole: bool = True) -> bool:
+        """Write the waiting units of up to `most` queues; True when the round is through.
 
-        What comes in meanwhile is the next round's, so that ten thousand queues make no long pause.
+        A `whole` round has all queues that wait as it begins, another one the oldest few of them. What comes in
+        meanwhile is the next round's, so that ten thousand queues make no long pause.
         """
         if not self._round:
-            self._round = self._dirty
-            self._dirty = []
+            if whole or len(self._dirty) <= FEW:
+                self._round = self._dirty
+                self._dirty = []
+            else:
+                self._round = self._dirty[:FEW]
+                self._dirty = self._dirty[FEW:]
         waiting = self._round
         done = 0
         while waiting and done < most:
@@ -200,7 +235,7 @@ class ConsumeQueues:
             if self._ext and not is_lmq(topic):  # a light queue has plain tags codes: RocketMQ writes no extension
                 ext = ConsumeQueueExt(self.files, self.ext_folder + place, self._ext_segment_size, self.handles)
             queue = by_id[queue_id] = ConsumeQueue(
-                self.files, self.folder + place, topic, queue_id, self._segment_size, self.handles, ext
+                self.files, self.folder + place, topic, queue_id, self._segment_size, self.handles, ext, self._waiting
             )
         return queue
 
@@ -229,6 +264,8 @@ class ConsumeQueues:
                 self._dirty.remove(queue)
             if queue in self._round:
                 self._round.remove(queue)
+            if queue in self.stuck:
+                self.stuck.remove(queue)
             queue.destroy()
         self.files.remove(self.folder + "/" + topic)
         if self._ext:

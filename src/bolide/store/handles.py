@@ -23,7 +23,10 @@ class HandleCache:
         self.reads = Reads(files)
         self.limit = limit
         self._open: dict[str, int] = {}
-        self._pins: dict[str, int] = {}
+        self._pins: dict[int, int] = {}
+        """How many other threads use a handle."""
+        self._late: dict[int, bool] = {}
+        """Handles to be closed by their last `unpin`: a number closed earlier could be another file's by then."""
         self._unsynced: dict[str, bool] = {}
         self._unsynced_dirs: dict[str, bool] = {}
 
@@ -46,7 +49,7 @@ class HandleCache:
 
     def _close_oldest(self) -> bool:
         for path in self._open:
-            if path not in self._pins:
+            if self._open[path] not in self._pins:
                 # Closing loses nothing: what was written is the kernel's, and `_unsynced` still names the path.
                 self.files.close(self._open.pop(path))
                 return True
@@ -55,30 +58,37 @@ class HandleCache:
     def pin(self, path: str) -> int:
         """The handle of a file, kept open until `unpin`: for the thread that syncs it."""
         handle = self.get(path)
-        self._pins[path] = self._pins.get(path, 0) + 1
+        self._pins[handle] = self._pins.get(handle, 0) + 1
         return handle
 
-    def unpin(self, path: str) -> None:
-        """One use less; the file may be closed again when nobody uses it."""
-        left = self._pins.get(path, 0) - 1
+    def unpin(self, handle: int) -> None:
+        """One use less; the file may be closed when nobody uses it, and is when it was dropped meanwhile."""
+        left = self._pins.get(handle, 0) - 1
         if left > 0:
-            self._pins[path] = left
+            self._pins[handle] = left
+            return
+        self._pins.pop(handle, 0)
+        if self._late.pop(handle, False):
+            self.files.close(handle)
+
+    def _close(self, handle: int) -> None:
+        if handle in self._pins:
+            self._late[handle] = True
         else:
-            self._pins.pop(path, 0)
+            self.files.close(handle)
 
     def drop(self, path: str) -> None:
         """Close the file, for it is about to be deleted; nothing of it needs a sync any more."""
         handle = self._open.pop(path, -1)
-        self._pins.pop(path, 0)
         self._unsynced.pop(path, False)
         if handle >= 0:
-            self.files.close(handle)
+            self._close(handle)
 
     def drop_handle(self, path: str) -> None:
         """Close the file, which stays: what it needs of syncing is still remembered."""
         handle = self._open.pop(path, -1)
         if handle >= 0:
-            self.files.close(handle)
+            self._close(handle)
 
     def wrote(self, path: str) -> None:
         """Remember that the file has bytes that a power cut would lose."""
@@ -108,8 +118,9 @@ class HandleCache:
             self._unsynced_dirs[folder] = True
 
     def close(self) -> None:
-        """Close every handle; used once, at the end of the store."""
-        for handle in self._open.values():
+        """Close every handle; used once, at the end of the store, when no other thread uses one any more."""
+        for handle in [*self._open.values(), *self._late]:
             self.files.close(handle)
         self._open.clear()
         self._pins.clear()
+        self._late.clear()

@@ -77,6 +77,8 @@ class IndexFile:
         self.index_count: i64 = min(header.index_count, entries)
         """Number of the next entry; entry 0 is never used."""
         self.dirty = False
+        self._begun = True
+        """False while the times of the first entry are not in the header: `salvage` needs them for all others."""
         self._entries_at: i64 = entry_start(slots)
         self._waiting = BytesWriter()
         self._waiting_from: i64 = self.index_count
@@ -92,7 +94,10 @@ class IndexFile:
         return self.index_count >= self.entries
 
     def put(self, hashed: i64, physical_offset: i64, store_timestamp: i64) -> bool:
-        """Add an entry for a key hash (`key_hash`); False when the file is full."""
+        """Add an entry for a key hash (`key_hash`), in memory; False when the file is full.
+
+        It raises only where the slots cannot be read, with nothing changed. What waits is written by `settle`.
+        """
         count = self.index_count
         if count >= self.entries:
             return False
@@ -116,10 +121,19 @@ class IndexFile:
         if count <= 1:
             self.begin_physical_offset = physical_offset
             self.begin_timestamp = store_timestamp
-            self._write(self._header(), 0)  # the times of all entries count from here: `salvage` needs it
-        if len(w) >= ENTRIES_LIMIT:
-            self.write_entries()
+            self._begun = False
         return True
+
+    def settle(self) -> None:
+        """Write what must not wait any longer: the first header, and entries when there are many."""
+        if len(self._waiting) >= ENTRIES_LIMIT:
+            self.write_entries()
+        elif not self._begun:
+            self._begin()
+
+    def _begin(self) -> None:
+        self._write(self._header(), 0)
+        self._begun = True
 
     def create(self) -> None:
         """Make the file, sparse and of its full length, with the header as it stands."""
@@ -142,6 +156,8 @@ class IndexFile:
         """Write the waiting entries, in one sequential write, so that they can be read from the file."""
         data = self._waiting.getvalue()
         if data:
+            if not self._begun:
+                self._begin()
             # Crash here: entries beyond the header's count, which nobody reads and the next ones overwrite.
             self._write(data, self._entries_at + self._waiting_from * ENTRY_SIZE)
             self._waiting = BytesWriter()

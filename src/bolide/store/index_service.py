@@ -14,7 +14,7 @@ from bolide.dispatch.row import Dispatch, in_index
 from bolide.layout.errors import LayoutError
 from bolide.layout.index_file import IndexHeader, index_file_size
 from bolide.layout.shape import StoreShape
-from bolide.store.files import Files
+from bolide.store.files import FileFailed, Files
 from bolide.store.index_file import IndexFile, continue_hash, key_hash, read_header
 from bolide.store.segments import HandleCache
 
@@ -52,6 +52,11 @@ class IndexService:
         self._last: IndexFile | None = None
         self._full: list[IndexFile] = []
         self._prefixes: dict[str, i64] = {}
+        self._begun_at: i64 = -1
+        """Physical offset of a record of which only the first `_begun` entries could be put; -1 = there is none."""
+        self._begun: i64 = 0
+        self._entry: i64 = 0
+        """Entries of the record under way that have been come to."""
 
     # -- start and end --
 
@@ -130,18 +135,36 @@ class IndexService:
     # -- writing --
 
     def put(self, d: Dispatch, now: i64) -> None:
-        """Add an entry for each key of a record: its unique key, each of its keys, its tags (not in a 4.9 store)."""
+        """Add an entry for each key of a record: its unique key, each of its keys, its tags (not in a 4.9 store).
+
+        When it raises, the same record is to be put again: the entries it has already are not added a second time.
+        """
         if not self.enabled:
             return
         last = self._last
         if last is None or last.is_full():
             last = self._next_file(now)  # as in Java, even if the record turns out to have nothing to index
+        else:
+            last.settle()
         offset = d.physical_offset
         if offset < last.end_physical_offset:
             self.skipped += 1
             return
         if not in_index(d):
             return
+        self._entry = 0
+        if self._begun_at != offset:
+            self._begun = 0
+        try:
+            self._put_keys(d, now)
+        except FileFailed:
+            self._begun_at = offset
+            self._begun = self._entry - 1
+            raise
+        self._begun_at = -1
+
+    def _put_keys(self, d: Dispatch, now: i64) -> None:
+        offset = d.physical_offset
         uniq_key = d.uniq_key
         keys = d.keys
         tags = d.tags if self._tags else ""
@@ -171,6 +194,9 @@ class IndexService:
         return value
 
     def _add(self, unsigned: i64, physical_offset: i64, store_timestamp: i64, now: i64) -> None:
+        self._entry += 1
+        if self._entry <= self._begun:
+            return
         hashed = key_hash(unsigned)
         last = self._last
         if last is None or not last.put(hashed, physical_offset, store_timestamp):
@@ -182,7 +208,8 @@ class IndexService:
         name = self.files.local_time(int(now))
         if last is not None:
             last.finish(True)
-            self._full.append(last)
+            if last not in self._full:
+                self._full.append(last)
             # Names become certain in order: a power cut that kept a later file and lost an earlier one would leave a
             # hole which nobody fills, since dispatch begins again behind the last entry.
             self.files.sync_dir(self.folder)
@@ -197,7 +224,11 @@ class IndexService:
             self.files.make_dir(self.folder)
         path = self.folder + "/" + name
         file = IndexFile(self.files, path, self._slots, self._entries, self.handles, header)
-        file.create()
+        try:
+            file.create()
+        except FileFailed:
+            self._delete(path)  # the next try has another name
+            raise
         self.handles.renamed(self.folder)
         self._files.append(file)
         self._last = file

@@ -32,15 +32,16 @@ from bolide.store.put import Appended, Put
 from bolide.store.queue_numbers import QueueNumbers
 from bolide.store.recovery import Recovery, RecoveryReport
 from bolide.store.reput import Reput
-from bolide.store.running_flags import DISK_FULL, INDEX_ERROR, LOGIC_QUEUE_ERROR, NOT_WRITABLE, RunningFlags
+from bolide.store.running_flags import INDEX_ERROR, LOGIC_QUEUE_ERROR, NOT_WRITABLE, RunningFlags
 from bolide.store.segments import HandleCache
 from bolide.store.upkeep import Upkeep
 
 __all__ = ["Appended", "Arrival", "MessageStore", "Put", "RecoveryReport"]
 
 RETRY_MS: Final = 1000
-QUEUE_TRIES: Final = 30
-INDEX_TRIES: Final = 3
+LONGEST_RETRY_MS: Final = 5000
+DISPATCH_TRIES: Final = 3
+"""Tries of a queue or index file after which sends are refused: they would wait for it."""
 _TRANSACTION_MASK: Final = 0xC
 _PREPARED: Final = 0x4
 _ROLLBACK: Final = 0xC
@@ -78,7 +79,7 @@ class MessageStore(Lookups):
         self.index.enabled = shape.index_enabled and options.index_file_write_enable
         self.times = self.log.times
         self.flags = RunningFlags()
-        self.reput = Reput(self.log, self.queues, self.index, shape, self.flags)
+        self.reput = Reput(self.log, self.queues, self.index, shape)
         self.upkeep = Upkeep(files, root, options, self.flags, self.log, self.queues, self.index, self.reput)
         self.replicated_offset: i64 = -1
         """The least physical offset acknowledged by the replicas a send waits for; -1 = nobody is waited for."""
@@ -95,8 +96,9 @@ class MessageStore(Lookups):
         self._now: i64 = 0
         self.numbers = QueueNumbers(self.queues)
         self._turn: list[Dispatch] = []
-        self._dispatch_after: i64 = 0
+        self._failed_at: i64 = 0
         self._failed_dispatches: i64 = 0
+        """Tries to dispatch that failed one after the other, the last of them at `_failed_at`."""
 
     # -- start and end --
 
@@ -196,8 +198,8 @@ class MessageStore(Lookups):
             return self._append_numbered([put], now)[0]
         log = self.log
         size = log.check(put)
-        self._make_room(size)
         self._now = now
+        self._make_room(size)
         return self._append(put, now)
 
     def append_batch(self, puts: list[Put], now: i64) -> list[Appended]:
@@ -209,8 +211,8 @@ class MessageStore(Lookups):
             if put.multi is not None:
                 return self._append_numbered(puts, now)
             size += log.check(put)
-        self._make_room(size)
         self._now = now
+        self._make_room(size)
         return [self._append(put, now) for put in puts]
 
     def _append_numbered(self, puts: list[Put], now: i64) -> list[Appended]:
@@ -220,6 +222,7 @@ class MessageStore(Lookups):
         """
         given: list[MultiQueue] = []
         size: i64 = 0
+        self._now = now
         try:
             for put in puts:
                 self.numbers.number(put, given)
@@ -228,7 +231,6 @@ class MessageStore(Lookups):
         except BaseException:
             self.numbers.free(given)
             raise
-        self._now = now
         return [self._append(put, now) for put in puts]
 
     def _check_open(self) -> None:
@@ -243,7 +245,7 @@ class MessageStore(Lookups):
         try:
             log.make_room(size)
         except DiskFull as error:
-            self.flags.set(DISK_FULL)
+            self.upkeep.retention.write_refused(int(self._now))
             raise ServiceNotAvailable(str(error)) from error
         except SyncFailed as error:
             self.stop_writing(str(error))
@@ -277,7 +279,7 @@ class MessageStore(Lookups):
             self.log.write_pending()
         except FileFailed as error:
             if isinstance(error, DiskFull):
-                self.flags.set(DISK_FULL)
+                self.upkeep.retention.write_refused(int(self._now))
             self._take_back()
             raise
         finally:
@@ -345,23 +347,35 @@ class MessageStore(Lookups):
     def dispatch(self, budget: i64, now: i64) -> list[Arrival]:
         """Put up to `budget` confirmed records into queues and index; what became readable. May be called again."""
         self._now = now
-        if now < self._dispatch_after:
-            return []
+        failed = self._failed_dispatches
+        if failed > 0:
+            pause: i64 = min(RETRY_MS << min(failed - 1, 8), LONGEST_RETRY_MS)
+            if 0 <= now - self._failed_at < pause:
+                return []
         try:
             arrivals = self.reput.run(self.confirm_offset, budget, now)
-            self._failed_dispatches = 0
-            return arrivals
         except FileFailed as error:
-            # The record stays first in line. After Java's number of tries, a second apart, the file is given up.
-            self._dispatch_after = now + RETRY_MS
-            self._failed_dispatches += 1
-            self.upkeep.problem = str(error)
-            if self.index.folder in str(error):
-                if self._failed_dispatches >= INDEX_TRIES:
-                    self.flags.set(INDEX_ERROR)
-            elif self._failed_dispatches >= QUEUE_TRIES:
-                self.flags.set(LOGIC_QUEUE_ERROR)
+            self._dispatch_failed(error, now)
             return []
+        if failed > 0:
+            self._failed_dispatches = 0
+            self.upkeep.dispatch_fails = False
+            self.flags.clear(INDEX_ERROR)
+            if self.upkeep.failed_flushes == 0:
+                self.flags.clear(LOGIC_QUEUE_ERROR)
+        return arrivals
+
+    def _dispatch_failed(self, error: FileFailed, now: i64) -> None:
+        """The record stays first in line, and is tried again: a full disk, or a want of descriptors, ends."""
+        self._failed_at = now
+        self._failed_dispatches += 1
+        self.upkeep.problem = str(error)
+        if isinstance(error, SyncFailed):
+            self.upkeep.sync_failed = True
+        of_index = self.index.folder in str(error)
+        self.upkeep.dispatch_fails = not of_index
+        if self._failed_dispatches >= DISPATCH_TRIES:
+            self.flags.set(INDEX_ERROR if of_index else LOGIC_QUEUE_ERROR)
 
     # -- time --
 

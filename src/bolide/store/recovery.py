@@ -230,6 +230,7 @@ class Recovery:
         index_after = self._index_after
         queues = self.queues
         index = self.index
+        queues.make_room()
         for d in found.dispatches:
             if self.check_offset and (d.physical_offset < start or d.physical_offset >= stop):
                 break

@@ -20,7 +20,6 @@ from bolide.store.commit_log import CommitLog
 from bolide.store.consume_queues import ConsumeQueues
 from bolide.store.files import FileFailed
 from bolide.store.index_service import IndexService
-from bolide.store.running_flags import INDEX_ERROR, RunningFlags
 
 PENDING_LIMIT: Final = 65536
 """Dispatches kept in memory; what is appended beyond is read back from the log."""
@@ -46,14 +45,11 @@ class Skip:
 class Reput:
     """The dispatch of one store: below `dispatched_offset` queues and index know every record."""
 
-    def __init__(
-        self, log: CommitLog, queues: ConsumeQueues, index: IndexService, shape: StoreShape, flags: RunningFlags
-    ) -> None:
+    def __init__(self, log: CommitLog, queues: ConsumeQueues, index: IndexService, shape: StoreShape) -> None:
         self.log = log
         self.queues = queues
         self.index = index
         self.shape = shape
-        self.flags = flags
         self.jump_over_bad = True
         """A master's rule for a record without a size; a slave waits instead, for its master may send it again."""
         self.dispatched_offset: i64 = 0
@@ -119,10 +115,11 @@ class Reput:
         """Dispatch up to `budget` records below the confirm offset; those that entered a queue, in log order.
 
         Raises `FileFailed` when a derived file cannot be written: the next call begins with the same record. What was
-        dispatched before it in this call is returned first, and the error raised by the next one. While the flags
-        forbid it no unit is written (it is lost until the next recovery), but dispatch goes on, as in Java.
+        dispatched before it in this call is returned first, and the error raised by the next one. Java gives such a
+        file up after some tries, and the units with it; here dispatch waits until it can be written.
         """
         arrivals: list[Arrival] = []
+        self.queues.make_room()
         try:
             self._run(confirm_offset, budget, now, arrivals)
         except FileFailed:
@@ -131,7 +128,7 @@ class Reput:
         return arrivals
 
     def _run(self, confirm_offset: i64, budget: i64, now: i64, arrivals: list[Arrival]) -> None:
-        while budget > 0 and self.dispatched_offset < confirm_offset:
+        while budget > 0 and self.dispatched_offset < confirm_offset and not self.queues.stuck:
             before = self.dispatched_offset
             if self._head < len(self._pending):
                 first = self._pending[self._head].physical_offset
@@ -158,7 +155,7 @@ class Reput:
         while head < stop and used < budget:
             d = pending[head]
             end = d.physical_offset + d.size
-            if d.physical_offset != self.dispatched_offset or end > confirm_offset:
+            if d.physical_offset != self.dispatched_offset or end > confirm_offset or self.queues.stuck:
                 break
             self._apply(d, now, arrivals)
             self.dispatched_offset = end
@@ -175,7 +172,7 @@ class Reput:
 
     def _apply(self, d: Dispatch, now: i64, arrivals: list[Arrival]) -> None:
         """Put one record into its queue (with its extension), then into the index."""
-        if self.flags.dispatch_allowed() and self.queues.put(d):
+        if self.queues.put(d):
             arrivals.append(
                 Arrival(
                     d.topic,
@@ -188,8 +185,7 @@ class Reput:
             )
             if d.multi is not None:
                 self._arrived_too(d, d.multi, arrivals)
-        if self.flags.bits & INDEX_ERROR == 0:
-            self.index.put(d, now)
+        self.index.put(d, now)
         self.last_store_timestamp = d.store_timestamp
         self.last_physical_offset = d.physical_offset
 
@@ -221,10 +217,13 @@ class Reput:
         elif room < written:
             return 0
         scanned = scan_records(data, 0, len(data), self.shape, False, budget)
+        done: i64 = 0
         for d in scanned.dispatches:
             self._apply(d, now, arrivals)
             self.dispatched_offset += d.size
-        done: i64 = len(scanned.dispatches)
+            done += 1
+            if self.queues.stuck:
+                return done
         if scanned.status == GOOD or (done > 0 and scanned.status != BLANK):
             return done  # the rest of the chunk, whatever is wrong with it, opens the next one
         if scanned.status == BLANK:

@@ -15,6 +15,12 @@ from bolide.store.segments import SegmentList
 
 FIRST_ROUND_MS = 60_000
 """The first round is this long after the start."""
+LOOK_MS = 1000
+"""While the disk is full it is looked at this often."""
+LONGEST_LOOK_MS = 8000
+"""Longest pause after a write that met a full disk though the ratios see room: a quota, or blocks kept for root."""
+CALM_MS = 60_000
+"""Such writes that are further apart than this do not lengthen each other's pauses."""
 MANUAL_ROUNDS = 20
 _HOUR_MS = 3_600_000
 
@@ -44,7 +50,13 @@ class Retention:
         self._hours = options.delete_hours()
         self._manual_rounds = 0
         self._hung_since = 0
+        self._over = False
+        """Disk use went over the warning ratio, and has not come back to the forcible one."""
+        self._refused_at = 0
+        """When a write last met a full disk."""
+        self._pause = 0
         self.next_round = 0
+        self._next_look = 0
 
     def configure(self, options: StoreOptions) -> None:
         """Take over other rules from the next round on."""
@@ -54,7 +66,26 @@ class Retention:
     def start(self, now: int) -> None:
         """Begin to count."""
         self.next_round = now + FIRST_ROUND_MS
+        self._next_look = now + LOOK_MS
         self.look_at_disk()
+
+    def due(self) -> int:
+        """When something is to be done."""
+        return min(self.next_round, self._next_look) if self._flags.bits & DISK_FULL else self.next_round
+
+    def look_again(self, now: int) -> None:
+        """Look whether a full disk has room again, as soon as that is due."""
+        if self._flags.bits & DISK_FULL and now >= self._next_look:
+            self._next_look = now + LOOK_MS
+            self.look_at_disk()
+
+    def write_refused(self, now: int) -> None:
+        """A write met a full disk: take no messages until the next look; then a write tells whether there is room."""
+        self._flags.set(DISK_FULL)
+        soon = self._pause > 0 and now - self._refused_at < CALM_MS
+        self._pause = min(2 * self._pause, LONGEST_LOOK_MS) if soon else LOOK_MS
+        self._refused_at = now
+        self._next_look = now + self._pause
 
     def delete_now(self, now: int) -> None:
         """What `mqadmin deleteExpiredCommitLog` asks for: delete expired files in the next rounds whatever the hour."""
@@ -67,6 +98,7 @@ class Retention:
         The paths returned are to be deleted, in this order.
         """
         self.next_round = now + self._options.clean_resource_interval
+        self._next_look = now + LOOK_MS
         disk = self.look_at_disk()
         manual = self._manual_rounds > 0
         self._manual_rounds = max(0, self._manual_rounds - 1)
@@ -77,15 +109,22 @@ class Retention:
         return self._take(min(limit, self._options.delete_file_batch_max), now)
 
     def look_at_disk(self) -> DiskState:
-        """Measure the disk; sets DISK_FULL over the warning ratio, clears it at or below the forcible one."""
+        """Measure the disk; sets DISK_FULL over the warning ratio, and clears it at or below the forcible one.
+
+        A bit that a write set goes unless the ratios keep it: the next write is the better measure.
+        """
         try:
             use = self._files.disk_use(self._root)
         except FileFailed:
             use = 0.0  # a disk that cannot be asked is not taken for a full one: writes will tell
         options = self._options
         if use > options.warning_ratio:
-            self._flags.set(DISK_FULL)
+            self._over = True
         elif use <= options.clean_forcibly_ratio:
+            self._over = False
+        if self._over:
+            self._flags.set(DISK_FULL)
+        else:
             self._flags.clear(DISK_FULL)
         return DiskState(use, use > options.disk_max_used_space_ratio / 100, use > options.clean_forcibly_ratio)
 

@@ -15,12 +15,13 @@ NOT_READABLE: Final = 1
 NOT_WRITABLE: Final = 2
 """A write or sync of the commit log failed. Cleared by a restart: pages after a failed sync cannot be trusted."""
 LOGIC_QUEUE_ERROR: Final = 4
-"""A consume queue could not be written 30 times in a row. Cleared by a restart."""
+"""A consume queue could not be written several times in a row. Java's stays until a restart, and the units of what is
+dispatched meanwhile are lost; here nothing is dispatched, the write is tried again, and a good one clears the bit."""
 INDEX_ERROR: Final = 8
-"""An index file could not be made in 3 tries. Cleared by a restart."""
+"""An index file could not be written in 3 tries. Cleared by a good try, as LOGIC_QUEUE_ERROR."""
 DISK_FULL: Final = 16
-"""Disk use over diskSpaceWarningLevelRatio, or a write that met a full disk. Cleared by the cleaner (every 10 s) once
-use is at most diskSpaceCleanForciblyRatio."""
+"""Disk use over diskSpaceWarningLevelRatio, until it is at most diskSpaceCleanForciblyRatio; or a write that met a full
+disk. While it is set the disk is looked at every second; after such a write the pauses double up to 8 s."""
 FENCED: Final = 32
 """Controller mode, which Bolide does not have."""
 
@@ -28,7 +29,7 @@ _NAMES: Final = (
     (NOT_READABLE, "not readable"),
     (NOT_WRITABLE, "a write of the commit log failed"),
     (LOGIC_QUEUE_ERROR, "consume queues cannot be written"),
-    (INDEX_ERROR, "index files cannot be made"),
+    (INDEX_ERROR, "index files cannot be written"),
     (DISK_FULL, "the disk is full"),
     (FENCED, "fenced"),
 )
@@ -58,8 +59,8 @@ class RunningFlags:
         return self.bits & NOT_READABLE == 0
 
     def dispatch_allowed(self) -> bool:
-        """False when consume queues are not written any more: units are then lost until the next recovery."""
-        return self.bits & (NOT_WRITABLE | LOGIC_QUEUE_ERROR | INDEX_ERROR) == 0
+        """False when queues and index are not written any more, because the log cannot be trusted."""
+        return self.bits & NOT_WRITABLE == 0
 
     def describe(self) -> str:
         """The reasons as text, "" when there is none."""

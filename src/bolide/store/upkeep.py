@@ -13,7 +13,7 @@ from bolide.layout.checkpoint import Checkpoint
 from bolide.store.checkpoint_file import write_checkpoint
 from bolide.store.commit_log import CommitLog
 from bolide.store.consume_queues import ConsumeQueues
-from bolide.store.files import FileFailed, Files
+from bolide.store.files import FileFailed, Files, SyncFailed
 from bolide.store.index_service import IndexService
 from bolide.store.jobs import Job, MakeSegment, RemoveFiles, ReserveBlocks, SyncDerived, WriteCheckpoint
 from bolide.store.options import StoreOptions
@@ -25,7 +25,7 @@ CHECKPOINT_INTERVAL: Final = 1000
 QUEUES_AT_ONCE: Final = 64
 """Queues flushed in one tick: making the first file of so many takes some 40 ms."""
 MAX_FLUSH_TRIES: Final = 30
-"""Queue writes that may fail one after the other, a second apart, before the flag for it is set."""
+"""Flushes that may fail one after the other, a second apart, before sends are refused: what waits is in memory."""
 THOROUGH_BYTES: Final = 256 * 1024 * 1024
 """A thorough flush also comes after this much log, so that recovery never has much more to dispatch again."""
 
@@ -55,6 +55,8 @@ class Upkeep:
         self.retention = Retention(files, root, options, flags, log.segments)
         self.checkpoint = Checkpoint()
         self.failed_flushes = 0
+        self.dispatch_fails = False
+        """Dispatch cannot write a queue: the flag for it stays, whatever a flush comes to."""
         self.problem = ""
         """The last thing that went wrong here, for the node to log; it takes it with `take_problem`."""
         self._jobs: list[Job] = []
@@ -65,6 +67,8 @@ class Upkeep:
         self._next_thorough = 0
         self._next_checkpoint = 0
         self._synced_from = 0
+        self._whole_round = False
+        """The round of flushing under way is to write every queue that waits, and a sync follows it."""
         self._flushing: Checkpoint | None = None
         """What will be true when the round of flushing under way is through."""
 
@@ -79,7 +83,7 @@ class Upkeep:
 
     def due(self, now: int) -> int:
         """When `tick` wants to be called."""
-        return min(self._next_flush, self._next_checkpoint, self.retention.next_round)
+        return min(self._next_flush, self._next_checkpoint, self.retention.due())
 
     def tick(self, now: int, budget: int) -> None:
         """Do what is due."""
@@ -90,6 +94,7 @@ class Upkeep:
             self._move_checkpoint()
         if now >= self.retention.next_round:
             self._clean(now)
+        self.retention.look_again(now)
 
     def jobs(self) -> list[Job]:
         """Work for the pool since the last call."""
@@ -158,26 +163,31 @@ class Upkeep:
             return
         if self._flushing is None:
             self._flushing = self._noted()
+            grown = self._reput.dispatched_offset - self._synced_from
+            self._whole_round = now >= self._next_thorough or grown >= THOROUGH_BYTES
         noted = self._flushing
         try:
-            if not self._queues.flush_some(QUEUES_AT_ONCE):
+            if not self._queues.flush_some(QUEUES_AT_ONCE, self._whole_round):
                 return  # still due: the next tick goes on
             self._next_flush = next_round
             self._flushing = None
             self._index.flush()
-            self.failed_flushes = 0
         except FileFailed as error:
             self._next_flush = next_round
-            self.queue_write_failed(str(error))
+            self.queue_write_failed(error)
             return
-        grown = self._reput.dispatched_offset - self._synced_from
-        if now >= self._next_thorough or grown >= THOROUGH_BYTES:
+        self.failed_flushes = 0
+        if not self.dispatch_fails:
+            self._flags.clear(LOGIC_QUEUE_ERROR)
+        if self._whole_round:
             self._sync(noted, now)
 
-    def queue_write_failed(self, text: str) -> None:
-        """A queue or index file could not be written; after 30 times in a row SEND is refused."""
+    def queue_write_failed(self, error: FileFailed) -> None:
+        """A queue or index file could not be written; after 30 times in a row SEND is refused, until it can be."""
         self.failed_flushes += 1
-        self.problem = text
+        self.problem = str(error)
+        if isinstance(error, SyncFailed):
+            self.sync_failed = True
         if self.failed_flushes >= MAX_FLUSH_TRIES:
             self._flags.set(LOGIC_QUEUE_ERROR)
 
