@@ -16,6 +16,7 @@ from bolide.layout.message_id import host_text
 from bolide.layout.properties import parse_properties_bytes
 from bolide.layout.record import decode_records
 from bolide.node.broker import BrokerNode
+from bolide.node.front import Connections
 from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_request
 from bolide.store.files import FileFailed, RealFiles
@@ -254,6 +255,12 @@ def test_too_many_connections_are_refused(tmp_path: Path) -> None:
             await second.wait_closed()
 
     asyncio.run(scenario())
+
+
+def test_connections_that_are_refused_have_one_line_a_second() -> None:
+    table = Connections(1, 1000)
+    told = [table.refusals_to_tell(now) for now in (5000, 5000, 5999, 6000, 6001, 4000)]
+    assert told == [1, 0, 0, 3, 0, 2]
 
 
 def test_an_address_clients_cannot_reach_refuses_the_start(tmp_path: Path) -> None:

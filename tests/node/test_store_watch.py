@@ -15,6 +15,22 @@ from bolide.store.message_store import MessageStore
 from bolide.store.running_flags import DISK_FULL
 
 
+def test_a_problem_that_stays_is_told_once_a_minute(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store = MessageStore(RealFiles(), str(tmp_path), StoreShape(index_slots=10, index_entries=20))
+    store.load(1000)
+    watch = StoreWatch(store, logging.getLogger("bolide.watch"), 1000)
+    for second in range(2, 70):
+        store.upkeep.problem = "no room" if second != 5 else "another"
+        watch.tick(second * 1000, 1)
+    assert [record.message.partition(": ")[2] for record in caplog.records] == [
+        "no room",
+        "another",
+        "no room",
+        "no room",
+    ]
+    store.close(71_000)
+
+
 def test_a_full_disk_is_told_once_and_its_end_too(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     store = MessageStore(RealFiles(), str(tmp_path), StoreShape(index_slots=10, index_entries=20))
     store.load(1000)

@@ -44,7 +44,7 @@ from bolide.node.flusher import FlushThread
 from bolide.node.front import ALL_SERVED, Connections, Front
 from bolide.node.host import NodeHost
 from bolide.node.live_settings import LiveSettings
-from bolide.node.open_files import raise_limit, share_of_store
+from bolide.node.open_files import raise_limit, share_of_connections, share_of_store
 from bolide.node.persist import ConfigFiles
 from bolide.node.registration import Place, Registration
 from bolide.node.route_book import RouteBook
@@ -205,7 +205,13 @@ class BrokerNode:
         host.turns = turns
         host.flusher = FlushThread(store.sync_commit_log, loop.call_soon_threadsafe, self._flushed, self._flush_failed)
         host.on_store_failed = self._on_store_failed
-        self.connections = Connections(options.max_connections, options.server_channel_max_idle_time_seconds * 1000)
+        self.connections = Connections(most_connections(options), options.server_channel_max_idle_time_seconds * 1000)
+        if self.connections.limit < options.max_connections:
+            host.log.info(
+                "%d connections are allowed, not maxConnections = %d: raise the limit of open files with ulimit -n",
+                self.connections.limit,
+                options.max_connections,
+            )
         await self._listen(parts, host)
         parts.door.set_host(encode_host(self.ip, self.port))
         parts.timers.load(now)
@@ -311,7 +317,7 @@ class BrokerNode:
             configure(options)
         self._executor.gate.configure(options)
         self._hold.configure(options.max_held_requests)
-        self.connections.configure(options.max_connections, options.server_channel_max_idle_time_seconds * 1000)
+        self.connections.configure(most_connections(options), options.server_channel_max_idle_time_seconds * 1000)
         if self._registration is not None:
             self._registration.configure(options)
 
@@ -402,8 +408,13 @@ def store_options(options: BrokerOptions) -> StoreOptions:
             f"storePathRootDir; leave it out"
         )
     found = StoreOptions.from_options(options)
-    open_files = share_of_store(raise_limit(), found.max_open_files)
-    return dataclasses.replace(found, memory_bytes=machine_memory(), max_open_files=open_files)
+    return dataclasses.replace(found, memory_bytes=machine_memory(), max_open_files=share_of_store(raise_limit()))
+
+
+def most_connections(options: BrokerOptions) -> int:
+    """Connections that may be open without taking a descriptor from the store."""
+    limit = raise_limit()
+    return share_of_connections(limit, options.max_connections, share_of_store(limit))
 
 
 def machine_memory() -> int:

@@ -15,6 +15,8 @@ ALL_SERVED: Final[frozenset[int]] = frozenset()
 LIGHT: Final[frozenset[int]] = frozenset({SEND_MESSAGE, SEND_MESSAGE_V2, UPDATE_CONSUMER_OFFSET})
 """Requests that take some microseconds: the clock is looked at after so many of them, and after each other one."""
 LIGHT_AT_ONCE: Final = 32
+REFUSALS_MS: Final = 1000
+"""Refused connections have one line in the log in this time."""
 
 
 @final
@@ -26,6 +28,8 @@ class Connections:
         self.limit: int = limit
         self._idle_ms: int = idle_ms
         self._serial: int = 0
+        self._refused: int = 0
+        self._told: int = 0
 
     def configure(self, limit: int, idle_ms: int) -> None:
         """Take over other limits."""
@@ -36,6 +40,16 @@ class Connections:
         """A number no other channel of this process has."""
         self._serial += 1
         return self._serial
+
+    def refusals_to_tell(self, now: int) -> int:
+        """One more connection was refused: how many were since it was last told of, 0 within the same second."""
+        self._refused += 1
+        if 0 <= now - self._told < REFUSALS_MS:
+            return 0
+        self._told = now
+        count = self._refused
+        self._refused = 0
+        return count
 
     def idle(self, now: int) -> list[Channel]:
         """Channels over which nothing went for the idle time; the caller closes them."""
@@ -68,7 +82,15 @@ class Front:
         table = self._connections
         remote = f"{connection.remote_ip}:{connection.remote_port}"
         if len(table.channels) >= table.limit:
-            self._log.warning("connection of %s refused: maxConnections is %d", remote, table.limit)
+            count = table.refusals_to_tell(self._turns.now())
+            if count:
+                self._log.warning(
+                    "connection of %s refused (%d since the last such line): %d are open, as many as maxConnections "
+                    "and the limit of open files (ulimit -n) allow",
+                    remote,
+                    count,
+                    table.limit,
+                )
             return None
         host = encode_host(connection.remote_ip, connection.remote_port)
         channel = Channel(table.next_id(), host, remote, connection.local_port)

@@ -24,8 +24,10 @@ from bolide.node.clock import Clock
 from bolide.node.config import load_daemon
 from bolide.node.daemon import run_daemon, start_logging
 from bolide.node.exit_codes import BAD_CONFIG
+from bolide.node.front import REFUSALS_MS
 from bolide.node.kept_files import KeptFiles
 from bolide.node.live_settings import edited
+from bolide.node.open_files import ENOUGH, raise_limit, share_of_connections
 from bolide.node.refusals import ORDINARY, Refusals
 from bolide.node.tls_renewal import TlsRenewal
 from bolide.remoting import codes
@@ -86,6 +88,8 @@ class NamesrvNode:
         self._kept = KeptFiles(self._files, log)
         self._refusals = Refusals(log)
         self._tls = TlsRenewal(log)
+        self._most = ENOUGH
+        self._refused_at = 0
 
     @property
     def address(self) -> str:
@@ -95,6 +99,7 @@ class NamesrvNode:
     async def start(self) -> None:
         """Read kvConfig.json and serve. Raises `StoreDamaged` when it cannot be read, `OSError` for the port."""
         options = self.options
+        self._most = share_of_connections(raise_limit(), ENOUGH)
         self.ip = announced_ip(options.bind_address, "")
         self._server = NameServer(options, self._stored(), self._clock.now())
         limits = (MAX_FRAME, WRITE_HIGH, WRITE_LIMIT)
@@ -131,8 +136,15 @@ class NamesrvNode:
 
     def connected(self, connection: ServerConnection) -> Peer | None:
         """A peer connected."""
-        if len(self._peers) >= self.options.max_connections:
-            log.warning("a connection was refused: maxConnections is %d", self.options.max_connections)
+        most = min(self._most, self.options.max_connections)
+        if len(self._peers) >= most:
+            if not 0 <= now_ms() - self._refused_at < REFUSALS_MS:
+                self._refused_at = now_ms()
+                log.warning(
+                    "connections are refused: %d are open, as many as maxConnections and the limit of open files "
+                    "(ulimit -n) allow",
+                    most,
+                )
             return None
         self._serial += 1
         peer = Peer(self._serial, connection)

@@ -1,7 +1,7 @@
-"""How many files this process may have open: connections and queue files share the limit.
+"""How many files this process may have open: connections and the store's files share the limit.
 
-A JVM raises its soft limit to the hard one by itself (MaxFDLimit), so a broker does; where that is still few, the store
-keeps fewer of its files open, and connections have the rest.
+A JVM raises its soft limit to the hard one by itself (MaxFDLimit), so a broker does. The store has a quarter for its
+queues and some for the rest, which no number of connections can take from it: those have what is left.
 """
 
 from __future__ import annotations
@@ -15,6 +15,11 @@ ENOUGH: Final = 65_536
 SHARE: Final = 4
 LEAST: Final = 64
 """Files a store needs open to work at all."""
+MOST: Final = 16_384
+"""Queue and index files a store keeps open at most: more of them gain nothing."""
+OTHERS: Final = 128
+"""Descriptors for all else: files of the log, what the pool opens for a moment, tables, listeners, connections that
+are being refused, and those to name servers."""
 
 
 def raise_limit() -> int:
@@ -30,9 +35,14 @@ def raise_limit() -> int:
     return ENOUGH if soft == resource.RLIM_INFINITY else soft
 
 
-def share_of_store(limit: int, most: int) -> int:
+def share_of_store(limit: int) -> int:
     """Queue and index files the store keeps open, of a limit. Raises `ConfigError` when nothing would be left."""
-    share = min(most, limit // SHARE)
+    share = min(MOST, limit // SHARE)
     if share < LEAST:
         raise ConfigError(f"only {limit} files may be open, a broker needs {SHARE * LEAST}: raise it with ulimit -n")
     return share
+
+
+def share_of_connections(limit: int, most: int, store: int = 0) -> int:
+    """Connections that may be open, of a limit of which the store has its share; `most` is what the settings allow."""
+    return max(1, min(most, limit - store - OTHERS))

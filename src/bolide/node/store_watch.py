@@ -7,6 +7,8 @@ from typing import Any, Final
 from bolide.store.message_store import MessageStore
 
 LOOK_MS: Final = 1000
+SAME_AGAIN_MS: Final = 60_000
+"""A problem that is found every second has a line this often."""
 
 
 class StoreWatch:
@@ -17,6 +19,8 @@ class StoreWatch:
         self._log = log
         self._next = now + LOOK_MS
         self._said = ""
+        self._problem = ""
+        self._problem_at = 0
 
     def due(self, now: int) -> int | None:
         """Once a second."""
@@ -31,8 +35,9 @@ class StoreWatch:
         for refusal in store.queues.take_refusals():
             self._log.error("%s", refusal)
         problem = store.upkeep.take_problem()
-        if problem:
+        if problem and (problem != self._problem or not 0 <= now - self._problem_at < SAME_AGAIN_MS):
             self._log.error("the store: %s", problem)
+            self._problem, self._problem_at = problem, now
         flags = store.flags.describe()
         if flags != self._said:
             if flags:
