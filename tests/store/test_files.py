@@ -139,6 +139,35 @@ def test_failures_name_the_call_and_the_path(tmp_path: Path) -> None:
         files.open(str(tmp_path / "missing"))
 
 
+def test_what_is_made_is_not_for_other_users(tmp_path: Path) -> None:
+    files = RealFiles()
+    before = os.umask(0)
+    try:
+        files.make_dir(f"{tmp_path}/a/b/c/")
+        files.make_dir(f"{tmp_path}/a/b/c")
+        files.close(files.open(f"{tmp_path}/a/file", True, 10))
+        files.write_file(f"{tmp_path}/a/table", b"x")
+        files.unlock(files.lock(f"{tmp_path}/a/lock"))
+        os.umask(0o077)
+        files.make_dir(f"{tmp_path}/own/b")
+        files.close(files.open(f"{tmp_path}/own/file", True, 10))
+    finally:
+        os.umask(before)
+    modes = {str(path.relative_to(tmp_path)): path.stat().st_mode & 0o777 for path in tmp_path.rglob("*")}
+    assert modes == {
+        **dict.fromkeys(("a", "a/b", "a/b/c"), 0o750),
+        **dict.fromkeys(("a/file", "a/lock"), 0o640),
+        "a/table": 0o600,
+        **dict.fromkeys(("own", "own/b"), 0o700),
+        "own/file": 0o600,
+    }
+    (tmp_path / "open").mkdir(mode=0o755)
+    files.make_dir(f"{tmp_path}/open")
+    assert (tmp_path / "open").stat().st_mode & 0o777 == 0o755, "what is there keeps its mode"
+    with pytest.raises(FileFailed, match="a/file"):
+        files.make_dir(f"{tmp_path}/a/file")
+
+
 class TestPowerCut:
     def test_only_what_was_synced_is_certain(self) -> None:
         files = SimulatedFiles()

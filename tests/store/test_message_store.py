@@ -26,6 +26,11 @@ class TestLife:
         with pytest.raises(ServiceNotAvailable, match="closed"):
             machine.append()
 
+    def test_the_names_of_its_folders_are_certain_before_a_file_is_in_them(self) -> None:
+        machine = Machine()
+        machine.files.power_cut(0)
+        assert {"commitlog", "consumequeue", "index"} <= set(machine.files.list_dir(ROOT))
+
     def test_two_stores_on_one_folder_are_refused(self, tmp_path: object) -> None:
         machine = Machine()
         with pytest.raises(FileLocked):

@@ -402,10 +402,12 @@ def conf_of(options: BrokerOptions) -> dict[str, str]:
 
 def store_options(options: BrokerOptions) -> StoreOptions:
     """The store's part of the options, with what only the machine knows."""
-    if options.store_path_commit_log:
+    used = Path(options.store_path_root_dir).expanduser() / "commitlog"
+    wanted = options.store_path_commit_log
+    if wanted and Path(wanted).expanduser().resolve() != used.resolve():
         raise ConfigError(
-            f"storePathCommitLog = {options.store_path_commit_log} is not supported: the log is in commitlog/ under "
-            f"storePathRootDir; leave it out"
+            f"storePathCommitLog = {wanted} is not supported: the log is in commitlog/ under storePathRootDir, which "
+            f"is {used.resolve()}; leave it out"
         )
     found = StoreOptions.from_options(options)
     return dataclasses.replace(found, memory_bytes=machine_memory(), max_open_files=share_of_store(raise_limit()))

@@ -33,6 +33,9 @@ _NO_LINKS: Final = frozenset(
     {errno.EPERM, errno.EACCES, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EINVAL}
 )
 """What link() says on vfat, exFAT, many network mounts, and under fs.protected_hardlinks."""
+_FILE_MODE: Final = 0o640
+_FOLDER_MODE: Final = 0o750
+"""Messages are not for every user of the machine: its group may read them, others may not. The umask takes more."""
 LOCK_BYTES: Final = b"lock"  # what Java's broker writes into its lock file
 
 
@@ -49,7 +52,7 @@ class RealFiles:
     def open(self, path: str, create: bool = False, size: int = 0) -> int:
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         try:
-            fd = os.open(path, flags, 0o644)
+            fd = os.open(path, flags, _FILE_MODE)
         except OSError as error:
             raise _failed("open", path, error) from error
         try:
@@ -243,7 +246,7 @@ class RealFiles:
 
     def make_dir(self, path: str) -> None:
         try:
-            os.makedirs(path, exist_ok=True)
+            _make_folders(path)
         except OSError as error:
             raise _failed("make the folder", path, error) from error
 
@@ -308,7 +311,7 @@ class RealFiles:
         if key in RealFiles._locked:
             raise FileLocked(f"{path} is locked by this process already; close the other store first")
         try:
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
         except OSError as error:
             raise _failed("open", path, error) from error
         try:
@@ -369,6 +372,23 @@ def _second_name(path: str, second: str) -> None:
         shutil.copyfileobj(source, target)
         target.flush()
         os.fsync(target.fileno())
+
+
+def _make_folders(path: str) -> None:
+    """Make a folder and those above it, all for this user and group: `os.makedirs` opens those above to everybody."""
+    missing: list[str] = []
+    while path and not os.path.isdir(path):
+        missing.append(path)
+        above = os.path.dirname(path.rstrip("/"))
+        if above == path:
+            break
+        path = above
+    for folder in reversed(missing):
+        try:
+            os.mkdir(folder, _FOLDER_MODE)
+        except FileExistsError:
+            if not os.path.isdir(folder):
+                raise
 
 
 def _unlink_quietly(path: str) -> None:

@@ -115,8 +115,9 @@ class MessageStore(Lookups):
         report = RecoveryReport()
         report.abnormal = was_killed(self.files, self.root)
         self._now = now
-        self.files.make_dir(self.root + "/commitlog")
-        # `mark_running` below makes the folder's name certain, before the first file in it matters.
+        for name in ("commitlog", "consumequeue", "index"):
+            # `mark_running` below makes these names certain, before the first file in one of them matters.
+            self.files.make_dir(f"{self.root}/{name}")
         self.log.segments.load()
         checkpoint = load_checkpoint(self.files, self.root)
         self.queues.load()
