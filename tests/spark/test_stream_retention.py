@@ -95,3 +95,9 @@ def test_files_that_are_deleted_under_a_reader(rocketmq: Target, topic: str, cap
         else:
             assert offsets(stream, tasks) == left
         stream.stop()
+    # The message before this place has expired: whether it was the one that was read cannot be told, and need not be.
+    read_out = {"queues": {topic: {"broker-a": {"0": low}}}, "last": {topic: {"broker-a": {"0": [1, 1]}}}}
+    stream = RocketMQStreamReader(options(rocketmq, topic), SCHEMA)
+    end = json.loads(json.dumps(stream.latestOffset(read_out, ReadAllAvailable())))
+    assert offsets(stream, stream.partitions(read_out, end)) == left
+    stream.stop()

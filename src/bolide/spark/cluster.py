@@ -8,7 +8,7 @@ the query: a broker is asked for as long as `retry_timeout_ms`, a name server th
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeVar
 
 from bolide.errors import BolideError, ConnectionLost, RequestTimeout
@@ -97,6 +97,21 @@ class Cluster:
                     found.update(Queue(topic, queue_data.broker_name, queue_id) for queue_id in range(count))
         return sorted(found)
 
+    def dropped(self, queues: Iterable[Queue]) -> dict[Queue, int]:
+        """Those of the queues that the options choose and their topic has no longer, with how many it reads now.
+
+        A topic or a broker without a route may be down, and has dropped nothing.
+        """
+        found: dict[Queue, int] = {}
+        for queue in queues:
+            route = self._routes.get(queue.topic)
+            if route is None or not self._options.selection.keeps(queue):
+                continue
+            for data in route[1].queue_datas:
+                if data.broker_name == queue.broker and data.perm & READABLE and queue.queue_id >= data.read_queue_nums:
+                    found[queue] = data.read_queue_nums
+        return found
+
     def _note(self, route: TopicRouteData) -> None:
         for broker in route.broker_datas:
             addresses = broker.broker_addrs
@@ -156,7 +171,7 @@ class Cluster:
             )
             return codes.UPDATE_CONSUMER_OFFSET, header.to_ext()
 
-        for queue, answer in self._answers(list(offsets), question):
+        for queue, answer in self.answers(list(offsets), question):
             if answer.code != codes.SUCCESS:
                 raise ClusterUnavailable(
                     f"the broker of {queue} refuses the offset of group {self._options.group} with {answer.code}: "
@@ -189,30 +204,28 @@ class Cluster:
         self, queues: list[Queue], question: Callable[[Queue], tuple[int, dict[str, str]]], absent: int | None = None
     ) -> Offsets:
         found: Offsets = {}
-        for queue, answer in self._answers(queues, question):
+        for queue, answer in self.answers(queues, question):
             if answer.code == codes.SUCCESS:
                 found[queue] = int(answer.ext()["offset"])
             elif answer.code != absent:
                 raise ClusterUnavailable(f"{queue}: the broker answered {answer.code}: {answer.remark}")
         return found
 
-    def _answers(
-        self, queues: list[Queue], question: Callable[[Queue], tuple[int, dict[str, str]]]
-    ) -> list[tuple[Queue, Command]]:
-        """The answer to the question about each queue, asked of its broker."""
+    def answers(
+        self, queues: list[Queue], question: Callable[[Queue], tuple[int, dict[str, str]]], at_once: int = AT_ONCE
+    ) -> Iterator[tuple[Queue, Command]]:
+        """The answer to the question about each queue, asked of its broker; at most `at_once` answers are held."""
         by_broker: dict[str, list[Queue]] = {}
         for queue in queues:
             by_broker.setdefault(queue.broker, []).append(queue)
-        found: list[tuple[Queue, Command]] = []
         for broker, asked in by_broker.items():
-            for first in range(0, len(asked), AT_ONCE):
-                few = asked[first : first + AT_ONCE]
+            for first in range(0, len(asked), at_once):
+                few = asked[first : first + at_once]
                 commands = []
                 for queue in few:
                     code, ext = question(queue)
                     commands.append(self._signed(make_request(code, 0, ext)))
-                found.extend(zip(few, self.ask(broker, commands), strict=True))
-        return found
+                yield from zip(few, self.ask(broker, commands), strict=True)
 
     def ask(self, broker: str, commands: list[Command]) -> list[Command]:
         """The answers of a broker to questions sent together. Raises ClusterUnavailable."""

@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from bolide.spark.errors import OptionError
+
+T = TypeVar("T")
 
 EARLIEST: Final = -2
 LATEST: Final = -1
@@ -36,11 +38,26 @@ Offsets: TypeAlias = dict[Queue, int]
 
 def to_json(offsets: Mapping[Queue, int]) -> dict[str, dict[str, dict[str, int]]]:
     """Nested objects with sorted keys: Spark compares offsets by their text."""
-    nested: dict[str, dict[str, dict[str, int]]] = {}
-    for queue in sorted(offsets):
-        brokers = nested.setdefault(queue.topic, {})
-        brokers.setdefault(queue.broker, {})[str(queue.queue_id)] = offsets[queue]
-    return nested
+    return nested(offsets)
+
+
+def nested(values: Mapping[Queue, T]) -> dict[str, dict[str, dict[str, T]]]:
+    """Anything by queue, as `to_json` writes offsets."""
+    found: dict[str, dict[str, dict[str, T]]] = {}
+    for queue in sorted(values):
+        brokers = found.setdefault(queue.topic, {})
+        brokers.setdefault(queue.broker, {})[str(queue.queue_id)] = values[queue]
+    return found
+
+
+def queues_of(nested: Mapping[str, Mapping[str, Mapping[str, T]]]) -> dict[Queue, T]:
+    """What `nested` wrote."""
+    return {
+        Queue(topic, broker, int(queue_id)): value
+        for topic, brokers in nested.items()
+        for broker, queues in brokers.items()
+        for queue_id, value in queues.items()
+    }
 
 
 def from_json(nested: Mapping[str, Any], where: str) -> Offsets:

@@ -2,13 +2,16 @@
 
 An offset is `{"queues": {topic: {broker: {queue: next offset}}}}`. Spark stores the end of a batch only and asks anew
 for the start of the first one when it replays it; so an end also carries, under `from`, where queues begin that the
-batch before it did not have. `partitions` is then a function of its two arguments alone.
+batch before it did not have. `partitions` is then a function of its two arguments alone. Under `last` an offset says
+what was read last of each queue (`last_read`): every start of a query, and every batch that reads from a queue,
+compares it with what the queue holds there now.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -23,6 +26,7 @@ from pyspark.sql.streaming.datasource import (
 from bolide.spark.bounds import begin_offsets
 from bolide.spark.cluster import Cluster
 from bolide.spark.data_loss import data_lost
+from bolide.spark.last_read import LAST, Found, Marks, changed, look, marks_of, marks_to_json
 from bolide.spark.options import SourceOptions
 from bolide.spark.queues import LATEST, Offsets, Queue, from_json, to_json
 from bolide.spark.ranges import limit_offsets
@@ -39,6 +43,18 @@ INITIAL: Final = "initial"
 ASK_INTERVAL_S: Final = 0.1
 ASK_SHARE: Final = 4
 """An idle stream rests this many times as long as its last questions took."""
+
+
+@dataclass
+class Places:
+    """Where the next batch may begin and end, by queue."""
+
+    begin: Offsets
+    ahead: Offsets
+    marks: Marks
+    """Of the messages before `begin`, as the checkpoint has them."""
+    again: Offsets = field(default_factory=dict)
+    """Of queues that are no longer what was read, where they begin now."""
 
 
 class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -58,6 +74,14 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._last_batch: float | None = None
         self._told: Offsets = {}
         self._begins: Offsets = {}
+        self._masters: set[str] = set()
+        """Brokers whose own word the newest offsets are, not a replica's."""
+        self._compared = False
+        """Whether this run has compared what the checkpoint says was read with what is there."""
+        self._unmarked: Offsets = {}
+        """Ends of queues whose last message could not be looked at, as it has expired: not asked for again."""
+        self._left: set[Queue] = set()
+        """Queues that were dropped with messages in them, which has been said."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_options": self._options, "_schema": self._schema}
@@ -80,7 +104,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # Spark asks twice before the first batch; "latest" must not move in between.
         if self._initial is None:
             start = begin_offsets(self._connected(), self._options, LATEST)
-            self._initial = {INITIAL: True, QUEUES: to_json(start)}
+            self._initial = {INITIAL: True, QUEUES: to_json(start), LAST: marks_to_json(self._look(start).marks)}
         return self._initial
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
@@ -92,18 +116,29 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._latest = latest
         fresh = self._begin_of_new([queue for queue in latest if queue not in reached])
         begin = {**reached, **fresh}
-        ahead = self._checked(begin, latest)
-        if self._is_too_little(begin, ahead, limit):
+        self._check_dropped(reached, latest)
+        # A queue that is not there for a moment, or asked of a replica, keeps its place.
+        ahead = {queue: max(offset, latest.get(queue, offset)) for queue, offset in begin.items()}
+        here = Places(begin, ahead, marks_of(start))
+        self._begin_again(here, self._shorter(reached, latest))
+        if not self._compared:
+            self._compare(here, [queue for queue in reached if queue in latest])
+            self._compared = True
+        if not here.again and self._is_too_little(here, limit):
             return start
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else 0
-        end = limit_offsets(begin, ahead, most)
-        end.update({queue: offset for queue, offset in ahead.items() if offset < begin[queue]})
-        if all(end[queue] == offset for queue, offset in begin.items()):
+        end = limit_offsets(here.begin, here.ahead, most)
+        if not here.again and all(end[queue] == offset for queue, offset in begin.items()):
             return start  # Spark compares offsets by their text: the same object says that nothing is new
+        last = self._last_of(here, end, latest)
+        # Compared after the ends were looked at: a queue made anew before that is found out now, a later one next time.
+        if self._compare(here, [queue for queue in reached if queue in latest and end[queue] != reached[queue]]):
+            end = limit_offsets(here.begin, here.ahead, most)
+            last = self._last_of(here, end, latest)
         self._last_batch = time.monotonic()
         self._ask_at = 0.0
-        found: dict[str, Any] = {QUEUES: to_json(end)}
-        unknown = begin if INITIAL in start else fresh
+        found: dict[str, Any] = {QUEUES: to_json(end), LAST: marks_to_json(last)}
+        unknown = here.begin if INITIAL in start else {**fresh, **here.again}
         if unknown:
             found[FROM] = to_json(unknown)
         return found
@@ -120,11 +155,19 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             begin.update(from_json(end[FROM], "the checkpoint"))
         reached = offsets_of(end)
         cluster = self._connected()
-        cluster.selected(tolerant=True)
+        there = set(cluster.selected(tolerant=True))
         begin = {queue: begin.get(queue, offset) for queue, offset in reached.items()}
         back = [queue for queue, offset in reached.items() if offset < begin[queue]]
-        if back:  # made anew while loss is allowed: what there is now begins at its first message
+        if back:  # planned by an earlier version: made anew while loss is allowed
             begin.update(cluster.earliest(back))
+        if not self._compared:
+            # A batch that an earlier run planned. What it was to read of a queue that is another now is gone; the next
+            # batch compares again, and begins that queue from its first message.
+            marks = marks_of(end)
+            read = {queue: reached[queue] for queue in marks if queue in there and reached[queue] > begin[queue]}
+            for queue, seen in changed(read, marks, self._look(read)).items():
+                self._lost(queue, read[queue], seen)
+                begin[queue] = reached[queue]
         return plan(begin, reached, cluster, self._options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -159,35 +202,89 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begin = time.monotonic()
         cluster = self._connected()
         latest = cluster.latest(cluster.selected(tolerant=True))
+        self._masters = {queue.broker for queue in latest if cluster.master_answered(queue.broker)}
         now = time.monotonic()
         self._ask_at = now + max(ASK_INTERVAL_S, ASK_SHARE * (now - begin))
         return latest
 
-    def _checked(self, begin: Offsets, latest: Offsets) -> Offsets:
-        """Where each queue ends now. A queue that is not there for a moment, or asked of a replica, keeps its place."""
-        ahead = dict(begin)
-        cluster = self._connected()
-        for queue, offset in latest.items():
-            if offset >= begin[queue]:
-                ahead[queue] = offset
-            elif self._until is None and cluster.master_answered(queue.broker):
-                data_lost(
-                    f"{queue} was read up to offset {begin[queue]} and ends at {offset} now: the topic was made anew "
-                    "or its broker lost messages",
-                    self._options.fail_on_data_loss,
-                    "read it from its beginning",
-                )
-                ahead[queue] = offset
-        return ahead
+    def _shorter(self, reached: Offsets, latest: Offsets) -> dict[Queue, str]:
+        """Queues that end before the place that was reached, by the word of their master."""
+        return {
+            queue: f"ends at {latest[queue]} now"
+            for queue, offset in reached.items()
+            if latest.get(queue, offset) < offset and queue.broker in self._masters
+        }
 
-    def _is_too_little(self, begin: Offsets, ahead: Offsets, limit: ReadLimit) -> bool:
+    def _compare(self, here: Places, queues: list[Queue]) -> bool:
+        """Whether any of the queues is another one than was read; such begin again."""
+        read = {queue: here.begin[queue] for queue in queues if queue in here.marks}
+        other = changed(read, here.marks, self._look(read))
+        self._begin_again(here, other)
+        return bool(other)
+
+    def _begin_again(self, here: Places, other: dict[Queue, str]) -> None:
+        """Queues that were made anew end the query, or are read from their first message."""
+        for queue, seen in other.items():
+            self._lost(queue, here.begin[queue], seen)
+        if not other:
+            return
+        first, end = self._connected().earliest(list(other)), self._connected().latest(list(other))
+        here.again.update(first)
+        here.begin.update(first)
+        here.ahead.update(end)
+        if self._until is not None:
+            self._until.update(end)
+        for queue in other:
+            here.marks.pop(queue, None)
+
+    def _lost(self, queue: Queue, reached: int, seen: str) -> None:
+        data_lost(
+            f"{queue} was read up to offset {reached} and {seen}: its topic was deleted and created again, or its "
+            "broker lost messages",
+            self._options.fail_on_data_loss,
+            "read it from its first message",
+        )
+
+    def _look(self, offsets: Offsets) -> Found:
+        return look(self._connected(), self._options.group, offsets)
+
+    def _last_of(self, here: Places, end: Offsets, latest: Offsets) -> Marks:
+        """What the checkpoint will say was read last of each queue."""
+        known = {queue: mark for queue, mark in here.marks.items() if end.get(queue) == here.begin[queue]}
+        ask = {
+            queue: offset
+            for queue, offset in end.items()
+            if queue not in known and queue in latest and self._unmarked.get(queue) != offset
+        }
+        found = self._look(ask).marks
+        self._unmarked.update({queue: offset for queue, offset in ask.items() if queue not in found})
+        return {**known, **found}
+
+    def _check_dropped(self, reached: Offsets, latest: Offsets) -> None:
+        """A topic that has fewer queues now must have been read out: a broker gives out nothing of the others."""
+        cluster = self._connected()
+        dropped = cluster.dropped(queue for queue in reached if queue not in latest and queue not in self._left)
+        if not dropped:
+            return
+        for queue, end in cluster.latest(list(dropped)).items():
+            if end > reached[queue]:
+                data_lost(
+                    f"{queue} was read up to offset {reached[queue]} and holds messages up to {end}, but its topic has "
+                    f"only {dropped[queue]} queues for reading on {queue.broker} now: give it "
+                    f"{queue.queue_id + 1} again until they are read",
+                    self._options.fail_on_data_loss,
+                    "go on without them",
+                )
+                self._left.add(queue)
+
+    def _is_too_little(self, here: Places, limit: ReadLimit) -> bool:
         """Whether to wait for more rows, as `minOffsetsPerTrigger` and `maxTriggerDelay` say."""
         least = self._options.min_offsets_per_trigger
         # All that is available is wanted, or no later moment will come: no limit of ours holds then.
         if not least or isinstance(limit, ReadAllAvailable) or self._until is not None or self._last_batch is None:
             return False
         waited = (time.monotonic() - self._last_batch) * 1000
-        rows = sum(abs(ahead[queue] - offset) for queue, offset in begin.items())
+        rows = sum(here.ahead[queue] - offset for queue, offset in here.begin.items())
         return rows < least and waited < self._options.max_trigger_delay_ms
 
     def _tell_group(self, reached: Offsets) -> None:
