@@ -7,7 +7,16 @@ import typer
 from bolide.cli import output
 from bolide.cli.options import Master, Namesrv
 from bolide.cli.output import JsonFlag, boundary
-from bolide.cli.pipeline_run import Checkpoint, Conf, Pattern, SourceOption, TableFormat, Topics
+from bolide.cli.pipeline_run import (
+    BadRecords,
+    Checkpoint,
+    Conf,
+    DeadLetterPath,
+    Pattern,
+    SourceOption,
+    TableFormat,
+    Topics,
+)
 from bolide.cli.progress import shower
 
 
@@ -25,6 +34,8 @@ def archive(
     checkpoint: str | None = Checkpoint,
     follow: bool = typer.Option(False, "--follow", help="Go on with what comes, until interrupted."),
     and_read_back: bool = typer.Option(False, "--and-read-back", help="Then count archive and live log in one view."),
+    bad_records: str | None = BadRecords,
+    dead_letter_path: str | None = DeadLetterPath,
     option: list[str] = SourceOption,
     conf: list[str] = Conf,
     master: str = Master,
@@ -32,9 +43,10 @@ def archive(
 ) -> None:
     """Append what topics hold to a table partitioned by topic and date: incrementally, each message exactly once."""
     with boundary():
-        from bolide.cli.pipeline_run import finished, read_from, session
+        from bolide.cli.pipeline_run import finished, read_from, session, with_bad_records
 
-        options = read_from(namesrv, topics, pattern, option)
+        more = with_bad_records(option, bad_records, dead_letter_path)
+        options = read_from(namesrv, topics, pattern, more)
         with session("archive", master, conf) as spark:
             from bolide.spark.jobs.archive import archive as run
             from bolide.spark.jobs.archive import read_back

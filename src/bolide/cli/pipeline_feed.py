@@ -6,7 +6,7 @@ import typer
 
 from bolide.cli.options import Master, Namesrv
 from bolide.cli.output import JsonFlag, boundary
-from bolide.cli.pipeline_run import Conf, Pattern, SourceOption, Topics
+from bolide.cli.pipeline_run import BadRecords, Conf, DeadLetterPath, Pattern, SourceOption, Topics
 from bolide.cli.progress import shower
 
 
@@ -23,6 +23,8 @@ def feed(
     pattern: str | None = Pattern,
     namesrv: str = Namesrv,
     follow: bool = typer.Option(False, "--follow", help="Go on with what comes, until interrupted."),
+    bad_records: str | None = BadRecords,
+    dead_letter_path: str | None = DeadLetterPath,
     option: list[str] = SourceOption,
     conf: list[str] = Conf,
     master: str = Master,
@@ -31,10 +33,11 @@ def feed(
     """Hand what topics hold to a sink, in Arrow batches; the next run hands over what came since."""
     with boundary():
         from bolide import plugins
-        from bolide.cli.pipeline_run import finished, named_values, read_from, session
+        from bolide.cli.pipeline_run import finished, named_values, read_from, session, with_bad_records
 
         plugins.find(plugins.SINKS, sink)
-        options, given = read_from(namesrv, topics, pattern, option), named_values(settings, "--set")
+        more = with_bad_records(option, bad_records, dead_letter_path)
+        options, given = read_from(namesrv, topics, pattern, more), named_values(settings, "--set")
         with session("feed", master, conf) as spark:
             from bolide.spark.jobs.feed import feed as run
 

@@ -6,7 +6,7 @@ import typer
 
 from bolide.cli.options import Master, Namesrv
 from bolide.cli.output import JsonFlag, boundary
-from bolide.cli.pipeline_run import Checkpoint, Conf, Pattern, SourceOption, Topics
+from bolide.cli.pipeline_run import BadRecords, Checkpoint, Conf, DeadLetterPath, Pattern, SourceOption, Topics
 from bolide.cli.progress import shower
 
 FileFormat = typer.Option("json", "--format", help="csv, json (a line a message) or parquet.")
@@ -27,6 +27,8 @@ def export_topic(
     file_format: str = FileFormat,
     body: str = Body,
     checkpoint: str | None = Checkpoint,
+    bad_records: str | None = BadRecords,
+    dead_letter_path: str | None = DeadLetterPath,
     option: list[str] = SourceOption,
     conf: list[str] = Conf,
     master: str = Master,
@@ -34,9 +36,10 @@ def export_topic(
 ) -> None:
     """Write what topics hold as files; the next run writes what came since."""
     with boundary():
-        from bolide.cli.pipeline_run import finished, read_from, session
+        from bolide.cli.pipeline_run import finished, read_from, session, with_bad_records
 
-        options = read_from(namesrv, topics, pattern, option)
+        more = with_bad_records(option, bad_records, dead_letter_path)
+        options = read_from(namesrv, topics, pattern, more)
         with session("export", master, conf) as spark:
             from bolide.spark.jobs.files import export_topic as run
 

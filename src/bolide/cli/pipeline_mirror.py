@@ -10,7 +10,7 @@ import typer
 from bolide.cli import output
 from bolide.cli.options import Master, Namesrv
 from bolide.cli.output import JsonFlag, boundary
-from bolide.cli.pipeline_run import Checkpoint, Conf, SourceOption
+from bolide.cli.pipeline_run import BadRecords, Checkpoint, Conf, DeadLetterPath, SourceOption
 from bolide.cli.progress import shower
 from bolide.errors import ConfigError
 
@@ -34,6 +34,8 @@ def mirror(
     groups: str | None = typer.Option(None, help="Groups, separated by commas, whose offsets are set there as well."),
     only_offsets: bool = typer.Option(False, "--only-offsets", help="Copy no messages, only set the groups' offsets."),
     follow: bool = typer.Option(False, "--follow", help="Go on with what comes, until interrupted."),
+    bad_records: str | None = BadRecords,
+    dead_letter_path: str | None = DeadLetterPath,
     option: list[str] = SourceOption,
     to_option: list[str] = typer.Option(
         [], "--to-option", help="NAME=VALUE: an option of the writing to the other cluster, as accessKey; repeat it."
@@ -48,10 +50,11 @@ def mirror(
             raise ConfigError("name a --checkpoint: a folder that remembers how far the mirror came")
         if only_offsets and not groups:
             raise ConfigError("--only-offsets needs --groups")
-        from bolide.cli.pipeline_run import check_read, check_write, cluster_from, finished, session
+        from bolide.cli.pipeline_run import check_read, check_write, cluster_from, finished, session, with_bad_records
 
         names = [name.strip() for name in topics.split(",") if name.strip()]
-        source = {**cluster_from(namesrv, option), "subscribe": ",".join(names)}
+        read = with_bad_records(option, bad_records, dead_letter_path)
+        source = {**cluster_from(namesrv, read), "subscribe": ",".join(names)}
         target = cluster_from(to, to_option, "--to-option")
         check_read(source, True)
         check_write(target, None, checkpoint)

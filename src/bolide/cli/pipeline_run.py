@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from bolide.spark.jobs.running import JobResult
     from bolide.spark.options import SourceOptions
 
+
 def named_values(given: Sequence[str], flag: str) -> dict[str, str]:
     """The pairs of a repeated option. Raises ConfigError."""
     pairs = {}
@@ -39,6 +40,10 @@ Pattern: Final = typer.Option(None, help="Instead of topics: a regular expressio
 Where: Final = typer.Option(None, help="SQL over the columns of a message, e.g. \"tags = 'A' AND queue_id < 4\".")
 Checkpoint: Final = typer.Option(None, help="Folder that remembers how far the job came; a path for Spark.")
 TableFormat: Final = typer.Option("parquet", "--format", help="parquet, or delta or iceberg when Spark has them.")
+BadRecords: Final = typer.Option(
+    None, help="What becomes of a message whose body cannot be read: fail (as without it), drop, or column _bad_record."
+)
+DeadLetterPath: Final = typer.Option(None, help="Folder for such messages, as Parquet; they are dropped then.")
 SourceOption: Final = typer.Option([], "--option", help="NAME=VALUE: any option of format rocketmq; repeat it.")
 Conf: Final = typer.Option([], "--conf", help="NAME=VALUE: a setting of Spark; repeat it.", callback=_settings)
 
@@ -53,6 +58,12 @@ def read_from(
     options = {**cluster_from(namesrv, more), **chosen}
     check_read(options, streaming, absent)
     return options
+
+
+def with_bad_records(more: Sequence[str], bad_records: str | None, dead_letter_path: str | None) -> list[str]:
+    """The repeated option of a read, with what its flags of their own say."""
+    given = {"badRecords": bad_records, "deadLetterPath": dead_letter_path}
+    return [*more, *(f"{name}={value}" for name, value in given.items() if value is not None)]
 
 
 def cluster_from(namesrv: str, more: Sequence[str], flag: str = "--option") -> dict[str, str]:

@@ -131,7 +131,7 @@ def entry_batch(buf: bytes) -> pa.RecordBatch:
 class RecordColumns:
     """The records of one buffer; a column is made when it is asked for, and the costly ones are kept."""
 
-    def __init__(self, buf: bytes, starts: Ints | Parts) -> None:
+    def __init__(self, buf: bytes | memoryview, starts: Ints | Parts) -> None:
         if len(buf) > _MAX_BUFFER:
             raise RecordError(f"a buffer of {len(buf)} bytes is too large for columns: cut it below 2 GiB")
         self._raw = np.frombuffer(buf, np.uint8)
@@ -139,6 +139,10 @@ class RecordColumns:
 
     def __len__(self) -> int:
         return len(self._parts)
+
+    def only(self, which: NDArray[Any]) -> RecordColumns:
+        """Some of the records: by a mask or their numbers."""
+        return RecordColumns(self._raw.data, self._parts.of(which))
 
     def numbers(self, name: str) -> NDArray[Any]:
         """A fixed field as a native numpy array, int32 or int64 as stored; `name` is one of NUMBERS."""
@@ -157,6 +161,11 @@ class RecordColumns:
     def _spans(self, begin: Ints, end: Ints) -> Column:
         """The buffer's bytes between each `begin` and `end`."""
         return between(self._raw, begin, end)
+
+    @property
+    def whole(self) -> Column:
+        """The records as they are stored, binary."""
+        return self._spans(self._parts.starts, self._parts.end)
 
     @functools.cached_property
     def body(self) -> Column:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import zlib
 from typing import Any, Final
 
-from bolide.remoting.errors import CompressionError
+from bolide.remoting.errors import CompressionError, CompressionMissing
 
 LZ4: Final = 1
 ZSTD: Final = 2
@@ -104,7 +104,7 @@ def _lz4() -> Any:
     try:
         import lz4.frame
     except ImportError:
-        raise CompressionError("an LZ4 body needs the package lz4; install it") from None
+        raise CompressionMissing("an LZ4 body needs the package lz4; install it") from None
     return lz4.frame
 
 
@@ -112,5 +112,5 @@ def _zstandard() -> Any:
     try:
         import zstandard
     except ImportError:
-        raise CompressionError("a Zstandard body needs the package zstandard; install it") from None
+        raise CompressionMissing("a Zstandard body needs the package zstandard; install it") from None
     return zstandard

@@ -36,3 +36,7 @@ class BodyError(PeerError):
 
 class CompressionError(BodyError):
     """A compressed body is torn, of an unknown kind, or larger than the limit when inflated."""
+
+
+class CompressionMissing(CompressionError):
+    """A package that inflates this kind of body is not installed: nothing is said of the body itself."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -59,7 +59,7 @@ class BodyFormat:
         return found
 
 
-def read_body_format(given: Mapping[str, str], taken: Mapping[str, str]) -> BodyFormat:
+def read_body_format(given: Mapping[str, str], taken: Collection[str]) -> BodyFormat:
     """The body options; `taken` are column names a body's field cannot have. Raises OptionError."""
     kind = given.get("body.format", "").strip().lower()
     if not kind:

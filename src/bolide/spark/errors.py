@@ -20,7 +20,7 @@ class ClusterUnavailable(LocalError):
 
 
 class BadBody(PeerError):
-    """A message whose body does not fit the schema it is read with; says where it is and what to do with such."""
+    """A message whose body cannot be made plain, or does not fit its schema; says where and what to do with such."""
 
 
 class RowRefused(PeerError):

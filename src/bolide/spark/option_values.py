@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import datetime
 from typing import Final
@@ -70,3 +71,16 @@ def milliseconds(name: str, text: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise OptionError(f"option {name} must be a length of time such as 90s, 15m or 2h, or ms, not {text!r}")
     return int(text)
+
+
+def mounted_folder(text: str, name: str) -> str:
+    """A folder of this machine, or a mount; without the scheme `file:`. Raises OptionError."""
+    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):", text)
+    if scheme is None:
+        return text.rstrip("/") if len(text) > 1 else text
+    if scheme.group(1).lower() != "file":
+        advice = "set commitLog to such a folder" if name == "checkpointLocation" else "mount it, or give another"
+        raise OptionError(
+            f"option {name} must be a folder that is mounted here, with renames and locks, not {text}: {advice}"
+        )
+    return "/" + text[scheme.end() :].strip("/")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from bolide.spark.bad_records import BAD_RECORD, BadRecords, read_bad_records
 from bolide.spark.body_format import BodyFormat, read_body_format
 from bolide.spark.errors import OptionError
 from bolide.spark.filters import Filters, read_filters
@@ -40,6 +41,7 @@ class SourceOptions:
     columns: tuple[str, ...]
     """Columns of a read, in order."""
     body: BodyFormat
+    bad_records: BadRecords
     min_offsets_per_trigger: int
     """0: no limit; kept until `max_trigger_delay_ms` have passed."""
     max_offsets_per_trigger: int
@@ -64,6 +66,10 @@ class SourceOptions:
     topic: str
     """Of a write: where rows without a topic column go."""
 
+    def extra_columns(self) -> dict[str, str]:
+        """Columns of a read that its options make, with their types."""
+        return {**self.body.columns(), **self.bad_records.columns()}
+
     @property
     def topics(self) -> tuple[str, ...]:
         """Topics by name; none where a pattern chooses them."""
@@ -77,8 +83,8 @@ KNOWN: Final = {
         "startingOffsets", "startingTimestamp", "startingOffsetsByTimestamp", "endingOffsets", "endingTimestamp",
         "endingOffsetsByTimestamp", "minOffsetsPerTrigger", "maxOffsetsPerTrigger", "maxTriggerDelay", "minPartitions",
         "maxRecordsPerPartition", "failOnDataLoss", "commitOffsets", "tags", "sql", "keys", "storedFrom", "storedTo",
-        "offsetFrom", "offsetTo", "columns", "body.format", "body.schema", "body.onBadRecord", "pullBatchSize",
-        "pullsInFlight", "retryTimeoutMs", "discoveryIntervalMs", *CONNECTION,
+        "offsetFrom", "offsetTo", "columns", "body.format", "body.schema", "body.onBadRecord", "badRecords",
+        "deadLetterPath", "pullBatchSize", "pullsInFlight", "retryTimeoutMs", "discoveryIntervalMs", *CONNECTION,
     )
 }  # fmt: skip
 
@@ -121,7 +127,9 @@ def _build(given: dict[str, str], selection: Selection, streaming: bool) -> Sour
     least, most = (_optional(given, f"{which}OffsetsPerTrigger", number) for which in ("min", "max"))
     if most and least > most:
         raise OptionError(f"minOffsetsPerTrigger {least} is more than maxOffsetsPerTrigger {most}: set it to less")
-    body = read_body_format(given, COLUMNS)
+    body = read_body_format(given, (*COLUMNS, BAD_RECORD))
+    bad_records = read_bad_records(given)
+    extra = {**body.columns(), **bad_records.columns()}
     delay = given.get("maxtriggerdelay")
     topics = selection.topics
     return SourceOptions(
@@ -131,8 +139,9 @@ def _build(given: dict[str, str], selection: Selection, streaming: bool) -> Sour
         starting=read_position(given, "starting", "latest" if streaming else "earliest"),
         ending=read_position(given, "ending", "latest"),
         filters=read_filters(given),
-        columns=_columns(given.get("columns", EVERY_COLUMN), body),
+        columns=_columns(given.get("columns", EVERY_COLUMN), extra),
         body=body,
+        bad_records=bad_records,
         min_offsets_per_trigger=least,
         max_offsets_per_trigger=most,
         max_trigger_delay_ms=DEFAULT_TRIGGER_DELAY_MS if delay is None else milliseconds("maxTriggerDelay", delay),
@@ -159,9 +168,9 @@ def _optional(given: dict[str, str], name: str, parse: Callable[[str, str], int]
     return 0 if text is None else parse(name, text)
 
 
-def _columns(text: str, body: BodyFormat) -> tuple[str, ...]:
+def _columns(text: str, extra: Mapping[str, str]) -> tuple[str, ...]:
     """The columns a read is asked for; `*` is every one that has a name without being asked for."""
-    known = {**COLUMNS, **body.columns()}
+    known = {**COLUMNS, **extra}
     found: dict[str, None] = {}
     for name in comma_names("columns", text):
         if name == EVERY_COLUMN:

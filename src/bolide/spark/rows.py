@@ -1,12 +1,13 @@
 """Record bytes to Arrow batches with the source's columns, without a Python loop per message.
 
-Compressed bodies are the exception: each is inflated by itself, bounded as everywhere. Which rows are wanted is found
-out from the few fields that say so, before the costly columns are made.
+Compressed bodies are the exception (`sifting`): each is inflated by itself, bounded as everywhere. Which rows are
+wanted is found out from the few fields that say so, before the costly columns are made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -15,13 +16,14 @@ import pyarrow.compute as pc
 
 from bolide.layout.columns import RecordColumns, chain_starts
 from bolide.layout.sysflag import TRANSACTION_MASK
-from bolide.remoting.compression import COMPRESSED_FLAG, decompress_by_flag
+from bolide.spark.bad_records import BAD_RECORD
 from bolide.spark.errors import DataLost
 from bolide.spark.fetch import RangeReader
 from bolide.spark.options import SourceOptions
 from bolide.spark.ranges import Range
 from bolide.spark.schema import COLUMNS, PROPERTY_PREFIX
-from bolide.spark.typed_body import BodyReader, body_reader
+from bolide.spark.sifting import sift
+from bolide.spark.typed_body import BodyReader, body_reader, typed_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,10 +34,12 @@ if TYPE_CHECKING:
 ROWS_PER_BATCH: Final = 8_192
 """Spark's plateau is between 1,000 and 10,000 rows a batch."""
 BYTES_PER_BATCH: Final = 8 * 1024 * 1024
-MAX_PLAIN_BODY: Final = 64 * 1024 * 1024
 _TRANSACTION_STATES: Final[Any] = pa.array(["none", "prepared", "commit", "rollback"])
 """By the two transaction bits of the sys flag."""
-_FARTHEST_MS: Final = (1 << 63) // 1000 - 1
+EARLIEST_MS: Final = -62_135_424_000_000
+"""0001-01-03: Spark's timestamps begin with the year 1, and Python asks for the day before."""
+LATEST_MS: Final = 253_402_041_600_000
+"""9999-12-29: they end with the year 9999, which some time zones reach a day sooner."""
 _compute: Any = pc  # its stubs know neither plain values as scalars nor all functions
 
 
@@ -68,7 +72,10 @@ class RowMaker:
         self._whole = options.fail_on_data_loss and not options.filters.at_broker
         """Whether every offset of the range must come with a message."""
         self._schema: pa.Schema = to_arrow_schema(schema, timezone="UTC")
-        names = [name for name in self._schema.names if name not in COLUMNS and not name.startswith(PROPERTY_PREFIX)]
+        self._bad = options.bad_records
+        others = (*COLUMNS, BAD_RECORD)
+        names = [name for name in self._schema.names if name not in others and not name.startswith(PROPERTY_PREFIX)]
+        self._looks_at_bodies = bool(options.body.kind) or not {"body", BAD_RECORD}.isdisjoint(self._schema.names)
         self._bodies: BodyReader | None = body_reader(options.body, self._schema, names) if options.body.kind else None
 
     def rows(self, data: bytes, since: int, following: int) -> pa.RecordBatch:
@@ -80,17 +87,28 @@ class RowMaker:
             wanted &= chosen(records, self._filters)
         if not wanted.all():
             records = RecordColumns(data, starts[wanted])
-        body: Any = bodies_of(records) if self._bodies is not None or "body" in self._schema.names else None
-        typed: dict[str, Any] = {}
-        if self._bodies is not None:
-            typed, good = self._bodies.columns(body, lambda row: self._place(records, row))
-            if good is not None:
-                records = RecordColumns(data, starts[wanted][good])
-                body = body.filter(pa.array(good))
+        made: dict[str, Any] = {}
+        if self._looks_at_bodies:
+            records = self._with_bodies(records, made)
         if "properties" in self._schema.names:
-            typed["properties"] = records.properties  # made first: tags, keys and ids then come out of it
-        columns = [self._column(records, field, body, typed) for field in self._schema]
+            made["properties"] = records.properties  # made first: tags, keys and ids then come out of it
+        columns = [self._column(records, field, made) for field in self._schema]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+    def _with_bodies(self, records: RecordColumns, made: dict[str, Any]) -> RecordColumns:
+        """The records that a read gives out, and what comes of their bodies as columns in `made`."""
+        place = functools.partial(self._place, records)
+        records, body, good, reasons = sift(records, self._bad, self._part.queue.broker, place)
+        if self._bodies is not None:
+            fields, kept = typed_columns(self._bodies, body, good, functools.partial(self._place, records))
+            made.update(fields)
+            if kept is not None:
+                records, body = records.only(kept), body.filter(pa.array(kept))
+                reasons = None if reasons is None else reasons.filter(pa.array(kept))
+        made["body"] = body
+        if reasons is not None:
+            made[BAD_RECORD] = reasons
+        return records
 
     def _in_range(self, offsets: NDArray[np.int64], since: int, following: int) -> NDArray[np.bool_]:
         """Rows of the range, those left out that came before: answers to filtered pulls may overlap."""
@@ -106,13 +124,10 @@ class RowMaker:
             )
         return wanted
 
-    def _column(self, records: RecordColumns, field: pa.Field[Any], body: Any, typed: dict[str, Any]) -> Any:
+    def _column(self, records: RecordColumns, field: pa.Field[Any], made: Mapping[str, Any]) -> Any:
         name = field.name
-        if name in typed:
-            made = typed[name]
-        else:
-            made = body if name == "body" else column_of(records, self._part.queue.broker, name)
-        return made if made.type == field.type else made.cast(field.type)
+        found = made[name] if name in made else column_of(records, self._part.queue.broker, name)
+        return found if found.type == field.type else found.cast(field.type)
 
     def _place(self, records: RecordColumns, row: int) -> str:
         return f"{self._part.queue} offset {int(records.numbers('queue_offset')[row])}"
@@ -144,10 +159,10 @@ def _is_in(texts: Any, names: tuple[str, ...]) -> Any:
 
 def column_of(records: RecordColumns, broker: str | None, name: str) -> Any:
     """One column of the source's schema, in Arrow's own type for it; without a broker's name it is null."""
+    if name == BAD_RECORD:
+        return pa.nulls(len(records), pa.string())
     if name == "broker":
         return pa.nulls(len(records), pa.string()) if broker is None else pa.repeat(broker, len(records))
-    if name == "body":
-        return bodies_of(records)
     if name == "message_id":
         return pc.coalesce(records.uniq_key, records.column("offset_message_id"))
     if name in ("born_timestamp", "store_timestamp"):
@@ -161,22 +176,8 @@ def column_of(records: RecordColumns, broker: str | None, name: str) -> Any:
 
 
 def timestamps(milliseconds: NDArray[np.int64]) -> Any:
-    """Times as Spark has them, in microseconds. Raises ArrowInvalid where one is too far away for that."""
-    if len(milliseconds) and max(int(milliseconds.max()), -int(milliseconds.min())) > _FARTHEST_MS:
-        far: Any = pa.array(milliseconds.astype("datetime64[ms]"))
-        return far.cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC"))
+    """Times as Spark has them, in microseconds; what no time zone can show as a day is the nearest that all can."""
+    if len(milliseconds) and (int(milliseconds.max()) > LATEST_MS or int(milliseconds.min()) < EARLIEST_MS):
+        milliseconds = np.clip(milliseconds, EARLIEST_MS, LATEST_MS)
     near: Any = pa.array(milliseconds * 1000)
     return near.view(pa.timestamp("us", "UTC"))
-
-
-def bodies_of(records: RecordColumns) -> Any:
-    """Bodies as they were sent."""
-    flags = records.numbers("sys_flag")
-    marked = flags & COMPRESSED_FLAG
-    if not marked.any():
-        return records.body
-    compressed = np.flatnonzero(marked)
-    bodies: list[Any] = records.body.to_pylist()
-    for index in compressed.tolist():
-        bodies[index] = decompress_by_flag(bodies[index], int(flags[index]), MAX_PLAIN_BODY)
-    return pa.array(bodies, pa.binary())

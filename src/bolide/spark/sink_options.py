@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from bolide.spark.errors import OptionError
-from bolide.spark.option_values import whole_number
+from bolide.spark.option_values import mounted_folder, whole_number
 from bolide.spark.options import CONNECTION, SourceOptions, write_options
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def sink_options(options: Mapping[str, str], streaming: bool = False) -> SinkOpt
         exactly_once=exactly_once,
         commit_log=_commit_log(given, exactly_once, streaming, job_id),
         job_id=job_id,
-        dead_letter_path=_folder(given.get("deadletterpath", ""), "deadLetterPath"),
+        dead_letter_path=mounted_folder(given.get("deadletterpath", ""), "deadLetterPath"),
         batch_bytes=whole_number(1, 4 * 1024 * 1024)("batchBytes", given.get("batchbytes", str(128 * 1024))),
         sends_in_flight=whole_number(1, 1_000)("sendsInFlight", given.get("sendsinflight", "256")),
         delivery_timeout_ms=int(wait),
@@ -136,23 +136,10 @@ def _commit_log(given: Mapping[str, str], exactly_once: bool, streaming: bool, j
                 f"mode={EXACTLY_ONCE} keeps a log of committed batches: set option checkpointLocation on this query, "
                 "or option commitLog to a folder that outlives the driver"
             )
-        return _folder(checkpoint, "checkpointLocation") + "/" + LOG_FOLDER
+        return mounted_folder(checkpoint, "checkpointLocation") + "/" + LOG_FOLDER
     if not streaming and bool(folder) != bool(job_id):
         raise OptionError("options commitLog and jobId of a batch write go together: set both or neither")
-    return _folder(folder, "commitLog")
-
-
-def _folder(text: str, name: str) -> str:
-    """A folder of this machine, or a mount; without the scheme `file:`. Raises OptionError."""
-    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):", text)
-    if scheme is None:
-        return text.rstrip("/") if len(text) > 1 else text
-    if scheme.group(1).lower() != "file":
-        advice = "set commitLog to such a folder" if name == "checkpointLocation" else "mount it, or give another"
-        raise OptionError(
-            f"option {name} must be a folder that is mounted here, with renames and locks, not {text}: {advice}"
-        )
-    return "/" + text[scheme.end() :].strip("/")
+    return mounted_folder(folder, "commitLog")
 
 
 def check_columns(schema: StructType, topic: str) -> None:

@@ -59,7 +59,7 @@ class RocketMQDataSource(DataSource):
 
     def _checked(self, schema: StructType, streaming: bool) -> SourceOptions:
         options = read_options(self.options, streaming)
-        check_read_schema(schema, options.body.columns(), bool(options.body.kind))
+        check_read_schema(schema, options.extra_columns(), bool(options.body.kind))
         if options.body.kind == "avro":
             parsed_schema(options.body.schema)
         if "columns" in self.options and tuple(schema.fieldNames()) != options.columns:
@@ -71,7 +71,7 @@ def read_ddl(options: SourceOptions) -> str:
     """The schema of a read, as SQL writes it. Raises OptionError where only the user can know it."""
     if options.body.kind and not options.body.fields:
         raise OptionError(f"option body.format {options.body.kind} needs option body.schema, or .schema(...)")
-    return ddl_of(kinds_of(options.columns, options.body.columns()))
+    return ddl_of(kinds_of(options.columns, options.extra_columns()))
 
 
 class RocketMQReader(DataSourceReader):

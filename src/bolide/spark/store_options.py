@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from bolide.spark.bad_records import DROP, FAIL, BadRecords, read_bad_records
 from bolide.spark.durable import AUTO, RULES
 from bolide.spark.errors import OptionError
 from bolide.spark.option_values import comma_names, true_or_false, whole_number
@@ -13,7 +14,7 @@ from bolide.spark.store_tables import MESSAGES, TABLES
 
 KNOWN: Final = (
     "path", "table", "subscribe", "topic", "startingTimestamp", "endingTimestamp", "corruptRecords", "checkCrc",
-    "splitSize", "pruneByQueues", "brokerName", "indexSlots",
+    "splitSize", "pruneByQueues", "brokerName", "indexSlots", "badRecords", "deadLetterPath",
 )  # fmt: skip
 STREAMING: Final = ("startingOffsets", "maxBytesPerTrigger", "failOnDataLoss", "durable")
 """Options of a stream besides."""
@@ -32,6 +33,7 @@ class StoreOptions:
     begin_ms: int
     end_ms: int
     skip_corrupt: bool
+    bad_records: BadRecords
     check_crc: bool
     split_size: int
     """0 where the size of the log decides."""
@@ -43,6 +45,11 @@ class StoreOptions:
     max_bytes_per_trigger: int = 0
     fail_on_data_loss: bool = True
     durable: str = AUTO
+
+
+def columns_of(options: StoreOptions) -> dict[str, str]:
+    """The columns of a read, and their types."""
+    return {**TABLES[options.table], **(options.bad_records.columns() if options.table == MESSAGES else {})}
 
 
 def store_options(options: Mapping[str, str], streaming: bool | None = None) -> StoreOptions:
@@ -71,6 +78,8 @@ def store_options(options: Mapping[str, str], streaming: bool | None = None) -> 
         begin_ms=begin,
         end_ms=end,
         skip_corrupt=corrupt == "skip",
+        # A body that does not inflate may be a damaged one too: who passes over damage passes over it.
+        bad_records=read_bad_records(given, DROP if corrupt == "skip" else FAIL),
         check_crc=true_or_false("checkCrc", given.get("checkcrc", "false")),
         split_size=whole_number(4096, 1 << 31)("splitSize", given["splitsize"]) if "splitsize" in given else 0,
         prune_by_queues=true_or_false("pruneByQueues", given.get("prunebyqueues", "true")),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,11 +14,14 @@ import pyarrow.compute as pc
 from bolide.layout.columns import RecordColumns
 from bolide.layout.delay import SCHEDULE_TOPIC
 from bolide.layout.sysflag import TRANSACTION_MASK, TRANSACTION_PREPARED
+from bolide.spark.bad_records import BAD_RECORD
 from bolide.spark.errors import CorruptStore
 from bolide.spark.log_scan import BadRange, Found, Stretch, scan
 from bolide.spark.rows import ROWS_PER_BATCH, column_of
 from bolide.spark.schema import arrow_schema
-from bolide.spark.store_tables import BAD_RANGES, MESSAGES, STRETCHES, TABLES
+from bolide.spark.sifting import sift
+from bolide.spark.store_options import columns_of
+from bolide.spark.store_tables import BAD_RANGES, STRETCHES, TABLES
 
 if TYPE_CHECKING:
     from bolide.spark.store_options import StoreOptions
@@ -29,7 +33,7 @@ _compute: Any = pc  # its stubs do not know plain values as scalars
 
 def read_stretch(part: Stretch, options: StoreOptions, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     """The messages of one task. Raises CorruptStore at the first bad range unless told to skip them."""
-    schema = arrow_schema(columns, TABLES[MESSAGES])
+    schema = arrow_schema(columns, columns_of(options))
     for step in scan(part, options.check_crc):
         if isinstance(step, BadRange):
             if not step.torn and not options.skip_corrupt:
@@ -64,12 +68,25 @@ def _rows(found: Found, options: StoreOptions, schema: pa.Schema) -> pa.RecordBa
         return None
     if not wanted.all():
         records = RecordColumns(found.data, found.parts.of(wanted))
-    arrays = [_column(records, options.broker, field) for field in schema]
+    made: dict[str, Any] = {}
+    if not {"body", BAD_RECORD}.isdisjoint(schema.names):
+        place = functools.partial(_place, records)
+        records, made["body"], _, reasons = sift(records, options.bad_records, options.broker, place)
+        if reasons is not None:
+            made[BAD_RECORD] = reasons
+    arrays = [_column(records, options.broker, field, made) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _column(records: RecordColumns, broker: str | None, field: pa.Field[Any]) -> Any:
-    made = kinds(records) if field.name == "kind" else column_of(records, broker, field.name)
+def _place(records: RecordColumns, row: int) -> str:
+    topic, queue_id, offset = (records.column(name)[row].as_py() for name in ("topic", "queue_id", "queue_offset"))
+    return f"{topic}:{queue_id} offset {offset} at physical offset {int(records.numbers('physical_offset')[row])}"
+
+
+def _column(records: RecordColumns, broker: str | None, field: pa.Field[Any], plain: Mapping[str, Any]) -> Any:
+    made = plain.get(field.name)
+    if made is None:
+        made = kinds(records) if field.name == "kind" else column_of(records, broker, field.name)
     if field.name == "transaction_state":
         # A half message is stored with its bits cleared; by its topic it is one all the same.
         made = _compute.if_else(_compute.equal(records.topic, HALF_TOPIC), "prepared", made)

@@ -14,10 +14,10 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 
 from bolide.spark.errors import OptionError
 from bolide.spark.schema import check_schema
-from bolide.spark.store_options import StoreOptions, store_options
+from bolide.spark.store_options import StoreOptions, columns_of, store_options
 from bolide.spark.store_plan import STRETCH, plan_stretches, store_root, tasks_of, with_topics
 from bolide.spark.store_stream import LogPartition, StoreStreamReader, read_parts
-from bolide.spark.store_tables import BAD_RANGES, MESSAGES, STRETCHES, TABLES, read_table, table_files
+from bolide.spark.store_tables import BAD_RANGES, MESSAGES, STRETCHES, read_table, table_files
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,18 +42,18 @@ class RocketMQStoreDataSource(DataSource):
         return "rocketmq-store"
 
     def schema(self) -> str:
-        columns = TABLES[store_options(self.options).table]
+        columns = columns_of(store_options(self.options))
         return ", ".join(f"{name} {kind}" for name, kind in columns.items())
 
     def reader(self, schema: StructType) -> DataSourceReader:
         options = store_options(self.options, streaming=False)
-        return StoreReader(options, check_schema(schema, TABLES[options.table], "rocketmq-store"))
+        return StoreReader(options, check_schema(schema, columns_of(options), "rocketmq-store"))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         options = store_options(self.options, streaming=True)
         if options.table not in (MESSAGES, STRETCHES):
             raise OptionError(f"table {options.table} is no stream: read it with spark.read, or leave option table out")
-        return StoreStreamReader(options, check_schema(schema, TABLES[options.table], "rocketmq-store"))
+        return StoreStreamReader(options, check_schema(schema, columns_of(options), "rocketmq-store"))
 
 
 class StoreReader(DataSourceReader):

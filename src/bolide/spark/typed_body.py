@@ -56,6 +56,25 @@ class BodyReader:
         return made, None
 
 
+def typed_columns(
+    reader: BodyReader, bodies: Any, good: NDArray[np.bool_] | None, place: Callable[[int], str]
+) -> tuple[dict[str, Any], NDArray[np.bool_] | None]:
+    """The columns of these bodies, and the rows to keep where some are dropped; where `good` says no there is no body.
+
+    A row without a body has null in every column and is always kept. Raises BadBody.
+    """
+    if good is None:
+        return reader.columns(bodies, place)
+    there = np.flatnonzero(good)
+    made, kept = reader.columns(bodies.filter(pa.array(good)), lambda row: place(int(there[row])))
+    keep = np.ones(len(good), np.bool_)
+    if kept is not None:
+        keep[there] = kept
+    found = np.cumsum(good & keep) - 1
+    take = pa.array(found[keep], mask=~good[keep])
+    return {name: array.take(take) for name, array in made.items()}, None if kept is None else keep
+
+
 def body_reader(body: BodyFormat, schema: pa.Schema, names: Sequence[str]) -> BodyReader:
     """What reads bodies of this format into the columns `names` of the schema. Raises OptionError."""
     fields = [schema.field(name) for name in names if name != CORRUPT_RECORD]

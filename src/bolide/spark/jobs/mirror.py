@@ -12,7 +12,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from bolide.spark.bad_records import COLUMN, DROP
 from bolide.spark.cluster import Cluster
+from bolide.spark.errors import OptionError
 from bolide.spark.jobs.resending import to_send
 from bolide.spark.jobs.running import JobResult, counted, job_failed, run_query, topic_stream
 from bolide.spark.options import CONNECTION, DEFAULT_GROUP, read_options
@@ -43,6 +45,8 @@ def mirror(
     `source` are options of a read (`namesrv`, `subscribe`, …), `target` of a write (`namesrv`, `mode`, …). Topics must
     be there; they have the same names, behind `prefix`. Raises OptionError and JobFailed.
     """
+    if read_options(source, streaming=True).bad_records.mode == COLUMN:
+        raise OptionError(f"a mirror sends no message without its body: set badRecords to {DROP}, not to {COLUMN}")
     rows = topic_stream(spark, source)
     writer = counted(as_mirrored(rows, prefix)).writeStream.format("rocketmq").options(**target)
     return run_query(writer, checkpoint, "mirror", show, follow)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
+from bolide.spark.bad_records import BAD_RECORD
 from bolide.spark.errors import OptionError
 from bolide.spark.jobs.archive import PARQUET
 from bolide.spark.jobs.resending import to_send
@@ -41,14 +42,14 @@ def replay(
 ) -> JobResult:
     """Send what the archive at `source` holds, those rows that `where` (SQL over its columns) picks.
 
-    They go to `topic`, else each to its own. `rate` is messages a second (0: no limit); `original_time` keeps the born
-    timestamp, else it is that of the sending. `options` name the cluster and go to the sink. Raises OptionError and
-    JobFailed.
+    Those whose body could not be read when they were archived are left out. They go to `topic`, else each to its own.
+    `rate` is messages a second (0: no limit); `original_time` keeps the born timestamp, else it is that of the sending.
+    `options` name the cluster and go to the sink. Raises OptionError and JobFailed.
     """
     try:
         reader = spark.read.format(table_format)
         stored = spark.table(source) if table_format == "iceberg" else reader.load(source)
-        picked = stored.where(where) if where else stored
+        picked = _picked(stored, where)
         total = picked.count()
     except Exception as error:
         raise job_failed(error) from None
@@ -57,7 +58,7 @@ def replay(
     else:
         stream = spark.readStream.format(table_format).option("maxFilesPerTrigger", FILES_PER_BATCH)
         rows = (stream.schema(stored.schema) if table_format == PARQUET else stream).load(source)
-    picked = rows.where(where) if where else rows
+    picked = _picked(rows, where)
     exactly_once = {name.lower(): value for name, value in options.items()}.get("mode") == EXACTLY_ONCE
 
     def send(batch: DataFrame, number: int) -> None:
@@ -70,6 +71,12 @@ def replay(
         writer.save()
 
     return run_query(counted(picked).writeStream.foreachBatch(send), checkpoint, "replay", show, total=total)
+
+
+def _picked(rows: DataFrame, where: str | None) -> DataFrame:
+    """The rows to send. One that was archived without its body, as one that nobody could read, is no message."""
+    readable = rows.where(f"{BAD_RECORD} IS NULL") if BAD_RECORD in rows.columns else rows
+    return readable.where(where) if where else readable
 
 
 def as_replay(rows: DataFrame, topic: str | None = None, rate: int = 0, original_time: bool = False) -> DataFrame:

@@ -79,7 +79,7 @@ def run_query(
     what: str,
     show: Show = nowhere,
     follow: bool = False,
-    total: int = 0,
+    total: int | None = None,
 ) -> JobResult:
     """Run a query until everything that was there is done; with `follow` until it is interrupted.
 
@@ -88,15 +88,15 @@ def run_query(
     """
     began = time.monotonic()
     trigger: Mapping[str, Any] = {"processingTime": "0 seconds"} if follow else {"availableNow": True}
-    seen = _Seen(total)
+    seen = _Seen(total or 0, total is not None)
     interrupted = False
     try:
         query = writer.option("checkpointLocation", checkpoint).trigger(**trigger).start()
         try:
             while not query.awaitTermination(POLL_S):  # type: ignore[arg-type] # parts of a second are fine
                 seen.look(query)
-                if seen.rows < seen.total:
-                    show(Progress(what, seen.rows, seen.total, time.monotonic() - began, "messages"))
+                if seen.done < seen.total:
+                    show(Progress(what, seen.done, seen.total, time.monotonic() - began, "messages"))
         except KeyboardInterrupt:
             interrupted = True
             query.stop()
@@ -104,21 +104,26 @@ def run_query(
     except Exception as error:
         raise job_failed(error) from None
     seconds = time.monotonic() - began
-    show(Progress(what, seen.rows, seen.rows, seconds, "messages"))
+    show(Progress(what, seen.done, seen.done, seconds, "messages"))
     return JobResult(seen.passed, seen.batches, seconds, interrupted, checkpoint)
 
 
 class _Seen:
     """What the query's progress reports said so far; each batch is counted once."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int, known: bool) -> None:
         self.rows = 0
         self.passed = 0
         self.batches = 0
         self.total = total
-        self._known = total > 0
+        self._known = known
         self._last = -1
         self._begin: int | None = None
+
+    @property
+    def done(self) -> int:
+        """What the total counts: rows that are to come through where the job knows them, else what the source reads."""
+        return self.passed if self._known else self.rows
 
     def look(self, query: StreamingQuery) -> None:
         for report in query.recentProgress:

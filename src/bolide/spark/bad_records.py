@@ -1,0 +1,45 @@
+"""Options for messages whose body cannot be made plain: `badRecords` and `deadLetterPath` of a read.
+
+Any producer can send one: a flag that says compressed on a body that is not, a kind of compression that does not exist,
+a body that inflates to more than a reader takes. A broker stores all of them as they are; `sifting` finds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from bolide.spark.errors import OptionError
+from bolide.spark.option_values import mounted_folder
+
+FAIL: Final = "fail"
+DROP: Final = "drop"
+COLUMN: Final = "column"
+MODES: Final = (FAIL, DROP, COLUMN)
+BAD_RECORD: Final = "_bad_record"
+"""Why a message has no body, with `badRecords` column; null for the others."""
+
+
+@dataclass(frozen=True)
+class BadRecords:
+    """What to do with messages whose body cannot be made plain."""
+
+    mode: str = FAIL
+    path: str = ""
+    """Folder for those that are dropped; empty where they are not kept."""
+
+    def columns(self) -> dict[str, str]:
+        """The column that a read has for them."""
+        return {BAD_RECORD: "string"} if self.mode == COLUMN else {}
+
+
+def read_bad_records(given: Mapping[str, str], default: str = FAIL) -> BadRecords:
+    """The two options, by their names in small letters. Raises OptionError."""
+    path = mounted_folder(given.get("deadletterpath", ""), "deadLetterPath")
+    mode = given.get("badrecords", DROP if path else default).strip().lower()
+    if mode not in MODES:
+        raise OptionError(f"option badRecords must be {FAIL}, {DROP} or {COLUMN}, not {mode!r}")
+    if path and mode != DROP:
+        raise OptionError(f"option deadLetterPath keeps what is dropped: set badRecords to {DROP}, or leave one out")
+    return BadRecords(mode, path)
