@@ -1,7 +1,8 @@
 """A stream of `format("rocketmq-store")`: follows the log of a store that a broker writes, up to what is durable.
 
 An offset is a physical offset between two records, so it also says how far a query has come in bytes. The first end
-offset carries its start, because Spark asks for the start anew when it replays the first batch.
+offset carries its start, because Spark asks for the start anew when it replays the first batch. Each carries the record
+before it (`last_record`): a folder that was replaced by another store, or by an older copy, has the same offsets.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 
+from bolide.spark.data_loss import data_lost
 from bolide.spark.durable import DurableEnd, next_start
 from bolide.spark.errors import DataLost
+from bolide.spark.last_record import LAST, Before, changed, record_before
 from bolide.spark.log_scan import Stretch
 from bolide.spark.store_options import EARLIEST, LATEST, StoreOptions
 from bolide.spark.store_plan import STRETCH, cut, plan_stretches, segment_files, store_root, tasks_of
@@ -55,6 +58,8 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._latest = -1
         self._until = -1
         self._asked = -ASK_INTERVAL_S
+        self._compared = False
+        """Whether this run has seen that the log is the one the checkpoint is about."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_options": self._options, "_columns": self._columns}
@@ -85,18 +90,27 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             elif options.begin_ms:
                 parts = plan_stretches(self._store(), 1 << 40, options.begin_ms)
                 at = parts[0].start if parts else self._end()
-            self._initial = {INITIAL: True, OFFSET: at}
+            self._initial = {INITIAL: True, OFFSET: at, **self._last(at)}
         return self._initial
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         begin = int(start[OFFSET])
-        end = self._latest = self._until if self._until >= 0 else self._end()
+        end = self._until if self._until >= 0 else self._end()
+        replaced = self._is_replaced(start)
+        if replaced:
+            begin = segment_files(self._store() / "commitlog")[0][0]
+            self._durable = None  # it knows the end of a log that is no more
+            end = self._end()
+            if self._until >= 0:
+                self._until = end
+        self._compared = True
+        self._latest = end
         if isinstance(limit, ReadMaxBytes) and end - begin > limit.max_bytes:
             end = self._boundary(begin + limit.max_bytes, end)
-        if end <= begin:
+        if end <= begin and not replaced:
             return start  # Spark compares offsets by their text: the same object says that nothing is new
-        reached: dict[str, Any] = {OFFSET: end}
-        if start.get(INITIAL):
+        reached: dict[str, Any] = {OFFSET: end, **self._last(end)}
+        if start.get(INITIAL) or replaced:
             reached[FROM] = begin
         return reached
 
@@ -106,6 +120,8 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         options = self._options
         begin, reached = int(end.get(FROM, start[OFFSET])), int(end[OFFSET])
+        if not self._compared and self._is_replaced(end, read_again=True):
+            return []  # planned by an earlier run; the next batch begins with the first record of what there is now
         parts = stretches_between(self._store(), begin, reached, options.split_size or STRETCH)
         there = sum(part.end - part.begin for part in parts)
         if there < reached - begin and options.fail_on_data_loss:
@@ -132,6 +148,27 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._root is None:
             self._root = store_root(self._options.path)
         return self._root
+
+    def _last(self, at: int) -> dict[str, Any]:
+        """What an offset says of the record before it; nothing where that is gone, or not there yet."""
+        found = record_before(segment_files(self._store() / "commitlog"), at)
+        return {} if found is None else {LAST: list(found)}
+
+    def _is_replaced(self, offset: dict[str, Any], read_again: bool = False) -> bool:
+        """Whether the log is not the one in which this offset was reached. Raises DataLost where that must not be."""
+        if INITIAL in offset and LAST not in offset:
+            return False  # begins at the first record, or at a place of the user's that is not reached yet
+        known = Before(*offset[LAST]) if LAST in offset else None
+        at = int(offset[OFFSET])
+        seen = changed(segment_files(self._store() / "commitlog"), at, known, read_again)
+        if seen:
+            data_lost(
+                f"{self._options.path} was read up to physical offset {at} and {seen}: the folder was replaced by "
+                "another store, or by an older copy of it",
+                self._options.fail_on_data_loss,
+                "read it from its first record",
+            )
+        return bool(seen)
 
     def _end(self) -> int:
         # An idle stream polls every 10 ms; the store is looked at ten times a second at most.

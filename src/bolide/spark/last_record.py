@@ -1,0 +1,122 @@
+"""The record before a place of a log: what a stream of a store remembers, to know the store again.
+
+A folder that was restored from an older copy, or made anew, has the same offsets and other records. So a checkpoint
+holds of the record before its offset where it begins, when it was stored, and the CRC of its body.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple, TypeAlias
+
+from bolide.layout.columns import RecordColumns, find_starts
+from bolide.layout.record import MIN_RECORD_SIZE
+
+LAST: Final = "last"
+WINDOW: Final = 4 * 1024
+GROWTH: Final = 16
+"""How much more is read where a window holds no whole record."""
+MOST: Final = 64 * 1024 * 1024
+"""More than any record and the filler behind it."""
+_MAGIC: Final = b"\xda\xa3\x20"
+"""Of every record, the last byte apart, which is the version's."""
+_BORN_HOST_V6: Final = 0x10
+ELSEWHERE: Final = "has another record before that place now"
+SHORTER: Final = "ends before that place now"
+
+File: TypeAlias = tuple[int, Path, int]
+"""Start, path and size of a file of the log."""
+
+
+class Before(NamedTuple):
+    """A record, as a checkpoint holds it."""
+
+    physical_offset: int
+    stored_ms: int
+    body_crc: int
+
+
+def record_before(files: Sequence[File], at: int) -> Before | None:
+    """The record that ends at this physical offset, or ahead of the filler that does; None where there is none."""
+    return _look(files, at)[0]
+
+
+def changed(files: Sequence[File], at: int, known: Before | None, read_again: bool = False) -> str:
+    """What shows that a log is not the one that was read up to `at`; empty where nothing does.
+
+    `known` is the record before `at` as it was then, None where a checkpoint of an earlier version does not say. A file
+    that was deleted shows nothing. Bytes that are no record are another log's, unless the record is to be `read_again`:
+    whoever does so finds damage and names it.
+    """
+    if not files or at <= files[0][0]:
+        return ""
+    if known is None:
+        return "" if _look(files, at)[1] else SHORTER
+    head = _bytes_at(files, known.physical_offset)
+    if head is None:
+        return ""
+    if not any(head):
+        return SHORTER
+    now = _head(head, known.physical_offset)
+    return "" if now == known or (now is None and read_again) else ELSEWHERE
+
+
+def _bytes_at(files: Sequence[File], at: int) -> bytes | None:
+    """The first bytes of the record at a place, none where the log ends before it; None where they were deleted."""
+    for start, path, size in files:
+        if start <= at < start + size:
+            try:
+                file = os.open(path, os.O_RDONLY)
+            except FileNotFoundError:
+                return None
+            try:
+                return os.pread(file, MIN_RECORD_SIZE, at - start)
+            finally:
+                os.close(file)
+    return None if any(start > at for start, _, _ in files) else b""
+
+
+def _head(data: bytes, at: int) -> Before | None:
+    """What the first bytes of a record at this place say; None where they are not of one."""
+    if len(data) < MIN_RECORD_SIZE or data[4:7] != _MAGIC or int.from_bytes(data[28:36], "big") != at:
+        return None
+    stored = 68 if int.from_bytes(data[36:40], "big") & _BORN_HOST_V6 else 56
+    return Before(at, int.from_bytes(data[stored : stored + 8], "big"), int.from_bytes(data[8:12], "big", signed=True))
+
+
+def _look(files: Sequence[File], at: int) -> tuple[Before | None, bool]:
+    """The record before a place, and whether anything was ever written there."""
+    for start, path, size in files:
+        if start < at <= start + size:
+            try:
+                return _last_in(path, start, at, at == start + size)
+            except FileNotFoundError:
+                return None, True
+    return None, any(start >= at for start, _, _ in files)
+
+
+def _last_in(path: Path, start: int, at: int, filled: bool) -> tuple[Before | None, bool]:
+    """The same in one file; `filled` says that a filler may lie between the record and the place."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        window = WINDOW
+        while True:
+            low = max(start, at - window)
+            data = os.pread(file, at - low, low - start)
+            if not filled and not any(data):
+                return None, False  # a record has its topic near its end
+            found = find_starts(data, low)
+            if len(found.starts):
+                last = RecordColumns(data, found.starts[-1:])
+                end = low + int(found.starts[-1]) + int(last.numbers("total_size")[0])
+                if end != at and not filled:
+                    return None, True
+                names = ("physical_offset", "store_timestamp", "body_crc")
+                return Before(*(int(last.numbers(name)[0]) for name in names)), True
+            if low == start or window >= MOST:
+                return None, any(data)
+            window *= GROWTH
+    finally:
+        os.close(file)
