@@ -20,7 +20,7 @@ from bolide.layout.checkpoint import Checkpoint, decode_checkpoint
 from bolide.layout.columns import RecordColumns, blank_at, find_starts
 from bolide.layout.errors import LayoutError
 from bolide.spark.log_scan import first_store_timestamp
-from bolide.spark.store_plan import segment_files
+from bolide.spark.store_folder import segment_files
 
 if TYPE_CHECKING:
     from bolide.layout.property_columns import Ints

@@ -50,6 +50,14 @@ class Stretch:
     """A record, or the filler, begins at `begin`; it does so in any case at the start of a file."""
     known_end: bool = False
     """A record ends at `end`; what lies behind is not looked at, for it may just be written."""
+    named_end: int = 0
+    """Physical offset up to which queues or checkpoint name records: before it no end of the log is a torn one."""
+    clean: bool = False
+    """The store was stopped cleanly: no end of its log is a torn one."""
+    gap: int = 0
+    """Bytes of the log that lack behind the file, whose end `end` is; below 0 are bytes that the file has too many."""
+    named: int = -1
+    """Physical offset of the first record that a queue names here, where nobody reads the stretch before; else -1."""
 
 
 @dataclass(frozen=True)
@@ -88,13 +96,37 @@ def scan(part: Stretch, check_crc: bool = False, chunk: int = CHUNK) -> Iterator
     """The records a stretch owns, in order, a chunk at a time, and the bad ranges behind them."""
     file = os.open(part.path, os.O_RDONLY)
     try:
-        for step in _Scan(file, part, chunk).steps():
+        steps = _Scan(file, part, chunk).steps()
+        for step in steps if part.named < 0 else _after_named(steps, part):
             if check_crc and isinstance(step, Found):
                 yield from _checked(step, part.path)
             else:
                 yield step
     finally:
         os.close(file)
+    end = part.start + part.size
+    if part.gap > 0:
+        reason = f"no bytes where the log should go on to {end + part.gap} (a file is gone or was cut)"
+        yield BadRange(part.path, end, part.gap, reason)
+    elif part.gap < 0:
+        yield BadRange(part.path, end, -part.gap, "bytes beyond the start of the next file")
+
+
+def _after_named(steps: Iterator[Found | BadRange], part: Stretch) -> Iterator[Found | BadRange]:
+    """The same steps, and the hole before the first record when a queue names one in it."""
+    first = -1
+    for step in steps:
+        if first < 0 and isinstance(step, Found):
+            first = step.base + int(step.starts[0])
+            if first > part.named:
+                yield _unnamed(part, first)
+        yield step
+    if first < 0:
+        yield _unnamed(part, part.start + part.end)
+
+
+def _unnamed(part: Stretch, end: int) -> BadRange:
+    return BadRange(part.path, part.named, end - part.named, "bytes that are no record, where a queue names one")
 
 
 class _Scan:
@@ -154,7 +186,7 @@ class _Scan:
         own = int(np.searchsorted(starts, part.end - at))
         bad: list[BadRange] = []
         for hole in np.flatnonzero(starts != before).tolist():
-            if before[hole] >= 0 and blank_at(data, int(before[hole])):
+            if before[hole] >= 0 and self._filler(data, int(before[hole]), at):
                 # What follows the filler are old bytes of the file, however much they look like records.
                 own, self._done = min(own, hole), True
                 break
@@ -168,8 +200,13 @@ class _Scan:
         elif own:
             self._expected = at + int(ends[own - 1])
         rest = self._expected - at
-        if self._expected >= 0 and rest >= 0 and blank_at(data, rest):
+        if self._expected >= 0 and rest >= 0 and self._filler(data, rest, at):
             self._done = True
+
+    def _filler(self, data: bytes, begin: int, at: int) -> bool:
+        """True when a filler begins here that reaches the end of the file; a shorter one hides records."""
+        size = int.from_bytes(data[begin : begin + 4], "big", signed=True)
+        return blank_at(data, begin) and at + begin + size >= self._part.size
 
     def _bad(self, begin: int, end: int) -> BadRange:
         reason = f"{end - begin} bytes that are no record, then records go on"
@@ -179,17 +216,24 @@ class _Scan:
         """What follows the last record of a file, when it is not the filler."""
         part, begin = self._part, self._expected
         size = self._limit - begin
-        if size < (1 if part.known_end else 8):
+        if size < (1 if part.known_end or not part.last else 8):
             return
-        if blank_at(_read(self._file, 8, begin), 0):
+        if self._filler(_read(self._file, 8, begin), 0, begin):
             return
-        if _zeros(self._file, begin, self._limit):
-            if not part.last:
-                reason = "zeros up to the end of the file, and the log goes on in the next"
-                yield BadRange(part.path, part.start + begin, size, reason)
-            return
-        reason = "the unfinished end of the log" if part.last else "bytes that are no record, up to the end of the file"
-        yield BadRange(part.path, part.start + begin, size, reason, torn=part.last)
+        zeros = _zeros(self._file, begin, self._limit)
+        named = min(part.named_end - part.start, self._limit) - begin
+        what = "zeros" if zeros else "bytes that are no record"
+        if part.last and named > 0:
+            # They were whole when a queue or the checkpoint was written: this is damage, not an end that a kill left.
+            reason = f"{what} where queues or checkpoint name records up to {part.named_end},"
+            yield BadRange(part.path, part.start + begin, named if zeros else size, reason)
+        elif zeros and not part.last:
+            reason = "zeros up to the end of the file, and the log goes on in the next"
+            yield BadRange(part.path, part.start + begin, size, reason)
+        elif not zeros:
+            torn = part.last and not part.clean
+            reason = "the unfinished end of the log" if torn else "bytes that are no record, up to the end of the file"
+            yield BadRange(part.path, part.start + begin, size, reason, torn)
 
 
 def _checked(step: Found, path: str) -> Iterator[Found | BadRange]:
@@ -198,7 +242,8 @@ def _checked(step: Found, path: str) -> Iterator[Found | BadRange]:
     if good.all():
         yield step
         return
-    yield Found(step.data, step.base, step.parts.of(good))
+    if good.any():
+        yield Found(step.data, step.base, step.parts.of(good))
     for at in step.starts[~good].tolist():
         size = int.from_bytes(step.data[at : at + 4], "big")
         yield BadRange(path, step.base + at, size, "a record whose body does not match its CRC")

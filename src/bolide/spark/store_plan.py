@@ -10,32 +10,30 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
-from bolide.layout.columns import unit_batch
-from bolide.layout.queue_unit import PRE_BLANK_SIZE, UNIT_SIZE
 from bolide.spark.errors import OptionError
 from bolide.spark.log_scan import Stretch, first_store_timestamp
-
-if TYPE_CHECKING:
-    from bolide.layout.property_columns import Ints
+from bolide.spark.store_folder import (
+    gaps,
+    kept_ends,
+    last_unit,
+    log_end,
+    log_files,
+    queue_folders,
+    queue_offsets,
+    segment_files,
+)
 
 STRETCH: Final = 64 * 1024 * 1024
 """What a stretch covers unless told: little enough that many of a seldom topic's neighbours are left out."""
 _TASKS: Final = 16
+_NONE: Final = np.iinfo(np.int64).max
 _MOST: Final = 4 * STRETCH
 LAST_STRETCH: Final = 5 * 1024 * 1024
 """The least a file's last stretch covers: more than any record, so that its task sees where the filler begins."""
-
-
-def segment_files(folder: Path) -> list[tuple[int, Path, int]]:
-    """Start, path and bytes of each file of a segmented stream, in order; other names are left out."""
-    if not folder.is_dir():
-        return []
-    names = sorted(path for path in folder.iterdir() if len(path.name) == 20 and path.name.isdecimal())
-    return [(int(path.name), path, path.stat().st_size) for path in names]
 
 
 def store_root(path: str) -> Path:
@@ -52,8 +50,10 @@ def plan_stretches(root: Path, split_size: int, begin_ms: int = 0, end_ms: int =
     """The whole log in stretches of about `split_size` bytes, without files stored outside [begin_ms, end_ms).
 
     0 as an end is no end. A broker whose clock was set back stores out of order by as much: widen the range then.
+    What lacks between two files, or at the end by what the store says of itself, is the gap of the stretch before it.
     """
-    files = segment_files(root / "commitlog")
+    known = log_end(root)
+    files = log_files(root)
     times = [first_store_timestamp(str(path), start) for start, path, _ in files]
     holding = [number for number, time in enumerate(times) if time >= 0]
     last = holding[-1] if holding else len(files) - 1
@@ -61,10 +61,17 @@ def plan_stretches(root: Path, split_size: int, begin_ms: int = 0, end_ms: int =
     next_times = [-1] * len(times)
     for number in range(len(times) - 2, -1, -1):
         next_times[number] = times[number + 1] if times[number + 1] >= 0 else next_times[number + 1]
-    for number, ((start, path, size), following) in enumerate(zip(files, next_times, strict=True)):
+    beyond = max(known.named - files[-1][0] - files[-1][2], 0) if files else 0
+    for number, ((start, path, size), following, gap) in enumerate(
+        zip(files, next_times, [*gaps(files), beyond], strict=True)
+    ):
         if 0 <= following < begin_ms or (end_ms and times[number] >= end_ms):
             continue
-        whole = Stretch(str(path), start, size, 0, size, last=number >= last)
+        # Bytes behind the start of the next file are no part of the log.
+        there = size + min(gap, 0)
+        whole = Stretch(
+            str(path), start, there, 0, there, last=number >= last, named_end=known.named, clean=known.clean, gap=gap
+        )
         found += cut(whole, split_size)
     return found
 
@@ -76,9 +83,10 @@ def cut(whole: Stretch, split_size: int) -> list[Stretch]:
     return [
         replace(
             whole, begin=a, end=b, known_begin=whole.known_begin and a == whole.begin,
-            known_end=whole.known_end and b == whole.end,
+            known_end=whole.known_end and b == whole.end, gap=whole.gap if b == whole.end else 0,
         )
-        for a, b in pairwise([*cuts, whole.end])
+        for a, b in pairwise([*(cuts or [whole.begin]), whole.end])
+        if a < b or whole.gap
     ]  # fmt: skip
 
 
@@ -109,44 +117,30 @@ def packed(stretches: Sequence[Stretch], split_size: int) -> list[tuple[Stretch,
 def with_topics(root: Path, parts: list[Stretch], topics: tuple[str, ...]) -> list[Stretch]:
     """The stretches in which records of these topics may begin.
 
-    A topic without queue files, and what no queue of the store has passed yet, is never left out.
+    All of them when a topic has no queue files, or ones that do not name all its records. What no queue of the store
+    has passed yet is never left out, nor what lies before a gap of the log.
     """
-    folders = [folder for topic in topics for folder in sorted((root / "consumequeue" / topic).glob("[0-9]*"))]
+    folders = [(topic, folder) for topic in topics for folder in queue_folders(root, topic)]
     if not parts or any(not (root / "consumequeue" / topic).is_dir() for topic in topics):
         return parts
-    passed = max((_last_unit(folder) for folder in (root / "consumequeue").glob("*/[0-9]*")), default=-1)
+    noted = {topic: kept_ends(root, topic) for topic in topics}
+    if any(not (root / "consumequeue" / topic / queue).is_dir() for topic in topics for queue in noted[topic]):
+        return parts
+    passed = max((last_unit(folder)[0] for folder in (root / "consumequeue").glob("*/[0-9]*")), default=-1)
     begins = np.array([part.start + part.begin for part in parts], np.int64)
-    hits = np.zeros(len(parts), np.bool_)
-    for folder in folders:
-        for _, path, _ in segment_files(folder):
-            offsets = unit_offsets(path)
-            within = np.searchsorted(begins, offsets, "right") - 1
-            hits[within[within >= 0]] = True
-    return [part for part, hit in zip(parts, hits.tolist(), strict=True) if hit or part.start + part.end > passed]
-
-
-def unit_offsets(path: Path) -> Ints:
-    """Physical offsets of the units of one ConsumeQueue file; pre-blank and unwritten ones left out."""
-    units = unit_batch(path.read_bytes())
-    sizes = units.column("size").to_numpy()
-    offsets: Ints = units.column("physical_offset").to_numpy()
-    used: Ints = offsets[(sizes > 0) & (sizes != PRE_BLANK_SIZE)]
-    return used
-
-
-def _last_unit(folder: Path) -> int:
-    """Physical offset of a queue's last unit; -1 when it has none."""
-    for _, path, size in reversed(segment_files(folder)):
-        with path.open("rb") as file:
-            low, high = 0, size // UNIT_SIZE
-            while low < high:
-                middle = (low + high) // 2
-                file.seek(middle * UNIT_SIZE)
-                unit = file.read(UNIT_SIZE)
-                low, high = (middle + 1, high) if int.from_bytes(unit[8:12], "big") else (low, middle)
-            if low:
-                file.seek((low - 1) * UNIT_SIZE)
-                unit = file.read(UNIT_SIZE)
-                if int.from_bytes(unit[8:12], "big") != PRE_BLANK_SIZE:
-                    return int.from_bytes(unit[:8], "big")
-    return -1
+    named = np.full(len(parts), _NONE)
+    for topic, folder in folders:
+        queue = queue_offsets(folder)
+        if queue is None or queue.end < noted[topic].get(folder.name, 0):
+            return parts
+        within = np.searchsorted(begins, queue.offsets, "right") - 1
+        np.minimum.at(named, within[within >= 0], queue.offsets[within >= 0])
+    found: list[Stretch] = []
+    before = True
+    for part, first in zip(parts, named.tolist(), strict=True):
+        kept = first < _NONE or part.start + part.end > passed or part.gap != 0
+        if kept:
+            # Nobody reads the stretch before it, so a hole that reaches into this one shows by what a queue names.
+            found.append(part if before or not part.begin else replace(part, named=first if first < _NONE else -1))
+        before = kept
+    return found

@@ -21,8 +21,9 @@ from bolide.spark.durable import DurableEnd, next_start
 from bolide.spark.errors import DataLost
 from bolide.spark.last_record import LAST, Before, changed, record_before
 from bolide.spark.log_scan import Stretch
+from bolide.spark.store_folder import segment_files
 from bolide.spark.store_options import EARLIEST, LATEST, StoreOptions
-from bolide.spark.store_plan import STRETCH, cut, plan_stretches, segment_files, store_root, tasks_of
+from bolide.spark.store_plan import STRETCH, cut, plan_stretches, store_root, tasks_of
 from bolide.spark.store_rows import bad_ranges, read_stretch, stretch_rows
 from bolide.spark.store_tables import BAD_RANGES, STRETCHES
 from bolide.spark.worker_process import settle

@@ -18,7 +18,7 @@ from bolide.layout.queue_unit import PRE_BLANK_SIZE
 from bolide.remoting.json import parse_long
 from bolide.spark.errors import OptionError
 from bolide.spark.schema import COLUMNS, arrow_schema
-from bolide.spark.store_plan import segment_files
+from bolide.spark.store_folder import segment_files
 
 if TYPE_CHECKING:
     from bolide.spark.store_options import StoreOptions

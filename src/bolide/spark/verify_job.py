@@ -26,7 +26,8 @@ from bolide.spark.dispatch_parts import Parts, PartSummary, make_part
 from bolide.spark.dispatch_plan import bundles
 from bolide.spark.log_scan import Stretch
 from bolide.spark.progress import Runner, Show, nowhere
-from bolide.spark.store_plan import packed, plan_stretches, segment_files, store_root
+from bolide.spark.store_folder import segment_files
+from bolide.spark.store_plan import packed, plan_stretches, store_root
 from bolide.spark.verdict import Findings, Verdict
 from bolide.spark.verify_entries import IndexAudit, IndexTask, audit_index, first_offset, last_offset
 from bolide.spark.verify_queues import QueueAudit, audit_queue, check_segments

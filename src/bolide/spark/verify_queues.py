@@ -14,7 +14,7 @@ from bolide.layout.ext_unit import MAX_ADDRESS
 from bolide.layout.queue_unit import PRE_BLANK_SIZE, UNIT_SIZE
 from bolide.spark.derived_files import QueueTask, queue_blocks
 from bolide.spark.dispatch_parts import UNIT, Parts, QueueRows
-from bolide.spark.store_plan import segment_files
+from bolide.spark.store_folder import segment_files
 from bolide.spark.verdict import Findings, QueueRow
 
 if TYPE_CHECKING:
