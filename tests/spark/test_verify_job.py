@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from bolide.layout.shape import StoreShape
+from bolide.spark.bench_store import make_store
 from bolide.spark.progress import Progress
 from bolide.spark.verdict import Verdict
 from bolide.spark.verify_job import verify_on_spark, verify_with
@@ -185,6 +187,48 @@ def index_gone(golden: GoldenStore, root: Path) -> str:
     return "the index ends at the record at -1, records with keys go on to "
 
 
+def seconds_changed(golden: GoldenStore, root: Path) -> str:
+    flip(first_index(root), entry(golden, 5) + 15, 8)
+    return "an entry says 8 s after the file's begin, its record at "
+
+
+def first_seconds_changed(golden: GoldenStore, root: Path) -> str:
+    flip(sorted((root / "index").iterdir())[1], entry(golden, 1) + 15, 8)
+    return "an entry says 8 s"
+
+
+def index_cut_in_its_slots(golden: GoldenStore, root: Path) -> str:
+    return index_cut(root, 600)
+
+
+def index_cut_in_its_header(golden: GoldenStore, root: Path) -> str:
+    return index_cut(root, 7)
+
+
+def index_cut_in_its_entries(golden: GoldenStore, root: Path) -> str:
+    return index_cut(root, entry(golden, 5))
+
+
+def index_cut(root: Path, size: int) -> str:
+    first_index(root).write_bytes(first_index(root).read_bytes()[:size])
+    return "it is too short for the entries it counts"
+
+
+def index_too_long(golden: GoldenStore, root: Path) -> str:
+    first_index(root).write_bytes(first_index(root).read_bytes() + b"x")
+    return " bytes, an index file of this store has "
+
+
+def offsets_that_are_none(golden: GoldenStore, root: Path) -> str:
+    (root / "config" / "consumerOffset.json").write_text(json.dumps({"offsetTable": {"golden_one@g": {"x": 1}}}))
+    return "it cannot be read: "
+
+
+def file_gone(golden: GoldenStore, root: Path) -> str:
+    (root / "commitlog" / f"{golden.shape.commit_log_segment_size:020d}").unlink()
+    return "no bytes where the log should go on to "
+
+
 def offset_beyond(golden: GoldenStore, root: Path) -> str:
     path = root / "config" / "consumerOffset.json"
     path.write_text(json.dumps({"offsetTable": {"golden_one@g": {"0": 10**6}}}))
@@ -200,7 +244,8 @@ def checkpoint_beyond(golden: GoldenStore, root: Path) -> str:
 SPOILT: list[Callable[[GoldenStore, Path], str]] = [
     body_changed, record_gone, unit_points_elsewhere, unit_has_another_code, unit_gone, queue_gone, unit_too_many,
     strange_name, chain_broken, entry_of_no_record, slot_changed, header_changed, index_gone, offset_beyond,
-    checkpoint_beyond,
+    checkpoint_beyond, seconds_changed, first_seconds_changed, index_cut_in_its_slots, index_cut_in_its_header,
+    index_cut_in_its_entries, index_too_long, offsets_that_are_none, file_gone,
 ]  # fmt: skip
 
 
@@ -226,6 +271,70 @@ def test_a_spoilt_extension_is_found(tmp_path: Path) -> None:
     flip(path, 17, 1)
     found = [one.sentence for one in verify(tmp_path / "store", golden.shape).findings]
     assert [sentence for sentence in found if "has another record's store time" in sentence]
+    flip(path, 17, 1)
+    flip(path, 1, 1)
+    found = [one.sentence for one in verify(tmp_path / "store", golden.shape).findings]
+    assert [sentence for sentence in found if "cannot be read" in sentence]
+
+
+def test_bits_that_a_filter_asks_for_are_missed_and_others_noted(tmp_path: Path) -> None:
+    golden = golden_store("5.5.0-ext")
+    shutil.copytree(golden.root, tmp_path / "store")
+    assert not any("bits" in note for note in verify(golden.root, golden.shape).notes)
+    filters = tmp_path / "store" / "config" / "consumerFilter.json"
+    known = json.loads(filters.read_text("utf-8"))
+    (topic, of_topic), *_ = known["filterDataByTopic"].items()
+    for one in of_topic["groupFilterData"].values():
+        one["bornTime"] = 1  # known before the first message
+    filters.write_text(json.dumps(known), "utf-8")
+    before = verify(tmp_path / "store", golden.shape).findings
+    path = next(path for path in sorted((tmp_path / "store" / "consumequeue_ext" / topic).glob("*/*")) if bits(path))
+    cleared = path.read_bytes()
+    at, size = bits(path)[-1]
+    path.write_bytes(cleared[:at] + bytes(size) + cleared[at + size :])
+    found = [one.sentence for one in verify(tmp_path / "store", golden.shape).findings if one not in before]
+    assert len(found) == 1
+    assert "lacks bits of a filter that picks the record" in found[0]
+    path.write_bytes(cleared[:at] + b"\xff" * size + cleared[at + size :])
+    after = verify(tmp_path / "store", golden.shape)
+    assert after.findings == before
+    assert any(": 1 extension units have bits that no filter" in note for note in after.notes)
+    filters.write_text('{"filterDataByTopic": 5}', "utf-8")
+    assert any("it cannot be read" in one.sentence for one in verify(tmp_path / "store", golden.shape).findings)
+
+
+def bits(path: Path) -> list[tuple[int, int]]:
+    """Place and size of the bitmaps of a file that are not empty."""
+    data, at, found = path.read_bytes(), 0, []
+    while (size := int.from_bytes(data[at : at + 2], "big", signed=True)) > 0:
+        if any(data[at + 20 : at + size]):
+            found.append((at + 20, size - 20))
+        at += size
+    return found
+
+
+def test_a_bad_record_that_is_alone_in_what_is_read_at_once_is_found(tmp_path: Path) -> None:
+    size = make_store(tmp_path, 6, 3_000_000)
+    flip(tmp_path / "commitlog" / f"{0:020d}", 2 * size + 1_000_000, 1)
+    (found,) = [one for one in verify(tmp_path, StoreShape()).findings if "commitlog" in one.path]
+    assert (found.position, found.sentence) == (2 * size, "a record whose body does not match its CRC")
+
+
+@pytest.mark.parametrize("name", ["5.5.0-ext", "4.9.7-clean"])
+def test_noise_anywhere_is_a_finding_and_no_crash(tmp_path: Path, name: str) -> None:
+    golden = golden_store(name)
+    shutil.copytree(golden.root, tmp_path / "store")
+    paths = [path for path in sorted((tmp_path / "store").rglob("*")) if path.is_file() and path.stat().st_size]
+    chance = random.Random(7)
+    for path in paths[:: len(paths) // 25]:
+        whole = path.read_bytes()
+        end = len(whole.rstrip(b"\0")) + 1
+        at = chance.randrange(end)
+        noise = chance.randbytes(chance.choice([1, 8, 100]))
+        cut = chance.choice([None, chance.randrange(end)])
+        path.write_bytes((whole[:at] + noise + whole[at + len(noise) :])[:cut])
+        verify(tmp_path / "store", golden.shape)
+        path.write_bytes(whole)
 
 
 def test_the_page_needs_nothing_else_and_quotes_what_it_shows(tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ DONE: Final = 0
 FAILED: Final = 1
 USAGE: Final = 2
 UNREACHABLE: Final = 3
+BROKEN: Final = 4
+"""A check could not be made, where FAILED says that it found something."""
 INTERRUPTED: Final = 130
 """What a shell expects of a process that Ctrl-C ended."""
 PIPE_CLOSED: Final = 141
@@ -105,8 +107,11 @@ def end_closed() -> NoReturn:
 
 
 @contextmanager
-def boundary() -> Iterator[None]:
-    """The one place where errors become a sentence and an exit code; nothing else catches broadly."""
+def boundary(failed: int = FAILED) -> Iterator[None]:
+    """The one place where errors become a sentence and an exit code; nothing else catches broadly.
+
+    `failed` is the code of what is neither wrong usage nor an address that does not answer.
+    """
     try:
         yield
     except ConfigError as error:
@@ -114,8 +119,13 @@ def boundary() -> Iterator[None]:
     except (ConnectionLost, RequestTimeout) as error:
         fail(f"{error}; is it running, and is the address right?", UNREACHABLE)
     except BolideError as error:
-        fail(str(error))
+        fail(str(error), failed)
     except BrokenPipeError:
         end_closed()
     except OSError as error:
-        fail(f"{error.filename or 'the system'}: {error.strerror or error}")
+        fail(f"{error.filename or 'the system'}: {error.strerror or error}", failed)
+    except Exception as error:
+        if failed == FAILED or isinstance(error, (typer.Exit, typer.Abort)):
+            raise
+        # Python's own code for this is 1, which is taken by what a check found.
+        fail(f"this should not happen, please report it: {type(error).__name__}: {error}", failed)

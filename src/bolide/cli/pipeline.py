@@ -1,6 +1,6 @@
 """`bolide pipeline VERB`: jobs over stores and clusters, on Spark; each verb is a file `pipeline_<verb>` beside this.
 
-Exit codes: 0 done, 1 it could not be done or something was found, 2 wrong usage.
+Exit codes: 0 done, 1 it could not be done, 2 wrong usage. Of verify: 1 something was found, 4 it could not be checked.
 """
 
 from __future__ import annotations

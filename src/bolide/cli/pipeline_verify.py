@@ -29,8 +29,9 @@ def verify(
     master: str = Master,
     as_json: bool = JsonFlag,
 ) -> None:
-    """Check every record, queue unit, index entry and group offset; exit code 1 when something is wrong."""
-    with boundary():
+    """Check every record, queue unit, index entry and group offset; exit code 1 when something is wrong, 4 when it
+    could not be checked."""
+    with boundary(output.BROKEN):
         shape = store_shape(store, config, None)
         from bolide.spark.jvm import end
         from bolide.spark.session import QUIET_START, begin, job_context

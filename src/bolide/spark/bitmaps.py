@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from bolide.layout.shape import StoreShape
 
 SQL92: Final = "SQL92"
+_SETTLED_MS: Final = 1000
+"""A filter is asked this long after its time of registration for sure."""
 
 
 @dataclass(frozen=True)
@@ -59,19 +61,24 @@ def read_filters(root: Path, shape: StoreShape) -> tuple[TopicFilter, ...]:
 
 
 class Bitmaps:
-    """Computes the bitmaps of records, `width` bytes each; of no bytes when no topic has a filter."""
+    """Computes the bitmaps of records, `width` bytes each; of no bytes when no topic has a filter.
 
-    def __init__(self, filters: Sequence[TopicFilter], shape: StoreShape) -> None:
-        self.width = width(filters, shape)
+    With `audit` the bits that a broker must have set follow: those of filters it knew when it stored the record.
+    """
+
+    def __init__(self, filters: Sequence[TopicFilter], shape: StoreShape, audit: bool = False) -> None:
+        self._one = width(filters, shape)
+        self._audit = audit
+        self.width = 2 * self._one if audit else self._one
         self._bits = shape.bloom.bits
-        self._entries: dict[str, list[FilterEntry]] = {}
+        self._entries: dict[str, list[tuple[int, FilterEntry]]] = {}
         for one in filters:
             entries = self._entries.setdefault(one.topic, [])
             try:
                 expression = compile_sql92(one.expression)
             except Sql92Error:
                 continue  # a broker has no compiled form of it either, and leaves its bits alone
-            entries.append(FilterEntry(one.bit_positions, partial(_matches, expression.evaluate)))
+            entries.append((one.born, FilterEntry(one.bit_positions, partial(_matches, expression.evaluate))))
 
     def of(self, records: RecordColumns) -> NDArray[np.uint8]:
         """One row a record; zeros for topics without filters."""
@@ -80,16 +87,20 @@ class Bitmaps:
             return made
         encoded: Any = records.topic.dictionary_encode()
         codes = encoded.indices.to_numpy()
+        times = records.numbers("store_timestamp")
         for code, topic in enumerate(encoded.dictionary.to_pylist()):
             entries = self._entries.get(topic)
             if entries:
                 for row in np.flatnonzero(codes == code).tolist():
                     properties = parse_properties_bytes(records.raw_properties[row].as_py() or b"")
-                    bitmap = empty_bitmap(self._bits)
-                    for entry in entries:
+                    bitmap, known = empty_bitmap(self._bits), empty_bitmap(self._bits)
+                    for born, entry in entries:
                         if entry.matches(properties, properties.get("TAGS", "")):
                             set_bits(bitmap, entry.bit_positions)
-                    made[row] = np.frombuffer(bytes(bitmap), np.uint8)
+                            if times[row] > born + _SETTLED_MS:
+                                set_bits(known, entry.bit_positions)
+                    both = bytes(bitmap) + (bytes(known) if self._audit else b"")
+                    made[row] = np.frombuffer(both, np.uint8)
         return made
 
 

@@ -86,7 +86,7 @@ class _Columns:
         self._columns: dict[str, list[Any]] = {}
         self._bitmaps: list[NDArray[np.uint8]] = []
         self._shape = shape
-        self._filter = Bitmaps(filters, shape)
+        self._filter = Bitmaps(filters, shape, audit)
         self._audit = audit
 
     def add(self, records: RecordColumns) -> None:

@@ -99,11 +99,11 @@ def entry_rows(entries: Entries, slots: NDArray[np.int32], number: int, begin: i
     rows["hash"], rows["at"] = entries.hashes, entries.offsets
     if number == 1 and count:
         # The first entry of a file still counts from the end of the file before.
-        rows["seconds"] = _seconds(entries.times, int(entries.times[0]))
-        rows["seconds"][0] = _seconds(entries.times[:1], begin)[0]
+        rows["seconds"] = seconds_since(entries.times, int(entries.times[0]))
+        rows["seconds"][0] = seconds_since(entries.times[:1], begin)[0]
         begin = int(entries.times[0])
     else:
-        rows["seconds"] = _seconds(entries.times, begin)
+        rows["seconds"] = seconds_since(entries.times, begin)
     slot_of = entries.hashes % np.int32(len(slots))
     for at in range(0, count, BLOCK):
         rows["previous"][at : at + BLOCK] = chain(slot_of[at : at + BLOCK], slots, number + at)
@@ -143,7 +143,7 @@ def _slots(path: str, piece: IndexPiece, shape: StoreShape) -> NDArray[np.int32]
     return found
 
 
-def _seconds(times: Ints, begin: int) -> Ints:
+def seconds_since(times: Ints, begin: int) -> Ints:
     """Time fields of entries: whole seconds since the file's begin, 0 in a file that has none yet."""
     if begin <= 0:
         return np.zeros(len(times), np.int64)

@@ -6,6 +6,7 @@ dispatched twice (after a crash) has its entries twice in a row, which is Java's
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,9 +14,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from bolide.layout.index_file import ENTRY_SIZE, HEADER_SIZE, decode_index_header, entry_position
-from bolide.spark.dispatch_parts import TAG_MARK, Parts
-from bolide.spark.index_pieces import ENTRY, chain
+from bolide.layout.index_file import (
+    ENTRY_SIZE,
+    HEADER_SIZE,
+    IndexHeader,
+    decode_index_header,
+    entry_position,
+    index_file_size,
+)
+from bolide.spark.dispatch_parts import TAG_MARK, Entries, Parts
+from bolide.spark.index_pieces import ENTRY, chain, seconds_since
 from bolide.spark.verdict import Findings, IndexRow
 
 if TYPE_CHECKING:
@@ -36,6 +44,8 @@ class IndexTask:
     following: str
     after: int
     upto: int
+    counted_from: int
+    """Time (ms) from which the first entry counts: the end of the file before; 0 where there is none."""
 
 
 @dataclass
@@ -44,6 +54,8 @@ class IndexAudit:
 
     row: IndexRow
     found: Findings = field(default_factory=Findings)
+    last_offset: int = -1
+    """Of the record of the last entry, by the header."""
     lacking: int = 0
     lacking_first: int = -1
     tags: int = 0
@@ -52,24 +64,28 @@ class IndexAudit:
     no_tags_first: int = -1
 
 
-def last_offset(path: Path) -> int:
-    """The physical offset of an index file's last entry, by its header."""
+def index_header(path: Path, shape: StoreShape) -> IndexHeader | None:
+    """The header of an index file; None when the file is too short for it and what it counts."""
     with path.open("rb") as file:
-        return int(decode_index_header(file.read(HEADER_SIZE)).end_physical_offset)
-
-
-def first_offset(path: Path) -> int:
-    """The physical offset of an index file's first entry, by its header."""
-    with path.open("rb") as file:
-        return int(decode_index_header(file.read(HEADER_SIZE)).begin_physical_offset)
+        size = os.fstat(file.fileno()).st_size
+        if size < entry_position(shape.index_slots, 1):
+            return None
+        header = decode_index_header(file.read(HEADER_SIZE))
+    return header if size >= entry_position(shape.index_slots, int(header.index_count)) else None
 
 
 def audit_index(parts: Parts, task: IndexTask, shape: StoreShape, log_start: int, log_end: int) -> IndexAudit:
     """Check the chains and slots of a file, and its entries against the log's."""
     path = Path(task.path)
     audit = IndexAudit(IndexRow(path.name))
-    with path.open("rb") as file:
-        header = decode_index_header(file.read(HEADER_SIZE))
+    size, whole = path.stat().st_size, index_file_size(shape.index_slots, shape.index_entries)
+    if size != whole:
+        audit.found.find(task.path, size, f"it has {size} bytes, an index file of this store has {whole}")
+    header = index_header(path, shape)
+    if header is None:
+        audit.found.find(task.path, 0, "it is too short for the entries it counts: nothing of it is checked")
+        return audit
+    audit.last_offset = int(header.end_physical_offset)
     count = int(header.index_count) - 1
     if not 0 <= count < shape.index_entries:
         audit.found.find(task.path, 36, f"the header counts {count + 1} entries, more than fit")
@@ -78,10 +94,45 @@ def audit_index(parts: Parts, task: IndexTask, shape: StoreShape, log_start: int
     _check_chains(audit, task.path, count, int(header.slot_count), shape)
     expected = _Expected(parts, task.after)
     for rows, position in _own_entries(audit, task, count, shape):
-        upto = int(rows["at"][-1])
-        _compare(audit, task.path, rows, position, *expected.upto(upto), log_start, log_end)
-    _compare(audit, task.path, np.empty(0, ENTRY), 0, *expected.upto(task.upto), log_start, log_end)
+        some = expected.upto(int(rows["at"][-1]))
+        _compare(audit, task.path, rows, position, some, log_start, log_end)
+        first = position == entry_position(shape.index_slots, 1)
+        own = rows[: (entry_position(shape.index_slots, count + 1) - position) // ENTRY_SIZE]
+        _check_seconds(audit, task, own, position, some, int(header.begin_timestamp), first)
+    _compare(audit, task.path, np.empty(0, ENTRY), 0, expected.upto(task.upto), log_start, log_end)
     return audit
+
+
+def _check_seconds(
+    audit: IndexAudit, task: IndexTask, rows: NDArray[Any], position: int, expected: Entries, begin: int, first: bool
+) -> None:
+    """Time fields of entries against the store times of their records; records that are not there are judged elsewhere.
+
+    `first` says that the file's first entry is the first of `rows`: its time counts from the end of the file before,
+    which is not known where that file is gone.
+    """
+    if not len(expected.offsets) or not len(rows):
+        return
+    at = rows["at"].astype(np.int64)
+    found = np.minimum(np.searchsorted(expected.offsets, at), len(expected.offsets) - 1)
+    there = expected.offsets[found] == at
+    wanted = seconds_since(expected.times[found], begin)
+    if first:
+        wanted[0] = seconds_since(expected.times[found][:1], task.counted_from)[0]
+        there[0] &= task.counted_from > 0 or int(rows["seconds"][0]) != 0
+    wrong = np.flatnonzero(there & (rows["seconds"] != wanted))
+    audit.found.each(
+        len(wrong),
+        (
+            (
+                task.path,
+                position + row * ENTRY_SIZE,
+                f"an entry says {rows['seconds'][row]} s after the file's begin, its record at {at[row]} was stored "
+                f"{wanted[row]} s after it",
+            )
+            for row in wrong.tolist()
+        ),
+    )
 
 
 def _check_chains(audit: IndexAudit, path: str, count: int, slot_count: int, shape: StoreShape) -> None:
@@ -144,6 +195,15 @@ def _own_entries(
         )  # fmt: skip
         last = int(rows["at"][-1])
         skip = int(np.count_nonzero(rows["at"] == task.after)) if number == 1 and rows["at"][0] == task.after else 0
+        # What is left of the last record of the file before counts from its own time.
+        audit.found.each(
+            int(np.count_nonzero(rows["seconds"][:skip])),
+            (
+                (task.path, entry_position(shape.index_slots, number + row), f"an entry says {rows['seconds'][row]} s, "
+                 "its record begins the file: 0 s")
+                for row in np.flatnonzero(rows["seconds"][:skip]).tolist()
+            ),
+        )  # fmt: skip
         if not len(held):
             position = entry_position(shape.index_slots, number + skip)
         held = np.concatenate([held, rows[skip:]])
@@ -151,9 +211,9 @@ def _own_entries(
         if whole:
             yield held[:whole], position
             held, position = held[whole:], position + whole * ENTRY_SIZE
-    if task.following and len(held):
-        with open(task.following, "rb") as file:
-            more = int(decode_index_header(file.read(HEADER_SIZE)).index_count) - 1
+    following = index_header(Path(task.following), shape) if task.following else None
+    if following is not None and len(held):
+        more = int(following.index_count) - 1
         begin = next(_read(task.following, min(more, BLOCK), shape), (np.empty(0, ENTRY), 0))[0]
         held = np.concatenate([held, begin[begin["at"] == last]])
     if len(held):
@@ -168,20 +228,21 @@ class _Expected:
         self._total = parts.entries
         self._next = self._first_behind(after)
 
-    def upto(self, offset: int) -> tuple[NDArray[np.int32], Ints]:
-        """Hashes and physical offsets of what comes next, up to this physical offset."""
-        hashes: list[Any] = []
-        offsets: list[Any] = []
+    def upto(self, offset: int) -> Entries:
+        """What comes next, up to this physical offset."""
+        found: list[Entries] = [self._parts.index_entries(0, 0)]
         while self._next < self._total:
             some = self._parts.index_entries(self._next, min(self._next + BLOCK, self._total))
             count = int(np.searchsorted(some.offsets, offset, "right"))
-            hashes.append(some.hashes[:count])
-            offsets.append(some.offsets[:count])
+            found.append(Entries(some.hashes[:count], some.offsets[:count], some.times[:count]))
             self._next += count
             if count < len(some.offsets):
                 break
-        empty = np.empty(0, np.int64)
-        return np.concatenate([empty.astype(np.int32), *hashes]), np.concatenate([empty, *offsets])
+        return Entries(
+            np.concatenate([one.hashes for one in found]),
+            np.concatenate([one.offsets for one in found]),
+            np.concatenate([one.times for one in found]),
+        )
 
     def _first_behind(self, offset: int) -> int:
         low, high = 0, self._total
@@ -199,12 +260,12 @@ def _compare(
     path: str,
     rows: NDArray[Any],
     position: int,
-    hashes: NDArray[np.int32],
-    offsets: Ints,
+    expected: Entries,
     log_start: int,
     log_end: int,
 ) -> None:
     """Entries of a file against those the log asks for in the same range."""
+    hashes, offsets = expected.hashes, expected.offsets
     is_tag = hashes < 0
     wanted = hashes & ~TAG_MARK
     if len(rows) == len(wanted) and bool((rows["at"] == offsets).all()) and bool((rows["hash"] == wanted).all()):

@@ -20,7 +20,9 @@ import numpy as np
 
 from bolide.layout.checkpoint import decode_checkpoint
 from bolide.layout.errors import LayoutError
+from bolide.remoting.errors import BodyError
 from bolide.remoting.json import parse_long
+from bolide.spark.bitmaps import TopicFilter, read_filters
 from bolide.spark.derived_files import QueueTask
 from bolide.spark.dispatch_parts import Parts, PartSummary, make_part
 from bolide.spark.dispatch_plan import bundles
@@ -29,7 +31,7 @@ from bolide.spark.progress import Runner, Show, nowhere
 from bolide.spark.store_folder import segment_files
 from bolide.spark.store_plan import packed, plan_stretches, store_root
 from bolide.spark.verdict import Findings, Verdict
-from bolide.spark.verify_entries import IndexAudit, IndexTask, audit_index, first_offset, last_offset
+from bolide.spark.verify_entries import IndexAudit, IndexTask, audit_index, index_header
 from bolide.spark.verify_queues import QueueAudit, audit_queue, check_segments
 
 if TYPE_CHECKING:
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
 
 SPLIT_SIZE: Final = 64 * 1024 * 1024
 TASKS_PER_CORE: Final = 4
+UNREADABLE: Final = (BodyError, ValueError, TypeError, AttributeError)
+"""What comes of a JSON file that is none, or of another form than a broker's."""
 _RUNS: Final = [("part", "i8"), ("first", "i8"), ("count", "i8"), ("begin", "i8")]
 
 
@@ -100,7 +104,7 @@ def _read_log(
     stretches = plan_stretches(root, split_size)
     verdict.log_files, verdict.first_offset = len(files), files[0][0]
     verdict.log_bytes = sum(part.end - part.begin for part in stretches)
-    read = partial(_read_stretches, shape=shape, folder=folder)
+    read = partial(_read_stretches, shape=shape, folder=folder, filters=_filters(root, shape, verdict))
     groups = packed(stretches, split_size)
     sizes = [sum(part.end - part.begin for part in group) for group in groups]
     parts = runner.each("reading the log", "bytes", list(enumerate(groups)), read, sizes)
@@ -148,13 +152,19 @@ def _index_tasks(root: Path, shape: StoreShape) -> list[IndexTask]:
     if not shape.index_enabled:
         return []
     paths = sorted((root / "index").glob("[0-9]*"))
-    ends = [last_offset(path) for path in paths]
+    headers = [index_header(path, shape) for path in paths]
     found = []
-    for number, path in enumerate(paths):
-        following = str(paths[number + 1]) if number + 1 < len(paths) else ""
-        # An index may begin later than the log: then what lies before its first entry is not asked for.
-        after = ends[number - 1] if number else first_offset(path) - 1
-        found.append(IndexTask(str(path), following, after, ends[number]))
+    for number, (path, header) in enumerate(zip(paths, headers, strict=True)):
+        if header is None:
+            found.append(IndexTask(str(path), "", -1, -1, 0))
+            continue
+        following = paths[number + 1] if number + 1 < len(paths) and headers[number + 1] is not None else ""
+        before = headers[number - 1] if number else None
+        # An index may begin later than the log, or behind a file that cannot be read: then what lies before its first
+        # entry is not asked for.
+        after = header.begin_physical_offset - 1 if before is None else before.end_physical_offset
+        counted = 0 if before is None else before.end_timestamp
+        found.append(IndexTask(str(path), str(following), int(after), int(header.end_physical_offset), int(counted)))
     return found
 
 
@@ -181,6 +191,11 @@ def _take_queue(verdict: Verdict, root: Path, audit: QueueAudit, running: bool) 
             found.find(path, 0, sentence)
     row.findings = found.count
     verdict.add(found)
+    if audit.strange_bits:
+        verdict.notes.append(
+            f"{path}: {audit.strange_bits} extension units have bits that no filter in consumerFilter.json asks for, "
+            "as after a filter was changed or forgotten"
+        )
     verdict.queues.append(row)
     verdict.units += row.units
     verdict.ext_units += audit.ext_units
@@ -209,7 +224,7 @@ def _take_index(
         verdict.index_entries += audit.row.entries
     if no_tags and not tags and shape.tags_in_index:
         verdict.notes.append("no tagged record has an entry for its tags: the index was written by the rules of 4.9")
-    last = max((last_offset(root / "index" / audit.row.name) for audit in audits), default=-1)
+    last = max((audit.last_offset for audit in audits), default=-1)
     behind = [part.last_entry_offset for part in parts if part.last_entry_offset > last]
     if behind:
         sentence = f"the index ends at the record at {last}, records with keys go on to {behind[-1]}"
@@ -245,22 +260,33 @@ def _check_offsets(root: Path, verdict: Verdict) -> None:
     ends = {(row.topic, row.queue_id): row.end for row in verdict.queues}
     try:
         table = parse_long(path.read_bytes()).get("offsetTable") or {}
-    except ValueError as error:
+        noted = {key: {int(queue): int(at) for queue, at in queues.items()} for key, queues in sorted(table.items())}
+    except UNREADABLE as error:
         verdict.find(str(path), 0, f"it cannot be read: {error}")
         return
-    for key, queues in sorted(table.items()):
+    for key, queues in noted.items():
         topic, _, group = key.partition("@")
         for queue_id, offset in queues.items():
             verdict.consumer_offsets += 1
-            end = ends.get((topic, int(queue_id)), 0)
-            if int(offset) > end:
+            end = ends.get((topic, queue_id), 0)
+            if offset > end:
                 sentence = f"group {group} is at {offset} of {topic} queue {queue_id}, which ends at {end}"
                 verdict.find(str(path), 0, sentence)
 
 
-def _read_stretches(numbered: tuple[int, Sequence[Stretch]], shape: StoreShape, folder: str) -> PartSummary:
+def _filters(root: Path, shape: StoreShape, verdict: Verdict) -> tuple[TopicFilter, ...]:
+    try:
+        return read_filters(root, shape)
+    except UNREADABLE as error:
+        verdict.find(str(root / "config" / "consumerFilter.json"), 0, f"it cannot be read: {error}")
+        return ()
+
+
+def _read_stretches(
+    numbered: tuple[int, Sequence[Stretch]], shape: StoreShape, folder: str, filters: Sequence[TopicFilter]
+) -> PartSummary:
     number, stretches = numbered
-    return make_part(stretches, shape, f"{folder}/{number:08d}", number, audit=True)
+    return make_part(stretches, shape, f"{folder}/{number:08d}", number, filters, audit=True)
 
 
 def _audit(

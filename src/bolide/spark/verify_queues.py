@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from bolide.layout.property_columns import Ints
     from bolide.layout.shape import StoreShape
 
-_EXT_HEAD: Final = np.dtype([("size", ">i2"), ("code", ">i8"), ("time", ">i8")])
+_EXT_HEAD: Final = np.dtype([("size", ">i2"), ("code", ">i8"), ("time", ">i8"), ("bitmap", ">i2")])
 
 
 @dataclass
@@ -33,6 +33,8 @@ class QueueAudit:
     row: QueueRow
     found: Findings = field(default_factory=Findings)
     ext_units: int = 0
+    strange_bits: int = 0
+    """Extension units with bits that no filter known now asks for."""
     lacking: int = 0
     """Records without a unit that others with one follow."""
     lacking_first: int = -1
@@ -89,7 +91,7 @@ def audit_queue(
     starts = sorted(files.files)
     first = starts[0] // UNIT_SIZE if starts else 0
     per_file = shape.consume_queue_segment_size // UNIT_SIZE
-    marks = np.zeros(((starts[-1] - starts[0]) // UNIT_SIZE if starts else 0) + per_file, np.bool_)
+    marks = np.zeros((starts[-1] // UNIT_SIZE - first if starts else 0) + per_file, np.bool_)
     before = -1
     for block in queue_blocks(parts, task):
         _steps(audit, folder, block, before)
@@ -97,7 +99,9 @@ def audit_queue(
         file_of = block.offsets // per_file * shape.consume_queue_segment_size
         cuts = np.flatnonzero(np.append(True, file_of[1:] != file_of[:-1]))
         for low, high in zip(cuts.tolist(), [*cuts[1:].tolist(), len(file_of)], strict=True):
-            some = QueueRows(block.units[low:high], block.offsets[low:high], block.times[low:high], block.bitmaps)
+            some = QueueRows(
+                block.units[low:high], block.offsets[low:high], block.times[low:high], block.bitmaps[low:high]
+            )
             _compare(audit, files, int(file_of[low]), some, ext, marks, first)
     _strangers(audit, files, marks, first, log_start, log_end)
     return audit
@@ -150,7 +154,10 @@ def _compare(
     codes = actual["code"].astype(np.int64)
     if ext is not None:
         with_ext = np.flatnonzero(got & (codes <= MAX_ADDRESS))
-        codes[with_ext], read = ext.codes(audit, codes[with_ext], block.times[with_ext], path, places[with_ext])
+        bitmaps = block.bitmaps[with_ext] if len(block.bitmaps) else np.zeros((len(with_ext), 0), np.uint8)
+        codes[with_ext], read = ext.codes(
+            audit, codes[with_ext], block.times[with_ext], bitmaps, path, places[with_ext]
+        )
         got[with_ext[~read]] = False
         audit.ext_units += int(read.sum())
     other = np.flatnonzero(got & (codes != block.units["code"]))
@@ -232,7 +239,9 @@ class _Ext:
         self._files = {start: path for start, path, _ in segment_files(folder)}
         self._held: tuple[int, bytes] = (-1, b"")
 
-    def codes(self, audit: QueueAudit, addresses: Ints, times: Ints, path: str, places: Ints) -> tuple[Ints, Any]:
+    def codes(
+        self, audit: QueueAudit, addresses: Ints, times: Ints, bitmaps: NDArray[np.uint8], path: str, places: Ints
+    ) -> tuple[Ints, Any]:
         """The tags code behind each address, and whether it could be read."""
         where = addresses + (1 << 62) + (1 << 62)  # an address counts from the least number there is
         codes = np.zeros(len(where), np.int64)
@@ -243,8 +252,12 @@ class _Ext:
             data = self._read(start)
             inside = rows[where[rows] - start + _EXT_HEAD.itemsize <= len(data)]
             heads = _heads(data, where[inside] - start)
-            codes[inside], good[inside] = heads["code"], heads["size"] > 0
-            late = inside[(heads["size"] > 0) & (heads["time"] != times[inside])]
+            sizes = heads["size"].astype(np.int64)
+            whole = (sizes > 0) & (sizes == _EXT_HEAD.itemsize + heads["bitmap"])
+            whole &= where[inside] - start + sizes <= len(data)
+            codes[inside], good[inside] = heads["code"], whole
+            self._bits(audit, data, where - start, inside[whole], heads["bitmap"][whole], bitmaps, path, places)
+            late = inside[whole & (heads["time"] != times[inside])]
             audit.found.each(
                 len(late),
                 (
@@ -262,6 +275,32 @@ class _Ext:
             ),
         )
         return codes, good
+
+    def _bits(
+        self, audit: QueueAudit, data: bytes, at: Ints, rows: Ints, sizes: Any, bitmaps: NDArray[np.uint8], path: str,
+        places: Ints,
+    ) -> None:  # fmt: skip
+        """Bits of these units against those that filters ask for, and those that a broker must have set."""
+        width = bitmaps.shape[1] // 2
+        if not width or not len(rows):
+            return
+        actual = np.zeros((len(rows), width), np.uint8)
+        full = np.flatnonzero(sizes == width)
+        if len(full):
+            count = len(data) - _EXT_HEAD.itemsize - width + 1
+            all_bits: Any = np.ndarray((count, width), np.uint8, data, _EXT_HEAD.itemsize, (1, 1))
+            actual[full] = all_bits[at[rows[full]]]
+        asked, known = bitmaps[rows, :width], bitmaps[rows, width:]
+        audit.strange_bits += int((actual & ~asked).any(axis=1).sum())
+        lacking = rows[(known & ~actual).any(axis=1)]
+        audit.found.each(
+            len(lacking),
+            (
+                (path, int(places[row]) * UNIT_SIZE, f"the unit's extension at {int(at[row])} of its file lacks bits "
+                 "of a filter that picks the record")
+                for row in lacking.tolist()
+            ),
+        )  # fmt: skip
 
     def _read(self, start: int) -> bytes:
         if self._held[0] != start:
