@@ -31,5 +31,9 @@ class CorruptStore(LocalError):
     """A place of a CommitLog that should hold a record holds none; says where, and how to read the rest."""
 
 
+class AlreadyRunning(LocalError):
+    """Another run of the same job goes on from the same progress; says which."""
+
+
 class SparkMissing(LocalError):
     """PySpark cannot be imported; says how to install it."""

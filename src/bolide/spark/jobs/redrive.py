@@ -10,10 +10,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
 from bolide.spark.cluster import Cluster
 from bolide.spark.errors import OptionError
+from bolide.spark.jobs.alone import Lease
 from bolide.spark.jobs.resending import DLQ_PREFIX, ORIGIN, to_send
 from bolide.spark.jobs.running import JobResult, job_failed
 from bolide.spark.options import read_options
@@ -44,35 +46,38 @@ def redrive(
 
     `limit` caps the messages of this run (0: all there are now); the next run goes on behind them. They go to the
     topic they came from, or to `topic`. What `where` does not pick is passed over, and stays in the dead letter queue
-    as everything does. `options` name the cluster (`namesrv`, …). Raises OptionError, ClusterUnavailable, JobFailed.
+    as everything does. `options` name the cluster (`namesrv`, …). Raises OptionError, ClusterUnavailable, JobFailed,
+    and AlreadyRunning while another run goes on from the same offsets.
     """
     dead = DLQ_PREFIX + group
-    cluster = Cluster(read_options({**options, "subscribe": dead, "group": as_group}))
+    checked = read_options({**options, "subscribe": dead, "group": as_group})
     began = time.monotonic()
     done = batches = 0
     interrupted = False
-    try:
+    with closing(Cluster(checked)) as cluster:
         queues = cluster.queues([dead])
-        floor = cluster.earliest(queues)
-        here = {q: max(at, floor[q]) for q, at in cluster.committed(queues, as_group, EARLIEST).items()}
-        end = cluster.latest(queues)
-        total = sum(end[queue] - here[queue] for queue in queues)
-        left = total
-        try:
-            while left > 0 and not (limit and done >= limit):
-                upto = limit_offsets(here, end, SLICE)
-                slice_ = _Slice(spark, dead, as_group, options, here, upto)
-                sent, here = slice_.send(where, limit - done if limit else 0, topic)
-                cluster.commit(here)
-                done += sent
-                batches += 1
-                left = sum(end[queue] - here[queue] for queue in queues)
-                if left:
-                    show(Progress("redrive", total - left, total, time.monotonic() - began, "dead letters"))
-        except KeyboardInterrupt:
-            interrupted = True
-    finally:
-        cluster.close()
+        # Before it is asked how far the last run came: that one may just be moving on.
+        with Lease(checked, queues, f"redrive {group} as group {as_group}") as lease:
+            floor = cluster.earliest(queues)
+            here = {q: max(at, floor[q]) for q, at in cluster.committed(queues, as_group, EARLIEST).items()}
+            end = cluster.latest(queues)
+            total = sum(end[queue] - here[queue] for queue in queues)
+            left = total
+            try:
+                while left > 0 and not (limit and done >= limit):
+                    upto = limit_offsets(here, end, SLICE)
+                    slice_ = _Slice(spark, dead, as_group, options, here, upto)
+                    lease.check()
+                    sent, here = slice_.send(where, limit - done if limit else 0, topic)
+                    lease.check()
+                    cluster.commit(here)
+                    done += sent
+                    batches += 1
+                    left = sum(end[queue] - here[queue] for queue in queues)
+                    if left:
+                        show(Progress("redrive", total - left, total, time.monotonic() - began, "dead letters"))
+            except KeyboardInterrupt:
+                interrupted = True
     seconds = time.monotonic() - began
     show(Progress("redrive", total - left, total - left, seconds, "dead letters"))
     return JobResult(done, batches, seconds, interrupted, as_group)

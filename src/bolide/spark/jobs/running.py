@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bolide.errors import LocalError
 from bolide.spark.errors import ClusterUnavailable
+from bolide.spark.jobs.alone import one_at_a_time
 from bolide.spark.positions import forms_of
 from bolide.spark.progress import Progress, Show, nowhere
 from bolide.spark.queues import from_json
@@ -73,6 +74,7 @@ def counted(rows: DataFrame) -> DataFrame:
     return rows.observe(COUNTED, f.count(f.lit(1)).alias("rows"))
 
 
+@one_at_a_time
 def run_query(
     writer: DataStreamWriter,
     checkpoint: str,
@@ -84,7 +86,7 @@ def run_query(
     """Run a query until everything that was there is done; with `follow` until it is interrupted.
 
     `what` names the job to those who look at its progress. `total` is the number of rows to come where the source
-    cannot tell. Raises JobFailed with Spark's reason.
+    cannot tell. Raises JobFailed with Spark's reason, AlreadyRunning while another run has the checkpoint.
     """
     began = time.monotonic()
     trigger: Mapping[str, Any] = {"processingTime": "0 seconds"} if follow else {"availableNow": True}
