@@ -36,9 +36,9 @@ from bolide.remoting.command import Command, make_response
 from bolide.remoting.headers.decode import java_int
 from bolide.remoting.json import parse_long
 from bolide.store.consume_queue import ConsumeQueue
+from bolide.store.extents import Extent
 from bolide.store.message_store import MessageStore
 from bolide.store.record_runs import RecordRuns
-from bolide.store.extents import Extent
 
 CHECK_INTERVAL_MS: Final = 100
 RETRY_MS: Final = 1_000

@@ -16,9 +16,9 @@ from bolide.layout import property_names as names
 from bolide.layout.properties import parse_properties_bytes
 from bolide.layout.record import Record
 from bolide.layout.timer import NOWHERE, Unit
+from bolide.store.extents import Extent
 from bolide.store.message_store import MessageStore
 from bolide.store.record_runs import RecordRuns
-from bolide.store.extents import Extent
 from bolide.store.timer_log import TimerLog
 
 READ_AHEAD: Final = 64

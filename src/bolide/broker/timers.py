@@ -32,9 +32,9 @@ from bolide.layout.timer import MAGIC_DEFAULT, MAGIC_DELETE, MAGIC_ROLL, floor_t
 from bolide.layout.timer_checkpoint import TimerCheckpoint
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
+from bolide.store.extents import Extent
 from bolide.store.message_store import MessageStore
 from bolide.store.record_runs import RecordRuns
-from bolide.store.extents import Extent
 from bolide.store.timer_files import TimerFiles, Wish
 
 UNITS_AT_ONCE: Final = 256

@@ -146,7 +146,8 @@ class TransactionService:
     ) -> tuple[int, str] | None:
         custom = properties.get(IMMUNITY)
         if custom and not header.from_transaction_check:
-            if int(self._store.times.wall(now)) - record.born_timestamp > immunity_ms(custom, self._options.transaction_time_out):
+            age = int(self._store.times.wall(now)) - record.born_timestamp
+            if age > immunity_ms(custom, self._options.transaction_time_out):
                 return codes.ILLEGAL_OPERATION, "the immunity time of the transaction is over: answer its check instead"
         group = properties.get(names.PGROUP)
         if group is None or group != header.producer_group:

@@ -219,15 +219,17 @@ class BrokerNode:
         parts.services.start(now)
         turns.start()
         if options.namesrv_addr:
-            place = Place(
-                self.address, host_port(options.broker_ip2 or self.ip, options.ha_listen_port or self.port + 1)
-            )
-            tls = name_server_context(options)
-            self._tls.add(tls)
-            self._registration = Registration(options, place, parts.topics, tls)
-            host.on_register = self._registration.changed
-            self._routes = RouteBook(options.namesrv_addr, self._route_told, tls)
-            parts.assignments.ask_route = self._routes.ask
+            self._prepare_registration(parts, host)
+
+    def _prepare_registration(self, parts: BrokerParts, host: NodeHost) -> None:
+        options = self.options
+        place = Place(self.address, host_port(options.broker_ip2 or self.ip, options.ha_listen_port or self.port + 1))
+        tls = name_server_context(options)
+        self._tls.add(tls)
+        self._registration = Registration(options, place, parts.topics, tls)
+        host.on_register = self._registration.changed
+        self._routes = RouteBook(options.namesrv_addr, self._route_told, tls)
+        parts.assignments.ask_route = self._routes.ask
 
     async def _listen(self, parts: BrokerParts, host: NodeHost) -> None:
         options = self.options

@@ -138,8 +138,9 @@ class NamesrvNode:
         """A peer connected."""
         most = min(self._most, self.options.max_connections)
         if len(self._peers) >= most:
-            if not 0 <= now_ms() - self._refused_at < REFUSALS_MS:
-                self._refused_at = now_ms()
+            now = self._clock.now()
+            if now - self._refused_at >= REFUSALS_MS:
+                self._refused_at = now
                 log.warning(
                     "connections are refused: %d are open, as many as maxConnections and the limit of open files "
                     "(ulimit -n) allow",
