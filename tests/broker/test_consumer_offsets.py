@@ -8,6 +8,7 @@ import pytest
 
 from bolide.broker.consumer_offsets import PERSIST_INTERVAL_MS, ConsumerOffsets
 from bolide.broker.effects import Effects
+from bolide.broker.refused import Refused
 
 
 def table() -> tuple[ConsumerOffsets, Effects]:
@@ -144,3 +145,30 @@ def test_offsets_beyond_the_end_of_their_queue_are_taken_back() -> None:
     assert offsets.query("CID_RMQ_SYS_TRANS", "T", 0) == 9, "its owner looks at it"
     assert offsets.cut(lambda topic, _: 5 if topic == "T" else 0, 3) == 0
     assert json.loads(offsets.encode())["offsetTable"]["T@g"] == {"0": 5, "1": 5}
+
+
+def test_all_offsets_together_have_a_limit() -> None:
+    offsets = ConsumerOffsets(Effects(), most=4)
+    assert offsets.commit("g", "T", 0, 1, 1) and offsets.commit("g", "T", 1, 1, 1)
+    offsets.note_pull("g", "T", 0, 9)
+    offsets.note_pull("g", "T", 0, 10)
+    assert offsets.count == 3
+    with pytest.raises(Refused, match="maxConsumerOffsets is 4"):
+        offsets.clone("g", "h", "T", 2)
+    offsets.assign_reset("h", "T", 0, 1, 2)
+    with pytest.raises(Refused, match="maxConsumerOffsets is 4"):
+        offsets.assign_reset("h", "T", 1, 1, 2)
+    assert not offsets.has_reset("h", "T", 1)
+    offsets.note_pull("h", "T", 0, 1)
+    assert (
+        not offsets.commit("i", "T", 0, 1, 3) and offsets.queues("i", "T") == {} and offsets.pulled("h", "T", 0) == -1
+    )
+    assert offsets.commit("g", "T", 0, 5, 3) and offsets.commit("CID_RMQ_SYS_TRANS", "T", 0, 5, 3)
+    again = ConsumerOffsets(Effects())
+    again.load(offsets.encode())
+    assert again.count == offsets.count == 5
+    for each in (offsets, again):
+        each.remove_group("g", 4)
+        assert each.count == 2
+    offsets.clone("h", "h2", "T", 5)
+    assert offsets.count == 3 and offsets.commit("j", "T", 0, 1, 5) and not offsets.commit("j", "T", 1, 1, 5)

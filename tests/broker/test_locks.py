@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bolide.broker.channel import Channel
 from bolide.broker.locks import LOCK_EXPIRY_MS, LockService, QueueLocks
+from bolide.broker.options import BrokerOptions
 from bolide.broker.outcome import Reply
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import MessageQueue, decode_body, encode_body
@@ -12,6 +13,7 @@ from bolide.remoting.command import Command, make_request
 
 A = MessageQueue("T", "b", 0)
 B = MessageQueue("T", "b", 1)
+NOW = 1_700_000_000_000
 CHANNEL = Channel(1, bytes(8), "127.0.0.1:1")
 
 
@@ -73,3 +75,23 @@ def test_the_requests_answer_success_and_only_what_was_granted() -> None:
     assert ask(service, codes.UNLOCK_BATCH_MQ, UnlockBatchRequestBody("g", "one", [A]), 0).body == b""
     answer = ask(service, codes.LOCK_BATCH_MQ, LockBatchRequestBody("g", "two", [A, B]), 0)
     assert decode_body(answer.body, LockBatchResponseBody).lock_ok_mq_set == [A, B]
+
+
+def test_all_locks_together_have_a_limit() -> None:
+    locks = QueueLocks(most=3)
+    queues = [MessageQueue("T", "b", number) for number in range(5)]
+    assert locks.lock("g", "c", queues, NOW) == queues[:3]
+    assert locks.lock("h", "c", queues, NOW) == []
+    assert locks.lock("g", "c", queues[:2], NOW + 1) == queues[:2]  # a lock that is held is refreshed
+    locks.unlock("g", "c", queues[:1])
+    assert locks.lock("h", "d", queues, NOW) == queues[:1]
+    locks.drop_expired(NOW + 2 * LOCK_EXPIRY_MS)
+    assert locks.lock("h", "d", queues, NOW + 2 * LOCK_EXPIRY_MS) == queues[:3]
+    locks.configure(BrokerOptions(max_queue_locks=4))
+    assert locks.lock("g", "c", queues, NOW + 2 * LOCK_EXPIRY_MS) == queues[:1]
+
+
+def test_a_lock_of_a_name_nobody_has_is_not_granted() -> None:
+    locks, queue, long = QueueLocks(), MessageQueue("T", "b", 0), "x" * 2000
+    assert locks.lock(long, "c", [queue], NOW) == locks.lock("g", long, [queue], NOW) == []
+    assert locks.lock("g", "c", [MessageQueue(long, "b", 0), MessageQueue("T", long, 0), queue], NOW) == [queue]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from bolide.broker.clients import Client
@@ -101,7 +102,31 @@ def test_an_offset_that_lacks_a_field_is_refused(parts: Offsets, lacking: str, c
 
 
 def test_a_queue_the_topic_has_no_more_may_be_committed(parts: Offsets) -> None:
-    assert parts.ask(codes.UPDATE_CONSUMER_OFFSET, queueId="99", commitOffset="1").code == codes.SUCCESS
+    commit = codes.UPDATE_CONSUMER_OFFSET
+    assert parts.ask(commit, queueId="1", commitOffset="1").code == codes.SUCCESS
+    parts.topics.put(TopicConfig("T", 0, 0), NOW)
+    assert parts.ask(commit, queueId="0", commitOffset="2").code == codes.SUCCESS
+    assert parts.ask(commit, queueId="1", commitOffset="2").code == codes.INVALID_PARAMETER
+
+
+@pytest.mark.parametrize("queue_id", ["2", "99", "65535"])
+def test_an_offset_of_a_queue_that_never_was_is_refused(parts: Offsets, queue_id: str) -> None:
+    for code in (codes.UPDATE_CONSUMER_OFFSET, codes.INVOKE_BROKER_TO_RESET_OFFSET):
+        fields = {"group": "g", "timestamp": "-1", "isForce": "true", "commitOffset": "1"}
+        answer = parts.ask(code, queueId=queue_id, **fields)
+        assert answer.code == codes.INVALID_PARAMETER and f"has no queue {queue_id}" in (answer.remark or "")
+    assert parts.offsets.queues("g", "T") == {}
+
+
+def test_an_offset_too_many_is_refused(parts: Offsets) -> None:
+    settings = msgspec.structs.replace(parts.options, max_consumer_offsets=1)
+    parts.service.configure(settings)
+    parts.offsets.configure(settings)
+    assert parts.ask(codes.UPDATE_CONSUMER_OFFSET, queueId="0", commitOffset="1").code == codes.SUCCESS
+    answer = parts.ask(codes.UPDATE_CONSUMER_OFFSET, queueId="1", commitOffset="1")
+    assert answer.code == codes.SYSTEM_ERROR and "maxConsumerOffsets is 1" in (answer.remark or "")
+    assert parts.ask(codes.UPDATE_CONSUMER_OFFSET, queueId="0", commitOffset="2").code == codes.SUCCESS
+    assert parts.offsets.queues("g", "T") == {0: 2}
 
 
 def test_ends_of_queues(parts: Offsets) -> None:

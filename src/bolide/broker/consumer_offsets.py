@@ -16,9 +16,12 @@ from typing import Any, Final
 import msgspec
 
 from bolide.broker.effects import Effects
-from bolide.broker.names import LMQ_PREFIX, is_system_group
+from bolide.broker.names import FIRST_GROUPS, LMQ_PREFIX, is_system_group
+from bolide.broker.options import BrokerOptions
+from bolide.broker.refused import Refused
 from bolide.broker.rows import Rows, Text
 from bolide.remoting.bodies.base import encode_body
+from bolide.remoting.codes import SYSTEM_ERROR
 from bolide.remoting.json import parse_long
 
 SEPARATOR: Final = "@"
@@ -31,10 +34,13 @@ VERSION_EVERY: Final = 500
 class ConsumerOffsets:
     """The table of committed offsets, with the resets that wait for the next pull."""
 
-    def __init__(self, effects: Effects, lmq: bool = False, start: int = 0) -> None:
+    def __init__(self, effects: Effects, lmq: bool = False, start: int = 0, most: int = 2_000_000) -> None:
         self.persist_name = "lmqConsumerOffset" if lmq else "consumerOffset"
         self.persisted_before = "consumerOffset" if lmq else ""
         """The file to begin with when there is none of that name: of the time before LMQ was switched on."""
+        self._most = most
+        self.count = 0
+        """Offsets in both tables: those committed, and those pulled from."""
         self._lmq = lmq
         self._effects = effects
         self._table: dict[str, dict[int, int]] = {}
@@ -49,17 +55,31 @@ class ConsumerOffsets:
         self._dirty = False
         self._next_persist = 0
 
-    def commit(self, group: str, topic: str, queue_id: int, offset: int, now: int) -> None:
-        """Store an offset; a smaller one than before is accepted, since a consumer may go back."""
+    def configure(self, options: BrokerOptions) -> None:
+        """Take over what may change while the broker runs."""
+        self._most = options.max_consumer_offsets
+
+    def commit(self, group: str, topic: str, queue_id: int, offset: int, now: int) -> bool:
+        """Store an offset; a smaller one than before is accepted, since a consumer may go back.
+
+        False for one offset too many: it is not stored. The broker's own are, whatever the limit.
+        """
         key = topic + SEPARATOR + group
-        queues = self._table.setdefault(key, {})
+        queues = self._table.get(key)
         if self._light(group):
             queue_id = LIGHT_QUEUE
-        if queues.get(queue_id) == offset:
-            return
+        if queues is not None and queues.get(queue_id) == offset:
+            return True
+        if queues is None or queue_id not in queues:
+            if self.count >= self._most and group not in FIRST_GROUPS:
+                return False
+            self.count += 1
+            if queues is None:
+                queues = self._table[key] = {}
         queues[queue_id] = offset
         self._touch(key)
         self._changed(now)
+        return True
 
     def query(self, group: str, topic: str, queue_id: int) -> int:
         """The committed offset; a pending reset counts; -1 when there is none."""
@@ -82,9 +102,15 @@ class ConsumerOffsets:
         queues = self._pulls.get(key)
         if queues is None:
             queues = self._pulls[key] = {}
-        if queues.get(queue_id) != offset:
-            queues[queue_id] = offset
-            self._pull_rows.touch(key)
+        known = queues.get(queue_id)
+        if known == offset:
+            return
+        if known is None:
+            if self.count >= self._most:
+                return  # a figure for operators; nothing is resumed from it
+            self.count += 1
+        queues[queue_id] = offset
+        self._pull_rows.touch(key)
 
     def pulled(self, group: str, topic: str, queue_id: int) -> int:
         """Where the group's next pull will begin, -1 when it has never pulled."""
@@ -92,10 +118,14 @@ class ConsumerOffsets:
         return -1 if queues is None else queues.get(queue_id, -1)
 
     def assign_reset(self, group: str, topic: str, queue_id: int, offset: int, now: int) -> None:
-        """Set the offset and let the group's next pull of this queue answer with it."""
+        """Set the offset and let the group's next pull of this queue answer with it. Raises `Refused` 1: no room."""
         key = topic + SEPARATOR + group
+        queues = self._table.get(key, {})
+        if queue_id not in queues:
+            self._check_room(1)
         self._resets.setdefault(key, {})[queue_id] = offset
-        self._table.setdefault(key, {})[queue_id] = offset
+        queues[queue_id] = offset
+        self._table[key] = queues
         self._touch(key)
         self._ordered(now)
         self._effects.release(topic, queue_id)
@@ -127,9 +157,10 @@ class ConsumerOffsets:
         return [owner for name, owner in self._keys() if name == topic]
 
     def clone(self, source: str, target: str, topic: str, now: int) -> None:
-        """Give one group the offsets of another in a topic (CLONE_GROUP_OFFSET)."""
+        """Give one group the offsets of another in a topic (CLONE_GROUP_OFFSET). Raises `Refused` 1: no room."""
         queues = self._table.get(topic + SEPARATOR + source)
         if queues is not None:
+            self._check_room(len(queues) - len(self._table.get(topic + SEPARATOR + target, {})))
             self._table[topic + SEPARATOR + target] = dict(queues)
             self._touch(topic + SEPARATOR + target)
             self._ordered(now)
@@ -207,6 +238,7 @@ class ConsumerOffsets:
         self._pulls = {str(key): _offsets(queues) for key, queues in _object(content, "pullOffsetTable").items()}
         for key, offset in _object(content, "lmqOffsetTable").items():
             self._table[str(key)] = {LIGHT_QUEUE: int(offset)}
+        self.count = sum(map(len, self._table.values())) + sum(map(len, self._pulls.values()))
         for key in self._table:
             self._touch(key)
         for key in self._pulls:
@@ -230,6 +262,12 @@ class ConsumerOffsets:
             self._dirty = True
             self._next_persist = max(self._next_persist, now + PERSIST_INTERVAL_MS)
             self._effects.wake(self)
+
+    def _check_room(self, more: int) -> None:
+        if more > 0 and self.count + more > self._most:
+            text = f"maxConsumerOffsets is {self._most}: delete groups or topics that nobody uses, or raise it"
+            raise Refused(SYSTEM_ERROR, f"{more} more offsets cannot be kept: {text}")
+        self.count += more
 
     def _ordered(self, now: int) -> None:
         """What an operator changed is on disk before the answer: a crash must not undo it."""
@@ -265,8 +303,7 @@ class ConsumerOffsets:
 
     def _remove(self, keys: list[str], now: int) -> None:
         for key in keys:
-            self._table.pop(key, None)
-            self._pulls.pop(key, None)
+            self.count -= len(self._table.pop(key, {})) + len(self._pulls.pop(key, {}))
             self._resets.pop(key, None)
             self._touch(key)
             self._pull_rows.touch(key)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from bolide.broker.channel import Channel
+from bolide.broker.options import BrokerOptions
 from bolide.broker.outcome import Handler, Outcome, reply
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import MessageQueue, decode_body, encode_body
@@ -17,24 +18,39 @@ from bolide.remoting.bodies.locks import LockBatchRequestBody, LockBatchResponse
 from bolide.remoting.command import Command, make_response
 
 LOCK_EXPIRY_MS: Final = 60_000
+MAX_NAME: Final = 1024
+"""Characters of a group, client, topic or broker; real ones have a quarter of that at most."""
 
 
 class QueueLocks:
     """Who holds which queue, by group."""
 
-    def __init__(self, expiry_ms: int = LOCK_EXPIRY_MS) -> None:
+    def __init__(self, expiry_ms: int = LOCK_EXPIRY_MS, most: int = 200_000) -> None:
         self._expiry_ms = expiry_ms
+        self._most = most
+        self._count = 0
         self._groups: dict[str, dict[MessageQueue, tuple[str, int]]] = {}
 
     def lock(self, group: str, client_id: str, queues: list[MessageQueue], now: int) -> list[MessageQueue]:
-        """Take or refresh the locks of a client; returns the queues it holds now, in the order asked."""
+        """Take or refresh the locks of a client; returns the queues it holds now, in the order asked.
+
+        One lock too many is not granted, as if another client held it; nor is one of a name that no client has.
+        """
+        if len(group) > MAX_NAME or len(client_id) > MAX_NAME:
+            return []
         held = self._groups.setdefault(group, {})
         granted = []
         for queue in queues:
             owner = held.get(queue)
+            if owner is None:
+                if self._count >= self._most or len(queue.topic) > MAX_NAME or len(queue.broker_name) > MAX_NAME:
+                    continue
+                self._count += 1
             if owner is None or owner[0] == client_id or now - owner[1] > self._expiry_ms:
                 held[queue] = (client_id, now)
                 granted.append(queue)
+        if not held:
+            del self._groups[group]
         return granted
 
     def unlock(self, group: str, client_id: str, queues: list[MessageQueue]) -> None:
@@ -46,6 +62,7 @@ class QueueLocks:
             owner = held.get(queue)
             if owner is not None and owner[0] == client_id:
                 del held[queue]
+                self._count -= 1
         if not held:
             del self._groups[group]
 
@@ -60,8 +77,13 @@ class QueueLocks:
             held = self._groups[group]
             for queue in [q for q, (_, locked_at) in held.items() if now - locked_at > self._expiry_ms]:
                 del held[queue]
+                self._count -= 1
             if not held:
                 del self._groups[group]
+
+    def configure(self, options: BrokerOptions) -> None:
+        """Take over what may change while the broker runs."""
+        self._most = options.max_queue_locks
 
 
 class LockService:
@@ -70,6 +92,10 @@ class LockService:
     def __init__(self, locks: QueueLocks) -> None:
         self._locks = locks
         self._next_sweep = 0
+
+    def configure(self, options: BrokerOptions) -> None:
+        """Take over what may change while the broker runs."""
+        self._locks.configure(options)
 
     def handlers(self) -> dict[int, Handler]:
         return {codes.LOCK_BATCH_MQ: self.on_lock, codes.UNLOCK_BATCH_MQ: self.on_unlock}

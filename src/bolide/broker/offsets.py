@@ -12,7 +12,7 @@ from bolide.broker.client_resets import ClientResets
 from bolide.broker.clients import Clients
 from bolide.broker.consumer_offsets import ConsumerOffsets
 from bolide.broker.groups import GroupTable
-from bolide.broker.names import is_system_group
+from bolide.broker.names import LMQ_PREFIX, group_refusal, is_system_group
 from bolide.broker.options import BrokerOptions
 from bolide.broker.outcome import Handler, Outcome, reply
 from bolide.broker.refused import Refused
@@ -63,6 +63,10 @@ class OffsetService:
         self._groups = groups
         self._clients = clients
 
+    def configure(self, options: BrokerOptions) -> None:
+        """Take over what may change while the broker runs."""
+        self._options = options
+
     def handlers(self) -> dict[int, Handler]:
         return {
             codes.QUERY_CONSUMER_OFFSET: self.on_query,
@@ -107,13 +111,27 @@ class OffsetService:
             return reply(make_response(command, *refusal))
         if is_system_group(group):
             return _own(command, group)
-        if not 0 <= header.queue_id < MAX_QUEUES:
-            remark = f"QueueId {header.queue_id} of topic {topic} cannot be: it must be from 0 to {MAX_QUEUES - 1}"
-            return reply(make_response(command, codes.INVALID_PARAMETER, remark))
+        no_queue = self._no_queue(group, topic, header.queue_id)
+        if no_queue is not None:
+            return reply(make_response(command, codes.INVALID_PARAMETER, no_queue))
         if self._offsets.has_reset(group, topic, header.queue_id):
             return reply(make_response(command, codes.SUCCESS, "Offset has been previously reset"))
-        self._offsets.commit(group, topic, header.queue_id, header.commit_offset, now)
+        if not self._offsets.commit(group, topic, header.queue_id, header.commit_offset, now):
+            remark = f"the offset cannot be kept: maxConsumerOffsets is {self._options.max_consumer_offsets}"
+            return reply(make_response(command, codes.SYSTEM_ERROR, f"{remark}; delete groups or raise it"))
         return reply(make_response(command, codes.SUCCESS))
+
+    def _no_queue(self, group: str, topic: str, queue_id: int) -> str | None:
+        """Why there is no such queue: it is neither the topic's now nor has it ever held anything."""
+        if self._options.enable_lmq and group.startswith(LMQ_PREFIX):
+            return None  # has one offset, whatever the queue
+        config = self._topics.get(topic)
+        count = 0 if config is None else max(config.read_queue_nums, config.write_queue_nums)
+        if 0 <= queue_id < count:
+            return None
+        if 0 <= queue_id < MAX_QUEUES and self._store.max_queue_offset(topic, queue_id) > 0:
+            return None  # of a topic that had more queues
+        return f"topic {topic} has no queue {queue_id}: its queues are 0 to {count - 1}"
 
     def _unknown(self, group: str, topic: str) -> tuple[int, str] | None:
         if self._groups.get(group) is None:
@@ -159,6 +177,9 @@ class OffsetService:
         header = decode_header(command, CloneGroupOffsetRequestHeader)
         if is_system_group(header.dest_group):
             return _own(command, header.dest_group)
+        refusal = group_refusal(header.dest_group)
+        if refusal is not None:
+            raise Refused(codes.INVALID_PARAMETER, refusal)
         topics = [header.topic] if header.topic else self._offsets.topics_of(header.src_group)
         connected = None if header.offline else self._clients.consumer_group(header.src_group)
         for topic in topics:
@@ -203,6 +224,9 @@ class OffsetService:
         queue_id = -1 if header.queue_id is None else header.queue_id
         targets: dict[int, int] = {}
         if queue_id >= 0:
+            no_queue = self._no_queue(group, topic, queue_id)
+            if no_queue is not None:
+                return reply(make_response(command, codes.INVALID_PARAMETER, no_queue))
             targets[queue_id] = self._target(header, queue_id)
         else:
             for each in range(config.read_queue_nums):

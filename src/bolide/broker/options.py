@@ -252,6 +252,9 @@ class BrokerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     # limits far above normal use; Java has none
     max_topics: PositiveCount = 200_000
     max_groups: PositiveCount = 200_000
+    max_consumer_offsets: PositiveCount = 2_000_000
+    """Committed offsets and places of pulls, of all groups and queues together."""
+    max_queue_locks: PositiveCount = 200_000
 
     # queues locked by orderly consumers, replication
     rebalance_lock_max_live_time: PositiveMs = 60_000
@@ -302,6 +305,8 @@ RELOADABLE: Final = frozenset(
         "autoCreateSubscriptionGroup",
         "maxTopics",
         "maxGroups",
+        "maxConsumerOffsets",
+        "maxQueueLocks",
         "maxHeldRequests",
         "maxConnections",
         "clientWriteBufferTotal",

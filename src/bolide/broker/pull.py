@@ -82,8 +82,8 @@ _BY_STATUS: Final[dict[str, int]] = {
 class Offsets(Protocol):
     """Where pulls commit offsets and find resets: the consumer offsets."""
 
-    def commit(self, group: str, topic: str, queue_id: int, offset: int, now: int) -> None:
-        """Store how far the group has come."""
+    def commit(self, group: str, topic: str, queue_id: int, offset: int, now: int) -> bool:
+        """Store how far the group has come; False when there is no room for one more."""
 
     def note_pull(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Remember where the next pull will begin."""
