@@ -216,6 +216,25 @@ def test_a_failed_sync_refuses_the_send_closes_the_listener_and_ends_the_broker(
     asyncio.run(scenario())
 
 
+def test_a_log_that_fails_as_the_broker_stops_takes_no_offset_with_it(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        files = BrokenSync()
+        node = BrokerNode(options(tmp_path), files=files)
+        await node.start()
+        client = await ClientConnection.connect(node.address)
+        assert (await client.request(send_request(), PATIENCE)).code == 0
+        commit = {"consumerGroup": "TOOLS_CONSUMER", "topic": "T", "queueId": "0", "commitOffset": "1"}
+        assert (await client.request(make_request(codes.UPDATE_CONSUMER_OFFSET, 1, commit), PATIENCE)).code == 0
+        client.close()
+        await client.wait_closed()
+        files.broken = True
+        with pytest.raises(FileFailed):
+            await node.stop()
+        assert "T@TOOLS_CONSUMER" in (tmp_path / "config" / "consumerOffset.json").read_text()
+
+    asyncio.run(scenario())
+
+
 def test_the_fast_port_serves_sends_and_no_pulls(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with broker(tmp_path, listen_port=free_ports(-2), fast_port_enable=True) as (node, _client):
