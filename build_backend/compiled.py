@@ -28,6 +28,8 @@ COMPILED: Final[dict[str, str]] = {
     "bolide.broker.send_rewrite": "rewrites the properties of every message",
     "bolide.broker.stats": "counters raised by every message",
     "bolide.broker.timer_delivery": "stores every message of the timer again",
+    "bolide.broker.timer_metrics": "counts every message of the timer twice",
+    "bolide.broker.timer_rules": "rewrites every message of the timer at the door",
     "bolide.broker.timer_slot": "one turn of its loop a message of the timer",
     "bolide.broker.timers": "two turns of its loops a message of the timer",
     "bolide.broker.topics": "looked up for every send and pull",
