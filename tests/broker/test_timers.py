@@ -42,6 +42,18 @@ def test_a_message_is_delivered_within_the_second_that_begins_at_its_time() -> N
     assert (record.topic, record.born_timestamp, record.prepared_transaction_offset) == ("T", 5, 0)
 
 
+def test_the_stamps_are_those_of_the_wall_clock() -> None:
+    """Steady time goes on as it did when somebody sets the clock."""
+    timer = Timer()
+    timer.store.times.step(3_600_000, timer.store.end_offset)
+    timer.send("a", 3_602_000)
+    timer.later(4_000)
+    (record,) = timer.records()
+    properties = properties_of(record)
+    came, left = int(properties["TIMER_ENQUEUE_MS"]), int(properties["TIMER_DEQUEUE_MS"])
+    assert NOW + 3_600_000 <= came < left <= NOW + 3_604_000
+
+
 def test_a_time_on_the_second_is_kept_to_the_millisecond() -> None:
     timer = Timer()
     assert timer.send("a", 4_000).waits_until == NOW + 3_000

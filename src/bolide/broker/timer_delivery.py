@@ -116,12 +116,17 @@ class Delivery:
 
     def _deliver(self, record: Record, properties: dict[str, str], enqueue_time: int, now: int) -> bool:
         topic, queue_id = properties[names.REAL_TOPIC], int(properties[names.REAL_QID])
-        return self._put(record, topic, queue_id, properties, stamps(enqueue_time, now), enqueue_time, False, now)
+        return self._put(record, topic, queue_id, properties, self._stamps(enqueue_time, now), enqueue_time, False, now)
 
     def _roll(self, record: Record, properties: dict[str, str], enqueue_time: int, now: int) -> bool:
         times = java_long(properties.get(names.TIMER_ROLL_TIMES, "0")) or 0
-        added = {**stamps(enqueue_time, now), names.TIMER_ROLL_TIMES: str(times + 1)}
+        added = {**self._stamps(enqueue_time, now), names.TIMER_ROLL_TIMES: str(times + 1)}
         return self._put(record, TIMER_TOPIC, 0, properties, added, enqueue_time, True, now)
+
+    def _stamps(self, enqueue_time: int, now: int) -> dict[str, str]:
+        """When the message came into the wheel, and when it left it, by the wall clock."""
+        left = int(self._door.store.times.wall(now))
+        return {names.TIMER_ENQUEUE_MS: str(enqueue_time), names.TIMER_DEQUEUE_MS: str(left)}
 
     def _put(
         self,
@@ -163,8 +168,3 @@ def with_added(text: str, properties: dict[str, str], added: dict[str, str]) -> 
     if text.endswith("\x02") and not any(name in text for name in added):
         return text + format_properties(added)  # what is stored is in form: the usual case, and twice as fast
     return format_properties({**properties, **added})
-
-
-def stamps(enqueue_time: int, now: int) -> dict[str, str]:
-    """What delivery adds to the properties: when the message came into the wheel, and when it left it."""
-    return {names.TIMER_ENQUEUE_MS: str(enqueue_time), names.TIMER_DEQUEUE_MS: str(now)}
