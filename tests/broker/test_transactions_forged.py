@@ -142,17 +142,17 @@ def test_a_half_message_that_cannot_be_read_keeps_the_round_from_nobody(parts: T
     disk(parts).fail_next("read_at")
     parts.service.tick(parts.now, 1000)
     parts.settle()
+    parts.later(100)
     assert [question.ext()["msgId"] for question in parts.asked()] == ["U1", "U2"]
     parts.later(INTERVAL_MS)
     assert {question.ext()["msgId"] for question in parts.asked()} == {"U0", "U1", "U2"}
 
 
-def test_bytes_in_a_body_are_no_half_message(parts: Transactions) -> None:
-    """They could end the transaction of somebody else: the offset in the half queue is part of them."""
-    victim = parts.half(UNIQ_KEY="V", PGROUP="victims")
+def forged_in_a_body(parts: Transactions, topic: str) -> int:
+    """Send bytes that are a record of this topic where they come to lie, at the offset that is returned."""
     base = place = int(parts.store.written_offset)
     for _ in range(2):  # first to learn where the body will lie, then with the record that lies there
-        inside = forged_record(base + 300)
+        inside = forged_record(base + 300, topic)
         at = parts.answer(send_request("Plain", inside))
         record = parts.store.record_at(decode_offset_message_id(at.ext()["msgId"])[2])
         assert record is not None
@@ -160,7 +160,15 @@ def test_bytes_in_a_body_are_no_half_message(parts: Transactions) -> None:
         assert raw is not None
         place = record.physical_offset + raw.index(inside)
         base = int(parts.store.written_offset) + place - record.physical_offset - 300
-    assert parts.store.record_at(place) is not None, "the bytes look like a record"
+    found = parts.store.record_at(place)
+    assert found is not None and found.topic == topic, "the bytes look like a record"
+    return place
+
+
+def test_bytes_in_a_body_are_no_half_message(parts: Transactions) -> None:
+    """They could end the transaction of somebody else: the offset in the half queue is part of them."""
+    victim = parts.half(UNIQ_KEY="V", PGROUP="victims")
+    place = forged_in_a_body(parts, HALF_TOPIC)
     fields = {"queueOffset": "0", "msgId": parts.door.message_id(place)}
     answer = parts.end(make_request(0, 1, fields), COMMIT)
     assert answer is not None and answer.code == codes.SYSTEM_ERROR
@@ -168,7 +176,13 @@ def test_bytes_in_a_body_are_no_half_message(parts: Transactions) -> None:
     assert delivered(parts) == {"V": 1}
 
 
-def forged_record(physical_offset: int, topic: str = HALF_TOPIC) -> bytes:
+def test_bytes_in_a_body_were_not_given_up(parts: Transactions) -> None:
+    place = forged_in_a_body(parts, TRANS_CHECK_MAX_TIME_TOPIC)
+    assert resume(parts, place).code == codes.SYSTEM_ERROR
+    assert parts.records(HALF_TOPIC) == []
+
+
+def forged_record(physical_offset: int, topic: str) -> bytes:
     w = BytesWriter()
     properties = text(UNIQ_KEY="F", PGROUP="pg", REAL_TOPIC="T", REAL_QID="2").encode()
     encode_record(w, 0, 0, 0, physical_offset, 0, 7, PEER, 7, STORE, 0, 0, b"forged", topic.encode(), properties)
@@ -253,8 +267,14 @@ def test_a_round_over_large_messages_takes_many_ticks(parts: Transactions) -> No
     before = parts.store.end_offset
     parts.service.tick(parts.now, 1000)
     assert 0 < parts.store.end_offset - before < BYTES_AT_ONCE + 1_500_000
-    assert 6 < len(parts.asked()) < 10 and parts.service.due(parts.now) == parts.now
+    assert parts.service.due(parts.now) == parts.now
     parts.settle()
+    assert 6 < parts.store.max_queue_offset(HALF_TOPIC, 0) - 10 < 10
+    for _ in range(2):
+        parts.service.tick(parts.now, 1000)
+        parts.settle()
+    assert 0 < sum(len(question.body) for question in parts.asked()) < 3 * BYTES_AT_ONCE
+    parts.later(1_000)
 
 
 def test_who_does_not_read_is_not_asked(parts: Transactions) -> None:

@@ -181,9 +181,16 @@ class HalfMessages:
         done = reached.half_offset
         if len(self.named) > PRUNE_ABOVE and min(self.named) < done:
             self.named = {offset for offset in self.named if offset >= done}
-        for newest in [at for at in self._older if at < done]:
-            for at in self._older.pop(newest):
+        for last in [at for at in self._older if at < done]:
+            for at in self._older.pop(last):
                 del self._renewed[at]
+        if self._known:
+            newest = self._renewed
+            self._known = {
+                key: half
+                for key, half in self._known.items()
+                if newest.get(half.queue_offset, half).queue_offset >= done
+            }
         while self._ops and self._ops[0][1] < done:
             self._ops.popleft()
         self._offsets.commit(GROUP, HALF_TOPIC, 0, done, now)

@@ -12,6 +12,7 @@ write leaves at worst the message alone at the end of the log, and `HalfMessages
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any, Final
 
 from librt.strings import BytesWriter
@@ -44,7 +45,7 @@ from bolide.remoting.headers.transactions import (
 )
 from bolide.store.files import FileFailed
 from bolide.store.message_store import MessageStore
-from bolide.store.put import Appended, Put
+from bolide.store.put import Put
 
 COMMIT: Final = 8
 ROLLBACK: Final = 12
@@ -56,6 +57,8 @@ CHECKS_AT_ONCE: Final = 100
 BYTES_AT_ONCE: Final = 2 * 1024 * 1024
 """and the bytes read for that after which a tick ends: a round over large messages must not fill the memory."""
 LOOK_INTERVAL_MS: Final = 1_000
+ASK_PAUSE_MS: Final = 10
+"""Between two looks whether half messages are on disk, so that their producers may be asked."""
 MOST_RESUMED: Final = 10_000
 PRODUCERS_TRIED: Final = 3
 IMMUNITY: Final = names.CHECK_IMMUNITY_TIME_IN_SECONDS
@@ -88,6 +91,8 @@ class TransactionService:
         self._next_look = start + LOOK_INTERVAL_MS
         self._sweep: list[int] = []
         """Half offsets this round of checks has not looked at yet, the oldest last."""
+        self._questions: deque[Half] = deque()
+        """Half messages stored again, about which to ask when they are on disk."""
         self._resumed: dict[int, int] = {}
         """Physical offset of what was given up -> physical end of the half message it was taken up as."""
         self._log: Any = log
@@ -185,9 +190,10 @@ class TransactionService:
             body = b"%d" % halves[0].queue_offset
         else:
             body = b"".join(b"%d," % half.queue_offset for half in halves)
+        found, born = scan_properties(text), int(self._store.times.wall(now))
         host = self._door.store_host
         return self._door.prepare(
-            OP_HALF_TOPIC, OP_HALF_TOPIC.encode(), 0, body, text, scan_properties(text), 0, 0, now, host, 0, 0, now
+            OP_HALF_TOPIC, OP_HALF_TOPIC.encode(), 0, body, text, found, 0, 0, born, host, 0, 0, now
         )
 
     def _decide(self, halves: list[Half], now: int) -> None:
@@ -201,6 +207,7 @@ class TransactionService:
 
     def _taken_back(self, written: int) -> None:
         self._resumed = {at: end for at, end in self._resumed.items() if end <= written}
+        self._questions = deque(half for half in self._questions if half.end_offset <= written)
 
     # -- an operator takes a given up message up again
 
@@ -238,7 +245,11 @@ class TransactionService:
 
     def due(self, now: int) -> int | None:
         """A slave only answers; its master asks."""
-        return None if self._options.is_slave else min(self._next_look, self._next_check)
+        if self._options.is_slave:
+            return None
+        if self._questions and self._may_ask(self._questions[0]):
+            return now
+        return min(self._next_look, self._next_check)
 
     def tick(self, now: int, budget: int) -> None:
         """Read what is new; every `transactionCheckInterval` look at what is undecided."""
@@ -249,9 +260,11 @@ class TransactionService:
             self._said = False
         if complete:
             self._pay(now)
+        self._ask_some()
         if self._sweep:
             self._check_some(now, min(budget, CHECKS_AT_ONCE))
-        self._next_look = now + LOOK_INTERVAL_MS if complete and not self._sweep else now
+        pause = ASK_PAUSE_MS if self._questions else LOOK_INTERVAL_MS
+        self._next_look = now + pause if complete and not self._sweep else now
         self._halves.progress(now)
 
     def _pay(self, now: int) -> None:
@@ -338,8 +351,9 @@ class TransactionService:
             return False
         # Stored again with its counter, as Java does: the old record is done with, the new one is asked about.
         renewed, op = self._door.put_together([copy, self._op([half], now)], now)
-        self._halves.renew(half, Half(renewed.queue_offset, renewed.physical_offset, renewed.size), op.end_offset)
-        self._ask(record, properties, place, renewed)
+        new = Half(renewed.queue_offset, renewed.physical_offset, renewed.size)
+        self._halves.renew(half, new, op.end_offset)
+        self._questions.append(new)
         return False
 
     def _prepared_is_decided(self, properties: dict[str, str]) -> bool:
@@ -357,36 +371,57 @@ class TransactionService:
         # A delay acts once the transaction commits, not on its half message.
         return self._door.prepare_again(record, topic, 0, properties, now, sys_flag=record.sys_flag & ~TRANSACTION_MASK)
 
-    def _ask(self, record: Record, properties: dict[str, str], place: tuple[str, int], renewed: Appended) -> None:
+    def _may_ask(self, half: Half) -> bool:
+        """True when nothing takes this record back any more. Else another half message could come to its place, and
+        the answer would end that one."""
+        return half.end_offset <= min(self._store.dispatched_offset, self._store.flushed_offset)
+
+    def _ask_some(self) -> None:
+        room = BYTES_AT_ONCE
+        while self._questions and room > 0 and self._may_ask(self._questions[0]):
+            half = self._questions.popleft()
+            if self._halves.is_decided(half.queue_offset):
+                continue
+            room -= half.size
+            try:
+                record = self._store.record_at(half.physical_offset, half.size)
+                if record is not None:
+                    self._ask(record)
+            except BolideError as error:
+                self._say(f"nobody can be asked about the half message at {half.physical_offset} of the log: {error}")
+
+    def _ask(self, record: Record) -> None:
+        properties = parse_properties_bytes(record.properties)
+        place = real_place(properties)
         producer = self._producer(properties.get(names.PGROUP, ""))
-        if producer is None:
+        if producer is None or place is None:
             return
         unique = properties.get(names.UNIQ_KEY)
         header = CheckTransactionStateRequestHeader(
-            tran_state_table_offset=renewed.queue_offset,
-            commit_log_offset=renewed.physical_offset,
+            tran_state_table_offset=record.queue_offset,
+            commit_log_offset=record.physical_offset,
             topic=HALF_TOPIC,
             msg_id=unique,
             transaction_id=unique,
-            offset_msg_id=self._door.message_id(renewed.physical_offset),
+            offset_msg_id=self._door.message_id(record.physical_offset),
         )
         w = BytesWriter()
         encode_record(
             w,
             place[1],
             record.flag,
-            renewed.queue_offset,
-            renewed.physical_offset,
-            self._door.host_flags(record.sys_flag, record.born_host),
+            record.queue_offset,
+            record.physical_offset,
+            record.sys_flag,
             record.born_timestamp,
             record.born_host,
-            renewed.store_timestamp,
-            self._door.store_host,
+            record.store_timestamp,
+            record.store_host,
             record.reconsume_times,
             0,
             record.body,
             place[0].encode(),
-            format_properties(properties).encode(),
+            record.properties,
         )
         question = make_request(codes.CHECK_TRANSACTION_STATE, 0, header.to_ext(), w.getvalue(), oneway=True)
         self._effects.send(producer.channel, question)
