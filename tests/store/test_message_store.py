@@ -49,7 +49,8 @@ class TestLife:
 
     def test_the_abort_file_holds_the_process_id(self) -> None:
         machine = Machine()
-        assert machine.files.read_file(f"{ROOT}/abort") == b"4711"
+        mark = f"4711\nbolide boot-0 {machine.now} SYNC\n"
+        assert machine.files.read_file(f"{ROOT}/abort") == mark.encode()
         assert machine.files.read_file(f"{ROOT}/lock") == b"lock"
 
     def test_a_deleted_topic_starts_again_at_zero(self) -> None:

@@ -1,15 +1,20 @@
-"""StoreCheckpoint: six int64 at the head of a file of 4096 bytes, the rest zeros: RocketMQ's StoreCheckpoint."""
+"""StoreCheckpoint: six int64 at the head of a file of 4096 bytes, the rest zeros: RocketMQ's StoreCheckpoint.
+
+Behind Java's fields, in the same sector, lie two of ours behind a mark. Java's broker leaves those bytes as they are.
+"""
 
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from bolide.layout.errors import LayoutError
 
 CHECKPOINT_SIZE: Final = 4096
 _FIELDS: Final = struct.Struct(">6q")
+_OURS: Final = struct.Struct(">8s2q")
+_OUR_MARK: Final = b"BOLIDE 1"
 _MARGIN_MS: Final = 3000
 
 
@@ -26,6 +31,10 @@ class Checkpoint:
     master_flushed_offset: int = 0
     confirm_physical_offset: int = 0
     logics_physical_offset: int = 0
+    run_id: int = 0
+    """Which run of our broker wrote `synced_end`; 0 when none did."""
+    synced_end: int = 0
+    """Below this the log was synced, in that run."""
 
     def encode(self) -> bytes:
         """The whole file."""
@@ -37,6 +46,8 @@ class Checkpoint:
             self.confirm_physical_offset,
             self.logics_physical_offset,
         )
+        if self.run_id:
+            head += _OURS.pack(_OUR_MARK, self.run_id, self.synced_end)
         return head.ljust(CHECKPOINT_SIZE, b"\0")
 
     @property
@@ -54,4 +65,9 @@ def decode_checkpoint(data: bytes) -> Checkpoint:
     """Read a checkpoint file; raises LayoutError when it is shorter than its six fields."""
     if len(data) < _FIELDS.size:
         raise LayoutError(f"a checkpoint has at least {_FIELDS.size} bytes, here are {len(data)}: delete the file")
-    return Checkpoint(*_FIELDS.unpack_from(data))
+    run_id = synced_end = 0
+    if len(data) >= _FIELDS.size + _OURS.size:
+        mark, run_id, synced_end = _OURS.unpack_from(data, _FIELDS.size)
+        if mark != _OUR_MARK:
+            run_id = synced_end = 0
+    return replace(Checkpoint(*_FIELDS.unpack_from(data)), run_id=run_id, synced_end=synced_end)

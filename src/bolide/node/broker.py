@@ -131,7 +131,8 @@ class BrokerNode:
             # Recovery dispatches again, and needs to know whose bits to set.
             ConfigFiles(self._files, self.root + "/config", {filters.persist_name: filters}, loop.call_soon).load()
         report = store.load(now)
-        host.log.info("store %s: %s", self.root, report.sentence())
+        level = logging.WARNING if report.truncated_bytes else logging.INFO
+        host.log.log(level, "store %s: %s", self.root, report.sentence())
         try:
             await self._start_services(host, store, effects, filters, report.abnormal, now)
         except BaseException:

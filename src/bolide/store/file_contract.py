@@ -146,6 +146,10 @@ class Files(Protocol):
         """Number of this process, for the file `abort`."""
         ...
 
+    def boot_id(self) -> str:
+        """What stays the same until the machine starts again, a word without spaces; "" where it cannot be asked."""
+        ...
+
     def local_time(self, time_ms: int) -> str:
         """A time as the 17 digits yyyyMMddHHmmssSSS of the machine's time zone: index files are named so."""
         ...

@@ -347,6 +347,9 @@ class RealFiles:
     def process_id(self) -> int:
         return os.getpid()
 
+    def boot_id(self) -> str:
+        return _boot_id()
+
     def local_time(self, time_ms: int) -> str:
         return time.strftime("%Y%m%d%H%M%S", time.localtime(time_ms // 1000)) + str(time_ms % 1000).zfill(3)
 
@@ -418,6 +421,23 @@ def _device(folder: str) -> int:
         return -1
     except OSError as error:
         raise _failed("look for", folder, error) from error
+
+
+@functools.cache
+def _boot_id() -> str:
+    """Linux has a random number of each start; macOS has one, too, as a name of sysctl."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return _mac_boot_id() if sys.platform == "darwin" else ""
+
+
+def _mac_boot_id() -> str:
+    text = ctypes.create_string_buffer(64)
+    size = ctypes.c_size_t(64)
+    failed = ctypes.CDLL(None).sysctlbyname(b"kern.bootsessionuuid", text, ctypes.byref(size), None, 0)
+    return "" if failed else text.value.decode("ascii", "replace")
 
 
 @functools.cache

@@ -1,7 +1,8 @@
-"""The file `derived.json`: which queue and index files a clean stop left, so that the next start misses what is gone.
+"""The file `derived.json`: where the log ended at a clean stop, and which queue and index files it left.
 
-Ours; Java leaves the file alone and does not notice a lost queue folder. It holds for one start only: reading it takes
-it away. What another broker removed since is made again, which costs time and harms nothing.
+So the next start misses what is gone. Ours; Java leaves the file alone and does not notice a lost queue folder. It
+holds for one start only, which takes it away. What another broker removed since is made again, which costs time and
+harms nothing.
 """
 
 from __future__ import annotations
@@ -17,23 +18,20 @@ SMALL_LOG = 16 * 1024 * 1024
 """Without an inventory (a store that Java closed) a log up to this size is read whole after a clean stop."""
 
 
-def write_inventory(files: Files, root: str, queues: ConsumeQueues, index: IndexService) -> None:
+def write_inventory(files: Files, root: str, log_end: int, queues: ConsumeQueues, index: IndexService) -> None:
     """Note what is there; a crash before leaves `abort`, and then nobody asks."""
     table: dict[str, dict[str, list[int]]] = {}
     for queue in queues.all_queues():
         first = int(queue.segments.min_offset)
         table.setdefault(queue.topic, {})[str(queue.queue_id)] = [first, int(queue.max_offset)]
     names = [file.path.rpartition("/")[2] for file in index.index_files()]
-    text = json.dumps({"queues": table, "index": names})
+    text = json.dumps({"logEnd": log_end, "queues": table, "index": names})
     files.write_file(f"{root}/{NAME}", text.encode())
 
 
-def take_inventory(files: Files, root: str) -> dict[str, object] | None:
-    """Read the file and take it away; None when there is none or it cannot be read."""
-    path = f"{root}/{NAME}"
-    data = files.read_file(path)
-    files.remove(path)
-    files.remove(path + ".bak")
+def read_inventory(files: Files, root: str) -> dict[str, object] | None:
+    """What the file says; None when there is none or it cannot be read."""
+    data = files.read_file(f"{root}/{NAME}")
     if data is None:
         return None
     try:
@@ -41,6 +39,18 @@ def take_inventory(files: Files, root: str) -> dict[str, object] | None:
     except ValueError:
         return None
     return found if isinstance(found, dict) else None
+
+
+def drop_inventory(files: Files, root: str) -> None:
+    """Take the file away: from now on things change. A start that is refused leaves it to the next one."""
+    files.remove(f"{root}/{NAME}")
+    files.remove(f"{root}/{NAME}.bak")
+
+
+def log_end_of(found: dict[str, object] | None) -> int:
+    """Where the log ended at the clean stop; -1 when it was not noted."""
+    end = found.get("logEnd") if found is not None else None
+    return end if isinstance(end, int) else -1
 
 
 def something_is_missing(found: dict[str, object], queues: ConsumeQueues, index: IndexService) -> bool:

@@ -3,8 +3,23 @@
 from __future__ import annotations
 
 import posixpath
+from dataclasses import dataclass
 
 from bolide.store.files import Files
+
+_OURS = "bolide"
+
+
+@dataclass(frozen=True)
+class RunMark:
+    """What a broker of ours writes into `abort` behind its process id; RocketMQ's brokers never read the file."""
+
+    boot_id: str
+    """The start of the machine on which it ran: while that is the same, the page cache lost nothing."""
+    run_id: int
+    """The number of its run: what the checkpoint says of the log holds for just this one."""
+    sync_flush: bool
+    """Queues then hold only what was on disk in the log before."""
 
 
 def lock_store(files: Files, root: str) -> int:
@@ -26,16 +41,29 @@ def was_killed(files: Files, root: str) -> bool:
     return files.size(root + "/abort") >= 0
 
 
-def mark_running(files: Files, root: str) -> None:
-    """Leave the mark that only a clean close takes away; it holds the process id."""
+def read_mark(files: Files, root: str) -> RunMark | None:
+    """The mark of the broker that was killed; None when that was RocketMQ's, or the mark was lost or torn."""
+    lines = (files.read_file(root + "/abort") or b"").decode("ascii", "replace").splitlines()
+    words = lines[1].split(" ") if len(lines) > 1 else []
+    if len(words) != 4 or words[0] != _OURS or not words[2].isdigit() or words[3] not in ("SYNC", "ASYNC"):
+        return None
+    return RunMark(words[1], int(words[2]), words[3] == "SYNC")
+
+
+def mark_running(files: Files, root: str, mark: RunMark) -> None:
+    """Leave the mark that only a clean close takes away; it holds the process id, as Java's does, and what we add."""
+    how = "SYNC" if mark.sync_flush else "ASYNC"
+    text = f"{files.process_id()}\n{_OURS} {mark.boot_id} {mark.run_id} {how}\n".encode()
     handle = files.open(root + "/abort", True)
     try:
-        files.write_at(handle, [str(files.process_id()).encode()], 0)
+        files.truncate(handle, 0)
+        files.write_at(handle, [text], 0)
+        # Power cut before: the mark of the broker before, or none that can be read; the log is as that one left it.
+        files.datasync(handle)
     finally:
         files.close(handle)
     # Power cut before this line: no mark, and nothing was stored since the last clean close either. After it: the
-    # next start recovers as after a crash. Without the sync the mark could be lost while messages were kept. That it
-    # exists is what counts, so its content needs no sync.
+    # next start recovers as after a crash. Without the sync the mark could be lost while messages were kept.
     files.sync_dir(root)
 
 

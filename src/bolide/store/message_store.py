@@ -23,9 +23,10 @@ from bolide.store.consume_queues import ConsumeQueues
 from bolide.store.errors import ServiceNotAvailable
 from bolide.store.files import DiskFull, FileFailed, Files, SyncFailed
 from bolide.store.index_service import IndexService
-from bolide.store.inventory import take_inventory, write_inventory
+from bolide.store.inventory import drop_inventory, log_end_of, read_inventory, write_inventory
 from bolide.store.jobs import Job, MakeSegment
-from bolide.store.lock import lock_store, mark_closed, mark_running, was_killed
+from bolide.store.known_end import Traces
+from bolide.store.lock import RunMark, lock_store, mark_closed, mark_running, read_mark, was_killed
 from bolide.store.lookups import Lookups
 from bolide.store.options import StoreOptions
 from bolide.store.put import Appended, Put
@@ -123,13 +124,27 @@ class MessageStore(Lookups):
         self.queues.load()
         report.deleted_files += self.index.load(report.abnormal, checkpoint.index_msg_timestamp)
         self.queues.recover(not report.abnormal)
-        mark_running(self.files, self.root)
         recovery = Recovery(self.log.segments, self.queues, self.index, self.shape, self.options, report)
-        end = recovery.run(checkpoint, take_inventory(self.files, self.root), now)
+        inventory = read_inventory(self.files, self.root)
+        boot_id = self.files.boot_id()
+        traces = Traces(
+            report.abnormal,
+            read_mark(self.files, self.root) if report.abnormal else None,
+            boot_id,
+            checkpoint,
+            log_end_of(inventory),
+            self.queues.max_physical_offset(),
+        )
+        # A refusal leaves everything that tells of the damage: the log, the mark of the run before, the inventory.
+        recovery.look(traces, inventory, self.root)
+        mark_running(self.files, self.root, RunMark(boot_id, now, self.options.sync_flush))
+        drop_inventory(self.files, self.root)
+        end = recovery.run(checkpoint, now)
         # What recovery kept may be in the page cache only; before it is served it must not be losable any more.
         self.log.segments.datasync_to(end, report.scanned_from)
         self.log.start_at(end, report.last_store_timestamp, now)
         self.reput.dispatched_offset = end
+        self.upkeep.run_id = now
         self.upkeep.start(checkpoint, end, report.last_store_timestamp, now)
         self._open = True
         return report
@@ -168,7 +183,7 @@ class MessageStore(Lookups):
             backlog = left
         self.upkeep.close(backlog == 0, now)
         if self.flags.writable() and backlog == 0 and not self.upkeep.sync_failed:
-            write_inventory(self.files, self.root, self.queues, self.index)
+            write_inventory(self.files, self.root, int(self.log.written_offset), self.queues, self.index)
             mark_closed(self.files, self.root)
 
     def stop_writing(self, reason: str) -> None:

@@ -1,6 +1,7 @@
 """Start of a store: where to begin reading the log, where it really ends, what has to be dispatched again.
 
-The rules are those of RocketMQ 5.5.0 (store.md 6), with three additions that only make it read more: a store whose
+First it looks (`look`), which writes nothing to the log and may refuse; then it mends (`run`). Where to begin, the
+rules are those of RocketMQ 5.5.0 (store.md 6), with three additions that only make it read more: a store whose
 checkpoint knows no `logics_physical_offset` (4.x) is judged by both timestamps and their margin; index files lost or
 deleted are filled again from the log; and queues that are missing altogether are made again from its first file.
 Compiled by mypyc.
@@ -13,20 +14,21 @@ from typing import Final, final
 from librt.strings import read_i32_be, read_i64_be
 from mypy_extensions import i64
 
-from bolide.dispatch.row import Scanned, pass_records, scan_records
+from bolide.dispatch.row import Scanned, scan_records
 from bolide.layout.checkpoint import Checkpoint
-from bolide.layout.record import BLANK, GOOD, MAGIC_V1, MAGIC_V2, OFFSET_PHYSICAL, OFFSET_SYS_FLAG
+from bolide.layout.record import BLANK_MAGIC, BLANK_SIZE, MAGIC_V1, MAGIC_V2, OFFSET_PHYSICAL, OFFSET_SYS_FLAG
 from bolide.layout.shape import StoreShape
 from bolide.store.consume_queues import ConsumeQueues
 from bolide.store.index_service import IndexService
 from bolide.store.inventory import SMALL_LOG, something_is_missing
+from bolide.store.known_end import Traces, known_to_reach, refuse_damage, refuse_lost_log
 from bolide.store.options import StoreOptions
 from bolide.store.segments import SegmentList
+from bolide.store.survey import Survey
 
 _CHUNK: Final = 4 * 1024 * 1024
 _ZEROS: Final = bytes(_CHUNK)
 _RECORDS: Final = 4096  # dispatches alive at once
-_LONGEST: Final = 64 * 1024 * 1024  # a size field beyond this is no size
 _HEAD: Final = 128
 _BORN_V6: Final = 0x10
 
@@ -78,36 +80,60 @@ class Recovery:
         self.index = index
         self.shape = shape
         self.check_crc: bool = options.check_crc_on_recover
-        self.check_offset: bool = options.check_commit_log_offset_on_recover
         self.files_back: i64 = options.commit_log_recover_max_num
         self.index_safe: bool = options.message_index_safe
         self.report = report
         self._index_after: i64 = -1
+        self._dispatch_after: i64 = -1
+        self._todo_from: i64 = -1
+        self._torn_to: i64 = -1
 
-    def run(self, checkpoint: Checkpoint, inventory: dict[str, object] | None, now: int) -> int:
-        """Recover and return the end of the log; `inventory` is what a clean stop noted. Raises `FileFailed`."""
+    def look(self, traces: Traces, inventory: dict[str, object] | None, root: str) -> None:
+        """Find the end of the log and what is to be dispatched; `inventory` is what a clean stop noted.
+
+        Nothing of the log is written. Raises `StoreDamaged` when it ends where it must not, and `FileFailed`.
+        """
         report = self.report
         starts = self.log.segment_starts()
         if not starts:
+            refuse_lost_log(traces, root)
+            return
+        whole = self._must_read_all(inventory)
+        known_end = traces.queues_end
+        first = 0 if whole else self._first_segment(starts, traces.checkpoint, known_end)
+        # A queue knows what it has, so dispatching all again costs time and changes nothing that is right.
+        again = report.abnormal or whole or (inventory is None and first == 0)
+        self._dispatch_after = -1 if again else known_end
+        if not report.abnormal and self.index.index_files():
+            # All entries of the newest record are there. After a crash some may be missing, so it is put again.
+            self._index_after = self.index.last_update_physical_offset
+        report.scanned_from = starts[first]
+        survey = Survey(self.log, self.shape, self.check_crc)
+        indexed = int(self._index_after) if self.index.enabled else int(self.log.end_of_files)
+        found = survey.read(starts, first, int(self._dispatch_after), indexed)
+        self._torn_to = survey.last_data(found.end)
+        known = known_to_reach(traces, found, int(self.log.end_of_files))
+        refuse_damage(self.log, root, survey, found, known, self._torn_to > found.end)
+        report.records = found.records
+        report.last_store_timestamp = found.store_timestamp
+        report.log_end = found.end
+        self._todo_from = found.todo_from
+
+    def run(self, checkpoint: Checkpoint, now: int) -> int:
+        """Do what `look` found to do and return the end of the log. Raises `FileFailed`."""
+        report = self.report
+        if self.log.is_empty():
             # The log is the only truth: without it no unit and no entry means anything.
             self.queues.destroy_all()
             self.index.destroy()
             return 0
-        whole = self._must_read_all(inventory)
-        known_end = self.queues.max_physical_offset()
-        first = 0 if whole else self._first_segment(starts, checkpoint, known_end)
-        # A queue knows what it has, so dispatching all again costs time and changes nothing that is right.
-        again = report.abnormal or whole or (inventory is None and first == 0)
-        report.scanned_from = starts[first]
+        end = report.log_end
         if report.abnormal:
             # Beyond the last thorough flush a power cut may have torn or swallowed any unit: they are all made again.
             safe = checkpoint.logics_physical_offset
             self.queues.truncate(safe + 1 if safe > 0 else report.scanned_from)
-        if not report.abnormal and self.index.index_files():
-            # All entries of the newest record are there. After a crash some may be missing, so it is put again.
-            self._index_after = self.index.last_update_physical_offset
-        end = self._read(starts, first, -1 if again else known_end, now)
-        report.log_end = end
+        if self._todo_from >= 0:
+            self._dispatch(self._todo_from, end, now)
         # Newest file first; a crash in between leaves files that the next start finds beyond the end again.
         report.deleted_files += self.log.truncate_to(end + 1)
         self._wipe(end)
@@ -164,93 +190,42 @@ class Recovery:
             return False
         return covered
 
-    # -- reading --
+    # -- dispatching --
 
-    def _read(self, starts: list[int], first: int, dispatch_after: int, now: int) -> int:
-        """Read file after file to the first thing that is no record; the end of the last good one."""
-        end = starts[first]
-        for start in starts[first:]:
-            end, blank = self._read_segment(start, dispatch_after, now)
-            if not blank:
-                break
-        return end
-
-    def _read_segment(self, start: int, dispatch_after: int, now: int) -> tuple[int, bool]:
-        """End of the last good record of a file, and whether a blank closed it."""
-        stop: i64 = start + self.log.segment_size
-        base: i64 = start
-        at: i64 = 0
-        buf = self.log.read(base, min(_CHUNK, stop - base))
-        while True:
-            at = self._pass(buf, at, base, stop, dispatch_after)
-            found = scan_records(buf, at, len(buf), self.shape, self.check_crc, _RECORDS)
-            good = self._take(found, base, start, dispatch_after, now)
-            if good < len(found.dispatches):
-                return int(self._end_after(found, good, base + at)), False
-            at = found.end
-            if found.status == GOOD and at < len(buf):
+    def _dispatch(self, at: i64, end: i64, now: int) -> None:
+        """Give the records between two offsets, which were checked before, to queues and index."""
+        size = self.log.segment_size
+        want: i64 = _CHUNK
+        while at < end:
+            stop: i64 = min(at - at % size + size, end)
+            buf = self.log.read(at, min(want, stop - at))
+            found = scan_records(buf, 0, len(buf), self.shape, False, _RECORDS)
+            self._take(found, now)
+            at += found.end
+            if found.end > 0:
+                want = _CHUNK
                 continue
-            if found.status == BLANK:
-                return int(base + at), True
-            if base + at >= stop:
-                return int(base + at), False
-            if at == 0 and base + len(buf) >= stop:
-                return int(base), False
-            # The record, or what looks like one, may go on behind the buffer: read on from its first byte.
-            want: i64 = _CHUNK
-            if at == 0:
-                want = i64(read_i32_be(buf, 0)) if len(buf) >= 4 else 0
-                if want <= len(buf) or want > _LONGEST:
-                    return int(base), False
-            base += at
-            at = 0
-            buf = self.log.read(base, min(max(want, _CHUNK), stop - base))
-            if not buf:
-                return int(base), False
+            if len(buf) < BLANK_SIZE or read_i32_be(buf, 4) == BLANK_MAGIC:
+                at = at - at % size + size
+                continue
+            want = i64(read_i32_be(buf, 0))  # a record longer than what was read
+            if want <= len(buf):
+                return
 
-    def _pass(self, buf: bytes, at: i64, base: i64, stop: i64, dispatch_after: i64) -> i64:
-        """Go over the records that queues and index have already: they are checked, but nothing follows from them."""
-        if dispatch_after <= base + at or (self.check_crc and self.shape.verify_property_crc):
-            return at
-        last: i64 = self._index_after if self.index.enabled else stop
-        passed = pass_records(buf, at, base, self.check_crc, last, min(dispatch_after, stop))
-        report = self.report
-        report.records += passed.count
-        if passed.store_timestamp > report.last_store_timestamp:
-            report.last_store_timestamp = passed.store_timestamp
-        return passed.end
-
-    def _take(self, found: Scanned, base: i64, start: i64, dispatch_after: int, now: int) -> int:
-        """Dispatch what was read; how many of the records count (all, unless one says it lies in another file)."""
-        report = self.report
-        after: i64 = dispatch_after
-        stop: i64 = start + self.log.segment_size
-        taken: i64 = 0
+    def _take(self, found: Scanned, now: int) -> None:
+        after: i64 = self._dispatch_after
         dispatched: i64 = 0
         index_after = self._index_after
         queues = self.queues
         index = self.index
         queues.make_room()
         for d in found.dispatches:
-            if self.check_offset and (d.physical_offset < start or d.physical_offset >= stop):
-                break
-            taken += 1
             if d.physical_offset + d.size > after:
                 queues.put(d)
                 dispatched += 1
             if d.physical_offset > index_after:
                 index.put(d, now)
-            if d.store_timestamp > report.last_store_timestamp:
-                report.last_store_timestamp = d.store_timestamp
-        report.records += taken
-        report.dispatched += dispatched
-        return taken
-
-    def _end_after(self, found: Scanned, count: int, at: i64) -> i64:
-        """Where the first `count` records end, the first of them being at `at`."""
-        for d in found.dispatches[:count]:
-            at += d.size
-        return at
+        self.report.dispatched += dispatched
 
     # -- the torn tail --
 
@@ -261,7 +236,7 @@ class Recovery:
         good. Crash of process or power in the middle: the next start ends the log at the same place and goes on.
         """
         at: i64 = end
-        stop: i64 = min(self.log.end_of_files, end - end % self.log.segment_size + self.log.segment_size)
+        stop: i64 = self._torn_to
         while at < stop:
             at = self.log.next_data(at)
             if at < 0:

@@ -59,6 +59,8 @@ class Upkeep:
         """Dispatch cannot write a queue: the flag for it stays, whatever a flush comes to."""
         self.problem = ""
         """The last thing that went wrong here, for the node to log; it takes it with `take_problem`."""
+        self.run_id = 0
+        """The number of this run, as the mark of a running broker has it."""
         self._jobs: list[Job] = []
         self._syncing = False
         self.sync_failed = False
@@ -214,7 +216,12 @@ class Upkeep:
         return replace(noted, index_msg_timestamp=int(self._index.index_msg_timestamp))
 
     def _log_times(self, checkpoint: Checkpoint) -> Checkpoint:
-        return replace(checkpoint, physic_msg_timestamp=int(self._log.flushed_timestamp))
+        return replace(
+            checkpoint,
+            physic_msg_timestamp=int(self._log.flushed_timestamp),
+            run_id=self.run_id,
+            synced_end=int(self._log.flushed_offset),
+        )
 
     def _move_checkpoint(self) -> None:
         """The log's own time, every second, when it moved."""

@@ -49,6 +49,8 @@ class SimulatedFiles:
         """Told the name of each call that can change the disk, just before it does."""
         self.synced: list[str] = []
         """The path of every datasync, in order."""
+        self.boots = 0
+        """How often the machine was started again."""
         self._root = Folder()
         self._handles: dict[int, tuple[str, Inode]] = {}
         self._locks: dict[int, str] = {}
@@ -61,6 +63,7 @@ class SimulatedFiles:
         """The same disk once more, with nothing open and nothing locked."""
         other = SimulatedFiles(self.capacity)
         other.now_ms = self.now_ms
+        other.boots = self.boots
         seen: dict[int, Inode | Folder] = {}
         root = clone_of(self._root, seen)
         assert isinstance(root, Folder)
@@ -73,6 +76,7 @@ class SimulatedFiles:
         part = chance.random()
         survives: Callable[[], bool] = {0: lambda: False, 1: lambda: True}.get(seed, lambda: chance.random() < part)
         cut(self._root, survives)
+        self.boots += 1
         self.process_crash()
 
     def process_crash(self) -> None:
@@ -279,6 +283,9 @@ class SimulatedFiles:
 
     def process_id(self) -> int:
         return 4711
+
+    def boot_id(self) -> str:
+        return f"boot-{self.boots}"
 
     def local_time(self, time_ms: int) -> str:
         return time.strftime("%Y%m%d%H%M%S", time.gmtime(time_ms // 1000)) + str(time_ms % 1000).zfill(3)

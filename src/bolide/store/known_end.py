@@ -1,0 +1,130 @@
+"""How far the log must reach by all that other files say of it, and what to do when it does not.
+
+Only a tail that nobody synced may be cut without asking. Which one that is depends on how the broker before ended:
+
+* *It stopped cleanly.* All was synced, so whatever is missing or bad is damage.
+* *It was killed, and the machine runs since.* The page cache lost nothing: the log holds every write, whole but for the
+  last. So what queues name is damage when it is bad, and so is anything bad that good records follow.
+* *The machine went down.* Of what was not synced any sector may be lost, and later ones kept: a hole with good records
+  behind it is no damage there. What the checkpoint says was synced must be there; with sync flush also what queues
+  name, for they got it after the sync.
+* *Nobody knows* (RocketMQ's broker was killed). As after a kill, but queues count only where the checkpoint's time
+  of the last flush agrees.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bolide.layout.checkpoint import Checkpoint
+from bolide.store.errors import StoreDamaged
+from bolide.store.lock import RunMark
+from bolide.store.segments import SegmentList
+from bolide.store.survey import LogEnd, Run, Survey
+
+
+@dataclass(frozen=True)
+class Traces:
+    """What a start finds beside the log. Offsets are bytes of the log."""
+
+    abnormal: bool
+    mark: RunMark | None
+    boot_id: str
+    checkpoint: Checkpoint
+    noted_end: int
+    """The log's end at a clean stop; -1 when it was not noted."""
+    queues_end: int
+    """The highest end of a record that has a unit; -1 when there is none."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """The log reaches at least to `end`; with `holes` good records may follow bad bytes beyond it.
+
+    `why` says how that is known, with {} for the offset.
+    """
+
+    end: int
+    why: str
+    holes: bool = False
+
+
+def known_to_reach(traces: Traces, found: LogEnd, end_of_files: int) -> Known:
+    """How far the log was synced, or at least written."""
+    checkpoint, mark = traces.checkpoint, traces.mark
+    # A unit beyond all files is no witness: a queue file can be damaged as well, and is made again from the log.
+    queues = Known(max(traces.queues_end, 0), "queue files name records up to {}")
+    if queues.end > end_of_files:
+        queues = Known(0, "")
+    dispatched = Known(checkpoint.logics_physical_offset, "the checkpoint names records up to {}")
+    if dispatched.end > 0:
+        dispatched = Known(dispatched.end + 1, dispatched.why)
+    if not traces.abnormal:
+        noted = Known(traces.noted_end, "at the last clean stop it reached {}")
+        return noted if noted.end >= 0 else _highest(queues, dispatched)
+    if mark is None:
+        flushed = found.store_timestamp >= checkpoint.physic_msg_timestamp
+        return Known(0, "") if flushed else queues
+    synced = Known(0, "")
+    if checkpoint.run_id == mark.run_id:
+        synced = Known(checkpoint.synced_end, "it was synced up to {}")
+    if mark.boot_id and mark.boot_id == traces.boot_id:
+        return _highest(synced, queues, dispatched)
+    if mark.sync_flush:
+        synced = _highest(synced, queues, dispatched)
+    return Known(synced.end, synced.why, holes=True)
+
+
+def _highest(*known: Known) -> Known:
+    return max(known, key=lambda one: one.end)
+
+
+def refuse_lost_log(traces: Traces, root: str) -> None:
+    """There is no file of the log: raise `StoreDamaged` when there was one."""
+    checkpoint = traces.checkpoint
+    reached = max(traces.noted_end, traces.queues_end, checkpoint.logics_physical_offset, checkpoint.synced_end)
+    if reached > 0:
+        raise StoreDamaged(
+            f"{root}/commitlog holds no file of the log, but queue files, checkpoint or the last stop say that it "
+            f"reached {reached}; nothing was changed: bring the folder back, or see what `bolide store repair {root}` "
+            "would do"
+        )
+
+
+def refuse_damage(log: SegmentList, root: str, survey: Survey, found: LogEnd, known: Known, torn: bool) -> None:
+    """Raise `StoreDamaged` unless what lies behind the last good record is a tail that nobody synced.
+
+    `torn` says that something else than zeros follows in the same file.
+    """
+    short = found.end < known.end
+    if known.holes and not short:
+        return
+    behind = [] if known.holes else later_runs(log, survey, found, torn)
+    if not short and not behind:
+        return
+    path = log.path_at(found.end) or log.path_for(found.end)
+    size = int(log.segment_size)
+    text = f"{path} holds {survey.fault_at(found.end)} at byte {found.end % size} (physical offset {found.end})"
+    if short:
+        text += ", but " + known.why.format(known.end)
+    if behind:
+        count = sum(run.count for run in behind)
+        text += f", and {count} good record{'s' if count != 1 else ''} from {behind[0].begin} on follow it"
+    raise StoreDamaged(
+        f"the log of {root} is damaged, nothing was changed: {text}; bring the folder back from a copy, or see what "
+        f"`bolide store repair {root}` would do"
+    )
+
+
+def later_runs(log: SegmentList, survey: Survey, found: LogEnd, torn: bool) -> list[Run]:
+    """The good records behind the end, without those that an older life of the log left there.
+
+    RocketMQ's broker does not wipe what it cuts off. Such bytes are older than the last good record before the end.
+    """
+    size = int(log.segment_size)
+    at = found.end if torn else found.end - found.end % size + size
+    runs: list[Run] = []
+    for run in survey.runs_behind(at):
+        if run.store_timestamp >= found.store_timestamp:
+            runs.append(run)
+    return runs

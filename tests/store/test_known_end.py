@@ -1,0 +1,225 @@
+"""A start that finds damage refuses, says where, and changes nothing; only what nobody synced is cut without asking."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from bolide.layout.checkpoint import Checkpoint
+from bolide.layout.record import encode_blank
+from bolide.store.checkpoint_file import load_checkpoint, write_checkpoint
+from bolide.store.errors import StoreDamaged
+from bolide.store.message_store import MessageStore
+from bolide.testing.files import SimulatedFiles
+from tests.store.scenario import ASYNC, ROOT, SHAPE, START, Machine, Sent, missing
+
+LOG = f"{ROOT}/commitlog"
+FAULTS = {
+    "the size": (2, b"\x10", "bytes that are no record|parts do not add up"),
+    "the magic": (5, b"?", "bytes that are no record"),
+    "the body": (90, b"?", "does not match its CRC"),
+    "its own offset": (30, b"\x01", "calls itself"),
+}
+
+
+def overwrite(files: SimulatedFiles, offset: int, data: bytes) -> None:
+    """Damage the log at a physical offset."""
+    start = offset - offset % SHAPE.commit_log_segment_size
+    handle = files.open(f"{LOG}/{start:020}")
+    files.write_at(handle, [data], offset - start)
+    files.close(handle)
+
+
+def contents(files: SimulatedFiles) -> dict[str, bytes | None]:
+    """What must be as it was after a refusal."""
+    names = [f"{LOG}/{name}" for name in files.list_dir(LOG)]
+    return {path: files.read_file(path) for path in [*names, f"{ROOT}/abort", f"{ROOT}/derived.json"]}
+
+
+def refused(machine: Machine, says: str) -> None:
+    """The store does not start, twice over, and is as it was."""
+    machine.files.process_crash()
+    before = contents(machine.files)
+    for _ in range(2):
+        with pytest.raises(StoreDamaged, match=says) as error:
+            MessageStore(machine.files, ROOT, machine.shape, machine.options).load(machine.now)
+        assert f"bolide store repair {ROOT}" in str(error.value)
+        assert contents(machine.files) == before
+
+
+def filled(ending: str) -> tuple[Machine, list[Sent]]:
+    """A store of 100 messages that ended so."""
+    machine = Machine()
+    machine.turn(50)
+    machine.tick()
+    machine.turn(50)
+    machine.tick(100)
+    if ending == "a clean stop":
+        machine.store.close(machine.now)
+    elif ending == "a power cut":
+        machine.tick()
+        machine.files.power_cut(1)
+    return machine, machine.acknowledged
+
+
+class TestDamage:
+    @pytest.mark.parametrize("ending", ["a clean stop", "a kill", "a power cut"])
+    @pytest.mark.parametrize("fault", FAULTS)
+    def test_what_was_synced_and_is_bad_refuses_the_start(self, ending: str, fault: str) -> None:
+        machine, sent = filled(ending)
+        newest = sent[-1].at.physical_offset // 4096 * 4096
+        target = next(one.at for one in sent if one.at.physical_offset >= newest)
+        within, byte, says = FAULTS[fault]
+        overwrite(machine.files, target.physical_offset + within, byte)
+        refused(machine, rf"{newest:020} holds .*({says}).*physical offset {target.physical_offset}\)")
+
+    @pytest.mark.parametrize("ending", ["a clean stop", "a kill", "a power cut"])
+    def test_so_does_the_last_record_of_all(self, ending: str) -> None:
+        machine, sent = filled(ending)
+        if ending == "a kill":
+            machine.store.queues.flush(True)
+        overwrite(machine.files, sent[-1].at.physical_offset + 90, b"?")
+        refused(machine, f"physical offset {sent[-1].at.physical_offset}.*, but ")
+
+    def test_after_a_kill_good_records_behind_a_bad_one_refuse_although_nothing_was_synced(self) -> None:
+        machine = Machine(options=ASYNC)
+        machine.append(10)
+        machine.write()
+        overwrite(machine.files, machine.waiting[4].at.physical_offset + 90, b"?")
+        refused(machine, "and 5 good records from [0-9]+ on follow it")
+
+    def test_a_bad_blank_between_two_files(self) -> None:
+        machine, sent = filled("a kill")
+        newest = sent[-1].at.physical_offset // 4096 * 4096
+        first = next(one.at for one in sent if one.at.physical_offset >= newest)
+        before = [one.at for one in sent if one.at.end_offset <= newest][-1]
+        overwrite(machine.files, before.end_offset + 4, b"\0\0\0\0")
+        refused(machine, rf"bytes that are no record.*good records from {first.physical_offset} on follow it")
+
+    def test_the_newest_file_is_gone_after_a_clean_stop(self) -> None:
+        machine, sent = filled("a clean stop")
+        machine.files.remove(f"{LOG}/{machine.files.list_dir(LOG)[-1]}")
+        end = sent[-1].at.end_offset
+        refused(machine, f"at the last clean stop it reached {end}")
+
+    @pytest.mark.parametrize("ending", ["a clean stop", "a kill"])
+    def test_all_files_are_gone(self, ending: str) -> None:
+        machine, _ = filled(ending)
+        machine.store.queues.flush(True)
+        for name in machine.files.list_dir(LOG):
+            machine.files.remove(f"{LOG}/{name}")
+        refused(machine, "holds no file of the log")
+
+
+class TestTornTail:
+    @pytest.mark.parametrize("at", [0, 5, 9])
+    def test_a_power_cut_may_leave_holes_in_what_nobody_synced(self, at: int) -> None:
+        machine = Machine()
+        machine.turn(20)
+        machine.append(10)
+        machine.write()
+        hole = machine.waiting[at].at
+        overwrite(machine.files, hole.physical_offset, bytes(60))
+        machine.power_cut(1)
+        assert machine.store.end_offset == hole.physical_offset
+        assert machine.report.truncated_bytes
+        assert not missing(machine.store, machine.acknowledged)
+
+    def test_asynchronous_flush_names_what_was_synced_every_second(self) -> None:
+        machine = Machine(options=ASYNC)
+        machine.turn(20)
+        machine.store.flush_soon()
+        machine.tick(1000)
+        machine.flush()
+        machine.tick(1000)
+        assert load_checkpoint(machine.files, ROOT).synced_end == machine.acknowledged[-1].at.end_offset
+        machine.turn(20)
+        cut = machine.files.clone()
+        overwrite(machine.files, machine.acknowledged[19].at.physical_offset + 90, b"?")
+        machine.files.power_cut(1)
+        refused(machine, "it was synced up to")
+        cut.power_cut(1)
+        overwrite(cut, machine.acknowledged[25].at.physical_offset + 90, b"?")
+        store = MessageStore(cut, ROOT, SHAPE, ASYNC)
+        store.load(machine.now)
+        assert store.end_offset == machine.acknowledged[25].at.physical_offset
+
+    def test_what_another_run_noted_says_nothing_of_this_one(self) -> None:
+        machine = Machine(options=ASYNC)
+        machine.turn(5)
+        machine.files.process_crash()
+        noted = replace(load_checkpoint(machine.files, ROOT), run_id=START - 1, synced_end=1 << 30)
+        write_checkpoint(machine.files, ROOT, noted)
+        machine.power_cut(1)
+        assert machine.store.end_offset == machine.acknowledged[-1].at.end_offset
+
+    def test_a_unit_beyond_all_files_is_no_witness(self) -> None:
+        machine, sent = filled("a kill")
+        machine.store.queues.flush(True)
+        queue = machine.store.queues.get("T", 0)
+        assert queue is not None
+        queue.put(1 << 40, 100, 0, queue.max_offset, START, b"")
+        queue.flush()
+        machine.crash()
+        assert not missing(machine.store, sent)
+
+
+class TestAJavaStore:
+    """`abort` without a mark of ours: it is not known whether the process died or the machine."""
+
+    def killed(self, flushed: Callable[[list[Sent]], int]) -> Machine:
+        machine = Machine()
+        for _ in range(40):
+            machine.now += 10
+            machine.turn(1)
+        machine.store.queues.flush(True)
+        machine.files.process_crash()
+        handle = machine.files.open(f"{ROOT}/abort")
+        machine.files.truncate(handle, 0)
+        machine.files.write_at(handle, [b"4711"], 0)
+        checkpoint = Checkpoint(physic_msg_timestamp=flushed(machine.acknowledged))
+        write_checkpoint(machine.files, ROOT, checkpoint)
+        return machine
+
+    def test_a_tail_behind_the_last_flush_is_cut(self) -> None:
+        machine = self.killed(lambda sent: sent[20].at.store_timestamp)
+        lost = machine.acknowledged[30].at
+        overwrite(machine.files, lost.physical_offset, bytes(int(machine.store.end_offset) - lost.physical_offset))
+        machine.crash()
+        assert machine.store.end_offset == lost.physical_offset
+
+    def test_what_was_flushed_must_be_there(self) -> None:
+        machine = self.killed(lambda sent: sent[35].at.store_timestamp)
+        lost = machine.acknowledged[30].at
+        overwrite(machine.files, lost.physical_offset, bytes(int(machine.store.end_offset) - lost.physical_offset))
+        refused(machine, "queue files name records up to")
+
+    def test_good_records_behind_a_bad_one_refuse(self) -> None:
+        machine = self.killed(lambda sent: 0)
+        overwrite(machine.files, machine.acknowledged[30].at.physical_offset + 90, b"?")
+        refused(machine, "and 9 good records")
+
+    def test_records_of_an_older_life_do_not(self) -> None:
+        # RocketMQ cut the log once and did not wipe it; the new life has not reached the old records yet.
+        machine = self.killed(lambda sent: 0)
+        old = machine.acknowledged[34].at
+        for one in machine.acknowledged[:30]:
+            overwrite(machine.files, one.at.physical_offset + 56, (START + 100_000).to_bytes(8, "big"))
+        first = machine.acknowledged[30].at.physical_offset
+        overwrite(machine.files, first, b"\0" * (old.physical_offset - first))
+        machine.crash()
+        assert machine.store.end_offset == first
+
+
+def test_old_bytes_behind_the_filler_of_a_file_mean_nothing() -> None:
+    machine = Machine()
+    machine.turn(20)
+    end = int(machine.store.end_offset)
+    record = machine.store.log.segments.read(0, machine.acknowledged[0].at.size)
+    fake = record[:28] + (end + 200).to_bytes(8, "big") + record[36:]
+    overwrite(machine.files, end, encode_blank(4096 - end % 4096))
+    overwrite(machine.files, end + 200, fake)
+    machine.crash()
+    assert not missing(machine.store, machine.acknowledged)
