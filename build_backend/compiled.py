@@ -69,6 +69,7 @@ COMPILED: Final[dict[str, str]] = {
     "bolide.store.consume_queue": "one append a message, one read a pull",
     "bolide.store.consume_queue_ext": "one unit a message where the filter bitmap is on",
     "bolide.store.consume_queues": "finds the queue of every message",
+    "bolide.store.deleted_topics": "asked at every message dispatched",
     "bolide.store.extents": "part of segments, which must see a native class",
     "bolide.store.handles": "finds the handle of every write and read",
     "bolide.store.index_file": "slots and entries of every message",

@@ -162,9 +162,9 @@ class TopicAdminService:
         if self._topics.is_system(topic):
             remark = f"The topic[{topic}] is conflict with system topic."
             return reply(make_response(command, codes.INVALID_PARAMETER, remark))
+        self._store.delete_topic(topic)  # first: when its mark cannot be written, nothing is deleted
         self._topics.delete(topic, now)
         self._offsets.remove_topic(topic, now)
-        self._store.delete_topic(topic)
         if self._picks is not None:
             self._picks.changed()
         return reply(make_response(command, codes.SUCCESS))

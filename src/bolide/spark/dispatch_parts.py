@@ -20,6 +20,7 @@ from bolide.dispatch.multi import LMQ_QUEUE_ID, is_place
 from bolide.layout.columns import RecordColumns
 from bolide.layout.sysflag import TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
 from bolide.spark.bitmaps import Bitmaps, TopicFilter
+from bolide.spark.deleted import alive, marks_of
 from bolide.spark.log_scan import BadRange, Found, Stretch, scan
 
 if TYPE_CHECKING:
@@ -81,7 +82,10 @@ class Entries:
 class _Columns:
     """What one stretch has given so far."""
 
-    def __init__(self, shape: StoreShape, filters: Sequence[TopicFilter], audit: bool) -> None:
+    def __init__(
+        self, shape: StoreShape, filters: Sequence[TopicFilter], audit: bool, deleted: dict[str, int] | None = None
+    ) -> None:
+        self._deleted = deleted or {}
         self._topics: dict[str, int] = {}
         self._columns: dict[str, list[Any]] = {}
         self._bitmaps: list[NDArray[np.uint8]] = []
@@ -125,7 +129,9 @@ class _Columns:
         """The row, the queue and the queue offset of every unit, in the order of the log."""
         bits = records.numbers("sys_flag") & TRANSACTION_MASK
         queued = (bits != TRANSACTION_PREPARED) & (bits != TRANSACTION_ROLLBACK)
-        rows = np.flatnonzero(queued & _have_places(records))
+        queued &= _have_places(records)
+        places = records.numbers("physical_offset")
+        rows = np.flatnonzero(queued & alive(records.topic, places, self._deleted) if self._deleted else queued)
         keys = self._keys(records.topic_codes, records.numbers("queue_id"))[rows]
         offsets = records.numbers("queue_offset")[rows]
         if not self._shape.multi_dispatch:
@@ -133,6 +139,8 @@ class _Columns:
         light_rows, names, light_offsets = light_queues(records)
         kept = queued[light_rows]
         light: Any = names
+        if self._deleted:
+            kept &= alive(light, places[light_rows], self._deleted)
         light_keys = self._keys(light.dictionary_encode(), np.full(len(names), LMQ_QUEUE_ID, np.int64))
         all_rows = np.concatenate([rows, light_rows[kept]])
         order = np.argsort(all_rows, kind="stable")
@@ -214,7 +222,7 @@ def make_part(
     With `audit` bodies are compared with their CRC, and hashes of entries for tags are marked (TAG_MARK).
     """
     summary = PartSummary(number, PartFile(path, 0, 0, 0))
-    columns = _Columns(shape, filters, audit)
+    columns = _Columns(shape, filters, audit, marks_of(stretches[0].path) if stretches else None)
     for step in chain.from_iterable(scan(part, check_crc=audit) for part in stretches):
         if isinstance(step, Found):
             records = step.records()

@@ -15,6 +15,7 @@ from bolide.layout.columns import RecordColumns
 from bolide.layout.delay import SCHEDULE_TOPIC
 from bolide.layout.sysflag import TRANSACTION_MASK, TRANSACTION_PREPARED
 from bolide.spark.bad_records import BAD_RECORD
+from bolide.spark.deleted import alive, marks_of
 from bolide.spark.errors import CorruptStore
 from bolide.spark.log_scan import BadRange, Found, Stretch, scan
 from bolide.spark.rows import ROWS_PER_BATCH, column_of
@@ -34,6 +35,7 @@ _compute: Any = pc  # its stubs do not know plain values as scalars
 def read_stretch(part: Stretch, options: StoreOptions, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     """The messages of one task. Raises CorruptStore at the first bad range unless told to skip them."""
     schema = arrow_schema(columns, columns_of(options))
+    marks = marks_of(part.path)
     for step in scan(part, options.check_crc):
         if isinstance(step, BadRange):
             if not step.torn and not options.skip_corrupt:
@@ -47,18 +49,20 @@ def read_stretch(part: Stretch, options: StoreOptions, columns: tuple[str, ...])
         count = -(-total // ROWS_PER_BATCH)
         for number in range(count):
             few = slice(total * number // count, total * (number + 1) // count)
-            batch = _rows(Found(step.data, step.base, step.parts.of(few)), options, schema)
+            batch = _rows(Found(step.data, step.base, step.parts.of(few)), options, schema, marks)
             if batch is not None:
                 yield batch
 
 
-def _rows(found: Found, options: StoreOptions, schema: pa.Schema) -> pa.RecordBatch | None:
+def _rows(found: Found, options: StoreOptions, schema: pa.Schema, marks: dict[str, int]) -> pa.RecordBatch | None:
     """Records as rows; None when none is wanted, found out before the costly columns are made."""
     records = found.records()
     wanted = np.ones(len(records), np.bool_)
+    if marks:
+        wanted = alive(records.topic, records.numbers("physical_offset"), marks)
     if options.begin_ms or options.end_ms:
         times = records.numbers("store_timestamp")
-        wanted = times >= options.begin_ms
+        wanted &= times >= options.begin_ms
         if options.end_ms:
             wanted &= times < options.end_ms
     if options.topics and wanted.any():

@@ -273,6 +273,11 @@ class CommitLog:
         else:
             self._batch.truncate(0)
 
+    def give_up_pending(self) -> None:
+        """Forget what was appended since the last `write_pending`: it is not to be written after all."""
+        if self.end_offset != self.written_offset:
+            self._undo()
+
     def _undo(self) -> None:
         """Forget what could not be written, and wipe what of it may have reached the file."""
         lost = self.end_offset

@@ -16,6 +16,7 @@ from bolide.layout.queue_unit import UNIT_SIZE
 from bolide.layout.shape import StoreShape
 from bolide.store.consume_queue import ConsumeQueue, Waiting
 from bolide.store.consume_queue_ext import ConsumeQueueExt
+from bolide.store.deleted_topics import DeletedTopics
 from bolide.store.files import FileFailed, Files
 from bolide.store.segments import HandleCache
 
@@ -57,6 +58,8 @@ class ConsumeQueues:
         self._dirty: list[ConsumeQueue] = []
         self._round: list[ConsumeQueue] = []
         """Those of `_dirty` that the flush under way has not come to."""
+        self.deleted = DeletedTopics(files, root)
+        """Whose older records get no unit any more."""
         self.stuck: list[ConsumeQueue] = []
         """Those whose full tail could not be written. While there is one, nothing more is to be put."""
         self._waiting = Waiting()
@@ -104,6 +107,13 @@ class ConsumeQueues:
         for topic in list(self._table):
             self.delete_topic(topic)
 
+    def drop_deleted(self) -> None:
+        """Delete what a crash left of the queues of deleted topics: those that end below their mark."""
+        for topic, offset in list(self.deleted.marks.items()):
+            by_id = self._table.get(topic)
+            if by_id is not None and all(queue.max_physical_offset <= offset for queue in by_id.values()):
+                self.delete_topic(topic)
+
     def close(self) -> None:
         """Write everything that waits; the store syncs and closes the handles, which it shares."""
         self.flush(True)
@@ -116,6 +126,8 @@ class ConsumeQueues:
             return False
         if d.multi is not None:
             self._put_multi(d, d.multi)
+        if self.deleted.marks and self.deleted.covers(d.topic, int(d.physical_offset)):
+            return False
         by_id = self._table.get(d.topic)
         queue = by_id.get(d.queue_id) if by_id is not None else None
         if queue is None:
@@ -171,6 +183,8 @@ class ConsumeQueues:
         Crash between two of them, or before the record's own queue: recovery puts it into all of them again.
         """
         for light in multi:
+            if self.deleted.marks and self.deleted.covers(light.topic, int(d.physical_offset)):
+                continue
             queue = self.get(light.topic, LMQ_QUEUE_ID)
             if queue is None:
                 queue = self.find_or_create(light.topic, LMQ_QUEUE_ID)

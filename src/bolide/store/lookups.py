@@ -158,4 +158,5 @@ class Lookups:
         """Records that may have this key, stored within [begin, end]. May wait for the disk."""
         if not self._index_readable:
             return QueryResult(0, 0)
-        return query.query_messages(self.log, self.index, topic, key, max_count, begin, end, index_type)
+        after = self.queues.deleted.marks.get(topic, 0)
+        return query.query_messages(self.log, self.index, topic, key, max_count, begin, end, index_type, after)

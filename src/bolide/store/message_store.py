@@ -121,6 +121,7 @@ class MessageStore(Lookups):
             self.files.make_dir(f"{self.root}/{name}")
         self.log.segments.load()
         checkpoint = load_checkpoint(self.files, self.root)
+        self.queues.deleted.load()
         self.queues.load()
         report.deleted_files += self.index.load(report.abnormal, checkpoint.index_msg_timestamp)
         self.queues.recover(not report.abnormal)
@@ -139,6 +140,8 @@ class MessageStore(Lookups):
         recovery.look(traces, inventory, self.root)
         mark_running(self.files, self.root, RunMark(boot_id, now, self.options.sync_flush))
         drop_inventory(self.files, self.root)
+        self.queues.deleted.start(int(self.log.segments.min_offset), report.log_end)
+        self.queues.drop_deleted()
         end = recovery.run(checkpoint, now)
         # What recovery kept may be in the page cache only; before it is served it must not be losable any more.
         self.log.segments.datasync_to(end, report.scanned_from)
@@ -292,10 +295,12 @@ class MessageStore(Lookups):
         if not self._turn:
             return
         try:
+            self.queues.deleted.save()
             self.log.write_pending()
         except FileFailed as error:
             if isinstance(error, DiskFull):
                 self.upkeep.retention.write_refused(int(self._now))
+            self.log.give_up_pending()  # does nothing where the log itself failed
             self._take_back()
             raise
         finally:
@@ -304,11 +309,13 @@ class MessageStore(Lookups):
     def _take_back(self) -> None:
         written = self.log.written_offset
         self.reput.withdraw(written)
+        deleted = self.queues.deleted
         for d in reversed(self._turn):
-            if d.physical_offset >= written and in_queue(d):
+            if d.physical_offset >= written and in_queue(d) and not deleted.covers(d.topic, int(d.physical_offset)):
                 self.numbers.give_back(d.topic, int(d.queue_id), d.queue_offset)
                 if d.multi is not None:
                     self.numbers.free(d.multi)
+        deleted.lower(int(written))
         for tell in self.on_taken_back:
             tell(written)
 
@@ -452,6 +459,13 @@ class MessageStore(Lookups):
         return d is not None and d.topic == topic and d.queue_id == queue_id and d.queue_offset == queue_offset
 
     def delete_topic(self, topic: str) -> None:
-        """Delete the queues of a topic; its next message starts at queue offset 0 again."""
+        """Delete a topic's messages, also those of this turn; its next one starts at queue offset 0 again.
+
+        Raises `FileFailed`, with nothing deleted, when the mark that makes it last cannot be written.
+        """
+        end = int(self.log.end_offset)
+        if self.numbers.knows(topic) or self.queues.queue_ids(topic):
+            # Power cut before the mark is synced: nothing is deleted. After it: a start drops what queues there are.
+            self.queues.deleted.add(topic, end)
         self.numbers.forget(topic)
         self.queues.delete_topic(topic)

@@ -33,11 +33,12 @@ def query_messages(
     begin: int,
     end: int,
     index_type: str = "",
+    after: int = 0,
 ) -> QueryResult:
     """Records whose key hashes like `key` (tags with index type "T"), stored within [begin, end] ms; newest preferred.
 
-    When all that was found has left the log, it looks twice more, at what is older than the oldest of that. May wait
-    for the disk.
+    Records below the offset `after` are left out: they are of a topic of this name that was deleted. When all that was
+    found has left the log, it looks twice more, at what is older than the oldest of that. May wait for the disk.
     """
     result = QueryResult(0, 0)  # as in Java: of an index that finds nothing, nothing is told
     for _ in range(_PASSES):
@@ -49,7 +50,7 @@ def query_messages(
         for offset in offsets:
             data = log.record_bytes(offset)
             # A key named twice by one message has two entries.
-            if data and (not result.offsets or result.offsets[-1] != offset):
+            if data and offset >= after and (not result.offsets or result.offsets[-1] != offset):
                 result.offsets.append(offset)
                 result.records.append(data)
         if result.records:

@@ -48,6 +48,10 @@ class QueueNumbers:
         if by_id is not None:  # the topic may have been deleted meanwhile
             by_id[queue_id] = int(queue_offset)
 
+    def knows(self, topic: str) -> bool:
+        """True when a message of this topic was appended since the start."""
+        return topic in self._next
+
     def forget(self, topic: str) -> None:
         """The topic's queues are gone."""
         self._next.pop(topic, None)

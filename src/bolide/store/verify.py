@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from bolide.dispatch.multi import is_lmq, is_place
 from bolide.dispatch.row import Dispatch, in_light_queue, in_queue
 from bolide.errors import BolideError
+from bolide.layout.deleted_topics import NAME as DELETED_TOPICS
+from bolide.layout.deleted_topics import parse_marks
 from bolide.layout.shape import StoreShape
 from bolide.store.files import Files
 from bolide.store.inspect import queue_folders, read_checkpoint
@@ -93,6 +95,7 @@ class _LogCheck:
         self._pending_count = 0
         self._queues: dict[tuple[str, int], QueueCheck] = {}
         self._ended = False
+        self._deleted = parse_marks(files.read_file(f"{root}/{DELETED_TOPICS}") or b"")
         light = 0
         for topic, queue_id, path in queue_folders(files, root):
             if is_lmq(topic) and not shape.multi_dispatch:
@@ -166,6 +169,7 @@ class _LogCheck:
         if self._ended:
             _find(verdict, file.path, 0, "records go on here, but the file before ends with no blank")
             self._ended = False
+        deleted = self._deleted
         for d in dispatches:
             if d.physical_offset != at:
                 _find(
@@ -174,12 +178,13 @@ class _LogCheck:
             at += d.size
             self._index.expect(d)
             if in_queue(d):
-                if is_place(d.topic, d.queue_id):
-                    self._expect_unit(file, d)
-                else:
+                if not is_place(d.topic, d.queue_id):
                     self._placeless(d)
+                elif d.physical_offset >= deleted.get(d.topic, 0):
+                    self._expect_unit(file, d)
                 for light in d.multi or ():
-                    self._expect_unit(file, in_light_queue(d, light))
+                    if d.physical_offset >= deleted.get(light.topic, 0):
+                        self._expect_unit(file, in_light_queue(d, light))
         self.end_offset = at
         self._pending_count += len(dispatches)
         if self._pending_count >= _PENDING:

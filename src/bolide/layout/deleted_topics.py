@@ -1,0 +1,34 @@
+"""The file `deleted-topics` of a store: below which offset of the log the records of a deleted topic count no more.
+
+Ours; RocketMQ's broker leaves it alone. A line of JSON for each deletion, in their order: the last one of a topic counts.
+A line that a crash cut off has no newline: nobody was told of that deletion.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from bolide.layout.errors import LayoutError
+
+NAME: Final = "deleted-topics"
+
+
+def mark_line(topic: str, physical_offset: int) -> bytes:
+    """The line that says: records of this topic below this offset are deleted."""
+    return json.dumps({"topic": topic, "offset": physical_offset}).encode() + b"\n"
+
+
+def parse_marks(data: bytes) -> dict[str, int]:
+    """Topic -> offset. Raises LayoutError for a line that is whole and yet cannot be read."""
+    marks: dict[str, int] = {}
+    for number, line in enumerate(data.split(b"\n")[:-1], 1):
+        try:
+            found = json.loads(line)
+            marks[str(found["topic"])] = int(found["offset"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise LayoutError(
+                f"line {number} of {NAME} is no mark of a deleted topic: without it deleted messages would come back; "
+                "bring the file back from a copy, or delete the line"
+            ) from error
+    return marks

@@ -1,0 +1,40 @@
+"""Records of deleted topics, which a store's log holds until retention takes them: no reader gets them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bolide.layout.deleted_topics import NAME, parse_marks
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_compute: Any = pc  # its stubs do not know plain values as scalars
+
+
+def marks_of(log_file: str) -> dict[str, int]:
+    """The marks of the store that this CommitLog file belongs to. Raises LayoutError for a file that cannot be read."""
+    path = Path(log_file).parent.parent / NAME
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return {}
+    return parse_marks(data)
+
+
+def alive(topics: Any, physical_offsets: NDArray[Any], marks: dict[str, int]) -> NDArray[np.bool_]:
+    """For each record whether its topic still holds it."""
+    kept = np.ones(len(physical_offsets), np.bool_)
+    if not marks or not len(kept):
+        return kept
+    listed: Any = _compute.is_in(topics, pa.array(list(marks), pa.string()))
+    rows = np.flatnonzero(listed.to_numpy(zero_copy_only=False))
+    if len(rows):
+        below = np.array([marks[name] for name in topics.take(pa.array(rows)).to_pylist()], np.int64)
+        kept[rows] = physical_offsets[rows] >= below
+    return kept

@@ -1,0 +1,91 @@
+"""Deleted topics: marks that outlive a crash, so that recovery does not dispatch their old records again.
+
+A mark is on disk before anything else of a deletion happens, so no message of a new topic of the same name gets a
+queue offset before. Marks go when the log no longer reaches below them. Compiled by mypyc.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+from bolide.layout.deleted_topics import NAME, mark_line, parse_marks
+from bolide.layout.errors import LayoutError
+from bolide.store.errors import StoreDamaged
+from bolide.store.files import Files
+
+
+@final
+class DeletedTopics:
+    """The marks of one store: records of `topic` below `marks[topic]` are deleted."""
+
+    def __init__(self, files: Files, root: str) -> None:
+        self.marks: dict[str, int] = {}
+        self._files = files
+        self._root = root
+        self._path = f"{root}/{NAME}"
+        self._end = -1
+        """Bytes of whole lines in the file; -1 = it is to be written new."""
+        self._changed = False
+
+    def load(self) -> None:
+        """Read the file. Raises `StoreDamaged`."""
+        data = self._files.read_file(self._path)
+        if data is None:
+            return
+        try:
+            self.marks = parse_marks(data)
+        except LayoutError as error:
+            raise StoreDamaged(f"{self._root}: {error}") from error
+        self._end = data.rfind(b"\n") + 1
+
+    def covers(self, topic: str, physical_offset: int) -> bool:
+        """True when the topic was deleted after this record was stored."""
+        return physical_offset < self.marks.get(topic, 0)
+
+    def start(self, log_start: int, log_end: int) -> None:
+        """Forget marks below the log, and lower those beyond its end, where new records come. Raises `FileFailed`.
+
+        A power cut with asynchronous flush can take the end of the log, and leave a mark that was made behind it.
+        """
+        kept = {topic: min(offset, log_end) for topic, offset in self.marks.items() if min(offset, log_end) > log_start}
+        if kept != self.marks:
+            self.marks = kept
+            self._changed = True
+            self.save()
+
+    def lower(self, log_end: int) -> None:
+        """What was appended from here on was taken back: new records at these offsets are not deleted."""
+        for topic, offset in self.marks.items():
+            if offset > log_end:
+                self.marks[topic] = log_end
+                self._changed = True
+
+    def save(self) -> None:
+        """Write the marks that were lowered; nothing may be appended before. Raises `FileFailed`."""
+        if not self._changed:
+            return
+        data = b"".join(mark_line(topic, offset) for topic, offset in self.marks.items())
+        self._files.write_file(self._path, data)
+        self._end = len(data)
+        self._changed = False
+
+    def add(self, topic: str, physical_offset: int) -> None:
+        """Mark a topic, durably. Raises `FileFailed`, with nothing changed.
+
+        Crash of process or power before the sync: the line is there, or torn, or not; the deletion was not answered.
+        """
+        self.save()
+        line = mark_line(topic, physical_offset)
+        fresh = self._end < 0
+        at = max(self._end, 0)
+        handle = self._files.open(self._path, fresh)
+        try:
+            self._files.truncate(handle, at)
+            self._files.write_at(handle, [line], at)
+            self._files.datasync(handle)
+        finally:
+            self._files.close(handle)
+        if fresh:
+            self._files.sync_dir(self._root)
+        self._end = at + len(line)
+        self.marks[topic] = physical_offset
