@@ -1,7 +1,7 @@
 """The file `deleted-topics` of a store: below which offset of the log the records of a deleted topic count no more.
 
-Ours; RocketMQ's broker leaves it alone. A line of JSON for each deletion, in their order: the last one of a topic counts.
-A line that a crash cut off has no newline: nobody was told of that deletion.
+Ours; RocketMQ's broker leaves it alone. A line of JSON for each deletion, in order: the last one of a topic counts. A
+line that a crash cut off has no newline: nobody was told of that deletion.
 """
 
 from __future__ import annotations
