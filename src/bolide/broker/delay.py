@@ -233,7 +233,7 @@ class DelayService:
         places = self._due(level, queue, units, now)
         done = 0
         for physical_offset, size in places:
-            if not self._runs.bring(places, done, level.loaded):
+            if not self._runs.bring(places, done, level.loaded and done == 0):  # something was loaded for the first
                 assert self._runs.cold is not None
                 self._load(level, self._runs.cold)
                 return done

@@ -59,6 +59,9 @@ class RecordRuns:
         if end > segment_end:
             return True
         data = log.segments.read_warm(begin, end - begin)
+        if data is None and end > begin + size:
+            # More is wanted by now than was loaded: what was may be there.
+            data = log.segments.read_warm(begin, size)
         if data is None:
             if not wait:
                 self.cold = log.segments.extent(begin, end - begin)
