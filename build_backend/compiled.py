@@ -89,4 +89,5 @@ COMPILED: Final[dict[str, str]] = {
     "bolide.store.timer_wheel": "finds the slot of every message of the timer",
     "bolide.store.times": "labels every message",
     "bolide.transport.server": "every read and every write of a connection",
+    "bolide.transport.unfinished": "told of every read that ends within a frame",
 }

@@ -212,3 +212,23 @@ def test_a_read_full_of_slow_requests_leaves_the_loop_to_others(tmp_path: Path) 
             await node.stop()
 
     asyncio.run(scenario())
+
+
+def test_unfinished_frames_of_all_peers_are_limited(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        settings = {"kv_config_path": str(tmp_path / "kvConfig.json"), "max_unfinished_bytes": 100_000}
+        node = NamesrvNode(NamesrvOptions(listen_port=0, **settings))  # type: ignore[arg-type]  # of two kinds
+        await node.start()
+        frame = encode(make_request(codes.PUT_KV_CONFIG, 0, body=bytes(200_000)))
+        peers = [socket.create_connection(("127.0.0.1", node.port)) for _ in range(5)]
+        try:
+            for peer in peers:
+                await asyncio.to_thread(peer.sendall, frame[:40_000])
+            await until(lambda: len(node._peers) == 2, "those who began first to be gone")
+            assert node._unfinished.size <= 100_000
+        finally:
+            for peer in peers:
+                peer.close()
+            await node.stop()
+
+    asyncio.run(scenario())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import tracemalloc
 
 import pytest
 
@@ -138,3 +139,18 @@ def test_a_peer_that_does_not_read_makes_the_connection_full() -> None:
     assert connection.full
     connection.data_to_send()
     assert not connection.full
+
+
+def test_a_frame_in_pieces_of_a_few_bytes_costs_little_more_than_its_bytes() -> None:
+    frame = encode(make_request(11, 1, body=bytes(300_000)))
+    connection = Connection()
+    tracemalloc.start()
+    try:
+        for at in range(0, len(frame) - 3, 3):
+            assert connection.receive(frame[at : at + 3]) == []
+        assert tracemalloc.get_traced_memory()[0] < 2 * len(frame)
+    finally:
+        tracemalloc.stop()
+    at = (len(frame) - 4) // 3 * 3 + 3
+    (command,) = connection.receive(frame[at:])
+    assert len(command.body) == 300_000

@@ -125,6 +125,10 @@ class BrokerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     server_channel_max_idle_time_seconds: PositiveCount = 120
     client_channel_expired_time: PositiveMs = 120_000
     max_frame_length: PositiveCount = 16 * 1024 * 1024
+    max_unfinished_bytes: PositiveCount = 256 * 1024 * 1024
+    """Kept of frames that are not whole, over all connections; beyond it the one that began first is cut off. Ours."""
+    max_frame_seconds: PositiveCount = 120
+    """A frame that has not arrived whole after this closes its connection. Ours."""
     client_write_buffer_high: Bytes = 4 * 1024 * 1024
     """A peer that leaves more than this unread is not read from until it has caught up."""
     client_write_buffer_limit: Bytes = 128 * 1024 * 1024

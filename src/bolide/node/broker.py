@@ -61,6 +61,7 @@ from bolide.transport.address import split_addresses
 from bolide.transport.entrance import Entrance
 from bolide.transport.server import bound_port, listen
 from bolide.transport.tls_contexts import RenewedContext, client_context
+from bolide.transport.unfinished import Unfinished
 
 log = logging.getLogger("bolide.node")
 FAST_PORT_LACKS: Final = frozenset(
@@ -238,12 +239,14 @@ class BrokerNode:
         front = Front(self._turns, self.connections, parts.stats, host.log, ALL_SERVED)
         entrance = Entrance.of(options)
         self._tls.add(entrance.tls)
-        server = await listen(front, options.bind_address, options.listen_port, *limits, entrance=entrance)
+        self._unfinished = frames = Unfinished(options.max_unfinished_bytes, options.max_frame_seconds)
+        given: dict[str, Any] = {"entrance": entrance, "frames": frames}
+        server = await listen(front, options.bind_address, options.listen_port, *limits, **given)
         self._servers.append(server)
         self.port = bound_port(server)
         if options.fast_port_enable:
             fast = Front(self._turns, self.connections, parts.stats, host.log, FAST_PORT_LACKS)
-            self._servers.append(await listen(fast, options.bind_address, self.port - 2, *limits, entrance=entrance))
+            self._servers.append(await listen(fast, options.bind_address, self.port - 2, *limits, **given))
 
     async def stop(self) -> None:
         """Unregister, stop listening, write everything down and close the store; the second call does nothing."""
@@ -355,6 +358,7 @@ class BrokerNode:
     async def _close_idle(self) -> None:
         while True:
             await asyncio.sleep(IDLE_SWEEP_S)
+            self._unfinished.close_late()
             for channel in self.connections.idle(self.clock.now()):
                 self._host.log.info("closing the connection of %s: silent for too long", channel.remote)
                 channel.link.close()

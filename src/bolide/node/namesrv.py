@@ -37,6 +37,7 @@ from bolide.store.errors import StoreDamaged
 from bolide.store.files import Files, RealFiles
 from bolide.transport.entrance import Entrance
 from bolide.transport.server import ServerConnection, bound_port, listen
+from bolide.transport.unfinished import Unfinished
 
 log = logging.getLogger("bolide.namesrv")
 FOLDER: Final = "~/namesrv"
@@ -104,7 +105,10 @@ class NamesrvNode:
         self._server = NameServer(options, self._stored(), self._clock.now())
         limits = (MAX_FRAME, WRITE_HIGH, WRITE_LIMIT)
         entrance = Entrance.of(options)
-        self._listener = await listen(self, options.bind_address, options.listen_port, *limits, entrance=entrance)
+        self._unfinished = frames = Unfinished(options.max_unfinished_bytes, options.max_frame_seconds)
+        self._listener = await listen(
+            self, options.bind_address, options.listen_port, *limits, entrance=entrance, frames=frames
+        )
         self._tls.add(entrance.tls)
         self._tls.start()
         self.port = bound_port(self._listener)
@@ -311,6 +315,7 @@ class NamesrvNode:
         idle_ms = self.options.server_channel_max_idle_time_seconds * 1000
         while True:
             await asyncio.sleep(IDLE_SWEEP_S)
+            self._unfinished.close_late()
             now = self._clock.now()
             for peer in list(self._peers.values()):
                 connection: Any = peer.connection

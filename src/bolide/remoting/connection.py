@@ -19,6 +19,7 @@ from bolide.remoting.errors import FrameError
 
 MAX_FRAME: Final = 16_777_216
 MAX_QUEUED: Final = 64 * 1024 * 1024
+SMALL: Final = 4096  # bytes: pieces of a frame smaller than this are joined as they come
 JOIN_BELOW: Final = 4096  # bytes: a body smaller than this is cheaper copied behind its head than sent as a buffer
 
 
@@ -65,7 +66,11 @@ class Connection:
             raise self._failure
         self._have += len(data)
         if self._have < self._need:  # a long frame arrives in many pieces: joined once, not once a piece
-            self._parts.append(data)
+            last = len(self._parts) - 1
+            if last >= 0 and len(data) < SMALL and len(self._parts[last]) < SMALL:
+                self._parts[last] += data  # pieces of a few bytes would cost far more than what is in them
+            else:
+                self._parts.append(data)
             return []
         if self._parts:
             self._parts.append(data)
@@ -120,6 +125,11 @@ class Connection:
             at += 4 + length
         self._need = 4 if end - at < 4 else 8
         return at
+
+    def forget(self) -> None:
+        """Give up the memory of an unfinished frame: the connection is being closed."""
+        self._parts = []
+        self._have = 0
 
     def receive_eof(self) -> None:
         """Tell that the peer closed. Raises FrameError when it did so in the middle of a frame."""

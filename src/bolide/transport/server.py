@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol, final
 from bolide.errors import ProtocolError
 from bolide.remoting.command import Command
 from bolide.remoting.connection import Connection
+from bolide.transport.unfinished import Unfinished
 
 BACKLOG: Final = 1024
 
@@ -43,8 +44,12 @@ class Owner(Protocol):
 class ServerConnection:
     """One accepted connection. Not a subclass of asyncio.Protocol, so that it can be compiled; it has its methods."""
 
-    def __init__(self, owner: Owner, max_frame: int, write_high: int, write_limit: int) -> None:
+    def __init__(
+        self, owner: Owner, max_frame: int, write_high: int, write_limit: int, frames: Unfinished | None = None
+    ) -> None:
         self._owner: Any = owner
+        self._frames: Unfinished | None = frames
+        self._unfinished: int = 0
         self._core: Connection = Connection(max_frame)
         self._transport: Any = None
         self._peer: Any = None
@@ -88,6 +93,11 @@ class ServerConnection:
         except ProtocolError as error:
             self._bad(error)
             return
+        unfinished = self._core.buffered_bytes
+        if unfinished != self._unfinished or (unfinished > 0 and commands):
+            self._unfinished = unfinished
+            if self._frames is not None:
+                self._frames.note(self, unfinished, len(commands) > 0)
         if commands:
             self._owner.received(self._peer, commands)
 
@@ -102,6 +112,8 @@ class ServerConnection:
     def connection_lost(self, error: Exception | None) -> None:
         """The socket is gone."""
         self._closing = True
+        if self._unfinished > 0 and self._frames is not None:
+            self._frames.note(self, 0, False)
         peer, self._peer = self._peer, None
         if peer is not None:
             self._owner.closed(peer)
@@ -179,6 +191,13 @@ class ServerConnection:
         if not self._closing and not self._choked:
             self._transport.resume_reading()
 
+    def cut_off(self, text: str) -> None:
+        """Close the connection for a frame that stays unfinished, and keep nothing of it."""
+        self._core.forget()
+        self._unfinished = 0
+        if not self._closing:
+            self._bad(ProtocolError(text))
+
     def close(self) -> None:
         """Send what is queued, then close."""
         if not self._closing:
@@ -214,15 +233,17 @@ async def listen(
     write_high: int,
     write_limit: int,
     entrance: Entrance | None = None,
+    frames: Unfinished | None = None,
 ) -> asyncio.Server:
     """Accept connections on `host:port` (0 = any free port). Raises OSError when the address cannot be had.
 
-    Without an `entrance` the first bytes are a frame, always.
+    Without an `entrance` the first bytes are a frame, always. `frames` limits what all connections together keep of
+    frames that are not whole.
     """
     loop = asyncio.get_running_loop()
 
     def accepted() -> Any:
-        connection = ServerConnection(owner, max_frame, write_high, write_limit)
+        connection = ServerConnection(owner, max_frame, write_high, write_limit, frames)
         return connection if entrance is None else entrance.doorman(connection)
 
     server: asyncio.Server = await loop.create_server(

@@ -1,0 +1,55 @@
+"""What all connections of one node have sent of frames that are not whole yet: it is in memory, so it has limits.
+
+A frame of a peer that sends arrives within moments; frames that stay unfinished belong to peers that stall. So the
+connection whose frame began first is closed where there is too much, and any whose frame takes too long. Compiled by
+mypyc.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, final
+
+
+@final
+class Unfinished:
+    """Of one node, over all its ports. `limit` is in bytes, `seconds` is what one frame may take."""
+
+    def __init__(self, limit: int, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self.limit: int = limit
+        self.seconds: float = seconds
+        self.size: int = 0
+        """Bytes kept now."""
+        self._clock: Callable[[], float] = clock
+        self._frames: dict[Any, tuple[int, float]] = {}
+        """Connection -> (bytes, when its frame began), the oldest frame first."""
+
+    def note(self, connection: Any, size: int, begins: bool) -> None:
+        """A connection keeps so many bytes of a frame now; `begins` when it is another frame than before."""
+        known = self._frames.get(connection)
+        began = -1.0
+        if known is not None:
+            self.size -= known[0]
+            began = known[1]
+            if begins or size == 0:
+                del self._frames[connection]
+                began = -1.0
+        if size == 0:
+            return
+        self.size += size
+        self._frames[connection] = (size, began if began >= 0.0 else self._clock())
+        while self.size > self.limit:
+            text = f"peers have sent {self.size} bytes of unfinished frames: maxUnfinishedBytes allows {self.limit}"
+            self._cut_off_oldest(text)
+
+    def close_late(self) -> None:
+        """Close the connections whose frames have taken too long."""
+        latest = self._clock() - self.seconds
+        while self._frames and next(iter(self._frames.values()))[1] <= latest:
+            self._cut_off_oldest(f"a frame did not arrive whole within {self.seconds:g} s: maxFrameSeconds")
+
+    def _cut_off_oldest(self, text: str) -> None:
+        oldest = next(iter(self._frames))
+        self.size -= self._frames.pop(oldest)[0]
+        oldest.cut_off(text)
