@@ -10,7 +10,7 @@ compares it with what the queue holds there now.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -296,6 +296,6 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._told.update(moved)
 
 
-def offsets_of(offset: dict[str, Any]) -> Offsets:
+def offsets_of(offset: Mapping[str, Any]) -> Offsets:
     """The queues of a stream offset."""
     return from_json(offset[QUEUES], "the checkpoint")

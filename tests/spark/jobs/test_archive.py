@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from bolide.admin.blocking import Admin
 from bolide.cli.pipeline_run import batch_source
 from bolide.client import Message
-from bolide.spark.errors import OptionError
+from bolide.spark.errors import DataLost, OptionError
 from bolide.spark.jobs.archive import archive, read_back
+from bolide.spark.jobs.running import JobFailed
 from bolide.testing.broker import Broker
 from tests.spark.produce import send
 
@@ -29,7 +31,7 @@ def test_each_run_appends_what_is_new_and_one_view_spans_archive_and_log(
     options["startingOffsetsByTimestamp"] = '{"T": 0, "U": 0}'  # of the archive's first run, and no other's
     send(bolide_broker.namesrv_addr, [Message("T", b"t%02d" % n, keys=["k"], tags="A") for n in range(30)])
     send(bolide_broker.namesrv_addr, [Message("U", b"u%02d" % n) for n in range(5)])
-    progress = []
+    progress: list[Any] = []
     with pytest.raises(OptionError, match="no finished batch"):
         read_back(spark, out, options)
     first = archive(spark, out, options | {"maxOffsetsPerTrigger": "10"}, show=progress.append)
@@ -58,6 +60,29 @@ def test_each_run_appends_what_is_new_and_one_view_spans_archive_and_log(
     assert bodies(read_back(spark, out, options)) == sorted([*wanted, "t40", "t41", "t42"])
     archive(spark, out, options)
     assert bodies(spark.read.parquet(out)) == sorted([*wanted, "t40", "t41", "t42"])
+
+
+def test_a_topic_made_anew_is_not_joined_to_what_was_archived(
+    spark: Any, bolide_broker: Broker, tmp_path: Path
+) -> None:
+    out = str(tmp_path / "archive")
+    options = {"namesrv": bolide_broker.namesrv_addr, "subscribe": "T"}
+    bolide_broker.create_topic("T", queues=1)
+    send(bolide_broker.namesrv_addr, [Message("T", b"old%d" % n) for n in range(4)])
+    archive(spark, out, options)
+    with Admin(bolide_broker.namesrv_addr, timeout=60) as admin:
+        admin.delete_topic("T")
+    bolide_broker.create_topic("T", queues=1)
+    send(bolide_broker.namesrv_addr, [Message("T", b"new%d" % n) for n in range(6)])
+    with pytest.raises(DataLost, match="T@broker-a:0 was archived up to offset 4 and has another message at offset 3"):
+        read_back(spark, out, options)
+    with pytest.raises(JobFailed, match="T@broker-a:0 was read up to offset 4 and has another message at offset 3 now"):
+        archive(spark, out, options)
+    wanted = sorted([f"old{n}" for n in range(4)] + [f"new{n}" for n in range(6)])
+    options["failOnDataLoss"] = "false"
+    assert bodies(read_back(spark, out, options)) == wanted
+    assert archive(spark, out, options).messages == 6
+    assert bodies(spark.read.parquet(out)) == wanted
 
 
 def test_what_this_spark_cannot_do_is_one_sentence(spark: Any, bolide_broker: Broker, tmp_path: Path) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from bolide.spark.jobs.running import job_failed
+from bolide.spark.jobs.running import COUNTED, Seen, job_failed
 
 OURS = """[PYTHON_DATA_SOURCE_ERROR] Failed when partitions: Traceback (most recent call last):
   File "source.py", line 1, in partitions
@@ -30,3 +33,18 @@ def test_our_sentence_and_whether_anybody_answered(kind: str, unreachable: bool)
 )  # fmt: skip
 def test_the_innermost_reason_of_spark_without_its_codes(text: str, sentence: str) -> None:
     assert str(job_failed(RuntimeError(text))) == f"Spark gave the job up: {sentence}"
+
+
+def report(batch: int, rows: int, passed: int) -> Any:
+    metrics = {COUNTED: SimpleNamespace(rows=passed)}
+    return SimpleNamespace(batchId=batch, numInputRows=rows, observedMetrics=metrics, sources=[])
+
+
+@pytest.mark.parametrize(("total", "known", "done"), [(2000, True, 2000), (0, False, 12_000)])
+def test_progress_counts_what_the_total_counts(total: int, known: bool, done: int) -> None:
+    seen = Seen(total, known)
+    query: Any = SimpleNamespace(recentProgress=[report(0, 7000, 1500)])
+    seen.look(query)
+    query.recentProgress.append(report(1, 5000, 500))
+    seen.look(query)
+    assert (seen.done, seen.passed, seen.batches) == (done, 2000, 2)

@@ -8,15 +8,21 @@ and Iceberg keep the same promise with logs of theirs.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
+from bolide.spark.cluster import Cluster
+from bolide.spark.data_loss import data_lost
 from bolide.spark.errors import OptionError
 from bolide.spark.jobs.running import JobResult, run_query, topic_stream
+from bolide.spark.last_read import changed, look, marks_of
+from bolide.spark.options import read_options
 from bolide.spark.positions import forms_of
 from bolide.spark.progress import Show, nowhere
+from bolide.spark.queues import EARLIEST, from_json, to_json
 from bolide.spark.schema import COLUMNS
+from bolide.spark.stream import FROM, QUEUES, offsets_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -82,31 +88,84 @@ def read_back(
     """One view: the archive, and behind it what the topics hold now and the archive does not have yet.
 
     A column `archived` tells which. The seam is the archive's own last batch, so no message is missing or twice, also
-    when a run was killed. `options` as for `archive`. Raises OptionError when there is no archive.
+    when a run was killed. `options` as for `archive`. This process asks the brokers too, over Spark Connect as well.
+    Raises OptionError when there is no archive, and DataLost for a topic that was deleted and created again.
     """
     place = checkpoint_of(out, table_format, checkpoint)
-    reached = archived_offsets(spark, out, place, table_format)
+    reached = _archived(spark, out, place, table_format)
     if reached is None:
         raise OptionError(f"{out} holds no finished batch of an archive: run the archive first, or check the path")
     columns = list(COLUMNS)
     old = spark.table(out) if table_format == "iceberg" else spark.read.format(table_format).load(out)
     live = {name: value for name, value in options.items() if name.lower() not in OF_A_STREAM}
-    new = spark.read.format("rocketmq").options(**live).option("startingOffsets", reached).load()
+    begin = where_live_begins(live, reached)
+    new = spark.read.format("rocketmq").options(**live).option("startingOffsets", begin).load()
     return old.selectExpr(*columns, "true AS archived").unionByName(new.selectExpr(*columns, "false AS archived"))
 
 
 def archived_offsets(spark: SparkSession, out: str, checkpoint: str, table_format: str = PARQUET) -> str | None:
-    """Where the archive ends, as JSON offsets; None when it has no finished batch.
+    """Where the archive ends, as JSON offsets; None when it has no finished batch."""
+    offset = _archived(spark, out, checkpoint, table_format)
+    return None if offset is None else json.dumps(offset[QUEUES])
 
-    A batch is in a Parquet archive as soon as the sink's log names it, which is a moment before the query's own log
-    does; the other formats are asked through the query's log.
+
+def _archived(spark: SparkSession, out: str, checkpoint: str, table_format: str) -> dict[str, Any] | None:
+    """The offset at which the archive ends.
+
+    A batch is in a Parquet archive a moment before the query's own log says so: where one is planned and not in that
+    log, the archive is asked for its rows. The other formats keep to the query's log.
     """
-    log = f"{out.rstrip('/')}/_spark_metadata" if table_format == PARQUET else f"{checkpoint.rstrip('/')}/commits"
-    batches = [int(found[1]) for name in _names(spark, log) if (found := re.fullmatch(r"(\d+)(\.compact)?", name))]
-    if not batches:
-        return None
-    lines = _lines(spark, f"{checkpoint.rstrip('/')}/offsets/{max(batches)}")
-    return json.dumps(json.loads(lines[2])["queues"])
+    place = checkpoint.rstrip("/")
+    done = max(_batches(spark, f"{place}/commits"), default=-1)
+    planned = max(_batches(spark, f"{place}/offsets"), default=-1)
+    reached = _offset(spark, place, done) if done >= 0 else None
+    if planned > done and table_format == PARQUET:
+        ahead = _offset(spark, place, planned)
+        if _holds(spark, out, reached, ahead):
+            return ahead
+    return reached
+
+
+def _offset(spark: SparkSession, checkpoint: str, batch: int) -> dict[str, Any]:
+    (whole,) = spark.read.text(f"{checkpoint}/offsets/{batch}", wholetext=True).collect()
+    found: dict[str, Any] = json.loads(str(whole.value).splitlines()[2])
+    return found
+
+
+def _holds(spark: SparkSession, out: str, reached: Mapping[str, Any] | None, ahead: Mapping[str, Any]) -> bool:
+    """Whether an archive has messages of the batch that lies between two offsets."""
+    from pyspark.errors import AnalysisException
+    from pyspark.sql import functions as f
+
+    begin = {**({} if reached is None else offsets_of(reached)), **from_json(ahead.get(FROM, {}), "the checkpoint")}
+    rows = [(q.topic, q.broker, q.queue_id, begin.get(q, 0), end) for q, end in offsets_of(ahead).items()]
+    kind = "topic STRING, broker STRING, queue_id INT, low BIGINT, high BIGINT"
+    try:
+        stored = spark.read.parquet(out)
+    except AnalysisException as error:
+        if error.getCondition() in ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"):
+            return False  # nothing was written yet
+        raise
+    both = stored.join(f.broadcast(spark.createDataFrame(rows, kind)), ["topic", "broker", "queue_id"])
+    return bool(both.where("queue_offset >= low AND queue_offset < high").take(1))
+
+
+def where_live_begins(live: Mapping[str, str], offset: Mapping[str, Any]) -> str:
+    """Where the archive ends, as `startingOffsets`. Raises DataLost for a queue that is no longer what was archived."""
+    options = read_options(live)
+    reached, marks = offsets_of(offset), marks_of(offset)
+    with closing(Cluster(options)) as cluster:
+        there = set(cluster.selected(tolerant=True))
+        read = {queue: reached[queue] for queue in marks if queue in there}
+        for queue, seen in changed(read, marks, look(cluster, options.group, read)).items():
+            data_lost(
+                f"{queue} was archived up to offset {read[queue]} and {seen}: its topic was deleted and created again, "
+                "or its broker lost messages",
+                options.fail_on_data_loss,
+                "read it from its first message",
+            )
+            reached[queue] = EARLIEST
+    return json.dumps(to_json(reached))
 
 
 def _sink(spark: SparkSession, messages: DataFrame, out: str, table_format: str) -> DataStreamWriter:
@@ -115,32 +174,35 @@ def _sink(spark: SparkSession, messages: DataFrame, out: str, table_format: str)
         return writer.option("path", out)
     if table_format not in CLASSES:
         raise OptionError(f"an archive is kept as parquet, {' or '.join(CLASSES)}, not as {table_format}")
-    jvm: Any = spark.sparkContext._jvm
-    try:
-        jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(CLASSES[table_format])
-    except Exception:
+    if not _has_class(spark, CLASSES[table_format]):
         raise OptionError(
             f"this Spark has no {table_format}: start it with its package (spark.jars.packages), or archive as parquet"
-        ) from None
+        )
     return writer.option("path", out)
 
 
-def _path(spark: SparkSession, folder: str) -> tuple[Any, Any]:
-    """Hadoop's own view of a folder: archives may lie on any file system that Spark reaches."""
-    jvm: Any = spark.sparkContext._jvm
-    path = jvm.org.apache.hadoop.fs.Path(folder)
-    return path, path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
-
-
-def _names(spark: SparkSession, folder: str) -> Sequence[str]:
-    path, files = _path(spark, folder)
-    return [status.getPath().getName() for status in files.listStatus(path)] if files.exists(path) else []
-
-
-def _lines(spark: SparkSession, file: str) -> list[str]:
-    path, files = _path(spark, file)
-    stream = files.open(path)
+def _has_class(spark: SparkSession, name: str) -> bool:
+    """Whether Spark's JVM finds a class. Over Spark Connect nobody can ask, and Spark says itself what it lacks."""
+    if not hasattr(spark, "_jvm"):
+        return True
+    jvm: Any = spark._jvm
     try:
-        return bytes(stream.readAllBytes()).decode().splitlines()
-    finally:
-        stream.close()
+        jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(name)
+    except Exception:
+        return False
+    return True
+
+
+def _batches(spark: SparkSession, folder: str) -> list[int]:
+    """Numbers of the batches in one of a query's logs, on any file system that Spark reaches."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        # Only what is selected of a file is read. A folder whose own name begins with _ cannot be loaded as such.
+        found = spark.read.format("binaryFile").load(f"{folder}/[0-9]*").select("path").collect()
+    except AnalysisException as error:
+        if error.getCondition() == "PATH_NOT_FOUND":
+            return []
+        raise
+    names = [str(row.path).rpartition("/")[2] for row in found]
+    return [int(name) for name in names if name.isdecimal()]

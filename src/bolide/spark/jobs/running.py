@@ -90,7 +90,7 @@ def run_query(
     """
     began = time.monotonic()
     trigger: Mapping[str, Any] = {"processingTime": "0 seconds"} if follow else {"availableNow": True}
-    seen = _Seen(total or 0, total is not None)
+    seen = Seen(total or 0, total is not None)
     interrupted = False
     try:
         query = writer.option("checkpointLocation", checkpoint).trigger(**trigger).start()
@@ -110,8 +110,8 @@ def run_query(
     return JobResult(seen.passed, seen.batches, seconds, interrupted, checkpoint)
 
 
-class _Seen:
-    """What the query's progress reports said so far; each batch is counted once."""
+class Seen:
+    """What a query's progress reports said so far; each batch is counted once. With `known` the total is given."""
 
     def __init__(self, total: int, known: bool) -> None:
         self.rows = 0
