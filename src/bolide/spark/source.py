@@ -25,7 +25,8 @@ from bolide.spark.cluster import Cluster
 from bolide.spark.errors import OptionError
 from bolide.spark.key_lookup import ranges_of_keys
 from bolide.spark.options import SourceOptions, read_options
-from bolide.spark.schema import check_read_schema, ddl_of, kinds_of
+from bolide.spark.schema import COLUMNS, check_read_schema, ddl_of, kinds_of
+from bolide.spark.sql_table import is_table
 from bolide.spark.stream import RocketMQStreamReader
 from bolide.spark.tasks import plan, read_partition
 from bolide.spark.writer import batch_writer, stream_writer
@@ -43,6 +44,8 @@ class RocketMQDataSource(DataSource):
         return "rocketmq"
 
     def schema(self) -> str:
+        if is_table(self.options, self.name()):
+            return ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
         return read_ddl(read_options(self.options, streaming=None))
 
     def reader(self, schema: StructType) -> DataSourceReader:

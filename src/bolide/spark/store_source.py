@@ -14,10 +14,11 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 
 from bolide.spark.errors import OptionError
 from bolide.spark.schema import check_schema
+from bolide.spark.sql_table import is_table
 from bolide.spark.store_options import StoreOptions, columns_of, store_options
 from bolide.spark.store_plan import STRETCH, plan_stretches, store_root, tasks_of, with_topics
 from bolide.spark.store_stream import LogPartition, StoreStreamReader, read_parts
-from bolide.spark.store_tables import BAD_RANGES, MESSAGES, STRETCHES, read_table, table_files
+from bolide.spark.store_tables import BAD_RANGES, MESSAGES, STRETCHES, TABLES, read_table, table_files
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,7 +43,7 @@ class RocketMQStoreDataSource(DataSource):
         return "rocketmq-store"
 
     def schema(self) -> str:
-        columns = columns_of(store_options(self.options))
+        columns = TABLES[MESSAGES] if is_table(self.options, self.name()) else columns_of(store_options(self.options))
         return ", ".join(f"{name} {kind}" for name, kind in columns.items())
 
     def reader(self, schema: StructType) -> DataSourceReader:

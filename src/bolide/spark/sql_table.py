@@ -1,0 +1,32 @@
+"""`CREATE TABLE t USING rocketmq`: what Spark asks of a source for a table without columns.
+
+Spark keeps the columns of such a table and nothing else: what stands behind OPTIONS reaches neither a read of it nor a
+write. So the columns are all there are, and OPTIONS are refused rather than forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from bolide.spark.errors import OptionError
+
+_PROVIDER: Final = "provider"
+"""A property of every table that is made, in the place of options; the table's OPTIONS come with a prefix besides."""
+_PREFIX: Final = "option."
+_PATH: Final = "path"
+"""Stands for itself: to Spark it is the place of a table's files."""
+
+
+def is_table(options: Mapping[str, str], source: str) -> bool:
+    """Whether these are the properties of a table that is made. Raises OptionError when it was given options."""
+    given = {name.lower() for name in options}
+    if _PROVIDER not in given:
+        return False
+    own = sorted(name.removeprefix(_PREFIX) for name in given if name.startswith(_PREFIX) or name == _PATH)
+    if own:
+        raise OptionError(
+            f"Spark forgets the OPTIONS of a table, here {own[0]}: leave them out of CREATE TABLE, and name them where "
+            f"the table is used, FROM t WITH ({own[0]} = '…'), or CREATE TEMPORARY VIEW v USING `{source}` OPTIONS (…)"
+        )
+    return True
