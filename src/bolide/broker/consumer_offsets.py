@@ -41,6 +41,8 @@ class ConsumerOffsets:
         self._most = most
         self.count = 0
         """Offsets in both tables: those committed, and those pulled from."""
+        self._owners: dict[str, int] = {}
+        """In how many topics a group has committed or pulled."""
         self._lmq = lmq
         self._effects = effects
         self._table: dict[str, dict[int, int]] = {}
@@ -76,6 +78,7 @@ class ConsumerOffsets:
             self.count += 1
             if queues is None:
                 queues = self._table[key] = {}
+                self._owns(group, 1)
         queues[queue_id] = offset
         self._touch(key)
         self._changed(now)
@@ -102,6 +105,7 @@ class ConsumerOffsets:
         queues = self._pulls.get(key)
         if queues is None:
             queues = self._pulls[key] = {}
+            self._owns(group, 1)
         known = queues.get(queue_id)
         if known == offset:
             return
@@ -125,6 +129,8 @@ class ConsumerOffsets:
             self._check_room(1)
         self._resets.setdefault(key, {})[queue_id] = offset
         queues[queue_id] = offset
+        if key not in self._table:
+            self._owns(group, 1)
         self._table[key] = queues
         self._touch(key)
         self._ordered(now)
@@ -148,6 +154,17 @@ class ConsumerOffsets:
             del self._resets[key]
         return offset
 
+    def has_group(self, group: str) -> bool:
+        """True when the group has committed an offset anywhere, or pulled."""
+        return group in self._owners
+
+    def _owns(self, group: str, more: int) -> None:
+        count = self._owners.get(group, 0) + more
+        if count > 0:
+            self._owners[group] = count
+        else:
+            self._owners.pop(group, None)
+
     def topics_of(self, group: str) -> list[str]:
         """Topics in which the group has offsets."""
         return [topic for topic, owner in self._keys() if owner == group]
@@ -161,6 +178,8 @@ class ConsumerOffsets:
         queues = self._table.get(topic + SEPARATOR + source)
         if queues is not None:
             self._check_room(len(queues) - len(self._table.get(topic + SEPARATOR + target, {})))
+            if topic + SEPARATOR + target not in self._table:
+                self._owns(target, 1)
             self._table[topic + SEPARATOR + target] = dict(queues)
             self._touch(topic + SEPARATOR + target)
             self._ordered(now)
@@ -238,6 +257,10 @@ class ConsumerOffsets:
         self._pulls = {str(key): _offsets(queues) for key, queues in _object(content, "pullOffsetTable").items()}
         for key, offset in _object(content, "lmqOffsetTable").items():
             self._table[str(key)] = {LIGHT_QUEUE: int(offset)}
+        self._owners = {}
+        for table in (self._table, self._pulls):
+            for key in table:
+                self._owns(key.partition(SEPARATOR)[2], 1)
         self.count = sum(map(len, self._table.values())) + sum(map(len, self._pulls.values()))
         for key in self._table:
             self._touch(key)
@@ -303,6 +326,7 @@ class ConsumerOffsets:
 
     def _remove(self, keys: list[str], now: int) -> None:
         for key in keys:
+            self._owns(key.partition(SEPARATOR)[2], -((key in self._table) + (key in self._pulls)))
             self.count -= len(self._table.pop(key, {})) + len(self._pulls.pop(key, {}))
             self._resets.pop(key, None)
             self._touch(key)

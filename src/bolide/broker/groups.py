@@ -23,6 +23,8 @@ from bolide.remoting.json import parse_long
 
 MAX_GROUP_SIZE: Final = 64 * 1024
 """Bytes of one group's settings: its retry policy and subscriptions may be anything."""
+MADE_BY_USE: Final = "bolideMadeByUse"
+"""A member of the file that is ours: Java's readers pass over it."""
 READ_INDEX: Final = 2
 """The bit of a forbidden topic that says reading (PermName.INDEX_PERM_READ)."""
 
@@ -118,6 +120,8 @@ class GroupTable:
         self.persist_name: str = "subscriptionGroup"
         self.table: dict[str, SubscriptionGroupConfig] = {}
         self.forbidden: dict[str, dict[str, int]] = {}
+        self.made_by_use: set[str] = set()
+        """Groups that no operator made, and that nothing has been kept for as yet (group_expiry.py)."""
         self.data_version: DataVersion = DataVersion(now, 0, 0)
         self._effects: Effects = effects
         self._auto_create: bool = options.auto_create_subscription_group
@@ -151,7 +155,14 @@ class GroupTable:
             return None
         found = SubscriptionGroupConfig(group)
         self.put(found, now)
+        self.made_by_use.add(group)
         return found
+
+    def keep(self, group: str) -> None:
+        """Something was sent that only this group will take: it is not forgotten for want of use."""
+        if group in self.made_by_use:
+            self.made_by_use.discard(group)
+            self._effects.persist(self.persist_name)
 
     def put(self, config: SubscriptionGroupConfig, now: int) -> None:
         """Create or replace a group's settings; the file follows. Raises `Refused` 1 for one group too many."""
@@ -162,6 +173,7 @@ class GroupTable:
             text = f"group[{name}] cannot be created: maxGroups is {self._most}; delete groups or raise it"
             raise Refused(SYSTEM_ERROR, text)
         self.table[config.group_name] = config
+        self.made_by_use.discard(config.group_name)
         self._rows.touch(config.group_name)
         self.data_version.next(now)
         self._effects.persist(self.persist_name)
@@ -171,6 +183,7 @@ class GroupTable:
         if self.table.pop(group, None) is None:
             return False
         self.forbidden.pop(group, None)
+        self.made_by_use.discard(group)
         self._rows.touch(group)
         self.data_version.next(now)
         self._effects.persist(self.persist_name)
@@ -212,6 +225,8 @@ class GroupTable:
         """The file's text, to be joined in a thread."""
         text = Text()
         text.member("dataVersion", self._version_text)
+        if self.made_by_use:
+            text.member(MADE_BY_USE, msgspec.json.encode(sorted(self.made_by_use)))
         text.member("forbiddenTable", msgspec.json.encode(self.forbidden))
         text.rows("subscriptionGroupTable", self._rows.encoded())
         return text
@@ -241,4 +256,5 @@ class GroupTable:
         for name in found:
             self._rows.touch(name)
         self.forbidden.update(forbidden)
+        self.made_by_use.update(str(name) for name in stored.get(MADE_BY_USE) or () if str(name) in found)
         self.data_version.assign(stored.get("dataVersion") or {})

@@ -165,6 +165,8 @@ class HeartbeatService:
     def tick(self, now: int, budget: int) -> None:
         """Close channels that stopped beating; closing them tells the rest of their groups."""
         self._next_scan = now + SCAN_INTERVAL_MS
+        if len(self._fingerprints) > len(self._groups.table):  # of groups that are gone
+            self._fingerprints = {name: each for name, each in self._fingerprints.items() if self._groups.get(name)}
         for channel in self._clients.expired(now):
             self._effects.close(channel)
 

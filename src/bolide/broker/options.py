@@ -256,6 +256,8 @@ class BrokerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     # limits far above normal use; Java has none
     max_topics: PositiveCount = 200_000
     max_groups: PositiveCount = 200_000
+    unused_group_expire_time: Ms = 24 * 3600 * 1000
+    """A group that a heartbeat made, without member, offset or retry for so long, is forgotten; 0 = none is. Ours."""
     max_consumer_offsets: PositiveCount = 2_000_000
     """Committed offsets and places of pulls, of all groups and queues together."""
     max_queue_locks: PositiveCount = 200_000
@@ -309,6 +311,7 @@ RELOADABLE: Final = frozenset(
         "autoCreateSubscriptionGroup",
         "maxTopics",
         "maxGroups",
+        "unusedGroupExpireTime",
         "maxConsumerOffsets",
         "maxQueueLocks",
         "maxHeldRequests",

@@ -91,6 +91,7 @@ class RetryService:
             level = 0
         else:
             level = header.delay_level or FIRST_RETRY_LEVEL + record.reconsume_times
+        self._groups.keep(header.group)
         self._turn += 1
         queue_id = 0 if level == 0 else self._turn % config.retry_queue_nums
         end = self._copy(record, topic.topic_name, queue_id, level, now)

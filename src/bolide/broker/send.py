@@ -267,6 +267,7 @@ class SendService:
         group = self._groups.find(group_name, now)
         if group is None:
             return None
+        self._groups.keep(group_name)
         most = group.retry_max_times
         if command.version >= VERSION_3_4_9 and header.max_reconsume_times is not None:
             most = header.max_reconsume_times

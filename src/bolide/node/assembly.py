@@ -14,6 +14,7 @@ from bolide.broker.delay import DelayService
 from bolide.broker.effects import Effects
 from bolide.broker.filters import ConsumerFilters
 from bolide.broker.group_admin import GroupAdminService
+from bolide.broker.group_expiry import GroupExpiry
 from bolide.broker.groups import GroupTable
 from bolide.broker.heartbeats import HeartbeatService
 from bolide.broker.inspect import InspectService
@@ -107,6 +108,7 @@ class BrokerParts:
             filters,
             OffsetService(options, store, offsets, topics, groups, clients, resets),
             HeartbeatService(options, effects, clients, topics, groups, filters),
+            GroupExpiry(options, store, groups, topics, offsets, clients, now),
             LockService(locks),
             RetryService(options, store, door, topics, groups, stats),
             QueryService(store),
