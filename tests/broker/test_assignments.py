@@ -26,8 +26,8 @@ from tests.broker.parts import NOW, PEER, Parts, reply_of
 class Assigning(Parts):
     """The parts with two consumers of group g and a topic of five queues."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        super().__init__(folder, **settings)
         self.service = AssignmentService(self.options, self.topics, self.groups, self.clients, self.effects)
         self.topics.put(TopicConfig("T", 5, 5), NOW)
         self.groups.put(SubscriptionGroupConfig("g"), NOW)
@@ -146,3 +146,15 @@ def test_modes(parts: Assigning) -> None:
     again = AssignmentService(parts.options, parts.topics, parts.groups, parts.clients, parts.effects)
     again.load(parts.service.encode())
     assert again.encode() == parts.service.encode()
+
+
+def test_modes_have_a_limit(tmp_path: Path) -> None:
+    parts = Assigning(tmp_path, max_groups=10)
+
+    def set_mode(group: str) -> int:
+        parts.groups.table.setdefault(group, SubscriptionGroupConfig(group))
+        return parts.ask(codes.SET_MESSAGE_REQUEST_MODE, topic="T", consumerGroup=group, mode="PULL").code
+
+    assert [set_mode(f"g{number}") for number in range(11)] == [0] * 10 + [codes.SYSTEM_ERROR]
+    assert set_mode("g3") == 0
+    parts.close()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from bolide.broker.effects import Effects
 from bolide.broker.groups import GroupTable, SubscriptionGroupConfig
 from bolide.broker.options import BrokerOptions
+from bolide.broker.refused import Refused
 
 
 def table(**settings: bool) -> GroupTable:
@@ -32,3 +35,18 @@ def test_the_file_is_read_back() -> None:
     assert other.table["g"].to_json() == config.to_json()
     assert other.forbidden == {"g": {"T": 4}} and other.data_version.counter == 1
     assert other.delete("g", 10) and other.forbidden == {} and not other.delete("g", 10)
+
+
+def test_forbidden_topics_have_a_limit() -> None:
+    made = GroupTable(BrokerOptions(max_groups=9), Effects(), 1)
+    for number in range(9):
+        made.forbid_read(f"g{number % 2}", f"T{number}", True, 2)
+    with pytest.raises(Refused, match="as many as maxGroups"):
+        made.forbid_read("g", "T", True, 2)
+    made.forbid_read("g0", "T0", True, 2)  # is forbidden already
+    made.forbid_read("g0", "T0", False, 2)
+    made.forbid_read("g", "T", True, 2)
+    made.forbid_read("g", "T", False, 2)
+    with pytest.raises(Refused, match="255 characters"):
+        made.forbid_read("g", "T" * 256, True, 2)
+    assert not made.may_read("g1", "T1") and made.may_read("g", "T")

@@ -49,6 +49,7 @@ class AssignmentService:
     ) -> None:
         self._broker = options.broker_name
         self._lmq = options.enable_lmq
+        self._most = options.max_groups
         self._topics = topics
         self._groups = groups
         self._clients = clients
@@ -135,6 +136,10 @@ class AssignmentService:
         if body.mode != PULL:
             remark = f"the mode {body.mode} is not served by this broker: leave it at PULL"
             return reply(make_response(command, codes.INVALID_PARAMETER, remark))
+        modes = self._modes.get(body.topic, {})
+        if body.consumer_group not in modes and sum(map(len, self._modes.values())) >= self._most:
+            remark = f"{self._most} modes are kept, as many as maxGroups"
+            return reply(make_response(command, codes.SYSTEM_ERROR, remark))
         self._modes.setdefault(body.topic, {})[body.consumer_group] = {
             "consumerGroup": body.consumer_group,
             "mode": body.mode,

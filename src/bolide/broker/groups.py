@@ -25,6 +25,7 @@ MAX_GROUP_SIZE: Final = 64 * 1024
 """Bytes of one group's settings: its retry policy and subscriptions may be anything."""
 MADE_BY_USE: Final = "bolideMadeByUse"
 """A member of the file that is ours: Java's readers pass over it."""
+MAX_NAME: Final = 255
 READ_INDEX: Final = 2
 """The bit of a forbidden topic that says reading (PermName.INDEX_PERM_READ)."""
 
@@ -194,7 +195,12 @@ class GroupTable:
         return self.forbidden.get(group, {}).get(topic, 0) & 1 << READ_INDEX == 0
 
     def forbid_read(self, group: str, topic: str, forbidden: bool, now: int) -> None:
-        """Forbid a group to read a topic, or let it again; the file follows."""
+        """Forbid a group to read a topic, or let it again; the file follows. Raises `Refused` for one too many."""
+        if forbidden and topic not in self.forbidden.get(group, {}):
+            if max(len(group), len(topic)) > MAX_NAME:
+                raise Refused(INVALID_PARAMETER, f"a group or topic has {MAX_NAME} characters at most")
+            if sum(map(len, self.forbidden.values())) >= self._most:
+                raise Refused(SYSTEM_ERROR, f"{self._most} topics are forbidden to groups, as many as maxGroups")
         topics = self.forbidden.setdefault(group, {})
         bits = topics.get(topic, 0)
         topics[topic] = bits | 1 << READ_INDEX if forbidden else bits & ~(1 << READ_INDEX)
