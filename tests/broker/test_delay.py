@@ -18,6 +18,7 @@ from bolide.remoting.command import make_request
 from bolide.store.files import FileFailed
 from bolide.testing.files import SimulatedFiles
 from tests.broker.parts import NOW, PEER, Parts, properties_of, reply_of, send_request, text
+from tests.store.parts import ColdFiles
 
 LEVELS = parse_delay_levels(DEFAULT_DELAY_LEVELS)
 
@@ -364,6 +365,40 @@ def test_records_that_are_not_in_memory_are_read_in_the_pool(failing: Failing) -
             assert failing.service.due(NOW) == NOW + 5_000
     assert sorted(failing.bodies()) == [b"late", b"other"]
     assert ticks > 1
+
+
+class CountingFiles(ColdFiles):
+    """Remembers which cold bytes were read with the loop waiting for them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waited: list[str] = []
+
+    def read_at(self, handle: int, size: int, offset: int) -> bytes:
+        path = self._paths[handle]
+        if self.cold and any((path, at) not in self.warmed for at in range(offset, offset + size)):
+            self.waited.append(path)
+        return super().read_at(handle, size, offset)
+
+
+def test_what_was_loaded_is_delivered_though_more_is_due_by_then(tmp_path: Path) -> None:
+    files = CountingFiles()
+    parts = Delaying(tmp_path, files=files)
+    parts.delayed(1, b"first")
+    files.cold = True
+    parts.tick(NOW + 1_000)
+    ((extents, then),) = parts.effects.take().loads
+    parts.delayed(1, b"second")  # its bytes are cold, and lie right behind
+    for extent in extents:
+        files.warm(extent.path, extent.offset, extent.size)
+    then(NOW + 5_000)
+    parts.service.tick(NOW + 5_000, 1000)
+    assert files.waited == []
+    assert len(parts.effects.loads) == 1
+    files.cold = False
+    parts.settle()
+    assert [record.body for record in parts.delivered()] == [b"first"]
+    parts.close()
 
 
 def test_a_topic_that_is_none_holds_up_nobody(parts: Delaying) -> None:

@@ -305,7 +305,7 @@ class TimerService:
             places.append((int(read_i64_be(units, at)), size))
         entries: list[Entry] = []
         for index, (physical_offset, size) in enumerate(places):
-            if not self._runs.bring(places, index, self._loaded_once):
+            if not self._runs.bring(places, index, self._loaded_once and index == 0):  # it was loaded for the first
                 if not entries and self._runs.cold is not None:
                     self._load([self._runs.cold])
                 return entries
