@@ -11,7 +11,7 @@ import pytest
 
 from bolide.broker.consumer_offsets import ConsumerOffsets
 from bolide.broker.effects import Effects
-from bolide.broker.half_messages import GROUP, HalfMessages, half_offsets
+from bolide.broker.half_messages import GROUP, MOST_OPS, HalfMessages, half_offsets
 from bolide.broker.names import HALF_TOPIC, OP_HALF_TOPIC
 from bolide.broker.transactions import COMMIT, ROLLBACK
 from bolide.layout.properties import text_of
@@ -204,3 +204,47 @@ def test_the_first_record_ends_what_was_renewed_several_times(parts: Transaction
     parts.later(2 * INTERVAL_MS)
     assert parts.progress() == (8, 8)
     assert parts.code(half, COMMIT) == 0 and len(parts.records("T", 2)) == 1
+
+
+def test_one_that_stays_open_holds_nothing_else_in_memory(parts: Transactions) -> None:
+    """A half message may be left alone for days (CHECK_IMMUNITY_TIME_IN_SECONDS), and thousands end meanwhile."""
+    assert parts.code(parts.half(UNIQ_KEY="A"), ROLLBACK) == 0
+    parts.half(CHECK_IMMUNITY_TIME_IN_SECONDS="259200")
+    ended = [parts.half(UNIQ_KEY=f"U{number}") for number in range(3)]
+    parts.later(2 * INTERVAL_MS)
+    for half in ended:
+        assert parts.code(half, ROLLBACK) == 0
+    last = parts.store.max_queue_offset(HALF_TOPIC, 0) - 1
+    for number in range(MOST_OPS + 10):
+        body = b"%d," % (last if number % 2 else 0)
+        parts.door.put_properties(OP_HALF_TOPIC, 0, body, {"TAGS": "d"}, 0, 0, NOW, PEER, 0, 0, NOW)
+        if number % 500 == 0:
+            parts.settle()
+    parts.settle()
+    for _ in range(10):
+        parts.store.dispatch(1_000, parts.now)
+    parts.later(5_000)
+    halves = parts.service.halves
+    assert list(halves.pending) == [1] and halves.remembered <= MOST_OPS
+    half, op = parts.progress()
+    assert half == 1 and op <= 1
+    parts.restart()
+    parts.later(2_000)
+    assert list(parts.service.halves.pending) == [1]
+
+
+def test_merged_op_records_are_passed_over_when_all_are_done(parts: Transactions) -> None:
+    first, second = parts.half(), parts.half(UNIQ_KEY="V")
+    parts.later(1_000)
+    for number in range(MOST_OPS + 10):
+        body = b"1," if number else b"0,"
+        parts.door.put_properties(OP_HALF_TOPIC, 0, body, {"TAGS": "d"}, 0, 0, NOW, PEER, 0, 0, NOW)
+    third = parts.half(UNIQ_KEY="W")
+    for _ in range(10):
+        parts.store.dispatch(1_000, parts.now)
+    parts.settle()
+    parts.later(5_000)
+    assert parts.progress()[0] == 2 and parts.progress()[1] >= MOST_OPS
+    for half in (first, second, third):
+        assert parts.code(half, COMMIT) == 0
+    assert len(parts.records("T", 2)) == 1

@@ -27,13 +27,15 @@ from bolide.store.message_store import MessageStore
 GROUP: Final = "CID_RMQ_SYS_TRANS"
 SCAN_AT_ONCE: Final = 256
 EVERYTHING: Final = 1 << 40
-PRUNE_ABOVE: Final = 1024
+MOST_OPS: Final = 4096
+MOST_NAMED: Final = 1_000_000
+"""Beyond so many, op records of half messages from before the start tell nothing any more."""
 LONGEST_NUMBER: Final = 19
 """Digits of a half offset in an op record."""
 OWED: Final = -1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Half:
     """Where an undecided half message is."""
 
@@ -47,7 +49,7 @@ class Half:
         return self.physical_offset + self.size
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Decision:
     """A transaction we decided, until its op record is read. `op_end` is where that record ends in the log.
 
@@ -59,7 +61,7 @@ class Decision:
     certain: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Progress:
     """How far both queues are done with, true of a log that reaches to `log_end`."""
 
@@ -76,17 +78,18 @@ class HalfMessages:
         self._offsets = offsets
         self.pending: dict[int, Half] = {}
         """Undecided, in the order of their offsets."""
-        self.named: set[int] = set()
-        """Named by an op record that was read."""
+        self._named: set[int] = set()
+        """Of those from before `_began`, what an op record named that was read; of the others `pending` tells."""
         self._deciding: dict[int, Decision] = {}
         self._renewed: dict[int, Half] = {}
-        """Offset of a half message -> the newest record under which it was stored again for checks."""
+        """Offset of an open half message -> the newest record under which it was stored again for checks."""
         self._older: dict[int, list[int]] = {}
         """The same the other way round: offset of that record -> those before it, oldest first."""
         self._known: dict[tuple[str, int, bytes], Half] = {}
         """What had been asked about, and was undecided, at the start: older records of it may still be named."""
         self._ops: deque[tuple[int, int]] = deque()
-        """(offset in the op queue, greatest half offset it names), oldest first."""
+        """(offset of op records from here on, the greatest half offset they name), oldest first."""
+        self._began = -1
         self._half_scanned = -1
         self._op_scanned = -1
         self._read_once = False
@@ -121,8 +124,19 @@ class HalfMessages:
 
     def is_decided(self, queue_offset: int) -> bool:
         """True when this half message was committed, rolled back, renewed or given up."""
-        if queue_offset in self.named or queue_offset in self._deciding:
+        if queue_offset in self._deciding:
             return True
+        return queue_offset < self._half_scanned and queue_offset not in self.pending
+
+    @property
+    def remembered(self) -> int:
+        """What is kept in memory of half messages that have ended."""
+        return len(self._ops) + len(self._renewed) + len(self._older) + len(self._deciding) + len(self._named)
+
+    def was_named(self, queue_offset: int) -> bool:
+        """True when an op record that was read names this half message; it may be one from before the start."""
+        if queue_offset < self._began:
+            return queue_offset in self._named
         return queue_offset < self._half_scanned and queue_offset not in self.pending
 
     def decision_end(self, record: Record) -> int:
@@ -153,14 +167,12 @@ class HalfMessages:
         return [decision.half for decision in self._deciding.values() if decision.op_end == OWED]
 
     def scan(self, budget: int) -> bool:
-        """Read what is new in both queues, ops first, at most `budget` units; True when nothing is left to read."""
+        """Read what is new in both queues, at most some `budget` units; True when nothing is left to read."""
         if self._op_scanned < 0:
             self._begin()
         log_end = int(self._store.dispatched_offset)
         left = budget
-        while left > 0 and (read := self._scan_ops(min(left, SCAN_AT_ONCE))):
-            left -= read
-        while left > 0 and (read := self._scan_halves(min(left, SCAN_AT_ONCE))):
+        while left > 0 and (read := self._scan_some(min(left, SCAN_AT_ONCE))):
             left -= read
         if left <= 0:
             return False
@@ -179,11 +191,6 @@ class HalfMessages:
             return
         self._next = None
         done = reached.half_offset
-        if len(self.named) > PRUNE_ABOVE and min(self.named) < done:
-            self.named = {offset for offset in self.named if offset >= done}
-        for last in [at for at in self._older if at < done]:
-            for at in self._older.pop(last):
-                del self._renewed[at]
         if self._known:
             newest = self._renewed
             self._known = {
@@ -216,7 +223,7 @@ class HalfMessages:
             self._seen = {}
         if ahead or half < 0:
             half = op = 0
-        self._half_scanned = max(half, int(store.min_queue_offset(HALF_TOPIC, 0)), 0)
+        self._half_scanned = self._began = max(half, int(store.min_queue_offset(HALF_TOPIC, 0)), 0)
         self._op_scanned = max(op, int(store.min_queue_offset(OP_HALF_TOPIC, 0)), 0)
 
     def _look_at_open(self) -> None:
@@ -269,41 +276,65 @@ class HalfMessages:
 
     # -- reading
 
-    def _scan_ops(self, count: int) -> int:
-        units = self._store.units(OP_HALF_TOPIC, 0, self._op_scanned, count)
-        for physical_offset, size, _ in units:
-            record = self._store.record_at(physical_offset, size)
-            named = [] if record is None else half_offsets(record.body)
-            offsets = [offset for offset in named if self._lies_before(offset, physical_offset)]
-            for offset in offsets:
-                self.named.add(offset)
-                self.pending.pop(offset, None)
-                self._deciding.pop(offset, None)
-            if offsets:
-                self._ops.append((self._op_scanned, max(offsets)))
-            self._op_scanned += 1
-        return len(units)
+    def _scan_some(self, count: int) -> int:
+        """Read up to `count` units of each queue in the order of the log: an op record lies behind what it names, so
+        that only what is open stays in memory, and one that names something else means nothing."""
+        ops = self._store.units(OP_HALF_TOPIC, 0, self._op_scanned, count)
+        halves = self._store.units(HALF_TOPIC, 0, self._half_scanned, count)
+        op = half = 0
+        while op < len(ops) or half < len(halves):
+            if (op == len(ops) == count) or (half == len(halves) == count):
+                break  # more of this queue may come before the rest of the other
+            if op == len(ops) or (half < len(halves) and halves[half][0] < ops[op][0]):
+                self._read_half(halves[half][0], halves[half][1])
+                half += 1
+            else:
+                self._read_op(ops[op][0], ops[op][1])
+                op += 1
+        return op + half
 
-    def _lies_before(self, offset: int, physical_offset: int) -> bool:
-        """An op record can only mean a half message that was stored before it."""
-        units = self._store.units(HALF_TOPIC, 0, offset, 1)
-        return bool(units) and units[0][0] < physical_offset
+    def _read_op(self, physical_offset: int, size: int) -> None:
+        record = self._store.record_at(physical_offset, size)
+        named = [] if record is None else half_offsets(record.body)
+        offsets = [offset for offset in named if offset < self._half_scanned]
+        for offset in offsets:
+            self._end(offset)
+        if offsets:
+            self._ops.append((self._op_scanned, max(offsets)))
+            if len(self._ops) > MOST_OPS:
+                self._merge_ops()
+        self._op_scanned += 1
 
-    def _scan_halves(self, count: int) -> int:
-        units = self._store.units(HALF_TOPIC, 0, self._half_scanned, count)
-        for physical_offset, size, _ in units:
-            at = self._half_scanned
-            if at not in self.named and at not in self._deciding:
-                self.pending[at] = Half(at, physical_offset, size)
-            if self._seen is not None:
-                self._note(at, self._store.record_at(physical_offset, size), self._seen)
-            self._half_scanned += 1
-        return len(units)
+    def _read_half(self, physical_offset: int, size: int) -> None:
+        at = self._half_scanned
+        record = self._store.record_at(physical_offset, size) if self._seen is not None else None
+        if at not in self._deciding:
+            self.pending[at] = Half(at, physical_offset, size)
+        if record is not None and self._seen is not None:
+            self._note(at, record, self._seen)
+        self._half_scanned += 1
 
-    def _note(self, at: int, record: Record | None, seen: dict[tuple[str, int, bytes], int]) -> None:
+    def _end(self, offset: int) -> None:
+        """An op record names this half message. What `pending` tells from now on is kept nowhere else: one half message
+        that stays open for days must not hold all that end after it in memory."""
+        self.pending.pop(offset, None)
+        self._deciding.pop(offset, None)
+        for at in self._older.pop(offset, []):
+            del self._renewed[at]
+        if offset < self._began and len(self._named) < MOST_NAMED:
+            self._named.add(offset)
+
+    def _merge_ops(self) -> None:
+        """Half as many entries, each for twice as many op records: a start may read some more than it needs."""
+        merged: deque[tuple[int, int]] = deque()
+        while len(self._ops) > 1:
+            offset, named = self._ops.popleft()
+            merged.append((offset, max(named, self._ops.popleft()[1])))
+        merged.extend(self._ops)
+        self._ops = merged
+
+    def _note(self, at: int, record: Record, seen: dict[tuple[str, int, bytes], int]) -> None:
         """Java names a renewed half message in no op record: its progress alone says that the old one is done with."""
-        if record is None:
-            return
         key = message_key(record)
         if check_times(record) > 0 and key in seen:
             self.pending.pop(seen[key], None)

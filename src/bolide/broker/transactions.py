@@ -86,7 +86,7 @@ class TransactionService:
         self._topics = topics
         self._clients = clients
         self._effects = effects
-        self._halves = HalfMessages(store, offsets)
+        self.halves = HalfMessages(store, offsets)
         self._next_check = start + options.transaction_check_interval
         self._next_look = start + LOOK_INTERVAL_MS
         self._sweep: list[int] = []
@@ -105,7 +105,7 @@ class TransactionService:
         if self._options.is_slave:
             return
         try:
-            self._halves.catch_up()
+            self.halves.catch_up()
         except FileFailed as error:
             self._say(f"transactions cannot be read yet: {error}")
 
@@ -128,16 +128,16 @@ class TransactionService:
         refusal = self._refusal(header, record, properties, now)
         if refusal is not None:
             return reply(make_response(command, *refusal))
-        half = self._halves.undecided(record)
+        half = self.halves.undecided(record)
         if half is None:
             answer = reply(make_response(command, codes.SUCCESS, "the transaction was decided before"))
-            return Parked(answer, self._halves.decision_end(record))
+            return Parked(answer, self.halves.decision_end(record))
         puts: list[Put] = []
         if header.commit_or_rollback == COMMIT:
             puts.append(self._final(record, properties, now))
         puts.append(self._op([half], now))
         end = self._door.put_together(puts, now)[-1].end_offset
-        self._halves.decide(half, end)
+        self.halves.decide(half, end)
         return Parked(reply(make_response(command, codes.SUCCESS)), end)
 
     def _is_half(self, record: Record) -> bool:
@@ -203,7 +203,7 @@ class TransactionService:
             part = halves[first : first + at_once]
             end = self._door.put_together([self._op(part, now)], now)[0].end_offset
             for half in part:
-                self._halves.decide(half, end)
+                self.halves.decide(half, end)
 
     def _taken_back(self, written: int) -> None:
         self._resumed = {at: end for at, end in self._resumed.items() if end <= written}
@@ -253,10 +253,10 @@ class TransactionService:
 
     def tick(self, now: int, budget: int) -> None:
         """Read what is new; every `transactionCheckInterval` look at what is undecided."""
-        complete = self._halves.scan(budget)
+        complete = self.halves.scan(budget)
         if now >= self._next_check and complete:
             self._next_check = now + self._options.transaction_check_interval
-            self._sweep = list(reversed(self._halves.pending))
+            self._sweep = list(reversed(self.halves.pending))
             self._said = False
         if complete:
             self._pay(now)
@@ -265,11 +265,11 @@ class TransactionService:
             self._check_some(now, min(budget, CHECKS_AT_ONCE))
         pause = ASK_PAUSE_MS if self._questions else LOOK_INTERVAL_MS
         self._next_look = now + pause if complete and not self._sweep else now
-        self._halves.progress(now)
+        self.halves.progress(now)
 
     def _pay(self, now: int) -> None:
         """Write the op records that a power cut took away."""
-        owed = self._halves.owed()
+        owed = self.halves.owed()
         if not owed:
             return
         try:
@@ -284,7 +284,7 @@ class TransactionService:
         room = BYTES_AT_ONCE
         try:
             while sweep and budget > 0 and room > 0:
-                half = self._halves.pending.get(sweep.pop())
+                half = self.halves.pending.get(sweep.pop())
                 if half is None:
                     continue
                 budget -= 1
@@ -352,20 +352,20 @@ class TransactionService:
         # Stored again with its counter, as Java does: the old record is done with, the new one is asked about.
         renewed, op = self._door.put_together([copy, self._op([half], now)], now)
         new = Half(renewed.queue_offset, renewed.physical_offset, renewed.size)
-        self._halves.renew(half, new, op.end_offset)
+        self.halves.renew(half, new, op.end_offset)
         self._questions.append(new)
         return False
 
     def _prepared_is_decided(self, properties: dict[str, str]) -> bool:
         """Java stores an immune half message again in each round, and its op record names the first one."""
         first = java_int(properties.get(names.TRAN_PREPARED_QUEUE_OFFSET, ""), 63)
-        return first is not None and first in self._halves.named
+        return first is not None and self.halves.was_named(first)
 
     def _give_up(self, half: Half, record: Record, now: int) -> None:
         self._topics.find_or_create(TRANS_CHECK_MAX_TIME_TOPIC, 1, PERM_READ | PERM_WRITE, 0, False, now)
         copy = self._again(record, TRANS_CHECK_MAX_TIME_TOPIC, text_of(record.properties), now)
         _, op = self._door.put_together([copy, self._op([half], now)], now)
-        self._halves.decide(half, op.end_offset)
+        self.halves.decide(half, op.end_offset)
 
     def _again(self, record: Record, topic: str, properties: str, now: int) -> Put:
         # A delay acts once the transaction commits, not on its half message.
@@ -380,7 +380,7 @@ class TransactionService:
         room = BYTES_AT_ONCE
         while self._questions and room > 0 and self._may_ask(self._questions[0]):
             half = self._questions.popleft()
-            if self._halves.is_decided(half.queue_offset):
+            if self.halves.is_decided(half.queue_offset):
                 continue
             room -= half.size
             try:
