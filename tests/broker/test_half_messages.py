@@ -226,8 +226,8 @@ def test_one_that_stays_open_holds_nothing_else_in_memory(parts: Transactions) -
     parts.later(5_000)
     halves = parts.service.halves
     assert list(halves.pending) == [1] and halves.remembered <= MOST_OPS
-    half, op = parts.progress()
-    assert half == 1 and op <= 1
+    done, done_ops = parts.progress()
+    assert done == 1 and done_ops <= 1
     parts.restart()
     parts.later(2_000)
     assert list(parts.service.halves.pending) == [1]
