@@ -74,3 +74,28 @@ def test_wrong_usage(tmp_path: Path) -> None:
     assert code == 2
     assert "--config" in text
     assert run("verify")[0] == 2
+
+
+def test_repair_plans_then_does(conf: Path, tmp_path: Path) -> None:
+    root = tmp_path / "store"
+    shutil.copytree(golden_store("5.5.0-clean").root, root)
+    assert run("repair", root, "-c", conf)[0] == 0
+    with (root / "commitlog" / "00000000000000000000").open("r+b") as file:
+        file.seek(88)
+        damaged = bytes([file.read(1)[0] ^ 1])
+        file.seek(88)
+        file.write(damaged)
+    code, text = run("repair", root, "-c", conf)
+    assert code == 1
+    assert "does not match its CRC at physical offset 0" in text
+    assert "514 good records follow" in text
+    assert "nothing was changed" in text
+    assert not list(root.glob("repair-*"))
+    code, text = run("repair", root, "-c", conf, "--yes")
+    assert code == 0
+    (kept,) = root.glob("repair-*")
+    (copy,) = kept.iterdir()
+    assert copy.read_bytes()[88:89] == damaged
+    assert run("repair", root, "-c", conf, "--json")[0] == 0
+    with (root / "commitlog" / "00000000000000000000").open("rb") as file:
+        assert b"This message was damaged" in file.read(400)

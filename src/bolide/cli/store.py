@@ -1,19 +1,23 @@
-"""`bolide store inspect|verify DIR`: look into a store folder of Bolide or of RocketMQ, with no broker running.
+"""`bolide store inspect|verify|repair DIR`: a store folder of Bolide or of RocketMQ, with no broker running.
 
 Exit codes: 0 clean, 1 findings (or the folder cannot be read), 2 wrong usage.
 """
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from bolide.cli import output
 from bolide.cli.output import JsonFlag, boundary
+
+if TYPE_CHECKING:
+    from bolide.store.repair import Plan
 
 app = typer.Typer()
 
@@ -24,7 +28,7 @@ Limit = typer.Option(50, "--limit", min=1, help="Findings to print, at most; all
 
 @app.callback()
 def store() -> None:
-    """Look into a store folder, with no broker running."""
+    """Look into a store folder, or repair it, with no broker running."""
 
 
 @app.command()
@@ -135,3 +139,50 @@ def _time(timestamp_ms: int) -> str:
         return datetime.fromtimestamp(timestamp_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (ValueError, OverflowError):
         return str(timestamp_ms)
+
+
+@app.command()
+def repair(
+    folder: Path = Folder,
+    config: Path | None = Config,
+    cut: bool = typer.Option(False, "--cut", help="Cut the log at the first bad record in place of filling the holes."),
+    yes: bool = typer.Option(False, "--yes", help="Do what the plan says; without it nothing is changed."),
+    as_json: bool = JsonFlag,
+) -> None:
+    """Make a store start again whose log is damaged: print a plan and, with --yes, carry it out."""
+    with boundary():
+        from bolide.store.files import RealFiles
+        from bolide.store.repair import Repair
+
+        root, shape = _opened(folder, config)
+        files = RealFiles()
+        work = Repair(files, root, shape)
+        try:
+            plan = work.plan(cut)
+            kept = work.carry_out(plan, int(time.time() * 1000)) if plan.reason and yes else ""
+        finally:
+            work.close()
+        if as_json:
+            output.print_json({**asdict(plan), "kept": kept})
+        else:
+            _print_plan(plan)
+        if not plan.reason:
+            return
+        if not yes:
+            output.note("nothing was changed: give --yes to do this")
+            raise typer.Exit(output.FAILED)
+        output.note(f"done; what was there before is in {kept}")
+
+
+def _print_plan(plan: Plan) -> None:
+    if not plan.reason:
+        print(f"nothing to repair: the log of {plan.root} is good up to {plan.log_end:,}")
+        return
+    print(f"{plan.root}: {plan.reason}; {plan.followers:,} good records follow")
+    for hole in plan.holes:
+        lost = ", ".join(f"{topic} queue {queue_id} offset {number}" for topic, queue_id, number in hole.slots)
+        print(f"fill {hole.size:,} bytes at {hole.physical_offset}: {hole.fault}; lost: {lost or 'no message known'}")
+    if plan.no_log:
+        print("set queues, index and checkpoint aside: the store begins empty")
+    elif not plan.holes:
+        print(f"cut the log at {plan.log_end}: {plan.cut_bytes:,} bytes, {plan.followers:,} good records with them")
