@@ -34,7 +34,6 @@ from bolide.store.handles import HandleCache
 from bolide.store.index_service import IndexService
 from bolide.store.inspect import queue_folders
 from bolide.store.inventory import drop_inventory, log_end_of, read_inventory
-from bolide.store.jobs import sync_files
 from bolide.store.known_end import Traces, known_to_reach, later_runs
 from bolide.store.lock import read_mark, was_killed
 from bolide.store.segments import SegmentList
@@ -315,9 +314,8 @@ class Repair:
         if self._shape.index_enabled:
             index = IndexService(self._files, self._root, self._shape, self._handles)
             index.load(False, fresh.index_msg_timestamp)
-            index.truncate(plan.log_end)  # the start would keep the entries of what is destroyed
-            index.close()
-            sync_files(self._files, *self._handles.take_unsynced())
+            index.destroy()  # the start would keep entries of what is lost; it makes the index again from the whole log
+            self._files.sync_dir(f"{self._root}/index")
 
     def _set_aside(self, folder: str) -> None:
         for name in _DERIVED:
