@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from bolide.errors import ConnectionLost
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.clock import Clock, steady_ms
 from bolide.node.config import load_daemon
@@ -56,6 +57,31 @@ def test_a_peer_that_reads_nothing_costs_little_and_loses_nothing(tmp_path: Path
             await node.stop()
 
     asyncio.run(scenario())
+
+
+def test_too_many_connections_are_refused_with_one_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        conf = {"kv_config_path": str(tmp_path / "kvConfig.json"), "max_connections": 1}
+        node = NamesrvNode(NamesrvOptions(listen_port=0, **conf))  # type: ignore[arg-type]  # keywords of the struct
+        await node.start()
+        client = await ClientConnection.connect(node.address)
+        ask = make_request(codes.GET_KVLIST_BY_NAMESPACE, 0, {"namespace": "N"})
+        try:
+            await client.request(ask, 5)
+            for _ in range(5):
+                second = await ClientConnection.connect(node.address)
+                with pytest.raises(ConnectionLost):
+                    await second.request(ask, 5)
+                await second.wait_closed()
+            await client.request(ask, 5)
+        finally:
+            client.close()
+            await client.wait_closed()
+            await node.stop()
+
+    asyncio.run(scenario())
+    said = [record.message for record in caplog.records if "ulimit" in record.message]
+    assert 1 <= len(said) < 5 and "1 are open" in said[0]
 
 
 def test_settings_changed_while_it_runs_are_kept_for_the_next_start(tmp_path: Path) -> None:

@@ -207,13 +207,7 @@ class BrokerNode:
         host.turns = turns
         host.flusher = FlushThread(store.sync_commit_log, loop.call_soon_threadsafe, self._flushed, self._flush_failed)
         host.on_store_failed = self._on_store_failed
-        self.connections = Connections(most_connections(options), options.server_channel_max_idle_time_seconds * 1000)
-        if self.connections.limit < options.max_connections:
-            host.log.info(
-                "%d connections are allowed, not maxConnections = %d: raise the limit of open files with ulimit -n",
-                self.connections.limit,
-                options.max_connections,
-            )
+        self.connections = connections_of(options, host.log)
         await self._listen(parts, host)
         parts.door.set_host(encode_host(self.ip, self.port))
         parts.timers.load(now)
@@ -418,6 +412,18 @@ def store_options(options: BrokerOptions) -> StoreOptions:
         )
     found = StoreOptions.from_options(options)
     return dataclasses.replace(found, memory_bytes=machine_memory(), max_open_files=share_of_store(raise_limit()))
+
+
+def connections_of(options: BrokerOptions, told: logging.Logger) -> Connections:
+    """The table of connections; says so when it holds fewer than the settings allow."""
+    table = Connections(most_connections(options), options.server_channel_max_idle_time_seconds * 1000)
+    if table.limit < options.max_connections:
+        told.info(
+            "%d connections are allowed, not maxConnections = %d: raise the limit of open files with ulimit -n",
+            table.limit,
+            options.max_connections,
+        )
+    return table
 
 
 def most_connections(options: BrokerOptions) -> int:
