@@ -47,13 +47,20 @@ ONE_BY_ONE: Final = frozenset(
 """Those whose next step depends on what they read: they stop at the first miss."""
 
 
+class Waiting:
+    """A request that waits for the disk, as long as anybody remembers it; not a native class, for weak references."""
+
+    def __init__(self) -> None:
+        self.fetched = Fetched()
+
+
 class ColdReads:
     """Of one broker. `limit` bytes may be kept for all requests that wait for the disk."""
 
     def __init__(self, store: MessageStore, limit: int) -> None:
         self.limit = limit
         self._store = store
-        self._waiting: weakref.WeakSet[Fetched] = weakref.WeakSet()
+        self._waiting: weakref.WeakSet[Waiting] = weakref.WeakSet()
 
     def around(self, handlers: dict[int, Handler]) -> None:
         """Wrap the handlers that read."""
@@ -67,20 +74,19 @@ class ColdReads:
 
     def kept(self) -> int:
         """Bytes kept for requests that wait."""
-        return sum(int(fetched.size) for fetched in self._waiting)
+        return sum(int(waiting.fetched.size) for waiting in self._waiting)
 
     def _wrapped(self, handler: Handler, gather: bool) -> Handler:
         def read(channel: Channel, command: Command, now: int) -> Outcome:
-            fetched = Fetched()
-            return self._read(lambda later: handler(channel, command, later), command, fetched, gather, now)
+            return self._read(lambda later: handler(channel, command, later), command, Waiting(), gather, now)
 
         return read
 
     def _read(
-        self, run: Callable[[int], Outcome], command: Command, fetched: Fetched, gather: bool, now: int
+        self, run: Callable[[int], Outcome], command: Command, waiting: Waiting, gather: bool, now: int
     ) -> Outcome:
         reads = self._store.reads
-        reads.begin(fetched, gather)
+        reads.begin(waiting.fetched, gather)
         outcome: Outcome | None = None
         try:
             outcome = run(now)
@@ -90,9 +96,9 @@ class ColdReads:
             missing = reads.end()
         if outcome is not None and not missing:
             return outcome
-        self._waiting.add(fetched)
+        self._waiting.add(waiting)
         kept = self.kept()
         if kept > self.limit:
             remark = f"requests that wait for the disk keep {kept} bytes, maxColdReadBytes is {self.limit}"
             return reply(busy(command, f"[REJECTREQUEST]{remark}: try again later"))
-        return Cold(missing, lambda later: self._read(run, command, fetched, gather, later), fetched)
+        return Cold(missing, lambda later: self._read(run, command, waiting, gather, later), waiting.fetched)
