@@ -23,6 +23,7 @@ from bolide.spark.bad_records import BAD_RECORD, BadRecords, read_bad_records
 from bolide.spark.errors import BadBody, OptionError
 from bolide.spark.options import read_options
 from bolide.spark.rows import EARLIEST_MS, LATEST_MS
+from bolide.spark.sifting import MOST_PLAIN
 from bolide.spark.source import RocketMQReader
 from bolide.spark.store_options import columns_of, store_options
 from bolide.spark.store_source import StoreReader
@@ -120,6 +121,24 @@ def test_a_bad_message_among_typed_bodies(bolide_broker: Broker, on_bad_body: st
         assert [row["_corrupt_record"] for row in rows] == [b"rubbish", None, None, b"more", None]
     dropped = read(bolide_broker, StructType([StructField("id", LongType())]), **{**given, "badRecords": "drop"})
     assert [row["id"] for row in dropped if row["id"] is not None] == [1, 2]
+
+
+def test_bodies_that_inflate_to_much_come_in_batches_that_fit_into_memory(bolide_broker: Broker) -> None:
+    size = 30 << 20
+    large = (zlib.compress(bytes(size)), ZLIB)
+    put(bolide_broker, [large, (b"plain", ZLIB), *[large] * 5, (b"small", 0)])
+    whole = [(0, size), *((offset, size) for offset in range(2, 7)), (7, 5)]
+    options = read_options({"namesrv": bolide_broker.namesrv_addr, "subscribe": "T", "badRecords": "drop"})
+    live = RocketMQReader(options, SCHEMA)
+    options_of_store = store_options({"path": bolide_broker.store_folder, "badRecords": "drop", "subscribe": "T"})
+    for reader in (live, StoreReader(options_of_store, NAMES[:2])):
+        lengths = []
+        for task in reader.partitions():
+            for batch in reader.read(task):
+                assert batch.nbytes < MOST_PLAIN + size + 4096
+                sizes = [len(body) for body in batch.column(1).to_pylist()]
+                lengths += list(zip(batch.column(0).to_pylist(), sizes, strict=True))
+        assert lengths == whole
 
 
 @pytest.mark.parametrize(

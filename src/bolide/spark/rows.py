@@ -22,7 +22,7 @@ from bolide.spark.fetch import RangeReader
 from bolide.spark.options import SourceOptions
 from bolide.spark.ranges import Range
 from bolide.spark.schema import COLUMNS, PROPERTY_PREFIX
-from bolide.spark.sifting import sift
+from bolide.spark.sifting import Sifted, sifted
 from bolide.spark.typed_body import BodyReader, body_reader, typed_columns
 
 if TYPE_CHECKING:
@@ -55,10 +55,10 @@ def read_range(
         waiting.append(body)
         size += len(body)
         if size >= BYTES_PER_BATCH or following - since >= ROWS_PER_BATCH:
-            yield maker.rows(b"".join(waiting), since, following)
+            yield from maker.rows(b"".join(waiting), since, following)
             waiting, size, since = [], 0, following
     if waiting:
-        yield maker.rows(b"".join(waiting), since, following)
+        yield from maker.rows(b"".join(waiting), since, following)
 
 
 class RowMaker:
@@ -78,8 +78,11 @@ class RowMaker:
         self._looks_at_bodies = bool(options.body.kind) or not {"body", BAD_RECORD}.isdisjoint(self._schema.names)
         self._bodies: BodyReader | None = body_reader(options.body, self._schema, names) if options.body.kind else None
 
-    def rows(self, data: bytes, since: int, following: int) -> pa.RecordBatch:
-        """Records back to back as rows; they cover the offsets from `since` to before `following`."""
+    def rows(self, data: bytes, since: int, following: int) -> Iterator[pa.RecordBatch]:
+        """Records back to back as rows; they cover the offsets from `since` to before `following`.
+
+        One batch, unless their bodies inflate to more than one should hold.
+        """
         starts = chain_starts(data)
         records = RecordColumns(data, starts)
         wanted = self._in_range(records.numbers("queue_offset"), since, following)
@@ -87,28 +90,32 @@ class RowMaker:
             wanted &= chosen(records, self._filters)
         if not wanted.all():
             records = RecordColumns(data, starts[wanted])
-        made: dict[str, Any] = {}
-        if self._looks_at_bodies:
-            records = self._with_bodies(records, made)
+        if not self._looks_at_bodies:
+            yield self._batch(records, {})
+            return
+        for part in sifted(records, self._bad, self._part.queue.broker, self._place):
+            yield self._with_bodies(part)
+
+    def _batch(self, records: RecordColumns, made: dict[str, Any]) -> pa.RecordBatch:
+        """The rows of these records; `made` has the columns that are there already."""
         if "properties" in self._schema.names:
             made["properties"] = records.properties  # made first: tags, keys and ids then come out of it
         columns = [self._column(records, field, made) for field in self._schema]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
-    def _with_bodies(self, records: RecordColumns, made: dict[str, Any]) -> RecordColumns:
-        """The records that a read gives out, and what comes of their bodies as columns in `made`."""
-        place = functools.partial(self._place, records)
-        records, body, good, reasons = sift(records, self._bad, self._part.queue.broker, place)
+    def _with_bodies(self, part: Sifted) -> pa.RecordBatch:
+        """The rows of records whose bodies were looked at."""
+        records, body, good, reasons = part
+        made: dict[str, Any] = {}
         if self._bodies is not None:
-            fields, kept = typed_columns(self._bodies, body, good, functools.partial(self._place, records))
-            made.update(fields)
+            made, kept = typed_columns(self._bodies, body, good, functools.partial(self._place, records))
             if kept is not None:
                 records, body = records.only(kept), body.filter(pa.array(kept))
                 reasons = None if reasons is None else reasons.filter(pa.array(kept))
         made["body"] = body
         if reasons is not None:
             made[BAD_RECORD] = reasons
-        return records
+        return self._batch(records, made)
 
     def _in_range(self, offsets: NDArray[np.int64], since: int, following: int) -> NDArray[np.bool_]:
         """Rows of the range, those left out that came before: answers to filtered pulls may overlap."""

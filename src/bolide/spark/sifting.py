@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import quote
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from bolide.layout.columns import RecordColumns
 
 MAX_PLAIN_BODY: Final = 64 * 1024 * 1024
+MOST_PLAIN: Final = 64 * 1024 * 1024
+"""What the inflated bodies of one batch of rows hold, the last one apart: a few kilobytes may inflate to megabytes."""
 _FIELDS: Final[list[tuple[str, pa.DataType]]] = [
     ("topic", pa.string()),
     ("broker", pa.string()),
@@ -49,19 +51,33 @@ class Sifted(NamedTuple):
     """Why the others are bad, as the column of that; None where all are good."""
 
 
-def sift(records: RecordColumns, bad: BadRecords, broker: str | None, place: Callable[[int], str]) -> Sifted:
-    """The records and their bodies, bad ones as the options say. Raises BadBody.
+def sifted(
+    records: RecordColumns, bad: BadRecords, broker: str | None, place: Callable[[RecordColumns, int], str]
+) -> Iterator[Sifted]:
+    """The records and their bodies, bad ones as the options say; together no more than memory should hold at once.
 
-    `place` tells where the message of a row is.
+    `place` tells where the message of a row is. Raises BadBody.
     """
-    body, why = plain_bodies(records)
+    done = 0
+    while done < len(records):
+        rest = records if done == 0 else records.only(np.arange(done, len(records)))
+        body, why = plain_bodies(rest)
+        done += len(body)
+        now = rest if len(body) == len(rest) else rest.only(np.arange(len(body)))
+        yield _sift(now, body, why, bad, broker, place)
+
+
+def _sift(
+    records: RecordColumns, body: Any, why: Mapping[int, str], bad: BadRecords, broker: str | None,
+    place: Callable[[RecordColumns, int], str],
+) -> Sifted:  # fmt: skip
     if not why:
         return Sifted(records, body, None, None)
     if bad.mode == FAIL:
         row = min(why)
         raise BadBody(
-            f"the body of {place(row)} cannot be read: {why[row]}; set badRecords to {DROP} or {COLUMN} to read "
-            "the rest"
+            f"the body of {place(records, row)} cannot be read: {why[row]}; set badRecords to {DROP} or {COLUMN} to "
+            "read the rest"
         )
     good = np.ones(len(records), np.bool_)
     good[list(why)] = False
@@ -74,7 +90,10 @@ def sift(records: RecordColumns, bad: BadRecords, broker: str | None, place: Cal
 
 
 def plain_bodies(records: RecordColumns) -> tuple[Any, dict[int, str]]:
-    """Bodies as they were sent, null where that cannot be found out; and why, by row."""
+    """Bodies as they were sent, null where that cannot be found out; and why, by row.
+
+    They are those of the first records only where all would inflate to more than `MOST_PLAIN` bytes together.
+    """
     flags = records.numbers("sys_flag")
     marked = flags & COMPRESSED_FLAG
     if not marked.any():
@@ -82,14 +101,19 @@ def plain_bodies(records: RecordColumns) -> tuple[Any, dict[int, str]]:
     compressed = np.flatnonzero(marked)
     bodies: list[Any] = records.body.to_pylist()
     why: dict[int, str] = {}
+    size = 0
     for index in compressed.tolist():
         try:
             bodies[index] = decompress_by_flag(bodies[index], int(flags[index]), MAX_PLAIN_BODY)
+            size += len(bodies[index])
         except CompressionMissing:
             raise  # the message may be as good as any
         except CompressionError as error:
             bodies[index] = None
             why[index] = str(error).partition(";")[0]
+        if size > MOST_PLAIN:
+            bodies = bodies[: index + 1]
+            break
     return pa.array(bodies, pa.binary()), why
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +19,7 @@ from bolide.spark.errors import CorruptStore
 from bolide.spark.log_scan import BadRange, Found, Stretch, scan
 from bolide.spark.rows import ROWS_PER_BATCH, column_of
 from bolide.spark.schema import arrow_schema
-from bolide.spark.sifting import sift
+from bolide.spark.sifting import Sifted, sifted
 from bolide.spark.store_options import columns_of
 from bolide.spark.store_tables import BAD_RANGES, STRETCHES, TABLES
 
@@ -49,13 +48,11 @@ def read_stretch(part: Stretch, options: StoreOptions, columns: tuple[str, ...])
         count = -(-total // ROWS_PER_BATCH)
         for number in range(count):
             few = slice(total * number // count, total * (number + 1) // count)
-            batch = _rows(Found(step.data, step.base, step.parts.of(few)), options, schema, marks)
-            if batch is not None:
-                yield batch
+            yield from _rows(Found(step.data, step.base, step.parts.of(few)), options, schema, marks)
 
 
-def _rows(found: Found, options: StoreOptions, schema: pa.Schema, marks: dict[str, int]) -> pa.RecordBatch | None:
-    """Records as rows; None when none is wanted, found out before the costly columns are made."""
+def _rows(found: Found, options: StoreOptions, schema: pa.Schema, marks: dict[str, int]) -> Iterator[pa.RecordBatch]:
+    """Records as rows; nothing when none is wanted, found out before the costly columns are made."""
     records = found.records()
     wanted = np.ones(len(records), np.bool_)
     if marks:
@@ -69,17 +66,16 @@ def _rows(found: Found, options: StoreOptions, schema: pa.Schema, marks: dict[st
         listed: Any = pc.is_in(records.topic, pa.array(options.topics, pa.string()))
         wanted &= listed.to_numpy(zero_copy_only=False)
     if not wanted.any():
-        return None
+        return
     if not wanted.all():
         records = RecordColumns(found.data, found.parts.of(wanted))
-    made: dict[str, Any] = {}
+    parts: Iterable[Sifted] = [Sifted(records, None, None, None)]
     if not {"body", BAD_RECORD}.isdisjoint(schema.names):
-        place = functools.partial(_place, records)
-        records, made["body"], _, reasons = sift(records, options.bad_records, options.broker, place)
-        if reasons is not None:
-            made[BAD_RECORD] = reasons
-    arrays = [_column(records, options.broker, field, made) for field in schema]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+        parts = sifted(records, options.bad_records, options.broker, _place)
+    for part in parts:
+        made = {"body": part.body, BAD_RECORD: part.reasons}
+        arrays = [_column(part.records, options.broker, field, made) for field in schema]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _place(records: RecordColumns, row: int) -> str:
