@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import time
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from bolide.layout.checkpoint import Checkpoint
 from bolide.spark.durable import CONTROLLER_FILE, DurableEnd, next_start
+from bolide.spark.errors import CorruptStore
 from tests.golden.stores import GoldenStore, golden_store
 
 
@@ -50,6 +52,31 @@ class Writer:
 @pytest.fixture
 def writer(tmp_path: Path) -> Writer:
     return Writer(golden_store("5.5.0-clean"), tmp_path)
+
+
+def damaged(tmp_path: Path) -> tuple[GoldenStore, int]:
+    """A store that was stopped cleanly, whose last 40 records are gone, and where they began."""
+    golden = golden_store("5.5.0-clean")
+    shutil.copytree(golden.root, tmp_path / "store")
+    begin = int(golden.log()[-40]["physicalOffset"])
+    size = golden.shape.commit_log_segment_size
+    path = tmp_path / "store" / "commitlog" / f"{begin // size * size:020d}"
+    data = path.read_bytes()
+    path.write_bytes(data[: begin % size] + b"\xa5" * 100_000 + data[begin % size + 100_000 :])
+    return GoldenStore(golden.name, tmp_path / "store", golden.manifest, golden.shape), begin
+
+
+def test_a_stopped_store_that_lacks_what_its_queues_name_has_no_end(tmp_path: Path) -> None:
+    golden, begin = damaged(tmp_path)
+    last = golden.log()[-1]
+    with pytest.raises(
+        CorruptStore, match=f"no whole record at physical offset {begin}, where queues or checkpoint name"
+    ):
+        DurableEnd(golden.root).find()
+    skipping = DurableEnd(golden.root, skip_corrupt=True)
+    assert [skipping.find(), skipping.find()] == [last["physicalOffset"] + last["storeSize"]] * 2
+    (golden.root / "abort").touch()
+    assert DurableEnd(golden.root).find() == begin  # a broker may just be writing there
 
 
 def test_a_stopped_store_counts_whole(writer: Writer) -> None:

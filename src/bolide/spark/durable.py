@@ -19,8 +19,9 @@ import numpy as np
 from bolide.layout.checkpoint import Checkpoint, decode_checkpoint
 from bolide.layout.columns import RecordColumns, blank_at, find_starts
 from bolide.layout.errors import LayoutError
+from bolide.spark.errors import CorruptStore
 from bolide.spark.log_scan import first_store_timestamp
-from bolide.spark.store_folder import segment_files
+from bolide.spark.store_folder import Segment, log_end, segment_files
 
 if TYPE_CHECKING:
     from bolide.layout.property_columns import Ints
@@ -66,12 +67,17 @@ class DurableEnd:
     """Follows the end of what is durable, record by record in the newest file, by file names and times before it.
 
     Only whole records that follow one another count, so neither a torn record nor an old one behind the end is passed.
+    Of a store that was stopped cleanly all records that its queues or its checkpoint name must be there: else `find`
+    raises CorruptStore, or with `skip_corrupt` goes to where they should end.
     """
 
-    def __init__(self, root: Path, rule: str = AUTO) -> None:
+    def __init__(self, root: Path, rule: str = AUTO, skip_corrupt: bool = False) -> None:
         self._root = root
         self._rule = rule
+        self._skip_corrupt = skip_corrupt
         self._at = -1
+        self._compared = -1
+        """The end that was found to be no less than what is named."""
 
     def find(self) -> int:
         """Physical offset behind the last durable record; the first file's start when there is none."""
@@ -97,7 +103,22 @@ class DurableEnd:
             if not done or following is None or not _begins_within(following, limit):
                 break
             self._at = following[0]
+        if limit.whole and self._compared != self._at:
+            self._compare(files[-1])
         return self._at
+
+    def _compare(self, last: Segment) -> None:
+        known = log_end(self._root)
+        end = min(known.named, last[0] + last[2])
+        if known.clean and end > self._at:
+            if not self._skip_corrupt:
+                raise CorruptStore(
+                    f"{self._root} holds no whole record at physical offset {self._at}, where queues or checkpoint "
+                    f"name records up to {known.named}: set corruptRecords to skip to read the rest, or bring the file "
+                    "back"
+                )
+            self._at = end
+        self._compared = self._at
 
 
 def _begins_within(file: tuple[int, Path, int], limit: Limit) -> bool:

@@ -173,6 +173,7 @@ def follow_store(
         frame = (
             spark.readStream.format("rocketmq-store")
             .options(table=STRETCHES, startingOffsets=start, maxBytesPerTrigger=str(BYTES_PER_BATCH), durable=durable)
+            .option("corruptRecords", "skip" if skip_corrupt else "fail")
             .load(str(root))
         )
         writer = frame.writeStream.foreachBatch(batch).option("checkpointLocation", follower.checkpoint_folder)

@@ -178,7 +178,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             time.sleep(wait)
         self._asked = time.monotonic()
         if self._durable is None:
-            self._durable = DurableEnd(self._store(), self._options.durable)
+            self._durable = DurableEnd(self._store(), self._options.durable, self._options.skip_corrupt)
         return self._durable.find()
 
     def _boundary(self, at: int, end: int) -> int:
