@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from bolide.broker.rows import Rows, Text
+from bolide.broker.rows import JOINED_AT_ONCE, Rows, Text
 
 
 class Counting:
@@ -78,3 +78,9 @@ def test_a_text_of_nothing_and_of_much_is_strict_json() -> None:
     text.rows("some", [b'"a":1', b'"b":{}'])
     assert json.loads(text.join()) == {"v": {"x": 1}, "none": {}, "some": {"a": 1, "b": {}}}
     assert b'\n"a":1,\n"b":{}' in text.join()
+
+
+def test_a_long_text_is_whole() -> None:
+    made = Counting(**{f"row{number}": number for number in range(2 * JOINED_AT_ONCE + 1)})
+    made.rows.finish()
+    assert made.read() == made.table

@@ -7,9 +7,11 @@ from what changed, not from what there is, and the node does it in steps between
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import final
+from typing import Final, final
 
 import msgspec
+
+JOINED_AT_ONCE: Final = 1000
 
 
 @final
@@ -91,6 +93,15 @@ class Text:
         self._pieces.append(b"}")
 
     def join(self) -> bytes:
-        """The whole text."""
-        pieces = [piece if isinstance(piece, bytes) else b",\n".join(piece) for piece in self._pieces]
-        return b"".join(pieces) + b"\n}"
+        """The whole text, joined in parts: the loop gets its turn of the interpreter between two of them."""
+        parts: list[bytes] = []
+        for piece in self._pieces:
+            if isinstance(piece, bytes):
+                parts.append(piece)
+                continue
+            for first in range(0, len(piece), JOINED_AT_ONCE):
+                if first:
+                    parts.append(b",\n")
+                parts.append(b",\n".join(piece[first : first + JOINED_AT_ONCE]))
+        parts.append(b"\n}")
+        return b"".join(parts)
