@@ -129,9 +129,9 @@ class _Columns:
         """The row, the queue and the queue offset of every unit, in the order of the log."""
         bits = records.numbers("sys_flag") & TRANSACTION_MASK
         queued = (bits != TRANSACTION_PREPARED) & (bits != TRANSACTION_ROLLBACK)
-        queued &= _have_places(records)
+        own = queued & _have_places(records)  # its light queues have places of their own
         places = records.numbers("physical_offset")
-        rows = np.flatnonzero(queued & alive(records.topic, places, self._deleted) if self._deleted else queued)
+        rows = np.flatnonzero(own & alive(records.topic, places, self._deleted) if self._deleted else own)
         keys = self._keys(records.topic_codes, records.numbers("queue_id"))[rows]
         offsets = records.numbers("queue_offset")[rows]
         if not self._shape.multi_dispatch:
