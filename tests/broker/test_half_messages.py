@@ -248,3 +248,27 @@ def test_merged_op_records_are_passed_over_when_all_are_done(parts: Transactions
     for half in (first, second, third):
         assert parts.code(half, COMMIT) == 0
     assert len(parts.records("T", 2)) == 1
+
+
+def test_the_records_of_what_has_ended_are_forgotten(parts: Transactions) -> None:
+    parts.half(CHECK_IMMUNITY_TIME_IN_SECONDS="259200")
+    half = parts.half(UNIQ_KEY="U1")
+    parts.later(3 * INTERVAL_MS)
+    assert parts.code(half, ROLLBACK) == 0
+    parts.later(2_000)
+    assert parts.service.halves.remembered == len(parts.ops()) == 4
+
+
+def test_merged_op_records_stay_while_one_of_them_is_needed(parts: Transactions) -> None:
+    parts.half(UNIQ_KEY="A")
+    parts.half(CHECK_IMMUNITY_TIME_IN_SECONDS="259200")
+    parts.half(UNIQ_KEY="C")
+    for number in range(MOST_OPS + 10):
+        body = b"2," if number % 2 else b"0,"
+        parts.door.put_properties(OP_HALF_TOPIC, 0, body, {"TAGS": "d"}, 0, 0, NOW, PEER, 0, 0, NOW)
+    parts.settle()
+    for _ in range(10):
+        parts.store.dispatch(1_000, parts.now)
+    parts.later(5_000)
+    done, done_ops = parts.progress()
+    assert done == 1 and done_ops <= 1
