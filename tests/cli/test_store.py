@@ -10,7 +10,11 @@ import pytest
 from typer.testing import CliRunner
 
 from bolide.cli.store import app
+from bolide.layout.shape import StoreShape
+from bolide.store.files import RealFiles
+from bolide.store.message_store import MessageStore
 from tests.golden.stores import golden_store
+from tests.store.scenario import START, message
 
 
 @pytest.fixture
@@ -99,3 +103,26 @@ def test_repair_plans_then_does(conf: Path, tmp_path: Path) -> None:
     assert run("repair", root, "-c", conf, "--json")[0] == 0
     with (root / "commitlog" / "00000000000000000000").open("rb") as file:
         assert b"This message was damaged" in file.read(400)
+
+
+def test_the_example_of_the_page_on_stores(tmp_path: Path) -> None:
+    root = tmp_path / "store"
+    shape = StoreShape(commit_log_segment_size=1 << 20, index_enabled=False)
+    store = MessageStore(RealFiles(), str(root), shape)
+    store.load(START)
+    places = [store.append(message(number), START).physical_offset for number in range(9)]
+    store.close(START)
+    with (root / "commitlog" / "00000000000000000000").open("r+b") as file:
+        file.seek(places[4] + 90)
+        file.write(b"\xff")
+    page = (Path(__file__).parents[2] / "docs" / "store.md").read_text()
+    lines = [line.split("#")[0].split() for line in page.splitlines() if line.startswith("    bolide store repair")]
+    codes = []
+    for words in lines:
+        assert words[:2] == ["bolide", "store"]
+        codes.append(run(*[str(root) if word == "./data" else word for word in words[2:]])[0])
+    assert codes == [1, 0]
+    again = MessageStore(RealFiles(), str(root), shape)
+    again.load(START)
+    assert [again.record_at(place) is not None for place in places] == [True] * 9
+    again.close(START)
