@@ -362,6 +362,36 @@ class TestFlags:
         machine.turn(3)
         assert len(machine.acknowledged) == 6
 
+    @pytest.mark.parametrize("at_a_flush", [True, False])
+    def test_a_sync_of_the_index_that_failed_ends_the_checkpoint(self, at_a_flush: bool) -> None:
+        machine = Machine()
+        machine.turn(3)
+        machine.tick(1000)
+        machine.turn(20)
+        before = machine.store.upkeep.checkpoint
+        if at_a_flush:
+            machine.turn(20)  # its first index file is full, and to be synced
+            machine.files.fail_next("datasync")
+            machine.tick(1000)
+        else:
+            machine.append(20)
+            machine.write()
+            target = machine.store.flush_target(machine.now)
+            machine.store.sync_commit_log(target)
+            machine.store.flushed(target)
+            machine.files.fail_next("sync_dir")  # of the names of index files, as the second one is begun
+            machine.dispatch()
+        machine.files.faults_over()
+        machine.now += 1000
+        machine.flush()
+        for _ in range(3):
+            machine.tick(61_000)
+        assert machine.store.upkeep.checkpoint.logics_physical_offset == before.logics_physical_offset
+        assert len(machine.acknowledged) == 43 and machine.store.writable()
+        machine.restart()
+        assert machine.report.abnormal
+        assert not missing(machine.store, machine.acknowledged)
+
     def test_a_sync_of_queues_that_failed_is_not_tried_again_but_one_without_descriptors_is(self) -> None:
         machine = Machine()
         machine.turn(3)

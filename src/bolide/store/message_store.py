@@ -393,8 +393,6 @@ class MessageStore(Lookups):
         self._failed_at = now
         self._failed_dispatches += 1
         self.upkeep.problem = str(error)
-        if isinstance(error, SyncFailed):
-            self.upkeep.sync_failed = True
         of_index = self.index.folder in str(error)
         self.upkeep.dispatch_fails = not of_index
         if self._failed_dispatches >= DISPATCH_TRIES:

@@ -18,7 +18,7 @@ from bolide.layout.shape import StoreShape
 from bolide.store.arrival import Arrival
 from bolide.store.commit_log import CommitLog
 from bolide.store.consume_queues import ConsumeQueues
-from bolide.store.files import FileFailed
+from bolide.store.files import FileFailed, SyncFailed
 from bolide.store.index_service import IndexService
 
 PENDING_LIMIT: Final = 65536
@@ -57,6 +57,8 @@ class Reput:
         """Store time of the last record dispatched; 0 before the first."""
         self.last_physical_offset: i64 = 0
         """Start of the last record dispatched."""
+        self.sync_failed = False
+        """True when a sync of index files failed: the next try would succeed, and say nothing of it."""
         self.skipped_records: i64 = 0
         self.skipped_bytes: i64 = 0
         self._skips: list[Skip] = []
@@ -122,7 +124,9 @@ class Reput:
         self.queues.make_room()
         try:
             self._run(confirm_offset, budget, now, arrivals)
-        except FileFailed:
+        except FileFailed as error:
+            if isinstance(error, SyncFailed):
+                self.sync_failed = True
             if not arrivals:
                 raise
         return arrivals

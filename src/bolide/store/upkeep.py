@@ -147,6 +147,8 @@ class Upkeep:
 
     def close(self, drained: bool, now: int) -> None:
         """Write and sync everything, and the checkpoint, on this thread. Raises `FileFailed`."""
+        if self._reput.sync_failed:
+            self.sync_failed = True
         self._queues.close()
         self._index.close()
         paths, folders = self._queues.handles.take_unsynced()
@@ -194,6 +196,8 @@ class Upkeep:
             self._flags.set(LOGIC_QUEUE_ERROR)
 
     def _sync(self, noted: Checkpoint, now: int) -> None:
+        if self._reput.sync_failed:
+            self.sync_failed = True
         if self._syncing or self.sync_failed:
             return
         self._next_thorough = now + self._options.flush_consume_queue_thorough_interval
