@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 
 from bolide.broker.names import HALF_TOPIC, OP_HALF_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
+from bolide.broker.outcome import Cold
 from bolide.broker.transactions import COMMIT, OPS_AT_ONCE
 from bolide.layout.message_id import decode_offset_message_id
 from bolide.layout.record import decode_record
 from bolide.remoting import codes
 from bolide.remoting.command import make_request
 from tests.broker.parts import properties_of, reply_of
-from tests.broker.transaction_parts import IMMUNE_MS, INTERVAL_MS, Transactions, answer_of, from_check
+from tests.broker.transaction_parts import IMMUNE_MS, INTERVAL_MS, Transactions, answer_of, end_request, from_check
+from tests.store.parts import ColdFiles
 
 
 @pytest.fixture
@@ -170,4 +172,50 @@ def test_what_was_given_up_can_be_taken_up_again(tmp_path: Path) -> None:
     (message,) = parts.records("T", 2)
     assert resume(message.physical_offset) == codes.SYSTEM_ERROR
     assert resume(1 << 40) == codes.SYSTEM_ERROR
+    parts.close()
+
+
+def test_a_record_on_a_slow_disk_is_loaded_before_it_is_asked_about(tmp_path: Path) -> None:
+    files = ColdFiles()
+    parts = Transactions(tmp_path, files)
+    half = parts.half()
+    parts.later(INTERVAL_MS - 1)
+    files.cold = True
+    parts.now += 1
+    parts.service.tick(parts.now, 1000)
+    assert parts.asked() == [] and parts.service.due(parts.now) is None
+    ((extents, then),) = parts.effects.take().loads
+    for extent in extents:
+        files.warm(extent.path, extent.offset, extent.size)
+    then(parts.now)
+    parts.later(100)
+    assert len(parts.asked()) == 1
+    files.warmed.clear()
+    outcome = parts.service.on_end(parts.channel, end_request(half, COMMIT), parts.now)
+    rounds = 0
+    while isinstance(outcome, Cold):
+        rounds += 1
+        for extent in outcome.extents:
+            files.warm(extent.path, extent.offset, extent.size)
+        outcome = outcome.again(parts.now)
+    assert (rounds > 0, reply_of(outcome).code) == (True, 0)
+    files.cold = False
+    parts.settle()
+    assert len(parts.records("T", 2)) == 1
+    parts.close()
+
+
+def test_a_record_that_leaves_memory_at_once_is_waited_for(tmp_path: Path) -> None:
+    files = ColdFiles()
+    parts = Transactions(tmp_path, files)
+    parts.half()
+    parts.later(INTERVAL_MS - 1)
+    files.cold = True
+    parts.now += 1
+    parts.service.tick(parts.now, 1000)
+    ((_, then),) = parts.effects.take().loads
+    then(parts.now)  # it was loaded, and is gone again
+    parts.later(100)
+    assert len(parts.asked()) == 1
+    files.cold = False
     parts.close()

@@ -25,7 +25,7 @@ from bolide.broker.half_messages import Half, HalfMessages
 from bolide.broker.half_records import check_times, misplaced, real_place
 from bolide.broker.names import HALF_TOPIC, OP_HALF_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
 from bolide.broker.options import BrokerOptions
-from bolide.broker.outcome import NOTHING, Handler, Outcome, Parked, reply
+from bolide.broker.outcome import NOTHING, Cold, Handler, Outcome, Parked, reply
 from bolide.broker.put import PutDoor, scan_properties
 from bolide.broker.refused import illegal, response_code
 from bolide.broker.topics import PERM_READ, PERM_WRITE, TopicTable
@@ -90,6 +90,11 @@ class TransactionService:
         self._next_check = start + options.transaction_check_interval
         self._next_look = start + LOOK_INTERVAL_MS
         self._sweep: list[int] = []
+        self._loading = False
+        self._unreadable = -1
+        """The half message looked at last, where its record cannot be read."""
+        self._loaded_for = -1
+        """The half message whose record was read into memory last: it is not waited for twice."""
         """Half offsets this round of checks has not looked at yet, the oldest last."""
         self._questions: deque[Half] = deque()
         """Half messages stored again, about which to ask when they are on disk."""
@@ -121,6 +126,9 @@ class TransactionService:
             return reply(make_response(command, codes.SLAVE_NOT_AVAILABLE, remark))
         if header.commit_or_rollback not in (COMMIT, ROLLBACK):
             return NOTHING
+        cold = self._store.cold_record(header.commit_log_offset)
+        if cold is not None:
+            return Cold([cold], lambda later: self.on_end(channel, command, later))
         record = self._store.record_at(header.commit_log_offset)
         if record is None or not self._is_half(record):
             return reply(make_response(command, codes.SYSTEM_ERROR, "Find prepared transaction message failed"))
@@ -216,7 +224,11 @@ class TransactionService:
         if self._options.is_slave:
             remark = "a half message cannot be put back on a slave: ask its master"
             return reply(make_response(command, codes.SLAVE_NOT_AVAILABLE, remark))
-        record = self._store.record_at(decode_offset_message_id(header.msg_id or "")[2])
+        at = decode_offset_message_id(header.msg_id or "")[2]
+        cold = self._store.cold_record(at)
+        if cold is not None:
+            return Cold([cold], lambda later: self.on_resume(channel, command, later))
+        record = self._store.record_at(at)
         if record is None or not self._is_given_up(record):
             remark = f"no half message was given up at {header.msg_id}: name one of {TRANS_CHECK_MAX_TIME_TOPIC}"
             return reply(make_response(command, codes.SYSTEM_ERROR, remark))
@@ -245,7 +257,7 @@ class TransactionService:
 
     def due(self, now: int) -> int | None:
         """A slave only answers; its master asks."""
-        if self._options.is_slave:
+        if self._options.is_slave or self._loading:
             return None
         if self._questions and self._may_ask(self._questions[0]):
             return now
@@ -253,6 +265,8 @@ class TransactionService:
 
     def tick(self, now: int, budget: int) -> None:
         """Read what is new; every `transactionCheckInterval` look at what is undecided."""
+        if self._loading:
+            return
         complete = self.halves.scan(budget)
         if now >= self._next_check and complete:
             self._next_check = now + self._options.transaction_check_interval
@@ -284,8 +298,11 @@ class TransactionService:
         room = BYTES_AT_ONCE
         try:
             while sweep and budget > 0 and room > 0:
-                half = self.halves.pending.get(sweep.pop())
-                if half is None:
+                half = self.halves.pending.get(sweep[-1])
+                if half is not None and self._is_loading(half):
+                    break
+                sweep.pop()
+                if half is None or half.queue_offset == self._unreadable:
                     continue
                 budget -= 1
                 room -= half.size
@@ -296,6 +313,28 @@ class TransactionService:
             # The store takes nothing now: the next round looks again at everything that is undecided.
             self._say(f"the round of checks ends early: {error}")
             sweep.clear()
+
+    def _is_loading(self, half: Half) -> bool:
+        """True when the record must be read into memory first: the round goes on when it is."""
+        if self._loaded_for == half.queue_offset:
+            return False
+        try:
+            cold = self._store.cold_record(half.physical_offset, half.size)
+        except FileFailed as error:
+            self._unreadable = half.queue_offset
+            self._say(f"the half message at offset {half.physical_offset} of the log cannot be checked: {error}")
+            return False
+        self._unreadable = -1
+        if cold is None:
+            return False
+        self._loading = True
+        self._loaded_for = half.queue_offset
+        self._effects.load([cold], self._loaded)
+        return True
+
+    def _loaded(self, now: int) -> None:
+        self._loading = False
+        self._effects.wake(self)
 
     def _looked_at(self, half: Half, now: int) -> bool:
         """Check one half message; True when nothing is left of it but an op record to write.

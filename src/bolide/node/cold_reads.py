@@ -1,4 +1,5 @@
-"""Requests that read what may not be in memory, pulls aside: a pool reads it for them, and the loop goes on.
+"""Requests that read what may not be in memory: a pool reads it for them, and the loop goes on. Pulls, and what ends a
+transaction, which reads after it has changed something, say by themselves what they miss.
 
 The handler runs until it misses something, and from the start again once that was fetched: it changes nothing before
 its last read. What was fetched for it is kept until it is answered, so that it gets further each time, however little
@@ -40,8 +41,6 @@ ONE_BY_ONE: Final = frozenset(
         codes.INVOKE_BROKER_TO_RESET_OFFSET,
         codes.CONSUME_MESSAGE_DIRECTLY,
         codes.CONSUMER_SEND_MSG_BACK,
-        codes.END_TRANSACTION,
-        codes.RESUME_CHECK_HALF_MESSAGE,
     }
 )
 """Those whose next step depends on what they read: they stop at the first miss."""

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from librt.strings import read_i32_be
 from mypy_extensions import i64
 
 from bolide.layout.errors import LayoutError, RecordError
 from bolide.layout.ext_unit import is_ext_address
-from bolide.layout.record import Record, decode_record
+from bolide.layout.record import BLANK_SIZE, Record, decode_record
 from bolide.store import query, search
-from bolide.store.commit_log import CommitLog
+from bolide.store.commit_log import PAGE, CommitLog
 from bolide.store.consume_queues import ConsumeQueues
 from bolide.store.index_service import IndexService
 from bolide.store.options import StoreOptions
@@ -134,6 +135,22 @@ class Lookups:
         if self.log.segments.read_warm(physical_offset, size) is None:
             return self.log.segments.extent(physical_offset, size)
         return None
+
+    def cold_record(self, physical_offset: i64, size: i64 = 0) -> Extent | None:
+        """What `record_at` would wait for the disk for; None when it would not. To be asked again once that is loaded:
+        of a record whose size is not given the beginning tells what the rest is."""
+        log = self.log
+        if physical_offset < log.segments.min_offset or physical_offset + BLANK_SIZE > log.written_offset:
+            return None
+        room = log.segment_size - physical_offset % log.segment_size
+        if size <= 0:
+            head = log.segments.read_warm(physical_offset, 4)
+            if head is None:
+                return log.segments.extent(physical_offset, min(PAGE, room))
+            size = i64(read_i32_be(head, 0)) if len(head) == 4 else 0
+        if size <= 0 or size > room or physical_offset + size > log.written_offset:
+            return None
+        return self.cold_extent(physical_offset, size)
 
     # -- times and keys --
 
