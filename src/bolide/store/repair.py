@@ -8,6 +8,7 @@ whole records for RocketMQ as well. What is overwritten or cut is copied into a 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -205,9 +206,8 @@ class Repair:
         d = dispatch_at(data, 0, self._shape)
         return (d.topic, int(d.queue_id), int(d.queue_offset)) if in_queue(d) else None
 
-    def _records(self, runs: list[Run]) -> list[Dispatch]:
-        """Every good record, in order. Bodies are not kept."""
-        found: list[Dispatch] = []
+    def _records(self, runs: list[Run]) -> Iterator[Dispatch]:
+        """Every good record, in order; those of one chunk are in memory at a time."""
         size = int(self._log.segment_size)
         spans = [(start, min(start + size, self._found.end)) for start in self._log.segment_starts()]
         for begin, end in [*spans, *((run.begin, run.end) for run in runs)]:
@@ -215,14 +215,13 @@ class Repair:
             while at < end:
                 data = self._log.read(at, min(want, end - at))
                 scanned = scan_records(data, 0, len(data), self._shape, False, 1 << 20)
-                found += scanned.dispatches
+                yield from scanned.dispatches
                 if scanned.end == 0:
                     if len(data) >= end - at or len(data) < want:
                         break
                     want = int.from_bytes(data[:4], "big")
                     continue
                 at, want = at + int(scanned.end), CHUNK
-        return found
 
     def _queues_end(self) -> int:
         """The highest end of a record that a queue file names; -1 when there is none. Reads the last file of each."""
