@@ -14,6 +14,7 @@ import pytest
 
 from bolide.store.files import DiskFull, FileFailed, FileLocked, RealFiles
 from bolide.store.jobs import MANY, sync_files
+from bolide.store.segments import HandleCache, make_segment
 from bolide.testing.files import SimulatedFiles, Stopped, check_files
 
 
@@ -25,6 +26,44 @@ def test_simulated_files_keep_the_contract() -> None:
     files = SimulatedFiles()
     files.make_dir("/data")
     check_files(files, "/data")
+
+
+def test_a_file_without_a_name_gets_one_that_is_free(tmp_path: Path) -> None:
+    files = RealFiles()
+    handle = files.open_unnamed(str(tmp_path))
+    if handle < 0:  # a file system that has no such files
+        assert files.list_dir(str(tmp_path)) == []
+        return
+    files.reserve_new(handle, 8_192)
+    files.truncate(handle, 20_000)
+    files.write_at(handle, [b"ours"], 0)
+    assert files.list_dir(str(tmp_path)) == []
+    (tmp_path / "taken").write_bytes(b"theirs")
+    assert not files.link_unnamed(handle, str(tmp_path / "taken"))
+    assert (tmp_path / "taken").read_bytes() == b"theirs"
+    assert files.link_unnamed(handle, str(tmp_path / "free"))
+    files.close(handle)
+    found = tmp_path / "free"
+    assert (found.stat().st_size, found.stat().st_mode & 0o027) == (20_000, 0)
+    assert found.stat().st_blocks * 512 >= 8_192
+    assert found.read_bytes()[:5] == b"ours\0"
+
+
+def test_what_the_pool_makes_has_no_name_before_it_is_whole(tmp_path: Path) -> None:
+    class Late(RealFiles):
+        """The writer makes the file, and writes to it, while the pool still reserves the blocks of its own."""
+
+        def reserve_new(self, handle: int, size: int) -> None:
+            if not os.path.exists(path):
+                make_segment(RealFiles(), HandleCache(RealFiles(), 4), path, 65_536, 65_536)
+                Path(path).write_bytes(b"\xff" * 65_536)
+            assert os.fstat(handle).st_nlink == 0
+            super().reserve_new(handle, size)
+
+    path = str(tmp_path / "00000000000000065536")
+    make_segment(Late(), None, path, 65_536, 65_536)
+    assert Path(path).read_bytes() == b"\xff" * 65_536
+    assert os.listdir(tmp_path) == [os.path.basename(path)]
 
 
 def test_more_buffers_than_one_call_takes(tmp_path: Path) -> None:

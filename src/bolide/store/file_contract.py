@@ -94,6 +94,20 @@ class Files(Protocol):
         """
         ...
 
+    def reserve_new(self, handle: int, size: int) -> None:
+        """Give the first `size` bytes of a new file real blocks. Nobody else may have the file open: where the file
+        system cannot reserve, zeros are written.
+        """
+        ...
+
+    def open_unnamed(self, folder: str) -> int:
+        """A new file without a name, for `link_unnamed`; -1 where the file system has no such files."""
+        ...
+
+    def link_unnamed(self, handle: int, path: str) -> bool:
+        """Give the file of `open_unnamed` its name; False, with nothing done, when that is taken or cannot be given."""
+        ...
+
     def truncate(self, handle: int, size: int) -> None:
         """Set the length; growth reads as zeros."""
         ...

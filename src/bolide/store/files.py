@@ -27,6 +27,7 @@ __all__ = ["DiskFull", "FileFailed", "FileLocked", "Files", "RealFiles", "SyncFa
 _MAX_BUFFERS: Final = 512  # below every system's IOV_MAX (1024 on Linux and macOS)
 _RWF_NOWAIT: Final[int] = getattr(os, "RWF_NOWAIT", 0)
 _KEEP_SIZE: Final = 1  # FALLOC_FL_KEEP_SIZE
+_NO_UNNAMED: Final = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT)
 _NO_RESERVATION: Final = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.ENODEV, errno.ESPIPE)
 _F_FULLFSYNC: Final[int] = getattr(fcntl, "F_FULLFSYNC", 0)
 _NO_LINKS: Final = frozenset(
@@ -220,6 +221,41 @@ class RealFiles:
                 return
             path = self._paths.get(handle, "?")
             raise _failed("reserve blocks of", path, OSError(number, os.strerror(number)))
+
+    def reserve_new(self, handle: int, size: int) -> None:
+        if not hasattr(os, "posix_fallocate"):  # macOS
+            return
+        try:
+            os.posix_fallocate(handle, 0, size)
+        except OSError as error:
+            if error.errno not in _NO_RESERVATION:
+                raise _failed("reserve blocks of", self._paths.get(handle, "?"), error) from error
+
+    def open_unnamed(self, folder: str) -> int:
+        flag = getattr(os, "O_TMPFILE", 0)
+        if not flag:
+            return -1
+        try:
+            handle = os.open(folder, os.O_RDWR | os.O_CLOEXEC | flag, _FILE_MODE)
+        except OSError as error:
+            if error.errno in _NO_UNNAMED:
+                return -1
+            raise _failed("make a file in", folder, error) from error
+        self._paths[handle] = folder
+        return handle
+
+    def link_unnamed(self, handle: int, path: str) -> bool:
+        try:
+            # A folder's descriptor makes this linkat, which alone follows the link to the open file.
+            folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.link(f"/proc/self/fd/{handle}", path, src_dir_fd=folder, follow_symlinks=True)
+            finally:
+                os.close(folder)
+        except OSError:
+            return False  # taken by the other thread that makes it, or a file system without links
+        self._paths[handle] = path
+        return True
 
     def truncate(self, handle: int, size: int) -> None:
         try:

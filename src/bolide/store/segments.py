@@ -329,18 +329,38 @@ class SegmentList:
 def make_segment(files: Files, handles: HandleCache | None, path: str, size: int, reserve: int) -> None:
     """Create a segment file of zeros, sparse but for the first `reserve` bytes. With these its name is certain, too.
 
-    Crash of process or power in the middle: an empty newest file, which `load` deletes, or a whole file of zeros,
-    which recovery takes for the end of the stream. Two threads may make the same file, and one may write to it
-    already: nothing here changes a byte. After `SyncFailed` the file must not be used: see `MessageStore`.
+    Without `handles` this is the pool, and the writer may make the same file meanwhile and write to it: what the pool
+    makes has no name before it is whole. Crash of process or power in the middle: an empty newest file, which `load`
+    deletes, or a whole file of zeros, which recovery takes for the end of the stream. After `SyncFailed` the file must
+    not be used: see `MessageStore`.
     """
     if reserve <= 0:
         if handles is not None:
             handles.get(path, size)
         return
-    handle = files.open(path, True, size)
+    folder = posixpath.dirname(path)
+    if handles is not None or files.size(path) >= 0 or not _made_unnamed(files, folder, path, size, reserve):
+        handle = files.open(path, True, size)
+        try:
+            if handles is not None:
+                files.reserve_new(handle, reserve)  # the writer itself: nobody else writes there
+            else:
+                files.reserve(handle, 0, reserve)
+            files.datasync(handle)
+        finally:
+            files.close(handle)
+    files.sync_dir(folder)
+
+
+def _made_unnamed(files: Files, folder: str, path: str, size: int, reserve: int) -> bool:
+    """Make the file without a name, then name it; False where that cannot be, or the name is taken by then."""
+    handle = files.open_unnamed(folder)
+    if handle < 0:
+        return False
     try:
-        files.reserve(handle, 0, reserve)
+        files.reserve_new(handle, reserve)
+        files.truncate(handle, size)
         files.datasync(handle)
+        return files.link_unnamed(handle, path)
     finally:
         files.close(handle)
-    files.sync_dir(posixpath.dirname(path))

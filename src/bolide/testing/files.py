@@ -183,6 +183,15 @@ class SimulatedFiles:
         self._inode(handle)
         self._changes("reserve")
 
+    def reserve_new(self, handle: int, size: int) -> None:
+        self.reserve(handle, 0, size)
+
+    def open_unnamed(self, folder: str) -> int:
+        return -1  # as on file systems that have none: what a thread makes has its name at once
+
+    def link_unnamed(self, handle: int, path: str) -> bool:
+        return False
+
     def truncate(self, handle: int, size: int) -> None:
         inode = self._inode(handle)
         self._changes("truncate")
