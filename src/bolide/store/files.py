@@ -10,8 +10,6 @@ import errno
 import fcntl
 import functools
 import os
-import platform
-import re
 import shutil
 import stat
 import sys
@@ -21,6 +19,7 @@ from io import BytesIO
 from typing import Final
 
 from bolide.store.file_contract import DiskFull, FileFailed, FileLocked, Files, SyncFailed
+from bolide.store.system_calls import fallocate_call, syncfs_call
 
 __all__ = ["DiskFull", "FileFailed", "FileLocked", "Files", "RealFiles", "SyncFailed"]
 
@@ -187,7 +186,7 @@ class RealFiles:
             os.close(fd)
 
     def sync_file_systems(self, folders: set[str]) -> bool:
-        syncfs = _syncfs()
+        syncfs = syncfs_call()
         if syncfs is None:
             return False
         one_of_each = {_device(folder): folder for folder in folders}
@@ -210,7 +209,7 @@ class RealFiles:
     def reserve(self, handle: int, offset: int, size: int) -> None:
         # Never posix_fallocate: where a file system cannot reserve, the C library writes a zero into each block
         # that reads as zero, over what another thread has written there meanwhile.
-        fallocate = _fallocate()
+        fallocate = fallocate_call()
         if fallocate is None:
             return
         while fallocate(handle, _KEEP_SIZE, offset, size) != 0:
@@ -474,30 +473,6 @@ def _mac_boot_id() -> str:
     size = ctypes.c_size_t(64)
     failed = ctypes.CDLL(None).sysctlbyname(b"kern.bootsessionuuid", text, ctypes.byref(size), None, 0)
     return "" if failed else text.value.decode("ascii", "replace")
-
-
-@functools.cache
-def _syncfs() -> Callable[[int], int] | None:
-    """Linux' syncfs; before 5.8 it reported no errors of writing, which is no sync to rely on."""
-    release = re.match(r"(\d+)\.(\d+)", platform.release())
-    if sys.platform != "linux" or release is None or (int(release[1]), int(release[2])) < (5, 8):
-        return None
-    found: Callable[[int], int] | None = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
-    return found
-
-
-@functools.cache
-def _fallocate() -> Callable[[int, int, int, int], int] | None:
-    """Linux' own fallocate, which the C library does not emulate; None elsewhere."""
-    if sys.platform != "linux":
-        return None
-    library = ctypes.CDLL(None, use_errno=True)
-    found = getattr(library, "fallocate64", None) or getattr(library, "fallocate", None)
-    if found is None:
-        return None
-    found.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
-    called: Callable[[int, int, int, int], int] = found
-    return called
 
 
 def _sync_failed(path: str, error: OSError) -> SyncFailed:

@@ -1,0 +1,34 @@
+"""Calls of the operating system that Python has no function for; None where a system lacks one."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import platform
+import re
+import sys
+from collections.abc import Callable
+
+
+@functools.cache
+def syncfs_call() -> Callable[[int], int] | None:
+    """Linux' syncfs; before 5.8 it reported no errors of writing, which is no sync to rely on."""
+    release = re.match(r"(\d+)\.(\d+)", platform.release())
+    if sys.platform != "linux" or release is None or (int(release[1]), int(release[2])) < (5, 8):
+        return None
+    found: Callable[[int], int] | None = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+    return found
+
+
+@functools.cache
+def fallocate_call() -> Callable[[int, int, int, int], int] | None:
+    """Linux' own fallocate, which the C library does not emulate; None elsewhere."""
+    if sys.platform != "linux":
+        return None
+    library = ctypes.CDLL(None, use_errno=True)
+    found = getattr(library, "fallocate64", None) or getattr(library, "fallocate", None)
+    if found is None:
+        return None
+    found.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+    called: Callable[[int, int, int, int], int] = found
+    return called
