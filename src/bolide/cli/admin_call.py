@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
+from bolide.cli import output
+
 if TYPE_CHECKING:
     from bolide.admin.client import Admin
     from bolide.client.options import ConnectionOptions
@@ -22,6 +24,12 @@ def call(namesrv: str, ask: Callable[[Admin], Awaitable[T]], **connection: Unpac
             return await ask(admin)
 
     return asyncio.run(run())
+
+
+async def must_exist(admin: Admin, group: str) -> None:
+    """End with a sentence when no broker knows a group, by its settings or by an offset."""
+    if group not in await admin.groups() and not (await admin.consumer_progress(group)).queues:
+        output.fail(f"there is no group {group}: no broker knows it")
 
 
 def time_text(milliseconds: int) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from bolide.cli import output
-from bolide.cli.admin_call import call, time_text
+from bolide.cli.admin_call import call, must_exist, time_text
 from bolide.cli.options import Namesrv
 from bolide.cli.output import JsonFlag, boundary
 
@@ -47,7 +47,7 @@ def show(
         async def ask(admin: Any) -> tuple[Any, Any]:
             progress, connected = await admin.consumer_progress(group, topic), await admin.consumer_connections(group)
             if not progress.queues and connected is None:
-                await _must_exist(admin, group)
+                await must_exist(admin, group)
             return progress, connected
 
         progress, connected = call(namesrv, ask)
@@ -122,13 +122,7 @@ def delete(
     with boundary():
 
         async def ask(admin: Any) -> list[str]:
-            await _must_exist(admin, group)
+            await must_exist(admin, group)
             return list(await admin.delete_group(group, remove_offset=offsets))
 
         output.note(f"group {group} is gone from {', '.join(call(namesrv, ask))}")
-
-
-async def _must_exist(admin: Any, group: str) -> None:
-    """End with a sentence when no broker knows a group, by its settings or by an offset."""
-    if group not in await admin.groups() and not (await admin.consumer_progress(group)).queues:
-        output.fail(f"there is no group {group}: no broker knows it")

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import typer
 
 from bolide.cli import output
-from bolide.cli.admin_call import call
+from bolide.cli.admin_call import call, must_exist
 from bolide.cli.options import Namesrv
 from bolide.cli.output import JsonFlag, boundary
 from bolide.errors import ConfigError
+
+if TYPE_CHECKING:
+    from bolide.admin.client import Admin
+    from bolide.admin.groups import GroupProgress
 
 app = typer.Typer()
 
@@ -24,7 +29,15 @@ def show(
 ) -> None:
     """Show the committed offset of each queue."""
     with boundary():
-        progress = call(namesrv, lambda admin: admin.consumer_progress(group, topic))
+
+        async def ask(admin: Admin) -> GroupProgress:
+            progress = await admin.consumer_progress(group, topic)
+            if not progress.queues:
+                await admin.topic_route(topic)
+                await must_exist(admin, group)
+            return progress
+
+        progress = call(namesrv, ask)
         rows = [
             (each.queue.broker_name, each.queue.queue_id, each.consumer_offset, each.broker_offset, each.lag)
             for each in progress.queues

@@ -1,0 +1,82 @@
+"""Exit codes follow one table, for every verb there is."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from bolide.cli.main import load
+from bolide.cli.output import FAILED, UNREACHABLE, USAGE
+from bolide.testing.broker import Broker
+
+NOWHERE = "127.0.0.1:1"
+ARGUMENTS = {
+    "queue_id": "0",
+    "offset": "0",
+    "to": "earliest",
+    "message_id": "7F00000100002A9F0000000000000000",
+    "broker": "nobody",
+    "handle": base64.urlsafe_b64encode(b"v1 nowhere nobody 4102444800000 0A0B0C0D0E0F10111213141516171819").decode(),
+}
+"""What stands for an argument that is more than a name."""
+ON_SPARK = ("pipeline", "spark", "bench spark")
+MADE_BY_USE = ("produce", "consume", "topic create", "group create", "bench send", "bench pull")
+"""Verbs for which a topic or group that is not there is no failure: they make it, or wait for it."""
+
+
+def verbs(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every verb with its nouns."""
+    if hasattr(command, "commands"):
+        for name, below in command.commands.items():
+            yield from verbs(below, (*path, name))
+    else:
+        yield path, command
+
+
+def asking() -> list[tuple[str, ...]]:
+    """The verbs that ask servers, with their arguments."""
+    found = []
+    for path, command in verbs(typer.main.get_command(load())):
+        if " ".join(path).startswith(ON_SPARK) or not any(each.name == "namesrv" for each in command.params):
+            continue
+        named = [ARGUMENTS.get(each.name, "nothing") for each in command.params if each.required]
+        named += ["a body"] if path == ("produce",) else []
+        yes = ["--yes"] if any(each.name == "yes" for each in command.params) else []
+        found.append((*path, *named, *yes))
+    return found
+
+
+def run(*words: str) -> tuple[int, str]:
+    """Exit code and what was said."""
+    done = CliRunner().invoke(load(), list(words), input="x\n")
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done.exit_code, done.output
+
+
+def test_there_are_verbs_to_try() -> None:
+    assert len(asking()) > 20
+
+
+@pytest.mark.parametrize("words", asking(), ids=" ".join)
+def test_a_server_nobody_can_reach(words: tuple[str, ...]) -> None:
+    code, said = run(*words, "-n", NOWHERE)
+    assert (code, NOWHERE in said) == (UNREACHABLE, True), said
+
+
+@pytest.mark.parametrize("words", asking(), ids=" ".join)
+def test_an_address_that_is_not_one(words: tuple[str, ...]) -> None:
+    code, said = run(*words, "-n", "nonsense")
+    assert (code, "host:port" in said) == (USAGE, True), said
+
+
+@pytest.mark.parametrize("words", [each for each in asking() if len(each) > 2], ids=" ".join)
+def test_what_is_not_there(words: tuple[str, ...], bolide_broker: Broker) -> None:
+    if " ".join(words).startswith(MADE_BY_USE):
+        return
+    code, said = run(*words, "-n", bolide_broker.namesrv_addr)
+    assert (code, said.count("bolide: ")) == (FAILED, 1), said
