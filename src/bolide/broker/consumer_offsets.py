@@ -313,7 +313,7 @@ class ConsumerOffsets:
         return self._lmq and group.startswith(LMQ_PREFIX)
 
     def _all_keys(self) -> dict[str, None]:
-        """Of whoever committed or only pulled."""
+        """Keys with a committed offset, or only a pull."""
         return dict.fromkeys(self._table) | dict.fromkeys(self._pulls)
 
     def _keys(self) -> list[tuple[str, str]]:

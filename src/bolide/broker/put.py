@@ -426,7 +426,7 @@ class PutDoor:
         return why
 
     def check(self, topic: str, queue_id: int, body: bytes, properties: bytes) -> None:
-        """Refuse what must not be stored, whoever asks: queue files have these names. Raises `Refused` 13 or 14."""
+        """Refuse what must not be stored: queue files are named after it. Raises `Refused` 13 or 14."""
         if not self.store.writable():
             raise Refused(
                 SERVICE_NOT_AVAILABLE, "service not available now: the store is full, failed or shutting down"

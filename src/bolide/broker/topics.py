@@ -117,7 +117,7 @@ class TopicConfig:
     def from_json(name: str, fields: dict[str, Any], stored: bool = False) -> TopicConfig:
         """Read one entry of topics.json (`stored`) or of a request; missing fields take Java's defaults.
 
-        Raises `Refused` 29 for a number of a request that is none; of a file the nearest that can be is taken.
+        Raises `Refused` 29 for a bad number in a request; in a file it becomes the nearest allowed one.
         """
         attributes = fields.get("attributes") or {}
         low, high, perms = (0, MAX_QUEUES, PERM_MAX) if stored else (INT_MIN, INT_MAX, INT_MAX)
@@ -244,7 +244,7 @@ class TopicTable:
         return found
 
     def wait_for_file(self) -> None:
-        """Whoever is answered now is so once the file holds what the table does."""
+        """Hold the current answer back until the file has what the table has now."""
         self._effects.persist(self.persist_name)
 
     def set_order(self, topic: str, order: bool, now: int) -> None:

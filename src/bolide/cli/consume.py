@@ -47,7 +47,7 @@ def consume(
     start: str = typer.Option(
         "first", help="Where to start, or a new group starts: first, last, or a time yyyyMMddHHmmss."
     ),
-    broadcast: bool = typer.Option(False, "--broadcast", help="With a group: read all queues, whoever else is in it."),
+    broadcast: bool = typer.Option(False, "--broadcast", help="With a group: every member reads all queues."),
     count: int = typer.Option(0, "--count", "-c", min=0, help="Stop after so many messages; 0: run until Ctrl-C."),
     idle: float = typer.Option(0.0, min=0.0, help="Stop when nothing came for so many seconds; 0: wait."),
     as_json: bool = JsonFlag,
@@ -188,7 +188,7 @@ async def _as_member(reading: Reading, printing: Printing) -> None:
 
 
 async def _as_onlooker(reading: Reading, printing: Printing) -> None:
-    """Read all queues, whoever else does, and leave no offsets behind."""
+    """Read all queues, alone, and store no offsets."""
     from bolide.client import PullConsumer
 
     consumer = PullConsumer(

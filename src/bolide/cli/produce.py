@@ -127,7 +127,7 @@ async def send_all(
 ) -> None:
     """Send every line, hundreds at a time and in their order, and tell of each as soon as it is answered.
 
-    A signal, or the end of whoever reads our output, ends it when all that was sent is answered:
+    After a signal, or when the reader of our output leaves, it waits for the answers to what was sent and ends with
     asyncio.CancelledError.
     """
     from bolide.client import Producer

@@ -56,7 +56,7 @@ class LiveSettings:
     def _keep(self, changes: Mapping[str, str]) -> None:
         if self._path:
             data = self._files.read_file(self._path) or b""
-            # Bytes that are not UTF-8 stand in comments of people, and stay as they are.
+            # Bytes that are not UTF-8 (in comments, say) are kept as they are.
             text = edited(data.decode("utf-8", "surrogateescape"), changes)
             self._files.write_file(self._path, text.encode("utf-8", "surrogateescape"))
 

@@ -158,7 +158,7 @@ class ConfigFiles:
         self._encode(name, pool)
 
     def _encode(self, name: str, pool: Pool) -> None:
-        """Encode what changed, a step a turn of the loop: whoever has a long table keeps nobody else waiting."""
+        """Encode what changed, one step a turn of the loop, so that a long table holds up nothing else."""
         try:
             content = self._encoded(self._tables[name])
         except Exception as raised:  # those who wait are told

@@ -1,9 +1,8 @@
-"""What a stream read last of each queue, so that a queue made anew is told from the one that was read.
+"""What a stream read last of each queue, to tell a queue that was created again from the one it read.
 
 A topic that is deleted and created again counts its offsets from 0, so an offset alone does not say whose it is. The
-checkpoint therefore holds of the message before each offset where its record lies in the CommitLog and when it was
-stored; a message with both the same is the same message. It is asked for by a pull of one message, and only of queues
-that have moved.
+checkpoint therefore holds, for the message before each offset, where its record lies in the CommitLog and when it was
+stored; together they identify a message. It is read by a pull of one message, and only from queues that have moved.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The record before a place of a log: what a stream of a store remembers, to know the store again.
+"""The record before a place of a log: a stream of a store remembers it, to recognize the store later.
 
-A folder that was restored from an older copy, or made anew, has the same offsets and other records. So a checkpoint
-holds of the record before its offset where it begins, when it was stored, and the CRC of its body.
+A folder that was restored from an older copy, or replaced, has the same offsets but other records. So a checkpoint
+holds, for the record before its offset, where it begins, when it was stored, and the CRC of its body.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ def record_before(files: Sequence[File], at: int) -> Before | None:
 
 
 def changed(files: Sequence[File], at: int, known: Before | None, read_again: bool = False) -> str:
-    """What shows that a log is not the one that was read up to `at`; empty where nothing does.
+    """Why this log is not the one that was read up to `at`; empty when nothing shows that.
 
-    `known` is the record before `at` as it was then, None where a checkpoint of an earlier version does not say. A file
-    that was deleted shows nothing. Bytes that are no record are another log's, unless the record is to be `read_again`:
-    whoever does so finds damage and names it.
+    `known` is the record before `at` as it was then, None when a checkpoint of an earlier version does not say. A file
+    that was deleted shows nothing. Bytes that are no record belong to another log, unless the record is to be
+    `read_again`: that read then finds the damage and names it.
     """
     if not files or at <= files[0][0]:
         return ""

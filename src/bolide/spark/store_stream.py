@@ -1,8 +1,9 @@
 """A stream of `format("rocketmq-store")`: follows the log of a store that a broker writes, up to what is durable.
 
 An offset is a physical offset between two records, so it also says how far a query has come in bytes. The first end
-offset carries its start, because Spark asks for the start anew when it replays the first batch. Each carries the record
-before it (`last_record`): a folder that was replaced by another store, or by an older copy, has the same offsets.
+offset carries its start, because Spark asks for the start again when it replays the first batch. Each carries the
+record before it (`last_record`): a folder that was replaced by another store, or by an older copy, has the same
+offsets.
 """
 
 from __future__ import annotations

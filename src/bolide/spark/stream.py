@@ -131,7 +131,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not here.again and all(end[queue] == offset for queue, offset in begin.items()):
             return start  # Spark compares offsets by their text: the same object says that nothing is new
         last = self._last_of(here, end, latest)
-        # Compared after the ends were looked at: a queue made anew before that is found out now, a later one next time.
+        # Compared after the ends were read: a queue created again before that is noticed now, a later one next time.
         if self._compare(here, [queue for queue in reached if queue in latest and end[queue] != reached[queue]]):
             end = limit_offsets(here.begin, here.ahead, most)
             last = self._last_of(here, end, latest)
@@ -158,7 +158,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         there = set(cluster.selected(tolerant=True))
         begin = {queue: begin.get(queue, offset) for queue, offset in reached.items()}
         back = [queue for queue, offset in reached.items() if offset < begin[queue]]
-        if back:  # planned by an earlier version: made anew while loss is allowed
+        if back:  # planned by an earlier version: created again while loss is allowed
             begin.update(cluster.earliest(back))
         if not self._compared:
             # A batch that an earlier run planned. What it was to read of a queue that is another now is gone; the next
@@ -223,7 +223,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return bool(other)
 
     def _begin_again(self, here: Places, other: dict[Queue, str]) -> None:
-        """Queues that were made anew end the query, or are read from their first message."""
+        """Fail the query for queues that were created again, or read them from their first message."""
         for queue, seen in other.items():
             self._lost(queue, here.begin[queue], seen)
         if not other:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 SPLIT_SIZE: Final = 64 * 1024 * 1024
 TASKS_PER_CORE: Final = 4
 UNREADABLE: Final = (BodyError, ValueError, TypeError, AttributeError)
-"""What comes of a JSON file that is none, or of another form than a broker's."""
+"""Raised for a file that is not JSON, or not in the form a broker writes."""
 _RUNS: Final = [("part", "i8"), ("first", "i8"), ("count", "i8"), ("begin", "i8")]
 
 

@@ -1,9 +1,9 @@
-"""Reads of the loop that must not wait for the disk: what is not in memory is named, fetched elsewhere, and read again.
+"""Reads of the loop that must not wait for the disk: what is not in memory is fetched by a thread and read again.
 
-Between `begin` and `end` a read of the store's files gives bytes that are in memory, or that were fetched for this
-request before; for others it raises `ColdRead`, or, where the reader can go on without them, gives none and notes what
-is missing. Then whoever reads begins from the start once the missing bytes are there, so it changes nothing before its
-last read. Outside of that a read waits for the disk: at the start and the end of the store, and in its own upkeep.
+Between `begin` and `end` a read of the store's files gives bytes that are in memory or were fetched for this request
+before. For other bytes it raises `ColdRead`, or, if the reader can continue without them, gives none and notes what is
+missing. The reader then starts over once the missing bytes are there, so it must change nothing before its last read.
+Outside `begin` and `end` a read waits for the disk: when the store opens and closes, and in its own upkeep.
 
 Compiled by mypyc.
 """
