@@ -37,7 +37,7 @@ class Channel:
         self.waits: bool = False
         """True while requests of this channel wait for another turn, or for the peer to read; see the node's outbox."""
         self.ready: bool = False
-        """True while they are to be run in the next turn."""
+        """True while they are scheduled for the next turn."""
         self.dirty: bool = False
         """True while this channel is in the executor's list of channels to write."""
         self.link: Any = None

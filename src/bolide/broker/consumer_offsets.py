@@ -58,13 +58,13 @@ class ConsumerOffsets:
         self._next_persist = 0
 
     def configure(self, options: BrokerOptions) -> None:
-        """Take over what may change while the broker runs."""
+        """Apply the settings that may change while the broker runs."""
         self._most = options.max_consumer_offsets
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int, now: int) -> bool:
         """Store an offset; a smaller one than before is accepted, since a consumer may go back.
 
-        False for one offset too many: it is not stored. The broker's own are, whatever the limit.
+        False beyond the limit: the offset is not stored. The broker's own offsets are always stored.
         """
         key = topic + SEPARATOR + group
         queues = self._table.get(key)
@@ -193,10 +193,10 @@ class ConsumerOffsets:
         self._remove([key for key in self._all_keys() if key.partition(SEPARATOR)[0] == topic], now)
 
     def cut(self, end_of: Callable[[str, int], int], now: int) -> int:
-        """Take back offsets beyond the ends of their queues, as `end_of(topic, queue_id)` tells; how many there were.
+        """Set offsets beyond the end of their queue back to `end_of(topic, queue_id)`; returns how many there were.
 
-        After a loss of power the log may lack what a group had consumed: at those offsets come other messages now.
-        System groups are left to those who own them.
+        After a loss of power the log may lack what a group had consumed, and other messages get those offsets.
+        System groups are left to their owners.
         """
         found = 0
         for key, queues in self._table.items():
@@ -219,7 +219,7 @@ class ConsumerOffsets:
         return self.text().join()
 
     def begin(self) -> None:
-        """A write of the file begins: it will hold what the table does now."""
+        """A write of the file begins; it will hold the table as it is now."""
         for rows in (self._rows, self._light_rows, self._pull_rows):
             rows.begin()
 
@@ -293,7 +293,7 @@ class ConsumerOffsets:
         self.count += more
 
     def _ordered(self, now: int) -> None:
-        """What an operator changed is on disk before the answer: a crash must not undo it."""
+        """What an operator changes is on disk before the answer, so that a crash cannot undo it."""
         self._count(now)
         self._effects.persist(self.persist_name)
 

@@ -4,9 +4,9 @@ Queue N of the schedule topic holds level N+1; its units carry the delivery time
 a queue sorted by time and one look at its head tells whether anything is due (RocketMQ's ScheduleMessageService,
 behaviour facts 2.3). Progress is kept in config/delayOffset.json.
 
-At least once: the file only ever says what is on disk and confirmed, and progress goes back when a write failed and
-took deliveries with it. A crash between delivery and the file delivers again; the other way round, a file ahead of the
-log, would lose messages. Compiled by mypyc.
+At least once: the file holds only progress that is on disk and confirmed, and progress moves back when a failed write
+took deliveries with it. A crash between a delivery and the file delivers again; a file ahead of the log would lose
+messages. Compiled by mypyc.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ RETRY_MS: Final = 1_000
 """How long the store is left alone after a write of deliveries failed."""
 PERSIST_INTERVAL_MS: Final = 10_000
 UNITS_AT_ONCE: Final = 256
-"""Deliveries of one turn: a few milliseconds, for the loop has others to serve. The next turn goes on."""
+"""Deliveries of one turn: a few milliseconds, so that the loop can serve others. The next turn continues."""
 BYTES_AT_ONCE: Final = 4 * 1024 * 1024
 MOST_UNCONFIRMED: Final = 32 * 1024 * 1024
 """Bytes of the log that may wait for the disk before delivery waits for it, too."""
@@ -53,7 +53,7 @@ MOST_UNCONFIRMED: Final = 32 * 1024 * 1024
 
 @final
 class Level:
-    """One delay level: how far it has been delivered, and how far that is certain."""
+    """One delay level: how far it is delivered, and how far that is certain."""
 
     def __init__(self, level: int, delay_ms: int, offset: int) -> None:
         self.level: int = level
@@ -68,10 +68,10 @@ class Level:
         """True when more is due than the last turn had room for."""
         self.loading: bool = False
         self.loaded: bool = False
-        """True when the pool has just read what was not in memory: what has left it again is waited for."""
+        """True when the pool has just loaded what was not in memory; what was evicted since is waited for."""
 
     def written(self, written_offset: int) -> None:
-        """A turn is over: what was delivered in it is in the log, unless something kept the turn from its write."""
+        """A turn is over: what it delivered is in the log, unless its write did not happen."""
         if self.fresh and self.fresh[len(self.fresh) - 1][0] <= written_offset:
             self.waiting.append(self.fresh[len(self.fresh) - 1])
             self.fresh = []
@@ -115,7 +115,7 @@ class DelayService:
         self._next_persist: int = start + PERSIST_INTERVAL_MS
         self._persisted: list[int] = [0] * len(levels_ms)
         self._first: int = 0
-        """The level that comes first in the next turn, so that a long one keeps none of the others waiting."""
+        """The level that comes first in the next turn, so that a long level does not hold up the others."""
         self._now: int = start
         self._not_before: int = 0
         self._cold: list[Extent] = []
@@ -154,7 +154,7 @@ class DelayService:
             level.advance(safe)
 
     def taken_back(self, written_offset: int) -> None:
-        """A write failed: what was delivered by it is still to be delivered, once the store has had a moment."""
+        """A write failed: deliver again what was in it, after a pause."""
         gone = False
         for level in self._levels:
             gone = level.taken_back(written_offset) or gone
@@ -245,7 +245,7 @@ class DelayService:
             done += 1
         level.loaded = False
         if done and done == len(units) // UNIT_SIZE and level.offset < end:
-            level.more = True  # the end of the budget, or of a file of the queue
+            level.more = True  # the budget is used up, or a file of the queue ends
         return done
 
     def _due(self, level: Level, queue: ConsumeQueue, units: bytes, now: int) -> list[tuple[int, int]]:
@@ -272,13 +272,13 @@ class DelayService:
         return places
 
     def _shrunk(self, level: Level, end: int) -> None:
-        """The queue is shorter than what was delivered of it: somebody deleted the topic."""
+        """The queue is shorter than the progress: the topic was deleted."""
         level.offset = level.confirmed = end
         level.fresh = []
         level.waiting.clear()
 
     def _load(self, level: Level, extent: Extent) -> None:
-        """Have the pool read what is not in memory; the level goes on when it is. One errand at a time."""
+        """Let the pool load what is not in memory; the level continues after that. One load at a time."""
         if not self._reading:
             level.loading = True
             self._cold.append(extent)
@@ -299,13 +299,13 @@ class DelayService:
         if queue_id is None or not self._door.takes(topic, queue_id) or topic in NO_SEND_TOPICS:
             where = f"the delayed message at offset {record.physical_offset} of the log"
             self._store.upkeep.problem = f"{where} names no queue it could go to: it is left out"
-            return True  # no producer could have meant it
+            return True  # no producer could have asked for it
         # The stored string keeps DELAY, REAL_TOPIC and REAL_QID, as Java leaves them; only the level no longer acts.
         try:
             appended = self._door.put_again(record, topic, queue_id, text_of(record.properties), now)
         except BolideError as error:
             self.failures += 1
-            if response_code(error) == MESSAGE_ILLEGAL:  # no time will cure it
+            if response_code(error) == MESSAGE_ILLEGAL:  # retrying does not help
                 self._store.upkeep.problem = f"delay level {level.level} waits for a message it cannot deliver: {error}"
             return False
         level.fresh.append((appended.end_offset, level.offset + 1))

@@ -75,7 +75,7 @@ def built_in(name: str) -> Compile:
 
 
 class ExpressionTypes:
-    """The types of one broker by name. `find` knows them, built-in and installed, and raises for a name it does not.
+    """The types of one broker by name. `find` returns built-in and installed types, and raises for an unknown name.
 
     Texts longer than `max_length` are refused; `max_operations` limits SQL92, which is the type every peer may use.
     """

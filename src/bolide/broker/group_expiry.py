@@ -1,8 +1,8 @@
-"""Groups that a client made by its first heartbeat or pull, and that nobody uses any more, are forgotten.
+"""Forgets groups that a client's first heartbeat or pull created and that nobody uses any more.
 
-Java keeps them until an operator deletes them. Here one goes after `unusedGroupExpireTime` without a member, when
-nothing would be lost with it: it has no offsets, nothing was ever sent to its retry topic, and nobody has changed its
-settings. The next heartbeat makes it again just as it was.
+Java keeps them until an operator deletes them. Here a group goes after `unusedGroupExpireTime` without a member, when
+nothing is lost with it: it has no offsets, nothing was ever sent to its retry topic, and nobody has changed its
+settings. The next heartbeat creates the same group again.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class GroupExpiry:
         self._clients = clients
         self._expire_ms = options.unused_group_expire_time
         self._idle: dict[str, int] = {}
-        """Since when each of them has been without a use."""
+        """When each of them was last used."""
         self._left: list[str] = []
         self._next = now + LOOK_INTERVAL_MS
 
     def configure(self, options: BrokerOptions) -> None:
-        """Take over what may change while the broker runs."""
+        """Apply the settings that may change while the broker runs."""
         self._expire_ms = options.unused_group_expire_time
 
     def due(self, now: int) -> int | None:

@@ -22,9 +22,9 @@ from bolide.remoting.codes import INVALID_PARAMETER, SYSTEM_ERROR
 from bolide.remoting.json import parse_long
 
 MAX_GROUP_SIZE: Final = 64 * 1024
-"""Bytes of one group's settings: its retry policy and subscriptions may be anything."""
+"""Most bytes of one group's settings: its retry policy and subscriptions may be anything."""
 MADE_BY_USE: Final = "bolideMadeByUse"
-"""A member of the file that is ours: Java's readers pass over it."""
+"""A key of ours in the file; Java ignores it."""
 MAX_NAME: Final = 255
 READ_INDEX: Final = 2
 """The bit of a forbidden topic that says reading (PermName.INDEX_PERM_READ)."""
@@ -122,7 +122,7 @@ class GroupTable:
         self.table: dict[str, SubscriptionGroupConfig] = {}
         self.forbidden: dict[str, dict[str, int]] = {}
         self.made_by_use: set[str] = set()
-        """Groups that no operator made, and that nothing has been kept for as yet (group_expiry.py)."""
+        """Groups that no operator created and that keep nothing yet (group_expiry.py)."""
         self.data_version: DataVersion = DataVersion(now, 0, 0)
         self._effects: Effects = effects
         self._auto_create: bool = options.auto_create_subscription_group
@@ -130,7 +130,7 @@ class GroupTable:
         self._lmq: bool = options.enable_lmq
         self._rows: Rows = Rows(self._row)
         self._version_text: bytes = b""
-        """The version of what `begin` saw: never of more than the file holds."""
+        """The version that `begin` saw, so that it never claims more than the file holds."""
         for name in FIRST_GROUPS:
             self.table[name] = SubscriptionGroupConfig(name)
             self._rows.touch(name)
@@ -160,7 +160,7 @@ class GroupTable:
         return found
 
     def keep(self, group: str) -> None:
-        """Something was sent that only this group will take: it is not forgotten for want of use."""
+        """A message was sent that only this group will take, so the group does not expire."""
         if group in self.made_by_use:
             self.made_by_use.discard(group)
             self._effects.persist(self.persist_name)
@@ -195,7 +195,7 @@ class GroupTable:
         return self.forbidden.get(group, {}).get(topic, 0) & 1 << READ_INDEX == 0
 
     def forbid_read(self, group: str, topic: str, forbidden: bool, now: int) -> None:
-        """Forbid a group to read a topic, or let it again; the file follows. Raises `Refused` for one too many."""
+        """Forbid a group to read a topic, or allow it again, and write the file. Raises `Refused` beyond the limit."""
         if forbidden and topic not in self.forbidden.get(group, {}):
             if max(len(group), len(topic)) > MAX_NAME:
                 raise Refused(INVALID_PARAMETER, f"a group or topic has {MAX_NAME} characters at most")
@@ -219,7 +219,7 @@ class GroupTable:
         return self.text().join()
 
     def begin(self) -> None:
-        """A write of the file begins: it will hold what the table does now."""
+        """A write of the file begins; it will hold the table as it is now."""
         self._rows.begin()
         self._version_text = msgspec.json.encode(self.data_version.to_json())
 

@@ -4,10 +4,10 @@ A half message waits on RMQ_SYS_TRANS_HALF_TOPIC until an op record on RMQ_SYS_T
 then its transaction is decided. Progress in both queues is kept as consumer offsets of CID_RMQ_SYS_TRANS, where a Java
 broker looks for it as well. The table is rebuilt from the queues at every start (protocol/behaviour.md 4).
 
-What we decide ourselves counts as decided at once, and as undecided again when the store takes its op record back.
-Progress follows what was read of both queues, and only once that part of the log survives a power cut: a progress
-ahead of the log would pass over half messages that come to its place later. A table that is ahead all the same (an
-asynchronous flush and a power cut under another broker, a log from a backup) is not believed at all.
+A decision of ours counts at once, and is undone when the store takes its op record back. Progress follows what was
+read of both queues, and is stored only once that part of the log survives a power cut: progress ahead of the log would
+skip half messages that get those offsets later. If the stored progress is ahead anyway (an asynchronous flush and a
+power cut under another broker, a log from a backup), it is ignored.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far both queues are done with, true of a log that reaches to `log_end`."""
+    """How far both queues are done; valid for a log that reaches to `log_end`."""
 
     log_end: int
     half_offset: int
@@ -97,7 +97,7 @@ class HalfMessages:
         """Progress that waits for the disk."""
         self._recovered_end = int(store.written_offset)
         self._seen: dict[tuple[str, int, bytes], int] | None = None
-        """While a progress that is not believed is made up for: the newest half record of each message."""
+        """While progress that was ignored is rebuilt: the newest half record of each message."""
         store.on_taken_back.append(self._taken_back)
 
     def catch_up(self) -> None:
@@ -151,8 +151,8 @@ class HalfMessages:
         self._deciding[half.queue_offset] = Decision(half, op_end, before is not None and before.certain)
 
     def renew(self, old: Half, new: Half, op_end: int) -> None:
-        """A half message was stored again in one append with the op record that names the old one: who ends the old
-        one means the new one."""
+        """A half message was stored again, in one append with the op record that names the old one: an end of the old
+        one is an end of the new one."""
         self.decide(old, op_end)
         self._follow(old, new)
 
@@ -218,8 +218,8 @@ class HalfMessages:
         store = self._store
         ahead = half > store.max_queue_offset(HALF_TOPIC, 0) or op > store.max_queue_offset(OP_HALF_TOPIC, 0)
         if ahead:
-            # Half messages that this table calls done may be others by now, or have lost the op records that ended
-            # them. The log alone says what is decided.
+            # Offsets that this table counts as done may hold other half messages now, or have lost their op records.
+            # Only the log says what is decided.
             self._seen = {}
         if ahead or half < 0:
             half = op = 0
@@ -234,8 +234,8 @@ class HalfMessages:
             places.extend((SCHEDULE_TOPIC, queue_id) for queue_id in self._store.queue_ids(SCHEDULE_TOPIC))
             last = self._ends_the_log(places)
         if last is not None and last.topic == HALF_TOPIC and last.properties.endswith(b"\0"):
-            # The power went while this record was written, and its checksum covers its body alone. It was not on disk
-            # yet, and what it would have renewed is open still.
+            # The power failed while this record was written, and its checksum covers only its body. It was not on disk
+            # yet, and the one it would have renewed is still open.
             self._owe(Half(last.queue_offset, last.physical_offset, last.total_size))
         for half in list(self.pending.values()):
             record = self._store.record_at(half.physical_offset, half.size)
@@ -325,7 +325,7 @@ class HalfMessages:
             self._named.add(offset)
 
     def _merge_ops(self) -> None:
-        """Half as many entries, each for twice as many op records: a start may read some more than it needs."""
+        """Keep half the entries, each for twice as many op records: a start may then read more than it needs."""
         merged: deque[tuple[int, int]] = deque()
         while len(self._ops) > 1:
             offset, named = self._ops.popleft()
@@ -334,14 +334,14 @@ class HalfMessages:
         self._ops = merged
 
     def _note(self, at: int, record: Record, seen: dict[tuple[str, int, bytes], int]) -> None:
-        """Java names a renewed half message in no op record: its progress alone says that the old one is done with."""
+        """Java writes no op record for a renewed half message: only its progress says that the old one is done."""
         key = message_key(record)
         if check_times(record) > 0 and key in seen:
             self.pending.pop(seen[key], None)
         seen[key] = at
 
     def _taken_back(self, written: int) -> None:
-        """A write failed: what it should have decided or renewed is undecided again, and where it was."""
+        """A write failed: what it decided is undecided again, and what it renewed is back at its old place."""
         back = False
         for at, decision in list(self._deciding.items()):
             if decision.op_end <= written:

@@ -1,4 +1,4 @@
-"""What the record of a half message says: where its message is for, how often it was asked about, whose copy it is."""
+"""What the record of a half message says: its target, how often the producer was asked, and whose copy it is."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from bolide.remoting.headers.decode import java_int
 
 
 def check_times(record: Record) -> int:
-    """How often the producer was asked about it; what is no number counts as never."""
+    """How often the producer was asked about it; 0 when the property is not a number."""
     return max(java_int(property_value(record.properties, names.TRANSACTION_CHECK_TIMES) or "0", 31) or 0, 0)
 
 
 def real_place(properties: dict[str, str]) -> tuple[str, int] | None:
     """Topic and queue the message is for; None when a commit could not store it there.
 
-    A topic that is gone, or has fewer queues by now, is no reason: as in Java the message waits there for either.
+    A topic that was deleted, or has fewer queues now, does not matter: as in Java the message is stored there.
     """
     topic = properties.get(names.REAL_TOPIC, "")
     queue_id = java_int(properties.get(names.REAL_QID, "0"), 31)
@@ -34,7 +34,7 @@ def misplaced(properties: dict[str, str]) -> str:
 
 
 def message_key(record: Record) -> tuple[str, int, bytes]:
-    """What all records of one message have in common, and few others."""
+    """What all records of one message share, and hardly any other record has."""
     return (property_value(record.properties, names.UNIQ_KEY) or "", record.born_timestamp, record.born_host)
 
 

@@ -16,9 +16,9 @@ from bolide.store.arrival import Arrival
 
 MAX_HELD_PER_CHANNEL: Final = 20_000
 LOOKS: Final = 100_000
-"""What the records of one turn may cost in looks at held pulls: some 20 ms."""
+"""Most filter checks of held pulls that the records of one turn may cause: some 20 ms."""
 LATE_AT_ONCE: Final = 2_000
-"""Pulls whose deadline has come are taken out so many at a time."""
+"""Pulls that have reached their deadline are taken out so many at a time."""
 
 
 @final
@@ -63,7 +63,7 @@ class HoldTable:
     def arrived(self, arrivals: list[Arrival]) -> list[HeldPull]:
         """Take out the pulls these records wake: newer than the pull's offset and passing its filter.
 
-        Where very many look at very much, the rest is woken without a look: their pulls find out what they wait for.
+        Beyond the budget the rest is woken unchecked; those pulls apply their filter themselves.
         """
         woken: list[HeldPull] = []
         if self.count == 0:
@@ -153,7 +153,7 @@ class HoldTable:
         self.count -= 1
 
     def _clear(self, places: set[tuple[str, int]]) -> None:
-        """Drop from these queues what waits no more: once for all of it, as there may be many of one queue."""
+        """Drop from these queues the pulls that no longer wait, all at once: one queue may have many."""
         for topic, queue_id in places:
             queues = self._topics[topic]
             queues[queue_id] = [held for held in queues[queue_id] if held.waiting]

@@ -34,7 +34,7 @@ class QueueLocks:
     def lock(self, group: str, client_id: str, queues: list[MessageQueue], now: int) -> list[MessageQueue]:
         """Take or refresh the locks of a client; returns the queues it holds now, in the order asked.
 
-        One lock too many is not granted, as if another client held it; nor is one of a name that no client has.
+        A lock beyond the limit is not granted, as if another client held it; nor is one with a name no client can have.
         """
         if len(group) > MAX_NAME or len(client_id) > MAX_NAME:
             return []

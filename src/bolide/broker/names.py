@@ -40,7 +40,7 @@ NO_SEND_TOPICS: Final = frozenset(
 )
 """Topics a client may not send to (TopicValidator's NOT_ALLOWED_SEND_TOPIC_SET): answered with 16.
 
-And the timer's, which Java leaves open: a message put there by hand names any topic, queue or half message it likes.
+The timer's is ours, Java leaves it open: a message sent there could name any topic, queue or half message.
 """
 
 SYSTEM_TOPICS: Final = frozenset(
@@ -122,9 +122,9 @@ def dlq_topic(group: str) -> str:
 
 
 def is_system_group(group: str) -> bool:
-    """True for groups that may be made whether or not groups are made by themselves.
+    """True for groups that may be created even when groups are not created automatically.
 
-    Where they are in a queue is the broker's own progress: nobody else moves it.
+    Their offsets are the broker's own progress: nobody else moves them.
     """
     return group.startswith(SYSTEM_GROUP_PREFIX)
 

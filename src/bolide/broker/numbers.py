@@ -1,6 +1,6 @@
-"""Numbers in the settings of topics and groups: what peers, operators and files say, kept within what Java can read.
+"""Numbers in the settings of topics and groups, from peers, operators and files, limited to what Java can read.
 
-One number beyond an int would go into every registration of this broker, and no name server would take one again.
+A number that is no Java int would be in every registration of this broker, and no name server would accept one.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ LONG_MAX: Final = (1 << 63) - 1
 def number(
     fields: Mapping[str, Any], key: str, usual: int, low: int = INT_MIN, high: int = INT_MAX, stored: bool = False
 ) -> int:
-    """The number of this key, `usual` when it has none. Raises `Refused` 29 for what is no such number.
+    """The number of this key, `usual` when it is missing. Raises `Refused` 29 for a value that is not allowed.
 
-    stored: the fields are of a file, of which as much as can be is taken: the nearest number that can be.
+    stored: the fields come from a file, where a bad number becomes the nearest allowed one.
     """
     value = fields.get(key)
     if value is None:

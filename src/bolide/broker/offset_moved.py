@@ -31,7 +31,7 @@ class OffsetMovedEvents:
         door.store.on_taken_back.append(self.taken_back)
 
     def taken_back(self, written_offset: int) -> None:
-        """A write failed, and events of that turn are gone with it: each may be told once more."""
+        """A write failed and took events of that turn with it: each may be stored again."""
         self._told.clear()
 
     def note(self, group: str, topic: str, queue_id: int, offset_request: int, offset_new: int, now: int) -> None:

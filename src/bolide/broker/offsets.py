@@ -122,7 +122,7 @@ class OffsetService:
         return reply(make_response(command, codes.SUCCESS))
 
     def _no_queue(self, group: str, topic: str, queue_id: int) -> str | None:
-        """Why there is no such queue: it is neither the topic's now nor has it ever held anything."""
+        """Why there is no such queue (the topic has none and nothing was ever stored in it); None when there is."""
         if self._options.enable_lmq and group.startswith(LMQ_PREFIX):
             return None  # has one offset, whatever the queue
         config = self._topics.get(topic)
@@ -261,7 +261,7 @@ def _offset(command: Command, offset: int) -> Outcome:
 
 
 def _own(command: Command, group: str) -> Outcome:
-    """A peer wants to move what the broker itself goes by. (Java lets it: transactions are then passed over.)"""
+    """Refuse to move the broker's own progress. (Java allows it, and then skips transactions.)"""
     remark = f"the offsets of the system group[{group}] are the broker's own: use a consumer group of yours"
     return reply(make_response(command, codes.NO_PERMISSION, remark))
 

@@ -109,7 +109,7 @@ class BrokerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     access_message_in_memory_max_ratio: Percent = 40
     max_filter_message_size: PositiveCount = 16000
     max_filter_length: PositiveCount = 32_768
-    """Characters of a filter expression. Ours, as the next; Java's limit is the frame."""
+    """Characters of a filter expression. Ours, like the next; Java is limited by the frame only."""
     max_filter_operations: PositiveCount = 5_000
     """Names, literals and operators of a SQL92 filter."""
     max_held_requests: PositiveCount = 100_000
@@ -118,7 +118,7 @@ class BrokerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     """Safety net behind the wake-ups: every held pull is compared with its queue this often."""
 
     max_cold_read_bytes: Bytes = 256 * 1024 * 1024
-    """Kept for all requests that wait for the disk; beyond it they are sent away. Ours."""
+    """Bytes kept for all requests that wait for the disk; beyond it requests are refused. Ours."""
 
     # connections
     max_connections: PositiveCount = 20_000
@@ -126,9 +126,9 @@ class BrokerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     client_channel_expired_time: PositiveMs = 120_000
     max_frame_length: PositiveCount = 16 * 1024 * 1024
     max_unfinished_bytes: PositiveCount = 256 * 1024 * 1024
-    """Kept of frames that are not whole, over all connections; beyond it the one that began first is cut off. Ours."""
+    """Bytes of unfinished frames of all connections; beyond it the connection with the oldest is closed. Ours."""
     max_frame_seconds: PositiveCount = 120
-    """A frame that has not arrived whole after this closes its connection. Ours."""
+    """A connection whose frame takes longer than this is closed. Ours."""
     client_write_buffer_high: Bytes = 4 * 1024 * 1024
     """A peer that leaves more than this unread is not read from until it has caught up."""
     client_write_buffer_limit: Bytes = 128 * 1024 * 1024
@@ -213,7 +213,7 @@ class BrokerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     flush_interval_commit_log: PositiveMs = 500
     flush_commit_log_timed: bool = True
     flush_commit_log_least_pages: Count = 0
-    """Java: 4. Here few messages, too, are on disk after one interval."""
+    """Java: 4. With 0 even a few messages are on disk after one interval."""
     flush_commit_log_thorough_interval: PositiveMs = 10_000
     flush_interval_consume_queue: PositiveMs = 1000
     flush_consume_queue_least_pages: Count = 2
@@ -257,9 +257,9 @@ class BrokerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     max_topics: PositiveCount = 200_000
     max_groups: PositiveCount = 200_000
     unused_group_expire_time: Ms = 24 * 3600 * 1000
-    """A group that a heartbeat made, without member, offset or retry for so long, is forgotten; 0 = none is. Ours."""
+    """A group that a heartbeat created expires after so long without member, offset or retry; 0 = never. Ours."""
     max_consumer_offsets: PositiveCount = 2_000_000
-    """Committed offsets and places of pulls, of all groups and queues together."""
+    """Committed and pulled offsets, of all groups and queues together."""
     max_queue_locks: PositiveCount = 200_000
 
     # queues locked by orderly consumers, replication

@@ -100,7 +100,7 @@ class HeldPull:
         self.predicate: Callable[[bytes], bool] | None = predicate
         self.again: Callable[[int], Outcome] = again
         self.cost: int = cost
-        """What one look at a record costs, against that at its tags."""
+        """What checking one record costs, compared with checking its tags."""
         self.waiting: bool = False
         """True while it is in the hold table."""
 

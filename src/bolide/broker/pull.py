@@ -83,7 +83,7 @@ class Offsets(Protocol):
     """Where pulls commit offsets and find resets: the consumer offsets."""
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int, now: int) -> bool:
-        """Store how far the group has come; False when there is no room for one more."""
+        """Store the progress of the group; False when there is no room for another offset."""
 
     def note_pull(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Remember where the next pull will begin."""
@@ -129,7 +129,7 @@ class PullService:
     ) -> None:
         self._moved: OffsetMovedEvents = moved
         self.clock: Callable[[], int] | None = None
-        """What the time is by now, so that a filter that finds little ends in time; without it, it may take any."""
+        """The current time, so that a filter that finds little stops in time; without it there is no limit."""
         self._store: MessageStore = store
         self._topics: TopicTable = topics
         self._groups: GroupTable = groups

@@ -39,7 +39,7 @@ class PullFilter:
         self.expression_type: str = SQL92
         self.units: UnitFilter | None = units
         self.cost: int = 1
-        """What one look at a record costs, against that at its tags."""
+        """What checking one record costs, compared with checking its tags."""
 
 
 EVERYTHING: Final = PullFilter(None, None, False)

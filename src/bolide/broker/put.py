@@ -104,7 +104,7 @@ class Scanned:
 def scan_properties(text: str, acted: bool = False) -> Scanned:
     """Read a properties string as Java's string2messageProperties would; of two pairs with one name the last wins.
 
-    What it says of a delay need not make sense when that has `acted` before.
+    Its delay properties need not be valid when the delay has already `acted`.
     """
     found = Scanned()
     if not text:
@@ -251,11 +251,11 @@ class PutDoor:
         prepared_transaction_offset: int,
         now: int,
     ) -> Put:
-        """The message in the form in which it is stored, every check of the door behind it. Raises as `put_text`."""
+        """The message as it is stored, after every check of the door. Raises as `put_text`."""
         sys_flag = self.host_flags(sys_flag, born_host)
         level = found.delay_level
         if level > 0 or found.timer:
-            self._check_place(topic, queue_id)  # later it would have nowhere to go
+            self._check_place(topic, queue_id)  # later it could not be delivered
             kind = sys_flag & TRANSACTION_MASK
             if kind != TRANSACTION_NONE and kind != TRANSACTION_COMMIT:
                 level = 0
@@ -409,11 +409,11 @@ class PutDoor:
         return sys_flag
 
     def takes(self, topic: str, queue_id: int) -> bool:
-        """True for a topic and a queue that a message can be stored under, whether or not they are there."""
+        """True for a topic and a queue that a message can be stored under, whether or not they exist."""
         return self._name_refusal(topic) is None and 0 <= queue_id < MAX_QUEUES
 
     def _name_refusal(self, topic: str) -> str | None:
-        """Why this is no topic; None when it is one, remembered: the same come by the million."""
+        """Why this is no valid topic name; None when it is. Cached: the same names come by the million."""
         if topic in self._good_names:
             return None
         why = topic_refusal(topic)

@@ -1,7 +1,7 @@
 """A long table as JSON, row by row: a row that did not change since it was last encoded is not encoded again.
 
-Tables that are written to config/ have one `Rows` for each of their JSON objects. What encoding costs then follows
-from what changed, not from what there is, and the node does it in steps between the turns of its loop.
+Tables that are written to config/ have one `Rows` for each of their JSON objects. Encoding then costs as much as what
+changed, not as the whole table, and the node does it in steps between the turns of its loop.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ JOINED_AT_ONCE: Final = 1000
 
 @final
 class Rows:
-    """The members of one JSON object, encoded. `encode(name)` is the value of one, b"" when there is none any more."""
+    """The members of one JSON object, encoded. `encode(name)` is the value of one, b"" when it is gone."""
 
     def __init__(self, encode: Callable[[str], bytes]) -> None:
         self._encode = encode
         self._done: dict[str, bytes] = {}
-        self._stale: dict[str, None] = {}  # in order, so that two tables of one history are written alike
+        self._stale: dict[str, None] = {}  # in order, so that the same changes give the same file
         self._wanted: list[str] = []
 
     def touch(self, name: str) -> None:
@@ -29,13 +29,13 @@ class Rows:
         self._stale[name] = None
 
     def follow(self, names: Iterable[str]) -> None:
-        """These are all the rows there are: for who cannot tell what came and went."""
+        """These are all the rows: for a caller that does not know what changed."""
         there = dict.fromkeys(names)
         self._stale.update((name, None) for name in there if name not in self._done)
         self._stale.update((name, None) for name in self._done if name not in there)
 
     def begin(self) -> None:
-        """From here on `step` encodes what changed until now; what changes later is for the next time."""
+        """Let `step` encode what has changed until now; later changes are for the next write."""
         self._wanted[:0] = reversed(self._stale)
         self._stale = {}
 
@@ -54,7 +54,7 @@ class Rows:
         return list(self._done.values())
 
     def some(self, names: Iterable[str]) -> list[bytes]:
-        """These rows as they are now; those that are not there are left out."""
+        """These rows as they are now, without those that do not exist."""
         self.finish()
         return [self._done[name] for name in names if name in self._done]
 
@@ -63,7 +63,7 @@ class Rows:
         return list(self._done.values())
 
     def finish(self) -> None:
-        """Encode whatever changed, however long it takes."""
+        """Encode all that changed, however long it takes."""
         self.begin()
         self.step(len(self._wanted))
 
@@ -93,7 +93,7 @@ class Text:
         self._pieces.append(b"}")
 
     def join(self) -> bytes:
-        """The whole text, joined in parts: the loop gets its turn of the interpreter between two of them."""
+        """The whole text, joined in parts, so that the loop gets the interpreter in between."""
         parts: list[bytes] = []
         for piece in self._pieces:
             if isinstance(piece, bytes):

@@ -46,7 +46,7 @@ class Delivery:
         self.retry_at: int = 0
         self.failures: int = 0
         self.again: deque[Stored] = deque()
-        """What was taken back, oldest first: until it is stored once more, nothing that follows may count as done."""
+        """What was taken back, oldest first: until it is stored again, nothing after it may count as done."""
         self._fresh: list[Stored] = []
         self._door: PutDoor = door
         self._metrics: TimerMetrics = metrics
@@ -55,7 +55,7 @@ class Delivery:
         door.store.on_taken_back.append(self.taken_back)
 
     def begin(self, now: int) -> None:
-        """A turn begins: what the one before delivered is in the log, unless something kept it from its write."""
+        """A turn begins: what the last one delivered is in the log, unless its write did not happen."""
         self._now = now
         if self.retry_at - now > self._pause:
             self.retry_at = now  # the clock went back
@@ -63,7 +63,7 @@ class Delivery:
             self._fresh = []
 
     def taken_back(self, written_offset: int) -> None:
-        """A write failed: what was delivered by it is first in line, once the store has had a moment."""
+        """A write failed: what was in it is delivered first, after a pause."""
         gone = [stored for stored in self._fresh if stored.end > written_offset]
         if gone:
             self._fresh = []
@@ -72,7 +72,7 @@ class Delivery:
             self.retry_at = self._now + self._pause
 
     def go_back(self, now: int, budget: int) -> int:
-        """Store once more what was taken back, at most `budget` messages; returns how many were."""
+        """Store again what was taken back, at most `budget` messages; returns how many."""
         left = budget
         while self.again and left > 0:
             stored = self.again[0]
@@ -111,7 +111,7 @@ class Delivery:
         queue_id = java_long(properties.get(names.REAL_QID, ""))
         if queue_id is None or names.TIMER_DEL_UNIQKEY in properties or not self._door.takes(topic, queue_id):
             return False
-        # Else no producer could have meant it: somebody wrote to the timer topic by hand.
+        # Otherwise no producer asked for it: somebody wrote to the timer topic directly.
         return topic not in NO_SEND_TOPICS or topic == HALF_TOPIC
 
     def _deliver(self, record: Record, properties: dict[str, str], enqueue_time: int, now: int) -> bool:
@@ -124,7 +124,7 @@ class Delivery:
         return self._put(record, TIMER_TOPIC, 0, properties, added, enqueue_time, True, now)
 
     def _stamps(self, enqueue_time: int, now: int) -> dict[str, str]:
-        """When the message came into the wheel, and when it left it, by the wall clock."""
+        """When the message entered the wheel and when it left it, by the wall clock."""
         left = int(self._door.store.times.wall(now))
         return {names.TIMER_ENQUEUE_MS: str(enqueue_time), names.TIMER_DEQUEUE_MS: str(left)}
 
@@ -164,7 +164,7 @@ class Delivery:
 
 
 def with_added(text: str, properties: dict[str, str], added: dict[str, str]) -> str:
-    """The stored properties with these behind them, or in their place."""
+    """The stored properties with these appended or replaced."""
     if text.endswith("\x02") and not any(name in text for name in added):
-        return text + format_properties(added)  # what is stored is in form: the usual case, and twice as fast
+        return text + format_properties(added)  # stored properties are well-formed: the usual case, and twice as fast
     return format_properties({**properties, **added})

@@ -22,11 +22,11 @@ from bolide.store.record_runs import RecordRuns
 from bolide.store.timer_log import TimerLog
 
 READ_AHEAD: Final = 64
-"""Records brought at once; those that are not in memory are read in the pool, together."""
+"""Records fetched at once; the pool reads those that are not in memory, together."""
 BYTES_AT_ONCE: Final = 4 * 1024 * 1024
-"""Bytes of records brought at once, and delivered in one turn."""
+"""Bytes of records fetched at once, and delivered in one turn."""
 UNITS_A_STEP: Final = 16
-"""A chain of units is long before its first message goes out, and one of them costs next to nothing."""
+"""A long chain of units is read before its first message is delivered; one unit costs next to nothing."""
 
 WORKING: Final = 0
 OVER: Final = 1
@@ -57,7 +57,7 @@ class SlotRun:
         self._checked = 0
         self._runs = RecordRuns(store.log)
         self._ahead: dict[int, tuple[Unit, Record | None]] = {}
-        """By position of its unit: what was brought and is not used yet."""
+        """What was fetched and is not used yet, by the position of its unit."""
         self._room = 0
         self._keys: dict[str, dict[str, str]] = {}
         self._matched: set[str] = set()
@@ -148,7 +148,7 @@ class SlotRun:
         self._runs.close()
 
     def _found(self, at: int) -> tuple[Unit | None, Record | None]:
-        """A unit, and the record it names; None for that when its time in the commit log was up."""
+        """A unit, and the record it names; None when that has expired from the commit log."""
         unit: Unit | None
         record: Record | None
         ahead = self._ahead.get(at)

@@ -3,7 +3,7 @@
 RocketMQ's TimerMessageStore. A message beyond the window waits on the way: when its slot is due it goes back to the
 timer topic (a roll). A delete waits in the slot of what it deletes. At least once: the checkpoint never says more
 than the commit log holds on disk, so a crash delivers again what was delivered since the last one, a second or two ago.
-What a failed write took back of deliveries is delivered first of all, and until it is no checkpoint is noted.
+Deliveries that a failed write took back are delivered first, and no checkpoint is noted before that.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class TimerService:
         self._run: SlotRun | None = None
         self._loading = False
         self._loaded_once = False
-        """True when the pool has just read what was not in memory: what has left it again is waited for."""
+        """True when the pool has just loaded what was not in memory; what was evicted since is waited for."""
         self._runs = RecordRuns(store.log)
         self._done_to = 0
         """End of the last slot that is over: the checkpoint on disk should get there."""
@@ -244,7 +244,7 @@ class TimerService:
             self._write_time = current
 
     def _store_keeps_up(self, now: int) -> bool:
-        """False when so much waits for the disk that delivery waits for it, too."""
+        """False while so much waits for the disk that delivery must wait as well."""
         if self._store.written_offset - self._store.confirm_offset <= MOST_UNCONFIRMED:
             return True
         self._delivery.retry_at = now + LOOK_MS
@@ -286,7 +286,7 @@ class TimerService:
         return len(entries)
 
     def _entries(self, budget: int) -> list[Entry]:
-        """What follows in the queue, as far as it is in memory; when nothing of it is, the pool reads it."""
+        """The next units of the queue that are in memory; when none is, the pool reads them."""
         queue = self._store.queues.get(TIMER_TOPIC, 0)
         if queue is None:
             return []
@@ -424,7 +424,7 @@ class TimerService:
         return self._sync_failed or self._rebuild_to > 0 or len(self._delivery.again) > 0
 
     def taken_back(self, written_offset: int) -> None:
-        """A write failed. What was noted in that turn counts on records that are gone; others may end there soon."""
+        """A write failed. What that turn noted refers to records that are gone; other records may get their place."""
         if self._noted is not None and self._noted[0] > written_offset:
             self._noted = None
 

@@ -150,7 +150,7 @@ class TopicTable:
         self._lmq: bool = options.enable_lmq
         self._rows: Rows = Rows(self._row)
         self._version_text: bytes = b""
-        """The version of what `begin` saw: never of more than the file holds."""
+        """The version that `begin` saw, so that it never claims more than the file holds."""
         self._unsaved: dict[str, TopicConfig] = {}
         self._saving: dict[str, TopicConfig] = {}
         self.system: set[str] = set(SYSTEM_TOPICS)
@@ -286,7 +286,7 @@ class TopicTable:
         return self.text().join()
 
     def begin(self) -> None:
-        """A write of the file begins: it will hold what the table does now."""
+        """A write of the file begins; it will hold the table as it is now."""
         self._rows.begin()
         self._version_text = msgspec.json.encode(self.data_version.to_json())
         self._saving.update(self._unsaved)

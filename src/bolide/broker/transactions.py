@@ -5,9 +5,9 @@ Behaviour facts 4 (EndTransactionProcessor, TransactionalMessageServiceImpl). On
 repeated END_TRANSACTION for a decided half message has no second effect, also after it was stored again for a check;
 Java would store the message twice.
 
-What ends a half message, the committed message, its renewed copy or the copy that is given up, and the op record that
-names it are one append: the log has both or neither. The message comes first, so a power cut in the middle of that
-write leaves at worst the message alone at the end of the log, and `HalfMessages` knows it by that.
+The message that ends a half message (the committed message, its renewed copy or the copy that is given up) and the op
+record that names the half message are one append: the log has both or neither. The message comes first, so a power cut
+in the middle of that write leaves at worst the message alone at the end of the log, where `HalfMessages` finds it.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ OP_TAG: Final = "d"
 OPS_AT_ONCE: Final = 200
 """Half offsets named by one op record: 200 numbers of up to 19 digits stay below 4096 characters."""
 CHECKS_AT_ONCE: Final = 100
-"""Half messages looked at in one tick, each of which may be stored again and asked about,"""
+"""Half messages checked in one tick; each may be stored again and asked about."""
 BYTES_AT_ONCE: Final = 2 * 1024 * 1024
-"""and the bytes read for that after which a tick ends: a round over large messages must not fill the memory."""
+"""Bytes read after which a tick ends: a round over large messages must not fill the memory."""
 LOOK_INTERVAL_MS: Final = 1_000
 ASK_PAUSE_MS: Final = 10
-"""Between two looks whether half messages are on disk, so that their producers may be asked."""
+"""Pause between two checks whether half messages are on disk, so that their producers can be asked."""
 MOST_RESUMED: Final = 10_000
 PRODUCERS_TRIED: Final = 3
 IMMUNITY: Final = names.CHECK_IMMUNITY_TIME_IN_SECONDS
@@ -92,12 +92,12 @@ class TransactionService:
         self._sweep: list[int] = []
         self._loading = False
         self._unreadable = -1
-        """The half message looked at last, where its record cannot be read."""
+        """The half message checked last, when its record cannot be read."""
         self._loaded_for = -1
-        """The half message whose record was read into memory last: it is not waited for twice."""
+        """The half message whose record was loaded last: a second load is not waited for."""
         """Half offsets this round of checks has not looked at yet, the oldest last."""
         self._questions: deque[Half] = deque()
-        """Half messages stored again, about which to ask when they are on disk."""
+        """Half messages stored again; their producers are asked once they are on disk."""
         self._resumed: dict[int, int] = {}
         """Physical offset of what was given up -> physical end of the half message it was taken up as."""
         self._log: Any = log
@@ -106,7 +106,7 @@ class TransactionService:
         store.on_taken_back.append(self._taken_back)
 
     def begin(self) -> None:
-        """Before the first request: know what is decided. What cannot be read now is tried again by the first tick."""
+        """Called before the first request: read what is decided. The first tick tries again what cannot be read now."""
         if self._options.is_slave:
             return
         try:
@@ -292,7 +292,7 @@ class TransactionService:
             self._say(f"op records cannot be written now: {error}")
 
     def _check_some(self, now: int, budget: int) -> None:
-        """Look at some of this round. Each half message has an outcome of its own, whatever becomes of the others."""
+        """Check part of this round. A half message that fails does not affect the others."""
         finished: list[Half] = []
         sweep = self._sweep
         room = BYTES_AT_ONCE
@@ -315,7 +315,7 @@ class TransactionService:
             sweep.clear()
 
     def _is_loading(self, half: Half) -> bool:
-        """True when the record must be read into memory first: the round goes on when it is."""
+        """True when the record must be loaded first; the round continues after that."""
         if self._loaded_for == half.queue_offset:
             return False
         try:
@@ -337,9 +337,9 @@ class TransactionService:
         self._effects.wake(self)
 
     def _looked_at(self, half: Half, now: int) -> bool:
-        """Check one half message; True when nothing is left of it but an op record to write.
+        """Check one half message; True when only its op record is left to write.
 
-        Raises only what stops the others, too: the store takes nothing now.
+        Raises only what also stops the others: the store takes nothing now.
         """
         try:
             record = self._store.record_at(half.physical_offset, half.size)
@@ -351,13 +351,13 @@ class TransactionService:
             return False
 
     def _say(self, text: str) -> None:
-        """One line a round is enough: what goes wrong with one may go wrong with thousands."""
+        """Log once a round: what goes wrong with one half message may go wrong with thousands."""
         if self._log is not None and not self._said:
             self._log.warning("%s", text)
             self._said = True
 
     def _check(self, half: Half, record: Record, now: int) -> bool:
-        """Ask about one half message, or give it up; True when it is done with and nothing names it yet."""
+        """Ask about one half message, or give it up; True when it is done but has no op record yet."""
         properties = parse_properties_bytes(record.properties)
         place = real_place(properties)
         if place is None:
@@ -384,11 +384,11 @@ class TransactionService:
         except BolideError as error:
             if response_code(error) != codes.MESSAGE_ILLEGAL:
                 raise
-            # No room for the counter, or no message of today's limits: it could never be asked about.
+            # No room for the counter, or larger than the limit is now: it could never be asked about.
             self._say(f"the half message at offset {half.physical_offset} of the log is given up: {error}")
             self._give_up(half, record, now)
             return False
-        # Stored again with its counter, as Java does: the old record is done with, the new one is asked about.
+        # Stored again with its counter, as Java does: the old record is done, the producer is asked about the new one.
         renewed, op = self._door.put_together([copy, self._op([half], now)], now)
         new = Half(renewed.queue_offset, renewed.physical_offset, renewed.size)
         self.halves.renew(half, new, op.end_offset)
@@ -411,7 +411,7 @@ class TransactionService:
         return self._door.prepare_again(record, topic, 0, properties, now, sys_flag=record.sys_flag & ~TRANSACTION_MASK)
 
     def _may_ask(self, half: Half) -> bool:
-        """True when nothing takes this record back any more. Else another half message could come to its place, and
+        """True when this record can no longer be taken back. Otherwise another half message could get its place, and
         the answer would end that one."""
         return half.end_offset <= min(self._store.dispatched_offset, self._store.flushed_offset)
 
@@ -466,7 +466,7 @@ class TransactionService:
         self._effects.send(producer.channel, question)
 
     def _producer(self, group: str) -> Client | None:
-        """Whom to ask: as in Java somebody who reads, of three tried in turn."""
+        """The producer to ask: as in Java one that reads, of three tried in turn."""
         for _ in range(PRODUCERS_TRIED):
             producer = self._clients.next_producer(group)
             if producer is None or producer.channel.queued <= self._options.client_write_buffer_high:
