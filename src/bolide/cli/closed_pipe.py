@@ -1,4 +1,4 @@
-"""The reader of our standard output may leave first (`| head -1`): a verb that runs on hears of it at once."""
+"""Notices at once when the reader of our standard output leaves first (`| head -1`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def when_closed(then: Callable[[], object]) -> Iterator[None]:
-    """Call `then` in the running loop once nobody reads the pipe that standard output is. Other outputs never close."""
+    """Call `then` in the running loop once the reader of our output pipe is gone. Other outputs never close."""
     loop = asyncio.get_running_loop()
     handle = _pipe()
     if handle < 0:
@@ -43,13 +43,13 @@ def unread() -> int:
     count = array("i", [0])
     try:
         fcntl.ioctl(handle, termios.FIONREAD, count)
-    except OSError:  # a system that does not tell it of a writing end
+    except OSError:  # a system that does not answer this for a writing end
         return 0
     return count[0]
 
 
 def silence() -> None:
-    """Send what is still buffered for a closed pipe nowhere, so that the interpreter's end says nothing about it."""
+    """Discard what is still buffered for a closed pipe, so that the interpreter does not complain at its end."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, sys.stdout.fileno())

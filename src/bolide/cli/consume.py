@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from bolide.client import PullConsumer, ReceivedMessage
 
 ONLOOKERS: Final = "bolide-cli-onlooker"
-"""The group that brokers are told by those who read without one; it has no offsets."""
+"""The group name sent to brokers when reading without a group; it has no offsets."""
 QUEUES_S: Final = 30.0
-"""Seconds between two looks for new queues of a topic."""
+"""Seconds between two checks for new queues of a topic."""
 ROUTE_POLL_S: Final = 1.0
 UNREAD_POLL_S: Final = 0.0002
 SUSPEND_S: Final = 10.0
@@ -40,16 +40,16 @@ def consume(
     topic: str = typer.Argument(help="Topic to read."),
     namesrv: str = Namesrv,
     group: str = typer.Option(
-        "", help="Consumer group to join: its offsets move. Without one nothing is taken from anybody."
+        "", help="Consumer group to join: its offsets move. Without one no offsets move."
     ),
     tags: str = typer.Option("*", help='Tag filter, such as "TagA || TagB".'),
     sql: str = typer.Option("", help="SQL92 filter instead of tags (the broker must have enablePropertyFilter)."),
     start: str = typer.Option(
-        "first", help="Where to start, or a new group starts: first, last, or a time yyyyMMddHHmmss."
+        "first", help="Where to start (with --group: where a new group starts): first, last, or a time yyyyMMddHHmmss."
     ),
     broadcast: bool = typer.Option(False, "--broadcast", help="With a group: every member reads all queues."),
     count: int = typer.Option(0, "--count", "-c", min=0, help="Stop after so many messages; 0: run until Ctrl-C."),
-    idle: float = typer.Option(0.0, min=0.0, help="Stop when nothing came for so many seconds; 0: wait."),
+    idle: float = typer.Option(0.0, min=0.0, help="Stop when no message arrives for so many seconds; 0: wait."),
     as_json: bool = JsonFlag,
 ) -> None:
     """Print messages as they come."""
@@ -80,7 +80,7 @@ class Reading:
 
 
 class Printing:
-    """Prints messages until there were enough, or nobody reads them any more."""
+    """Prints messages until there are enough, or the reader has left."""
 
     def __init__(self, count: int, as_json: bool) -> None:
         self.seen = 0
@@ -96,7 +96,7 @@ class Printing:
         self.done.set()
 
     def show(self, message: ReceivedMessage) -> bool:
-        """Print one message; False when that is over: it is not consumed then."""
+        """Print one message; False when printing has ended: the message is not consumed then."""
         if self.done.is_set():
             return False
         try:
@@ -111,8 +111,8 @@ class Printing:
         return True
 
     async def taken(self) -> bool:
-        """Wait until the reader of a pipe has taken what was printed; False when it leaves without: that counts as not
-        seen. Any other output takes at once.
+        """Wait until the reader of a pipe has taken what was printed; False when it leaves before: the message then
+        counts as not seen. Any other output takes it at once.
         """
         while unread():
             if self.closed:
@@ -229,7 +229,7 @@ async def _look(consumer: PullConsumer, reading: Reading, printing: Printing) ->
 
 
 def start_of(text: str) -> str:
-    """Where --start says to begin. Ends the verb with the format when it says nothing."""
+    """The start that --start names. Fails with the format when it is not valid."""
     if text not in ("first", "last") and not (text.isdecimal() and len(text) == TIME_DIGITS):
         output.fail(f"--start {text} is unknown: write first, last, or a time as yyyyMMddHHmmss", output.USAGE)
     return text

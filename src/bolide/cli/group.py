@@ -95,7 +95,7 @@ def create(
     ),
     disable: bool | None = typer.Option(None, "--disable/--enable", help="The group may not consume; a new one may."),
 ) -> None:
-    """Create a group, or change of one that is there what is given here."""
+    """Create a group, or change the given settings of an existing one."""
     with boundary():
         names = call(
             namesrv,

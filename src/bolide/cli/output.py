@@ -22,11 +22,11 @@ FAILED: Final = 1
 USAGE: Final = 2
 UNREACHABLE: Final = 3
 BROKEN: Final = 4
-"""A check could not be made, where FAILED says that it found something."""
+"""A check could not be made; FAILED means that it found something."""
 INTERRUPTED: Final = 130
 """What a shell expects of a process that Ctrl-C ended."""
 PIPE_CLOSED: Final = 141
-"""What a shell expects of a process whose reader left, as `head` does: SIGPIPE."""
+"""What a shell expects of a process whose reader has left: 128 + SIGPIPE."""
 
 JsonFlag: Final = typer.Option(False, "--json", help="Print JSON for programs instead of a table for people.")
 
@@ -101,7 +101,7 @@ def fail(text: str, code: int = FAILED) -> NoReturn:
 
 
 def end_closed() -> NoReturn:
-    """End because nobody reads our output any more."""
+    """End because the reader of our output has left."""
     silence()
     raise typer.Exit(PIPE_CLOSED)
 

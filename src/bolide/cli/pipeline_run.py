@@ -41,9 +41,9 @@ Where: Final = typer.Option(None, help="SQL over the columns of a message, e.g. 
 Checkpoint: Final = typer.Option(None, help="Folder that remembers how far the job came; a path for Spark.")
 TableFormat: Final = typer.Option("parquet", "--format", help="parquet, or delta or iceberg when Spark has them.")
 BadRecords: Final = typer.Option(
-    None, help="What becomes of a message whose body cannot be read: fail (as without it), drop, or column _bad_record."
+    None, help="What to do with a message whose body cannot be read: fail (default), drop, or column (_bad_record)."
 )
-DeadLetterPath: Final = typer.Option(None, help="Folder for such messages, as Parquet; they are dropped then.")
+DeadLetterPath: Final = typer.Option(None, help="Folder for dropped messages, as Parquet.")
 SourceOption: Final = typer.Option([], "--option", help="NAME=VALUE: any option of format rocketmq; repeat it.")
 Conf: Final = typer.Option([], "--conf", help="NAME=VALUE: a setting of Spark; repeat it.", callback=_settings)
 
@@ -61,7 +61,7 @@ def read_from(
 
 
 def with_bad_records(more: Sequence[str], bad_records: str | None, dead_letter_path: str | None) -> list[str]:
-    """The repeated option of a read, with what its flags of their own say."""
+    """The repeated --option of a read, together with the flags for single options."""
     given = {"badRecords": bad_records, "deadLetterPath": dead_letter_path}
     return [*more, *(f"{name}={value}" for name, value in given.items() if value is not None)]
 

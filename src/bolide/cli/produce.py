@@ -34,9 +34,9 @@ class Sent:
     stored: int = 0
     failed: int = 0
     unreached: int = 0
-    """Of the failed, those for which no server could be reached."""
+    """How many of the failed could not reach a server."""
     closed: bool = False
-    """Nobody reads our output any more."""
+    """The reader of our output has left."""
 
 
 def attach(app: typer.Typer) -> None:
@@ -178,7 +178,7 @@ async def send_all(
                         continue
                     made = message(text)
                     await room.acquire()
-                    # No wait between the two: what is sent is counted.
+                    # No await between these two lines, so that whatever is sent is counted.
                     future: asyncio.Future[Any] = asyncio.ensure_future(producer.send(made))
                     waiting.put_nowait((line, future))
                     if made.topic not in begun:
@@ -192,7 +192,7 @@ async def send_all(
 
 
 def tell(result: Any, as_json: bool) -> None:
-    """One line of where a message was stored. Raises BrokenPipeError."""
+    """Print one line that says where a message was stored. Raises BrokenPipeError."""
     if as_json:
         output.print_json_line(
             {

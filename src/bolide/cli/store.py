@@ -145,11 +145,11 @@ def _time(timestamp_ms: int) -> str:
 def repair(
     folder: Path = Folder,
     config: Path | None = Config,
-    cut: bool = typer.Option(False, "--cut", help="Cut the log at the first bad record in place of filling the holes."),
+    cut: bool = typer.Option(False, "--cut", help="Cut the log at the first bad record instead of filling the holes."),
     yes: bool = typer.Option(False, "--yes", help="Do what the plan says; without it nothing is changed."),
     as_json: bool = JsonFlag,
 ) -> None:
-    """Make a store start again whose log is damaged: print a plan and, with --yes, carry it out."""
+    """Repair a damaged log so that the store starts again: print a plan and, with --yes, carry it out."""
     with boundary():
         from bolide.store.files import RealFiles
         from bolide.store.repair import Repair

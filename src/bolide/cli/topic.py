@@ -84,7 +84,7 @@ def create(
     broker: str | None = typer.Option(None, help="Only this broker."),
     attribute: list[str] = typer.Option([], help="+key=value to set an attribute, -key to remove it; any number."),
 ) -> None:
-    """Create a topic, or change of one that is there what is given here."""
+    """Create a topic, or change the given settings of an existing one."""
     with boundary():
 
         async def ask(admin: Admin) -> tuple[list[str], dict[str, TopicConfig]]:
