@@ -183,7 +183,7 @@ class BrokerNode:
         folder, tables = self.root + "/config", parts.services.persisted
         config = ConfigFiles(self._files, folder, tables, loop.call_soon_threadsafe, loop.call_later)
         config.load()
-        if crashed and not options.is_slave:  # a slave's table is its master's, whose log may be ahead
+        if crashed and not options.is_slave:  # a slave has its master's table, whose log may be ahead
             cut = parts.offsets.cut(lambda topic, queue_id: int(store.max_queue_offset(topic, queue_id)), now)
             if cut:
                 host.log.warning("%d committed offsets were beyond the ends of their queues: they are set back", cut)
@@ -256,7 +256,7 @@ class BrokerNode:
         for server in self._servers:
             server.close()
         self._executor.end_of_turn(self.clock.now())
-        await within(DRAIN_S, lambda: self._executor.unanswered == 0)  # what was taken is still answered
+        await within(DRAIN_S, lambda: self._executor.unanswered == 0)  # requests already taken are still answered
         for channel in list(self.connections.channels.values()):
             channel.link.close()
         if not await within(DRAIN_S, lambda: not self.connections.channels):
@@ -274,10 +274,10 @@ class BrokerNode:
         try:
             self.store.close(self.clock.now())
         finally:
-            host.configs.write_all_now()  # a last write of the log that fails takes no offset of a group with it
+            host.configs.write_all_now()  # even if the last write of the log fails, offsets of groups are stored
 
     async def reload(self) -> None:
-        """Read again what may change outside while the broker runs: certificates, keys and trust."""
+        """Reload what may change outside while the broker runs: certificates, keys and trust."""
         await self._tls.look()
 
     @property
@@ -415,7 +415,7 @@ def store_options(options: BrokerOptions) -> StoreOptions:
 
 
 def connections_of(options: BrokerOptions, told: logging.Logger) -> Connections:
-    """The table of connections; says so when it holds fewer than the settings allow."""
+    """The table of connections; logs when it holds fewer than the settings allow."""
     table = Connections(most_connections(options), options.server_channel_max_idle_time_seconds * 1000)
     if table.limit < options.max_connections:
         told.info(
@@ -462,5 +462,5 @@ def run_broker(flags: Mapping[str, object] | None = None, conf: str | None = Non
 
 
 def kept_settings(options: BrokerOptions) -> str:
-    """Where a broker that is started without a file keeps what is changed while it runs."""
+    """The file in which a broker that is started without one keeps changes made while it runs."""
     return str(Path(options.store_path_root_dir).expanduser() / "config" / "broker.conf")

@@ -15,9 +15,9 @@ LOOK_MS: Final = 1_000
 """How often the two clocks are compared."""
 CONFIRM_MS: Final = 30_000
 TOLERANCE_MS: Final = 50
-"""Two clocks that differ by no more agree: reading them takes time, too."""
+"""Two clocks that differ by no more than this agree: reading them takes time as well."""
 _BOOT: Final[int] = getattr(time, "CLOCK_BOOTTIME", -1)
-"""The monotonic clock that also counts the time a machine sleeps, where there is one."""
+"""The monotonic clock that also counts while the machine sleeps, where there is one."""
 
 
 def now_ms() -> int:
@@ -26,7 +26,7 @@ def now_ms() -> int:
 
 
 def steady_ms() -> int:
-    """Milliseconds since some moment, never set by anybody."""
+    """Milliseconds of a clock that nobody can set."""
     if _BOOT >= 0:
         return time.clock_gettime_ns(_BOOT) // 1_000_000
     return time.monotonic_ns() // 1_000_000
@@ -51,7 +51,7 @@ class Clock:
         return self._base + self._steady()
 
     def moved(self, now: int) -> bool:
-        """True once the wall clock was set for good: `offset` is another now. Call it once a turn."""
+        """True when the wall clock was set for good and `offset` has changed. Call it once a turn."""
         if now < self._next_look:
             return False
         self._next_look = now + LOOK_MS

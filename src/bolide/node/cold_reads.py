@@ -1,9 +1,9 @@
-"""Requests that read what may not be in memory: a pool reads it for them, and the loop goes on. Pulls, and what ends a
-transaction, which reads after it has changed something, say by themselves what they miss.
+"""Requests that read what may not be in memory: the pool reads it for them, and the loop serves others. Pulls do this
+themselves, and so does the end of a transaction, which reads after it has changed something.
 
-The handler runs until it misses something, and from the start again once that was fetched: it changes nothing before
-its last read. What was fetched for it is kept until it is answered, so that it gets further each time, however little
-the page cache holds.
+The handler runs until it misses something, and runs again from its start once that is fetched: it changes nothing
+before its last read. What was fetched is kept until the answer, so that it gets further each time even when the page
+cache is small.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ GATHERING: Final = frozenset(
         codes.QUERY_CONSUME_QUEUE,
     }
 )
-"""Those that read many places, none of which depends on another: they name all that they miss in one go."""
+"""Requests that read many independent places: they name all that they miss at once."""
 ONE_BY_ONE: Final = frozenset(
     {
         codes.VIEW_MESSAGE_BY_ID,
@@ -43,11 +43,11 @@ ONE_BY_ONE: Final = frozenset(
         codes.CONSUMER_SEND_MSG_BACK,
     }
 )
-"""Those whose next step depends on what they read: they stop at the first miss."""
+"""Requests whose next step depends on what they read: they stop at the first miss."""
 
 
 class Waiting:
-    """A request that waits for the disk, as long as anybody remembers it; not a native class, for weak references."""
+    """A request that waits for the disk; not a native class, because it needs weak references."""
 
     def __init__(self) -> None:
         self.fetched = Fetched()
@@ -68,7 +68,7 @@ class ColdReads:
                 handlers[code] = self._wrapped(handlers[code], code in GATHERING)
 
     def configure(self, limit: int) -> None:
-        """Take over another limit."""
+        """Apply a new limit."""
         self.limit = limit
 
     def kept(self) -> int:

@@ -40,7 +40,7 @@ class Node(Protocol):
         """Stop cleanly."""
 
     async def reload(self) -> None:
-        """Read again what may change outside while it runs."""
+        """Reload what may change outside while it runs."""
 
 
 def run_daemon(make: Callable[[], Node], name: str, follow_stdin: bool = False) -> int:

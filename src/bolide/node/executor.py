@@ -74,11 +74,11 @@ class Executor:
         self._asking: Asking = Asking()
         self._lasting: Lasting = Lasting(host, self._reply, self._confirmed)
         self._persisted: int = 0
-        """`effects.persisted` when a handler began: what it is more afterwards, that handler caused."""
+        """`effects.persisted` when a handler began: any increase is that handler's."""
         self._tick_failed: Any = self._service_failed
 
     def set_clock(self, clock: Callable[[], int]) -> None:
-        """Tell the time within a turn, so that none takes too long; without it a turn does all there is."""
+        """Use this clock within a turn, so that no turn takes too long; without it a turn has no limit."""
         self._reruns.clock = clock
         self._services.clock = clock
 
@@ -94,7 +94,7 @@ class Executor:
             self._begin(channel, command, not_served, now)
 
     def postpone(self, channel: Channel, command: Command, not_served: frozenset[int], since: int, now: int) -> None:
-        """Run a command in a later turn: this one has had its time. It waits since then."""
+        """Run a command in a later turn, because this one has used its time."""
         if command.is_response:
             self._answered(channel, command, now)
         else:
@@ -377,7 +377,7 @@ class Executor:
     def tick(self, now: int) -> None:
         """Do everything that is due; the caller ends the turn after it."""
         self._services.tick(now, self._tick_failed)
-        self._persisted = self._effects.persisted  # what a tick changed is nobody's answer
+        self._persisted = self._effects.persisted  # no answer waits for what a tick changed
         hold = self._hold
         if hold is not None and hold.count:
             self._reruns.woken(hold.expired(now), now)

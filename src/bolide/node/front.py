@@ -13,10 +13,10 @@ from bolide.remoting.command import Command
 
 ALL_SERVED: Final[frozenset[int]] = frozenset()
 LIGHT: Final[frozenset[int]] = frozenset({SEND_MESSAGE, SEND_MESSAGE_V2, UPDATE_CONSUMER_OFFSET})
-"""Requests that take some microseconds: the clock is looked at after so many of them, and after each other one."""
+"""The clock is read after so many requests that take microseconds, and after each request of another kind."""
 LIGHT_AT_ONCE: Final = 32
 REFUSALS_MS: Final = 1000
-"""Refused connections have one line in the log in this time."""
+"""Refused connections are logged once in this time."""
 
 
 @final
@@ -42,7 +42,7 @@ class Connections:
         return self._serial
 
     def refusals_to_tell(self, now: int) -> int:
-        """One more connection was refused: how many were since it was last told of, 0 within the same second."""
+        """Count a refused connection; returns how many to log, 0 within a second of the last line."""
         self._refused += 1
         if 0 <= now - self._told < REFUSALS_MS:
             return 0

@@ -1,6 +1,6 @@
 """Small files that a daemon keeps up to date off its loop: the newest content of each, tried again until it is on disk.
 
-The name server keeps its keys and values and its settings so.
+The name server keeps its keys and values and its settings in this way.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class KeptFiles:
         self._stopping = False
 
     def latest(self, path: str) -> bytes | None:
-        """What this file is to hold: not on disk yet, perhaps. None when nobody has written it."""
+        """The newest content of this file, which may not be on disk yet. None when nothing was written."""
         wanted = self._wanted.get(path)
         return wanted[0] if wanted is not None else self._under_way.get(path) or self._files.read_file(path)
 
@@ -50,7 +50,7 @@ class KeptFiles:
             self._tasks[path] = asyncio.create_task(self._keep(path, wake))
 
     async def stop(self) -> None:
-        """Try once more what is not on disk, and end."""
+        """Try once more to write what is not on disk, and end."""
         self._stopping = True
         for wake in self._wakes.values():
             wake.set()
@@ -91,7 +91,7 @@ class KeptFiles:
             above = posixpath.dirname(folder)
             fresh = posixpath.basename(folder) not in self._files.list_dir(above)
             self._files.make_dir(folder)
-            if fresh:  # else a power cut takes the folder, and the file with it
+            if fresh:  # otherwise a power cut takes the new folder with the file
                 self._files.sync_dir(above)
             self._files.write_file(path, data)
         except (BolideError, OSError) as error:
@@ -100,7 +100,7 @@ class KeptFiles:
 
 
 async def woken(wake: asyncio.Event, seconds: float) -> None:
-    """Wait for the event, so long at most."""
+    """Wait for the event, at most so long."""
     try:
         async with asyncio.timeout(seconds):
             await wake.wait()

@@ -1,8 +1,8 @@
 """Answers to what changes a table: they leave when the table is on disk (RocketMQ's ConfigManager.persist).
 
-That holds for what an operator asks for, and for what clients cause on their way: a message whose topic was made by
-its send is served after a crash only if the topic's table has it. Pulls alone do not wait: a group that was made by one
-is made by the next.
+This holds for changes by operators, and for those that clients cause: a message whose send created the topic is served
+after a crash only if the table has that topic. Pulls do not wait: a group that one pull created is created again by the
+next.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bolide.remoting.command import Command, make_response
 
 @final
 class Lasting:
-    """The answers that wait; `answer` sends one, `leave` one that waited for the log before."""
+    """The answers that wait; `answer` sends one, `leave` one that also waited for the log."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Lasting:
         self._held.append((channel, command, outcome))
 
     def this_turn(self) -> TableWrite:
-        """The write of the tables that this turn changes: for an answer that waits for the log as well."""
+        """The write of the tables that this turn changes, for an answer that also waits for the log."""
         if self._write is None:
             self._write = TableWrite()
         return self._write

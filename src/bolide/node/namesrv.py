@@ -129,7 +129,7 @@ class NamesrvNode:
         await self._kept.stop()
 
     async def reload(self) -> None:
-        """Read again what may change outside while the name server runs: certificates, keys and trust."""
+        """Reload what may change outside while the name server runs: certificates, keys and trust."""
         await self._tls.look()
 
     def knows_topic(self, topic: str) -> bool:
@@ -348,5 +348,5 @@ def run_namesrv(flags: Mapping[str, object] | None = None, conf: str | None = No
 
 
 def kept_settings(options: NamesrvOptions) -> str:
-    """Where a name server that is started without a file keeps what is changed while it runs."""
+    """The file in which a name server that is started without one keeps changes made while it runs."""
     return str(Path(options.config_store_path or f"{FOLDER}/namesrv.conf").expanduser())

@@ -67,7 +67,7 @@ class Child:
             self.process.terminate()
 
     def reload(self) -> None:
-        """Ask it to read again what may change outside."""
+        """Ask it to reload what may change outside."""
         if self.process is not None and self.process.returncode is None:
             self.process.send_signal(signal.SIGHUP)
 
