@@ -32,7 +32,7 @@ class BrokerRow:
 
     @property
     def state(self) -> str:
-        """How it does: ``serves``, why it takes no messages (only Bolide's brokers tell), or why it did not answer."""
+        """``serves``, or why it takes no messages (only Bolide's brokers say), or why it did not answer."""
         return self.error or self.runtime.get("storeState", "") or "serves"
 
     @property

@@ -83,7 +83,7 @@ class Topics(AdminCalls):
         given = {name: value for name, value in changes.items() if value is not None}
         orders = {}
         if order is False:
-            # First of all: while the name servers list its order, a registration makes the topic ordered again.
+            # This comes first: while the name servers hold its order, a registration makes the topic ordered again.
             await self.tell_every_namesrv(codes.DELETE_KV_CONFIG, ext_of(namespace=ORDER_NAMESPACE, key=topic))
         for name, address in masters.items():
             before = await self.topic_config_at(address, topic) or TopicConfig(topic, NEW_QUEUES, NEW_QUEUES)
@@ -106,7 +106,7 @@ class Topics(AdminCalls):
             return decode_answer(answer.body, TopicConfig)
         if answer.code == codes.TOPIC_NOT_EXIST:
             return None
-        # A broker of 4.9 tells all topics or none.
+        # A 4.9 broker answers only for all topics at once.
         every = await self.decoded(TopicConfigSerializeWrapper, address, codes.GET_ALL_TOPIC_CONFIG)
         return every.topic_config_table.get(topic)
 

@@ -37,7 +37,7 @@ def configured_namesrv(text: str, unit: str = "") -> tuple[str, ...]:
     """The addresses in what a user wrote, or the one URL of an address server. Raises `ConfigError`.
 
     A URL without a path is not asked: as in Java, ``http://host:port`` is just another way to write ``host:port``.
-    For "" the environment says it: ``BOLIDE_NAMESRV_ADDR``, ``ROCKETMQ_NAMESRV_ADDR`` or ``NAMESRV_ADDR`` like the
+    For "" the environment decides: ``BOLIDE_NAMESRV_ADDR``, ``ROCKETMQ_NAMESRV_ADDR`` or ``NAMESRV_ADDR`` like the
     argument, else ``ROCKETMQ_NAMESRV_DOMAIN`` the host of an address server, which is asked for those of `unit`; and
     without any it is this machine. Which of them it was is logged.
     """
@@ -52,7 +52,7 @@ def configured_namesrv(text: str, unit: str = "") -> tuple[str, ...]:
 
 
 def _from_environment(unit: str) -> tuple[str, str]:
-    """What counts where nobody gave an address, and why."""
+    """The addresses to use when none is given, and where they come from."""
     for variable in ENVIRONMENT:
         if os.environ.get(variable):
             return os.environ[variable], f"from {variable}"

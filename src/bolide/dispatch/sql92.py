@@ -18,7 +18,7 @@ __all__ = ["MAX_LENGTH", "MAX_OPERATIONS", "EvaluationError", "Expression", "Sql
 MAX_LENGTH: Final = 65_536
 """Characters of one filter. Java has no limit of its own; the frame is its limit."""
 MAX_OPERATIONS: Final = 65_536
-"""Names, literals and operators of one filter, an IN with all its texts counted as one: what it costs a message."""
+"""Names, literals and operators of one filter (an IN with all its texts is one): its cost per message."""
 
 
 class Expression:

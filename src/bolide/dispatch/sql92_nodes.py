@@ -23,7 +23,7 @@ MAX_LONG: Final = 2**63 - 1
 _DOUBLE: Final = re.compile(r"[+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?)")
 _HEX_DOUBLE: Final = re.compile(r"([+-]?0[xX](?:[0-9a-fA-F]+\.?|[0-9a-fA-F]*\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[fFdD]?")
 _REMEMBERED: Final = 64
-"""Texts read as numbers lately: one property of a message is often compared again and again, and may be long."""
+"""Texts recently read as numbers: one property is often compared many times, and may be long."""
 _CONTROLS: Final = "".join(chr(code) for code in range(33))
 
 

@@ -1,7 +1,7 @@
-"""The file `deleted-topics` of a store: below which offset of the log the records of a deleted topic count no more.
+"""The file `deleted-topics` of a store: the offset of the log below which a deleted topic's records no longer count.
 
 Ours; RocketMQ's broker leaves it alone. A line of JSON for each deletion, in order: the last one of a topic counts. A
-line that a crash cut off has no newline: nobody was told of that deletion.
+line that a crash cut off has no newline; that deletion was never answered.
 """
 
 from __future__ import annotations

@@ -58,9 +58,9 @@ class NamesrvOptions(Struct, frozen=True, kw_only=True, rename="camel"):
     max_connections: PositiveCount = 20_000
     server_channel_max_idle_time_seconds: PositiveCount = 120
     max_unfinished_bytes: PositiveCount = 256 * 1024 * 1024
-    """Kept of frames that are not whole, over all connections; beyond it the one that began first is cut off. Ours."""
+    """Bytes of unfinished frames of all connections; beyond it the connection with the oldest is closed. Ours."""
     max_frame_seconds: PositiveCount = 120
-    """A frame that has not arrived whole after this closes its connection. Ours."""
+    """A connection whose frame takes longer than this is closed. Ours."""
 
     # TLS on the same port, by the first byte; Java's tls.server.* are taken as these
     tls_mode: Literal["disabled", "permissive", "enforcing"] = "permissive"

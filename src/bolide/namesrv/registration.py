@@ -33,7 +33,7 @@ from bolide.remoting.headers.namesrv import (
 from bolide.remoting.register import PartialRegisterBody, RegisterBrokerBody, body_checksum, decode_register_body
 
 SHOWN: Final = 10
-"""Names of topics in one remark."""
+"""Most topic names in one remark."""
 
 
 class RegistrationService:

@@ -68,7 +68,7 @@ class NameServer:
         return self.registration.due()
 
     def tick(self, now: int, budget: int = 0) -> None:
-        """Do what is due, as much as takes some ten milliseconds; `due` says whether more is left."""
+        """Do what is due for some ten milliseconds; `due` says whether more is left."""
         self.registration.tick(now)
 
     def take_effects(self) -> list[Effect]:

@@ -1,8 +1,8 @@
 """What a name server knows: clusters, brokers, who of them lives, and the queues of each topic (RouteInfoManager.java).
 
 Tables changed only together and only here. Nothing is stored: brokers register again within 30 seconds of a restart. A
-broker that leaves is forgotten at once, and its topics, of which there may be any number, some at a time: until then
-they name a broker that is not known, and no answer shows their queues at it.
+broker that leaves is forgotten at once. Its topics, which may be many, are forgotten some at a time; until then they
+name an unknown broker, and no answer shows their queues there.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ MAX_DEPTH: Final = 100
 MAX_KEY_TEXT: Final = 65_536
 MAX_TEXT: Final = 1024 * 1024
 MAX_ANSWER: Final = 64 * 1024 * 1024
-"""Of what a client asked a broker for itself: no frame is longer."""
+"""Longest answer that a client asked a broker for: the longest frame."""
 MAX_FILE: Final = 1 << 30
 """Of a file on our own disk."""
 

@@ -104,7 +104,7 @@ def _plain_body(data: bytes) -> RegisterBrokerBody:
 
 
 def _without_bad_topics(data: bytes) -> RegisterBrokerBody:
-    """The body without the topics that cannot be: one wrong number costs its own topic, not the broker its routes."""
+    """The body without the invalid topics: one wrong number costs only its own topic, not all routes of the broker."""
     loose = decode_body(data, _LooseBody)
     wrapper = loose.topic_config_serialize_wrapper
     topics: dict[str, TopicConfig] = {}

@@ -7,7 +7,7 @@ from typing import Final
 from bolide.errors import ConfigError
 
 NAMESRV_VARIABLES: Final = ("ROCKETMQ_NAMESRV_ADDR", "NAMESRV_ADDR")
-"""Where RocketMQ's clients and brokers look for name servers nobody gave them: Java's property goes first."""
+"""Where RocketMQ's clients and brokers look when no name server is given; Java's property comes first."""
 
 
 def split_address(address: str) -> tuple[str, int]:

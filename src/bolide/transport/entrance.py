@@ -67,7 +67,7 @@ class Entrance:
 
     @property
     def context(self) -> ssl.SSLContext | None:
-        """What the next connection speaks TLS with; None when TLS is refused."""
+        """The SSL context of the next connection; None when TLS is refused."""
         return current_context(self.tls)
 
     def doorman(self, connection: ServerConnection) -> Doorman:

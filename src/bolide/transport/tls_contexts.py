@@ -13,9 +13,9 @@ from bolide.errors import ConfigError
 
 
 class RenewedContext:
-    """A context made of files, and made again when one of them has changed.
+    """An SSL context made from files, and made again when one of them changes.
 
-    `make` raises `ConfigError` when the files do not fit; empty `paths` are left out.
+    `make` raises `ConfigError` when the files do not match; empty `paths` are left out.
     """
 
     def __init__(self, make: Callable[[], ssl.SSLContext], paths: Iterable[str]) -> None:
@@ -23,7 +23,7 @@ class RenewedContext:
         self._paths = tuple(Path(path).expanduser() for path in paths if path)
         self._seen = self._marks()
         self.context = make()
-        """For the next connection; those that stand keep theirs."""
+        """For new connections; open ones keep theirs."""
 
     def look(self) -> bool:
         """Read the files again if one has changed since; True when the context is a new one. Waits for the disk.
@@ -43,12 +43,12 @@ class RenewedContext:
 
 
 def current_context(tls: RenewedContext | None) -> ssl.SSLContext | None:
-    """What a new connection is to speak TLS with; None in the clear."""
+    """The SSL context of a new connection; None for a plain one."""
     return None if tls is None else tls.context
 
 
 def _mark(path: Path) -> tuple[int, int, int] | None:
-    """What changes with a file's content; None when it is gone."""
+    """What differs when a file's content has changed; None when the file is gone."""
     try:
         found = path.stat()
     except OSError:

@@ -1,7 +1,7 @@
-"""What all connections of one node have sent of frames that are not whole yet: it is in memory, so it has limits.
+"""Limits the unfinished frames of all connections of one node, which are in memory.
 
-A frame of a peer that sends arrives within moments; frames that stay unfinished belong to peers that stall. So the
-connection whose frame began first is closed where there is too much, and any whose frame takes too long. Compiled by
+A frame normally arrives within moments; one that stays unfinished belongs to a peer that stalls. So the connection with
+the oldest frame is closed when there is too much, and any connection whose frame takes too long. Compiled by
 mypyc.
 """
 
@@ -26,7 +26,7 @@ class Unfinished:
         """Connection -> (bytes, when its frame began), the oldest frame first."""
 
     def note(self, connection: Any, size: int, begins: bool) -> None:
-        """A connection keeps so many bytes of a frame now; `begins` when it is another frame than before."""
+        """A connection now keeps so many bytes of a frame; `begins` when that is a new frame."""
         known = self._frames.get(connection)
         began = -1.0
         if known is not None:
