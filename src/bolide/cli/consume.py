@@ -39,9 +39,7 @@ def attach(app: typer.Typer) -> None:
 def consume(
     topic: str = typer.Argument(help="Topic to read."),
     namesrv: str = Namesrv,
-    group: str = typer.Option(
-        "", help="Consumer group to join: its offsets move. Without one no offsets move."
-    ),
+    group: str = typer.Option("", help="Consumer group to join: its offsets move. Without one no offsets move."),
     tags: str = typer.Option("*", help='Tag filter, such as "TagA || TagB".'),
     sql: str = typer.Option("", help="SQL92 filter instead of tags (the broker must have enablePropertyFilter)."),
     start: str = typer.Option(
