@@ -11,7 +11,7 @@ FAILED: Final = 1
 BAD_CONFIG: Final = 2
 """A setting or the store's files are wrong: starting it again cannot help."""
 STORE_FAILED: Final = 74
-"""A write or sync of the log failed (EX_IOERR): its pages cannot be trusted, a person has to look at the disk."""
+"""A sync of the log failed (EX_IOERR): its pages cannot be trusted, a person has to look at the disk."""
 
 RESTART_HELPS: Final = frozenset({FAILED})
 
