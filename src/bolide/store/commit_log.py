@@ -30,9 +30,9 @@ RECORD_ALLOWANCE: Final = 64 * 1024
 """A record may be this much longer than maxMessageSize."""
 PAGE: Final = 4096
 EARLY_PAGES: Final = 4
-"""Dirty pages after which an async flush need not wait for its interval, when the setting for it names none."""
+"""Dirty pages after which an async flush does not wait for its interval, when the setting is 0."""
 MOST_AHEAD_MS: Final = 1000
-"""Store times do not go back while they are this little ahead of the wall clock; further ahead they follow it back."""
+"""Store times do not go back while they are ahead of the wall clock by no more than this."""
 RESERVE_STEP: Final = 64 * 1024 * 1024
 """Most bytes that are reserved ahead at once; steps begin with `RESERVE_FIRST` and double."""
 _KEEP_BATCH: Final = 4 * 1024 * 1024
@@ -81,7 +81,7 @@ class CommitLog:
         self._reserved: i64 = 0
         """Up to here the file in use has real blocks, or the pool is about to give it some."""
         self._step_at: i64 = 0
-        """Once the log ends beyond this, the next blocks are asked for."""
+        """Once the log ends beyond this, the next blocks are reserved."""
 
     def start_at(self, end: i64, store_timestamp: i64, now: i64) -> None:
         """Set all three offsets to the end that recovery found and made certain."""
@@ -153,8 +153,8 @@ class CommitLog:
             self._ready = -1
             self._reserve_to(start + self.first_blocks())
         else:
-            # The pool was late, or never asked: a few ms on the loop. When it is at work on the same file, both do
-            # the same, and neither changes a byte.
+            # The pool was late, or was never asked: a few ms on the loop. If it works on the same file, both do the
+            # same, and neither changes a byte.
             self.segments.create_at(start)
             self._reserve_to(start + min(RESERVE_FIRST, self.segment_size))
 
@@ -274,7 +274,7 @@ class CommitLog:
             self._batch.truncate(0)
 
     def give_up_pending(self) -> None:
-        """Forget what was appended since the last `write_pending`: it is not to be written after all."""
+        """Forget what was appended since the last `write_pending`; it is not written."""
         if self.end_offset != self.written_offset:
             self._undo()
 
@@ -369,13 +369,13 @@ class CommitLog:
 
     def _reserve_to(self, end: i64) -> None:
         self._reserved = end
-        # At the end of a file there is no next stretch: the file after it brings its own first one.
+        # At the end of a file there is no next stretch: the next file has its own first one.
         self._step_at = end if end % self.segment_size == 0 else end - self._step // 2
 
     def next_blocks(self) -> Extent | None:
-        """The stretch of the file in use that should get real blocks now; asked for once each.
+        """The stretch of the current file that should get real blocks now; each is returned once.
 
-        Blocks are taken well ahead of the writer, so that a full disk is met there, and not by a message; but in
+        Blocks are reserved well ahead of the writer, so that a full disk shows there and not at a message; and in
         steps, so that a store with three messages does not take a gigabyte.
         """
         if self.end_offset <= self._step_at:
@@ -392,7 +392,7 @@ class CommitLog:
         return Extent(path, at % self.segment_size, size)
 
     def blocks_refused(self) -> None:
-        """A stretch could not be reserved: the writer meets the full disk itself, if it comes so far."""
+        """A stretch could not be reserved: the writer finds the disk full itself if it gets there."""
         self._step = RESERVE_FIRST
         self._reserved = self.end_offset
         self._step_at = self.end_offset + RESERVE_FIRST

@@ -20,7 +20,7 @@ from bolide.store.files import Files
 from bolide.store.segments import Extent, HandleCache, SegmentList
 
 TAIL_LIMIT: Final = 400 * UNIT_SIZE
-"""Bytes of one queue from which on its tail is to be written at once."""
+"""Bytes of one queue's tail from which it is written at once."""
 _SCAN_CHUNK: Final = 3276 * UNIT_SIZE  # below 64 KiB: most queues end within their first chunk
 _RECOVER_FILES: Final = 3
 _PAGE: Final = 4096

@@ -22,9 +22,8 @@ from bolide.store.segments import HandleCache
 
 _MOST_REFUSALS: Final = 100
 FEW: Final = 512
-"""Queues that every round of flushing writes. Where more have something to write it takes the oldest of them, and the
-others wait, for they cost a write each, and mostly an open and a close: recovery begins at the last thorough flush
-anyway, and that writes them all."""
+"""Most queues that one round of flushing writes, the oldest first. The others wait, because each costs a write and
+usually an open and a close; recovery begins at the last thorough flush anyway, which writes all."""
 MOST_WAITING: Final = 64 * 1024 * 1024
 """Bytes that all queues together may keep in memory, before dispatch writes the oldest."""
 QUEUE_COST: Final = 400
@@ -59,14 +58,14 @@ class ConsumeQueues:
         self._round: list[ConsumeQueue] = []
         """Those of `_dirty` that the flush under way has not come to."""
         self.deleted = DeletedTopics(files, root)
-        """Whose older records get no unit any more."""
+        """Topics whose older records get no unit any more."""
         self.stuck: list[ConsumeQueue] = []
-        """Those whose full tail could not be written. While there is one, nothing more is to be put."""
+        """Queues whose full tail could not be written. While there is one, nothing more may be put."""
         self._waiting = Waiting()
         self.light_count: i64 = 0
         """Light queues (LMQ) there are."""
         self.refused_records: i64 = 0
-        """Records whose topic or queue cannot name a file of ours: they have no unit, and nothing else suffers."""
+        """Records whose topic or queue cannot name a file: they get no unit, and nothing else is affected."""
         self._refusals: list[str] = []
 
     # -- start and end --
@@ -151,7 +150,7 @@ class ConsumeQueues:
             try:
                 queue.write_tail()
             except FileFailed:
-                # The unit is kept in memory, so its record is dispatched; `make_room` tells of the failure.
+                # The unit is kept in memory, so its record is dispatched; `make_room` reports the failure.
                 self.stuck.append(queue)
 
     def make_room(self) -> None:
@@ -172,7 +171,7 @@ class ConsumeQueues:
             )
 
     def take_refusals(self) -> list[str]:
-        """What was refused since the last call; beyond a hundred only the counter tells."""
+        """What was refused since the last call; beyond a hundred only the counter goes up."""
         taken = self._refusals
         self._refusals = []
         return taken

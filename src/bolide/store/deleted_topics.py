@@ -1,7 +1,7 @@
 """Deleted topics: marks that outlive a crash, so that recovery does not dispatch their old records again.
 
-A mark is on disk before anything else of a deletion happens, so no message of a new topic of the same name gets a
-queue offset before. Marks go when the log no longer reaches below them. Compiled by mypyc.
+A mark is on disk before anything else of a deletion happens, and before a message of a new topic of the same name gets
+a queue offset. Marks are removed when the log no longer reaches below them. Compiled by mypyc.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class DeletedTopics:
         self._root = root
         self._path = f"{root}/{NAME}"
         self._end = -1
-        """Bytes of whole lines in the file; -1 = it is to be written new."""
+        """Bytes of whole lines in the file; -1 = rewrite the file."""
         self._changed = False
 
     def load(self) -> None:
@@ -43,7 +43,7 @@ class DeletedTopics:
         return physical_offset < self.marks.get(topic, 0)
 
     def start(self, log_start: int, log_end: int) -> None:
-        """Forget marks below the log, and lower those beyond its end, where new records come. Raises `FileFailed`.
+        """Forget marks below the log, and lower those beyond its end, where new records go. Raises `FileFailed`.
 
         A power cut with asynchronous flush can take the end of the log, and leave a mark that was made behind it.
         """

@@ -1,4 +1,4 @@
-"""Ranges of files that are to be read by a thread of the pool. Compiled by mypyc."""
+"""Ranges of files for a pool thread to read. Compiled by mypyc."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import final
 
 @final
 class Extent:
-    """A range of one file that is not in memory: `Files.warm` in a pool thread brings it there."""
+    """A range of one file that is not in memory; `Files.warm` loads it in a pool thread."""
 
     def __init__(self, path: str, offset: int, size: int) -> None:
         self.path = path

@@ -161,7 +161,7 @@ class Files(Protocol):
         ...
 
     def boot_id(self) -> str:
-        """What stays the same until the machine starts again, a word without spaces; "" where it cannot be asked."""
+        """An id of this start of the machine, a word without spaces; "" where the system has none."""
         ...
 
     def local_time(self, time_ms: int) -> str:

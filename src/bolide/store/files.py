@@ -35,7 +35,7 @@ _NO_LINKS: Final = frozenset(
 """What link() says on vfat, exFAT, many network mounts, and under fs.protected_hardlinks."""
 _FILE_MODE: Final = 0o640
 _FOLDER_MODE: Final = 0o750
-"""Messages are not for every user of the machine: its group may read them, others may not. The umask takes more."""
+"""The group may read messages, other users may not. The umask can take more."""
 LOCK_BYTES: Final = b"lock"  # what Java's broker writes into its lock file
 
 
@@ -325,7 +325,7 @@ class RealFiles:
         try:
             # Crash here: a torn .tmp, which nobody reads and the next write replaces.
             with open(fresh, "wb", opener=_private) as file:
-                # A file keeps its mode; a new one is its owner's alone, for it may hold a password.
+                # A file keeps its mode; a new one is for its owner only, because it may hold a password.
                 os.fchmod(file.fileno(), _mode_of(path))
                 file.write(data)
                 file.flush()
@@ -399,7 +399,7 @@ def _without(buffers: list[bytes | memoryview], done: int) -> list[bytes | memor
 
 
 def _second_name(path: str, second: str) -> None:
-    """The file under a second name: a hard link, or a copy where the file system has none or a rule forbids them."""
+    """Give the file a second name: a hard link, or a copy where the file system or a rule forbids links."""
     try:
         os.link(path, second)
         return
@@ -413,7 +413,7 @@ def _second_name(path: str, second: str) -> None:
 
 
 def _make_folders(path: str) -> None:
-    """Make a folder and those above it, all for this user and group: `os.makedirs` opens those above to everybody."""
+    """Make a folder and its missing parents for this user and group only; `os.makedirs` opens parents to everybody."""
     missing: list[str] = []
     while path and not os.path.isdir(path):
         missing.append(path)
@@ -441,7 +441,7 @@ def _private(path: str, flags: int) -> int:
 
 
 def _mode_of(path: str) -> int:
-    """The permissions of a file; those of a private one where there is none."""
+    """The permissions of a file; those of a private file when it does not exist."""
     try:
         return os.stat(path).st_mode & 0o777
     except FileNotFoundError:

@@ -26,7 +26,7 @@ class HandleCache:
         self._pins: dict[int, int] = {}
         """How many other threads use a handle."""
         self._late: dict[int, bool] = {}
-        """Handles to be closed by their last `unpin`: a number closed earlier could be another file's by then."""
+        """Handles that their last `unpin` closes: closed earlier, the number could already be another file's."""
         self._unsynced: dict[str, bool] = {}
         self._unsynced_dirs: dict[str, bool] = {}
 
@@ -62,7 +62,7 @@ class HandleCache:
         return handle
 
     def unpin(self, handle: int) -> None:
-        """One use less; the file may be closed when nobody uses it, and is when it was dropped meanwhile."""
+        """End one use; a file without uses may be closed, and is closed now if it was dropped meanwhile."""
         left = self._pins.get(handle, 0) - 1
         if left > 0:
             self._pins[handle] = left
@@ -111,7 +111,7 @@ class HandleCache:
         return paths, folders
 
     def put_back(self, paths: list[str], folders: list[str]) -> None:
-        """What `take_unsynced` gave was not synced, and nothing of it is lost: it still needs a sync."""
+        """What `take_unsynced` returned was not synced; nothing is lost, it still needs a sync."""
         for path in paths:
             self._unsynced[path] = True
         for folder in folders:

@@ -56,7 +56,7 @@ class IndexService:
         """Physical offset of a record of which only the first `_begun` entries could be put; -1 = there is none."""
         self._begun: i64 = 0
         self._entry: i64 = 0
-        """Entries of the record under way that have been come to."""
+        """Entries of the current record that were reached."""
 
     # -- start and end --
 
@@ -137,7 +137,7 @@ class IndexService:
     def put(self, d: Dispatch, now: i64) -> None:
         """Add an entry for each key of a record: its unique key, each of its keys, its tags (not in a 4.9 store).
 
-        When it raises, the same record is to be put again: the entries it has already are not added a second time.
+        When it raises, put the same record again: entries it already has are not added a second time.
         """
         if not self.enabled:
             return

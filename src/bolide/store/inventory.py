@@ -1,8 +1,7 @@
 """The file `derived.json`: where the log ended at a clean stop, and which queue and index files it left.
 
-So the next start misses what is gone. Ours; Java leaves the file alone and does not notice a lost queue folder. It
-holds for one start only, which takes it away. What another broker removed since is made again, which costs time and
-harms nothing.
+So the next start notices what is missing. Ours; Java ignores the file and does not notice a lost queue folder. It is
+valid for one start, which removes it. What another broker removed in between is made again, which only costs time.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def read_inventory(files: Files, root: str) -> dict[str, object] | None:
 
 
 def drop_inventory(files: Files, root: str) -> None:
-    """Take the file away: from now on things change. A start that is refused leaves it to the next one."""
+    """Remove the file, because from now on things change. A refused start leaves it for the next one."""
     files.remove(f"{root}/{NAME}")
     files.remove(f"{root}/{NAME}.bak")
 

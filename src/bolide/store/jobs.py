@@ -44,7 +44,7 @@ class MakeSegment:
         self._size = size
         self._reserve = reserve
         self.sync_failed = False
-        """True when the file is there and cannot be trusted: a second sync would say that all is well."""
+        """True when the file exists and cannot be trusted: a second sync would succeed anyway."""
 
     def run(self) -> None:
         """Make the file; one that exists is made whole."""
@@ -67,7 +67,7 @@ class ReserveBlocks:
         self._size = size
 
     def run(self) -> None:
-        """Reserve; nothing is written and nothing synced. A file that is gone is no error."""
+        """Reserve blocks; writes and syncs nothing. A deleted file is no error."""
         if self._files.size(self._path) < 0:
             return
         handle = self._files.open(self._path)

@@ -1,10 +1,10 @@
-"""How far the log must reach by all that other files say of it, and what to do when it does not.
+"""How far the log must reach according to the other files, and what to do when it does not.
 
-Only a tail that nobody synced may be cut without asking. Which one that is depends on how the broker before ended:
+Only a tail that was never synced may be cut without asking. Which tail that is depends on how the last run ended:
 
 * *It stopped cleanly.* All was synced, so whatever is missing or bad is damage.
-* *It was killed, and the machine runs since.* The page cache lost nothing: the log holds every write, whole but for the
-  last. So what queues name is damage when it is bad, and so is anything bad that good records follow.
+* *It was killed, and the machine has run since.* The page cache lost nothing: the log holds every write, and all but
+  the last are whole. So what queues name is damage when it is bad, and so is anything bad that good records follow.
 * *The machine went down.* Of what was not synced any sector may be lost, and later ones kept: a hole with good records
   behind it is no damage there. What the checkpoint says was synced must be there; with sync flush also what queues
   name, for they got it after the sync.
@@ -50,9 +50,9 @@ class Known:
 
 
 def known_to_reach(traces: Traces, found: LogEnd, end_of_files: int) -> Known:
-    """How far the log was synced, or at least written."""
+    """How far the log was certainly synced, or at least written."""
     checkpoint, mark = traces.checkpoint, traces.mark
-    # A unit beyond all files is no witness: a queue file can be damaged as well, and is made again from the log.
+    # A unit beyond all files proves nothing: a queue file can be damaged too, and is made again from the log.
     queues = Known(max(traces.queues_end, 0), "queue files name records up to {}")
     if queues.end > end_of_files:
         queues = Known(0, "")
@@ -117,7 +117,7 @@ def refuse_damage(log: SegmentList, root: str, survey: Survey, found: LogEnd, kn
 
 
 def later_runs(log: SegmentList, survey: Survey, found: LogEnd, torn: bool) -> list[Run]:
-    """The good records behind the end, without those that an older life of the log left there.
+    """The good records behind the end, without older ones that an earlier cut left there.
 
     RocketMQ's broker does not wipe what it cuts off. Such bytes are older than the last good record before the end.
     """

@@ -12,12 +12,12 @@ _OURS = "bolide"
 
 @dataclass(frozen=True)
 class RunMark:
-    """What a broker of ours writes into `abort` behind its process id; RocketMQ's brokers never read the file."""
+    """What our broker writes into `abort` after its process id; RocketMQ's brokers never read the file."""
 
     boot_id: str
-    """The start of the machine on which it ran: while that is the same, the page cache lost nothing."""
+    """The boot id of the machine at that time: while it is the same, the page cache lost nothing."""
     run_id: int
-    """The number of its run: what the checkpoint says of the log holds for just this one."""
+    """The number of its run: what the checkpoint says of the log is valid for this run only."""
     sync_flush: bool
     """Queues then hold only what was on disk in the log before."""
 
@@ -42,7 +42,7 @@ def was_killed(files: Files, root: str) -> bool:
 
 
 def read_mark(files: Files, root: str) -> RunMark | None:
-    """The mark of the broker that was killed; None when that was RocketMQ's, or the mark was lost or torn."""
+    """The mark of the broker that was killed; None when that was RocketMQ's, or the mark is missing or torn."""
     lines = (files.read_file(root + "/abort") or b"").decode("ascii", "replace").splitlines()
     words = lines[1].split(" ") if len(lines) > 1 else []
     if len(words) != 4 or words[0] != _OURS or not words[2].isdigit() or words[3] not in ("SYNC", "ASYNC"):
@@ -51,14 +51,14 @@ def read_mark(files: Files, root: str) -> RunMark | None:
 
 
 def mark_running(files: Files, root: str, mark: RunMark) -> None:
-    """Leave the mark that only a clean close takes away; it holds the process id, as Java's does, and what we add."""
+    """Write the mark that only a clean close removes: the process id, as in Java, and what we add."""
     how = "SYNC" if mark.sync_flush else "ASYNC"
     text = f"{files.process_id()}\n{_OURS} {mark.boot_id} {mark.run_id} {how}\n".encode()
     handle = files.open(root + "/abort", True)
     try:
         files.truncate(handle, 0)
         files.write_at(handle, [text], 0)
-        # Power cut before: the mark of the broker before, or none that can be read; the log is as that one left it.
+        # Power cut before: the mark of the last run, or none that can be read; the log is as that run left it.
         files.datasync(handle)
     finally:
         files.close(handle)

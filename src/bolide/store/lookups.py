@@ -137,8 +137,8 @@ class Lookups:
         return None
 
     def cold_record(self, physical_offset: i64, size: i64 = 0) -> Extent | None:
-        """What `record_at` would wait for the disk for; None when it would not. To be asked again once that is loaded:
-        of a record whose size is not given the beginning tells what the rest is."""
+        """The extent that `record_at` would wait for; None when it is in memory. Ask again once it is loaded: without a
+        size, only the beginning of a record tells how long the rest is."""
         log = self.log
         if physical_offset < log.segments.min_offset or physical_offset + BLANK_SIZE > log.written_offset:
             return None

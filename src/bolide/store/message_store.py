@@ -42,7 +42,7 @@ __all__ = ["Appended", "Arrival", "MessageStore", "Put", "RecoveryReport"]
 RETRY_MS: Final = 1000
 LONGEST_RETRY_MS: Final = 5000
 DISPATCH_TRIES: Final = 3
-"""Tries of a queue or index file after which sends are refused: they would wait for it."""
+"""Failed tries of a queue or index file after which sends are refused, because they would wait for it."""
 _TRANSACTION_MASK: Final = 0xC
 _PREPARED: Final = 0x4
 _ROLLBACK: Final = 0xC
@@ -70,7 +70,7 @@ class MessageStore(Lookups):
         # A cache of its own: what is unsynced in the log is counted in offsets, not by file.
         self.log_handles = HandleCache(files, 64)
         self.reads = self.log_handles.reads = self.handles.reads
-        """How the loop reads: it may be told to wait for no disk."""
+        """How the loop reads; it can be told not to wait for the disk."""
         super().__init__(
             CommitLog(files, root + "/commitlog", shape, options, self.log_handles),
             ConsumeQueues(files, root, shape, self.handles, calc_bitmap),
@@ -89,8 +89,8 @@ class MessageStore(Lookups):
         self.closing: list[Callable[[int], None]] = []
         """What else is derived from the log and closes with it, once all of it is synced."""
         self.on_taken_back: list[Callable[[int], None]] = []
-        """Each is called with `written_offset` when a write failed: records at or above it are gone, and may be stored
-        again at the same place. Who writes for the broker itself moves its progress back here."""
+        """Called with `written_offset` when a write failed: records at or above it are gone, and others may get their
+        place. The broker's own writers move their progress back here."""
         self._sync_flush: bool = options.sync_flush
         self._lock = -1
         self._open = False
@@ -99,7 +99,7 @@ class MessageStore(Lookups):
         self._turn: list[Dispatch] = []
         self._failed_at: i64 = 0
         self._failed_dispatches: i64 = 0
-        """Tries to dispatch that failed one after the other, the last of them at `_failed_at`."""
+        """Consecutive failed tries to dispatch, the last at `_failed_at`."""
 
     # -- start and end --
 
@@ -136,7 +136,7 @@ class MessageStore(Lookups):
             log_end_of(inventory),
             self.queues.max_physical_offset(),
         )
-        # A refusal leaves everything that tells of the damage: the log, the mark of the run before, the inventory.
+        # A refusal leaves all evidence of the damage: the log, the mark of the last run, the inventory.
         recovery.look(traces, inventory, self.root)
         mark_running(self.files, self.root, RunMark(boot_id, now, self.options.sync_flush))
         drop_inventory(self.files, self.root)
@@ -389,7 +389,7 @@ class MessageStore(Lookups):
         return arrivals
 
     def _dispatch_failed(self, error: FileFailed, now: i64) -> None:
-        """The record stays first in line, and is tried again: a full disk, or a want of descriptors, ends."""
+        """Keep the record first in line and try again: a full disk or a lack of descriptors can pass."""
         self._failed_at = now
         self._failed_dispatches += 1
         self.upkeep.problem = str(error)
@@ -434,7 +434,7 @@ class MessageStore(Lookups):
             self.stop_writing(error)
 
     def clock_set(self, offset: i64) -> None:
-        """Somebody set the wall clock: from here on it is `now` plus this."""
+        """The wall clock was set: from here on it is `now` plus this."""
         self.times.step(offset, self.log.end_offset)
 
     # -- the queues --
@@ -446,7 +446,7 @@ class MessageStore(Lookups):
     def holds(self, topic: str, queue_id: int, queue_offset: i64, physical_offset: i64) -> bool:
         """True when the record at this place of the log is this message of this queue.
 
-        The bytes there do not tell: a body may hold what looks like a record. May wait for the disk.
+        The bytes alone do not prove it: a body may hold what looks like a record. May wait for the disk.
         """
         if queue_id < 0 or queue_offset < 0:
             return False

@@ -36,8 +36,8 @@ class StoreOptions:
     flush_commit_log_timed: bool = True
     """False: an async flush also starts as soon as enough pages are dirty."""
     flush_commit_log_least_pages: int = 0
-    """Async flush: fewer dirty pages wait for the thorough interval. Java: 4, so ten seconds of few messages are lost
-    with the power; here every interval takes what there is."""
+    """Async flush: fewer dirty pages wait for the thorough interval. Java: 4, so a loss of power can cost ten seconds
+    when few messages are sent; with 0 every interval flushes what there is."""
     flush_commit_log_thorough_interval: int = 10_000
     flush_interval_consume_queue: int = 1000
     flush_consume_queue_thorough_interval: int = 60_000

@@ -37,7 +37,7 @@ def query_messages(
 ) -> QueryResult:
     """Records whose key hashes like `key` (tags with index type "T"), stored within [begin, end] ms; newest preferred.
 
-    Records below the offset `after` are left out: they are of a topic of this name that was deleted. When all that was
+    Records below the offset `after` are left out: they belong to a deleted topic of this name. When all that was
     found has left the log, it looks twice more, at what is older than the oldest of that. May wait for the disk.
     """
     result = QueryResult(0, 0)  # as in Java: of an index that finds nothing, nothing is told

@@ -19,14 +19,14 @@ from bolide.store.files import FileFailed, Files
 
 PAGE: Final = 4096
 WINDOW: Final = 16 * 1024
-"""So much at least is fetched around what is missing: what is read next often lies beside it."""
+"""Least bytes fetched around what is missing: the next read is often beside it."""
 MOST_MISSING: Final = 256
-"""Places named in one go; a request that misses more names the others the next time."""
+"""Most places noted at once; a request that misses more notes the others the next time."""
 
 
 @mypyc_attr(native_class=False)
 class ColdRead(Exception):
-    """Bytes are not in memory, and the reader cannot go on without them."""
+    """Bytes are not in memory, and the reader cannot continue without them."""
 
 
 @final
@@ -70,7 +70,7 @@ class Reads:
         self._missing: list[Extent] = []
 
     def begin(self, fetched: Fetched, gather: bool) -> None:
-        """Wait for no disk until `end`. With `gather` a read that misses gives no bytes, and the next are looked at."""
+        """Do not wait for the disk until `end`. With `gather` a read that misses gives no bytes, and others follow."""
         self.patient = False
         self._fetched = fetched
         self._gather = gather

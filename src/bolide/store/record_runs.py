@@ -1,6 +1,6 @@
-"""Records whose places are known, read by few calls: those that lie close together in the log come in one.
+"""Reads records at known places with few calls: those that are close together in the log are read in one.
 
-For what the broker stores again by the thousand: delayed messages that are due together. Compiled by mypyc.
+For what the broker stores again by the thousand: delayed messages that are due at the same time. Compiled by mypyc.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from bolide.store.commit_log import CommitLog
 from bolide.store.segments import Extent
 
 GAP: Final = 2048
-"""Bytes of other records that are read along: cheaper than another call to the kernel."""
+"""Bytes of other records that are read as well: cheaper than another call to the kernel."""
 SPAN: Final = 256 * 1024
 
 
@@ -43,7 +43,7 @@ class RecordRuns:
         self._data = b""
         log = self._log
         if size <= 0 or begin < log.segments.min_offset or begin + size > log.written_offset:
-            return True  # gone, or never there: `record` says so
+            return True  # deleted, or never there: `record` says so
         segment_end = begin - begin % log.segment_size + log.segment_size
         end = begin + size
         index: i64 = first + 1
@@ -83,5 +83,5 @@ class RecordRuns:
         return record if record.physical_offset == physical_offset else None
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Free the memory."""
         self._data = b""

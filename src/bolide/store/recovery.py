@@ -120,7 +120,7 @@ class Recovery:
         self._todo_from = found.todo_from
 
     def run(self, checkpoint: Checkpoint, now: int) -> int:
-        """Do what `look` found to do and return the end of the log. Raises `FileFailed`."""
+        """Do what `look` planned and return the end of the log. Raises `FileFailed`."""
         report = self.report
         if self.log.is_empty():
             # The log is the only truth: without it no unit and no entry means anything.

@@ -1,9 +1,9 @@
-"""`bolide store repair`: makes a store start again whose log is damaged. First a plan; then, when told to, the work.
+"""`bolide store repair`: repairs a store whose log is damaged, so that it starts again. First a plan, then the work.
 
 A record that cannot be read leaves a hole. Queue offsets behind it must not move, so its place in its queue is kept: a
-record that says what happened takes the hole, with the topic, queue and queue offset that the log's other records leave
-open (or that its own head still names). Where none is open, the filler is of the kind that enters no queue. Both are
-whole records for RocketMQ as well. What is overwritten or cut is copied into a folder beside, and synced, before.
+record that says what happened fills the hole, with the topic, queue and queue offset that are missing among the other
+records (or that its own head still names). When none is missing, the filler is a record that enters no queue. Both are
+whole records for RocketMQ as well. What is overwritten or cut is first copied into a folder beside the log, and synced.
 """
 
 from __future__ import annotations
@@ -276,7 +276,7 @@ class Repair:
 
     def _cut(self, plan: Plan, folder: str) -> None:
         for start in reversed(self._log.segment_starts()):
-            if start > plan.log_end:  # newest first, so that no gap can be seen
+            if start > plan.log_end:  # newest first, so that there is never a gap
                 path = self._log.path_at(start)
                 self._handles.drop(path)
                 self._files.rename(path, f"{folder}/{path.rpartition('/')[2]}")
@@ -313,7 +313,7 @@ class Repair:
         if self._shape.index_enabled:
             index = IndexService(self._files, self._root, self._shape, self._handles)
             index.load(False, fresh.index_msg_timestamp)
-            index.destroy()  # the start would keep entries of what is lost; it makes the index again from the whole log
+            index.destroy()  # a start keeps entries of lost records; now it makes the index again from the whole log
             self._files.sync_dir(f"{self._root}/index")
 
     def _set_aside(self, folder: str) -> None:

@@ -58,7 +58,7 @@ class Reput:
         self.last_physical_offset: i64 = 0
         """Start of the last record dispatched."""
         self.sync_failed = False
-        """True when a sync of index files failed: the next try would succeed, and say nothing of it."""
+        """True when a sync of index files failed: the next try would succeed without saying so."""
         self.skipped_records: i64 = 0
         self.skipped_bytes: i64 = 0
         self._skips: list[Skip] = []
@@ -92,7 +92,7 @@ class Reput:
             del self._jumps[before]
 
     def waiting_at(self, physical_offset: i64) -> Dispatch | None:
-        """What was appended at this offset and waits here; None when no record begins there or it waits no more."""
+        """What was appended at this offset and waits here; None when no record begins there or it no longer waits."""
         pending = self._pending
         low: i64 = self._head
         high: i64 = len(pending)

@@ -16,11 +16,11 @@ from bolide.store.segments import SegmentList
 FIRST_ROUND_MS = 60_000
 """The first round is this long after the start."""
 LOOK_MS = 1000
-"""While the disk is full it is looked at this often."""
+"""How often a full disk is checked."""
 LONGEST_LOOK_MS = 8000
 """Longest pause after a write that met a full disk though the ratios see room: a quota, or blocks kept for root."""
 CALM_MS = 60_000
-"""Such writes that are further apart than this do not lengthen each other's pauses."""
+"""Failed writes further apart than this do not lengthen the pause."""
 MANUAL_ROUNDS = 20
 _HOUR_MS = 3_600_000
 
@@ -74,13 +74,13 @@ class Retention:
         return min(self.next_round, self._next_look) if self._flags.bits & DISK_FULL else self.next_round
 
     def look_again(self, now: int) -> None:
-        """Look whether a full disk has room again, as soon as that is due."""
+        """Check whether a full disk has room again, when that is due."""
         if self._flags.bits & DISK_FULL and now >= self._next_look:
             self._next_look = now + LOOK_MS
             self.look_at_disk()
 
     def write_refused(self, now: int) -> None:
-        """A write met a full disk: take no messages until the next look; then a write tells whether there is room."""
+        """A write found the disk full: take no messages until the next check, then let a write try."""
         self._flags.set(DISK_FULL)
         soon = self._pause > 0 and now - self._refused_at < CALM_MS
         self._pause = min(2 * self._pause, LONGEST_LOOK_MS) if soon else LOOK_MS
@@ -111,7 +111,7 @@ class Retention:
     def look_at_disk(self) -> DiskState:
         """Measure the disk; sets DISK_FULL over the warning ratio, and clears it at or below the forcible one.
 
-        A bit that a write set goes unless the ratios keep it: the next write is the better measure.
+        A bit that a write set is cleared unless the ratios keep it: the next write is the better test.
         """
         try:
             use = self._files.disk_use(self._root)

@@ -20,8 +20,8 @@ dispatched meanwhile are lost; here nothing is dispatched, the write is tried ag
 INDEX_ERROR: Final = 8
 """An index file could not be written in 3 tries. Cleared by a good try, as LOGIC_QUEUE_ERROR."""
 DISK_FULL: Final = 16
-"""Disk use over diskSpaceWarningLevelRatio, until it is at most diskSpaceCleanForciblyRatio; or a write that met a full
-disk. While it is set the disk is looked at every second; after such a write the pauses double up to 8 s."""
+"""Disk use is over diskSpaceWarningLevelRatio, until it is at most diskSpaceCleanForciblyRatio; or a write found the
+disk full. While it is set the disk is checked every second; after such a write the pauses double up to 8 s."""
 FENCED: Final = 32
 """Controller mode, which Bolide does not have."""
 

@@ -1,7 +1,7 @@
 """The first look at a log: where its good records end, and what lies behind that. It only reads.
 
-A start looks before it writes anything, so that a store it refuses stays byte for byte as it was. `store repair` looks
-with the same eyes.
+A start looks before it writes to the log, so that a log it refuses stays byte for byte as it was. `store repair` uses
+the same checks.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Survey:
                 return True
             if base + len(data) >= stop:
                 return False
-            # The record, or what looks like one, may go on behind the buffer: read on from its first byte.
+            # The record, or what looks like one, may continue behind the buffer: read again from its first byte.
             want = CHUNK
             if at == 0:
                 want = int.from_bytes(data[:4], "big", signed=True)

@@ -1,4 +1,4 @@
-"""Calls of the operating system that Python has no function for; None where a system lacks one."""
+"""System calls that Python has no function for; None where the system lacks one."""
 
 from __future__ import annotations
 

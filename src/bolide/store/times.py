@@ -1,8 +1,8 @@
-"""What turns the time that never jumps into the wall clock's, which labels records, and back.
+"""Converts the steady time that never jumps into the wall clock's, which labels records, and back.
 
-`now` is steady: all of the store counts in it. A record's store time is `wall(now)`. Where somebody set the wall clock
-while the broker ran, `steady` says what a time in a record means: by the offset that held when it was stored. Of
-records from before the start nothing is known but the wall clock of the start. Compiled by mypyc.
+The whole store uses `now`, which is steady. A record's store time is `wall(now)`. When the wall clock was set while the
+broker ran, `steady` converts a time in a record with the offset that was valid when it was stored. For records from
+before the start only the wall clock of the start is known. Compiled by mypyc.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ class StoreTimes:
         """(end of the log when the offset changed, the offset until then), oldest first."""
 
     def step(self, offset: i64, end: i64) -> None:
-        """The wall clock was set: what is stored from the end of the log on is labelled by another offset."""
+        """The wall clock was set: what is stored from the end of the log on is labelled with the new offset."""
         self._steps.append((int(end), int(self.offset)))
         self.offset = offset
 
     def wall(self, now: i64) -> i64:
-        """What the wall clock shows at a steady time."""
+        """The wall time of a steady time."""
         return now + self.offset
 
     def steady(self, wall: i64, physical_offset: i64 = -1) -> i64:

@@ -25,7 +25,7 @@ CHECKPOINT_INTERVAL: Final = 1000
 QUEUES_AT_ONCE: Final = 64
 """Queues flushed in one tick: making the first file of so many takes some 40 ms."""
 MAX_FLUSH_TRIES: Final = 30
-"""Flushes that may fail one after the other, a second apart, before sends are refused: what waits is in memory."""
+"""Consecutive failed flushes, a second apart, before sends are refused: what waits is in memory."""
 THOROUGH_BYTES: Final = 256 * 1024 * 1024
 """A thorough flush also comes after this much log, so that recovery never has much more to dispatch again."""
 
@@ -56,11 +56,11 @@ class Upkeep:
         self.checkpoint = Checkpoint()
         self.failed_flushes = 0
         self.dispatch_fails = False
-        """Dispatch cannot write a queue: the flag for it stays, whatever a flush comes to."""
+        """Dispatch cannot write a queue: its flag stays, whatever the result of a flush."""
         self.problem = ""
         """The last thing that went wrong here, for the node to log; it takes it with `take_problem`."""
         self.run_id = 0
-        """The number of this run, as the mark of a running broker has it."""
+        """The number of this run, as in the mark of a running broker."""
         self._jobs: list[Job] = []
         self._syncing = False
         self.sync_failed = False
@@ -70,7 +70,7 @@ class Upkeep:
         self._next_checkpoint = 0
         self._synced_from = 0
         self._whole_round = False
-        """The round of flushing under way is to write every queue that waits, and a sync follows it."""
+        """The current round of flushing writes every queue that waits, and a sync follows it."""
         self._flushing: Checkpoint | None = None
         """What will be true when the round of flushing under way is through."""
 
