@@ -1,7 +1,7 @@
-"""Options for messages whose body cannot be made plain: `badRecords` and `deadLetterPath` of a read.
+"""Options for messages whose body cannot be decompressed: `badRecords` and `deadLetterPath` of a read.
 
-Any producer can send one: a flag that says compressed on a body that is not, a kind of compression that does not exist,
-a body that inflates to more than a reader takes. A broker stores all of them as they are; `sifting` finds them.
+Any producer can send one: a compressed flag on a plain body, a compression method that does not exist, a body that
+inflates to more than a reader takes. A broker stores all of them as they are; `sifting` finds them.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ BAD_RECORD: Final = "_bad_record"
 
 @dataclass(frozen=True)
 class BadRecords:
-    """What to do with messages whose body cannot be made plain."""
+    """What to do with messages whose body cannot be decompressed."""
 
     mode: str = FAIL
     path: str = ""
-    """Folder for those that are dropped; empty where they are not kept."""
+    """Folder for dropped messages; empty when they are not kept."""
 
     def columns(self) -> dict[str, str]:
         """The column that a read has for them."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 SQL92: Final = "SQL92"
 _SETTLED_MS: Final = 1000
-"""A filter is asked this long after its time of registration for sure."""
+"""This long after its registration a broker certainly applies a filter."""
 
 
 @dataclass(frozen=True)

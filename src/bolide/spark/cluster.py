@@ -98,9 +98,9 @@ class Cluster:
         return sorted(found)
 
     def dropped(self, queues: Iterable[Queue]) -> dict[Queue, int]:
-        """Those of the queues that the options choose and their topic has no longer, with how many it reads now.
+        """Chosen queues that their topic no longer has, with the number of read queues it has now.
 
-        A topic or a broker without a route may be down, and has dropped nothing.
+        A topic or a broker without a route may just be down, and has dropped nothing.
         """
         found: dict[Queue, int] = {}
         for queue in queues:
@@ -214,7 +214,7 @@ class Cluster:
     def answers(
         self, queues: list[Queue], question: Callable[[Queue], tuple[int, dict[str, str]]], at_once: int = AT_ONCE
     ) -> Iterator[tuple[Queue, Command]]:
-        """The answer to the question about each queue, asked of its broker; at most `at_once` answers are held."""
+        """The answer of its broker for each queue; at most `at_once` requests are in flight."""
         by_broker: dict[str, list[Queue]] = {}
         for queue in queues:
             by_broker.setdefault(queue.broker, []).append(queue)

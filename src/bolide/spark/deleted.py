@@ -28,7 +28,7 @@ def marks_of(log_file: str) -> dict[str, int]:
 
 
 def alive(topics: Any, physical_offsets: NDArray[Any], marks: dict[str, int]) -> NDArray[np.bool_]:
-    """For each record whether its topic still holds it."""
+    """For each record, whether its topic still has it."""
     kept = np.ones(len(physical_offsets), np.bool_)
     if not marks or not len(kept):
         return kept

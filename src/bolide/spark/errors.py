@@ -20,7 +20,7 @@ class ClusterUnavailable(LocalError):
 
 
 class BadBody(PeerError):
-    """A message whose body cannot be made plain, or does not fit its schema; says where and what to do with such."""
+    """A message whose body cannot be decompressed or does not fit its schema; says where, and what to do."""
 
 
 class RowRefused(PeerError):
@@ -32,7 +32,7 @@ class CorruptStore(LocalError):
 
 
 class AlreadyRunning(LocalError):
-    """Another run of the same job goes on from the same progress; says which."""
+    """Another run of the same job continues from the same progress; says which."""
 
 
 class SparkMissing(LocalError):

@@ -23,18 +23,18 @@ AT_ONCE: Final = 8
 """Pulls in flight to one broker: each answer is a whole message."""
 SUBSCRIPTION_IN_REQUEST: Final = 0x4
 ATTEMPTS: Final = 2
-"""A group whose offset an operator reset is told so once, instead of an answer."""
+"""After an operator resets an offset, the group's next pull is answered with that instead of messages."""
 
 
 class Mark(NamedTuple):
-    """What tells one message from every other that was ever at its place in a queue."""
+    """What distinguishes a message from every other that was ever at its place in a queue."""
 
     physical_offset: int
     stored_ms: int
 
 
 Marks: TypeAlias = dict[Queue, Mark]
-"""Of a queue the message before an offset."""
+"""By queue, the message before an offset."""
 
 
 class Found(NamedTuple):
@@ -42,13 +42,13 @@ class Found(NamedTuple):
 
     marks: Marks
     ends: Offsets
-    """Of queues that have no message there, because they end sooner, where they end."""
+    """By queue that ends before the offset, its end."""
 
 
 def look(cluster: Cluster, group: str, offsets: Mapping[Queue, int]) -> Found:
     """The messages before these offsets.
 
-    A queue is in neither answer where nothing can be said: the message has expired, or the broker refuses the pull.
+    A queue is in neither answer when nothing is known: the message has expired, or the broker refuses the pull.
     Raises ClusterUnavailable.
     """
     found = Found({}, {})
@@ -81,7 +81,7 @@ def look(cluster: Cluster, group: str, offsets: Mapping[Queue, int]) -> Found:
 
 
 def _take(found: Found, queue: Queue, asked: int, answer: Command, of_master: bool) -> bool:
-    """Note what an answer says. False where it says nothing, and may when asked again."""
+    """Note what an answer says. False when it says nothing but may when asked again."""
     if answer.code == codes.SUCCESS:
         records = RecordColumns(answer.body, chain_starts(answer.body)[:1])
         if len(records) and int(records.numbers("queue_offset")[0]) == asked:

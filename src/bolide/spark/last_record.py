@@ -17,11 +17,11 @@ from bolide.layout.record import MIN_RECORD_SIZE
 LAST: Final = "last"
 WINDOW: Final = 4 * 1024
 GROWTH: Final = 16
-"""How much more is read where a window holds no whole record."""
+"""How much more is read when a window holds no whole record."""
 MOST: Final = 64 * 1024 * 1024
 """More than any record and the filler behind it."""
 _MAGIC: Final = b"\xda\xa3\x20"
-"""Of every record, the last byte apart, which is the version's."""
+"""In every record; the last byte is left out, it depends on the version."""
 _BORN_HOST_V6: Final = 0x10
 ELSEWHERE: Final = "has another record before that place now"
 SHORTER: Final = "ends before that place now"
@@ -39,7 +39,7 @@ class Before(NamedTuple):
 
 
 def record_before(files: Sequence[File], at: int) -> Before | None:
-    """The record that ends at this physical offset, or ahead of the filler that does; None where there is none."""
+    """The record that ends at this physical offset, or before the filler that does; None when there is none."""
     return _look(files, at)[0]
 
 

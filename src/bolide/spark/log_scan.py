@@ -51,13 +51,13 @@ class Stretch:
     known_end: bool = False
     """A record ends at `end`; what lies behind is not looked at, for it may just be written."""
     named_end: int = 0
-    """Physical offset up to which queues or checkpoint name records: before it no end of the log is a torn one."""
+    """Physical offset up to which queues or checkpoint name records: an end of the log before it is not torn."""
     clean: bool = False
-    """The store was stopped cleanly: no end of its log is a torn one."""
+    """The store was stopped cleanly: no end of its log is torn."""
     gap: int = 0
-    """Bytes of the log that lack behind the file, whose end `end` is; below 0 are bytes that the file has too many."""
+    """Bytes of the log missing behind the file, which ends at `end`; below 0, bytes that the file has too many."""
     named: int = -1
-    """Physical offset of the first record that a queue names here, where nobody reads the stretch before; else -1."""
+    """Physical offset of the first record that a queue names here, when the stretch before is not read; else -1."""
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ class SourceOptions:
     """Of a write: where rows without a topic column go."""
 
     def extra_columns(self) -> dict[str, str]:
-        """Columns of a read that its options make, with their types."""
+        """Columns that the options add to a read, with their types."""
         return {**self.body.columns(), **self.bad_records.columns()}
 
     @property

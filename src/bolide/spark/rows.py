@@ -99,7 +99,7 @@ class RowMaker:
     def _batch(self, records: RecordColumns, made: dict[str, Any]) -> pa.RecordBatch:
         """The rows of these records; `made` has the columns that are there already."""
         if "properties" in self._schema.names:
-            made["properties"] = records.properties  # made first: tags, keys and ids then come out of it
+            made["properties"] = records.properties  # first, because tags, keys and ids are taken from it
         columns = [self._column(records, field, made) for field in self._schema]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
@@ -183,7 +183,7 @@ def column_of(records: RecordColumns, broker: str | None, name: str) -> Any:
 
 
 def timestamps(milliseconds: NDArray[np.int64]) -> Any:
-    """Times as Spark has them, in microseconds; what no time zone can show as a day is the nearest that all can."""
+    """Times as Spark has them, in microseconds; one out of range becomes the nearest that all time zones can show."""
     if len(milliseconds) and (int(milliseconds.max()) > LATEST_MS or int(milliseconds.min()) < EARLIEST_MS):
         milliseconds = np.clip(milliseconds, EARLIEST_MS, LATEST_MS)
     near: Any = pa.array(milliseconds * 1000)

@@ -1,4 +1,4 @@
-"""Bodies made plain, and what becomes of messages whose body cannot be: `badRecords` of a read says it."""
+"""Decompresses bodies, and handles messages whose body cannot be decompressed as `badRecords` says."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MAX_PLAIN_BODY: Final = 64 * 1024 * 1024
 MOST_PLAIN: Final = 64 * 1024 * 1024
-"""What the inflated bodies of one batch of rows hold, the last one apart: a few kilobytes may inflate to megabytes."""
+"""Most bytes of inflated bodies in one batch of rows, without the last: a few kilobytes may inflate to megabytes."""
 _FIELDS: Final[list[tuple[str, pa.DataType]]] = [
     ("topic", pa.string()),
     ("broker", pa.string()),
@@ -36,11 +36,11 @@ _FIELDS: Final[list[tuple[str, pa.DataType]]] = [
     ("record", pa.binary()),
 ]
 SCHEMA: Final = pa.schema(_FIELDS)
-"""Columns of a message that is put aside: where it is, why, and all of it as the broker stores it."""
+"""Columns of a message in the dead letter folder: its place, the reason, and the record as the broker stores it."""
 
 
 class Sifted(NamedTuple):
-    """Records of which those are left that a read gives out."""
+    """The records that a read returns."""
 
     records: RecordColumns
     body: Any
@@ -90,7 +90,7 @@ def _sift(
 
 
 def plain_bodies(records: RecordColumns) -> tuple[Any, dict[int, str]]:
-    """Bodies as they were sent, null where that cannot be found out; and why, by row.
+    """Bodies as they were sent, null when they cannot be decompressed; and why, by row.
 
     They are those of the first records only where all would inflate to more than `MOST_PLAIN` bytes together.
     """
@@ -118,8 +118,8 @@ def plain_bodies(records: RecordColumns) -> tuple[Any, dict[int, str]]:
 
 
 def put_aside(records: RecordColumns, why: Mapping[int, str], path: str, broker: str | None) -> None:
-    """Write these rows, whole, to a file that has the name of their place: the same rows again replace it."""
-    import pyarrow.parquet as pq  # costs more than a batch of rows, and few tasks meet a bad message
+    """Write these rows to a file named after their place, so that writing the same rows again replaces it."""
+    import pyarrow.parquet as pq  # slow to import, and few tasks find a bad message
 
     rows = sorted(why)
     bad = records.only(np.array(rows, np.int64))
@@ -135,7 +135,7 @@ def put_aside(records: RecordColumns, why: Mapping[int, str], path: str, broker:
     name = quote(place, safe="@%")
     home = Path(path)
     home.mkdir(parents=True, exist_ok=True)
-    staged = home / f"_{uuid.uuid4().hex}"  # Spark passes over names that begin so
+    staged = home / f"_{uuid.uuid4().hex}"  # Spark ignores names that begin with _
     table = pa.table({name: columns[name].cast(SCHEMA.field(name).type) for name in SCHEMA.names}, schema=SCHEMA)
     with staged.open("wb") as file:
         pq.write_table(table, file)

@@ -1,7 +1,7 @@
 """`CREATE TABLE t USING rocketmq`: what Spark asks of a source for a table without columns.
 
-Spark keeps the columns of such a table and nothing else: what stands behind OPTIONS reaches neither a read of it nor a
-write. So the columns are all there are, and OPTIONS are refused rather than forgotten.
+Spark keeps only the columns of such a table: its OPTIONS reach neither a read nor a write. So they are refused here
+rather than forgotten.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ _PROVIDER: Final = "provider"
 """A property of every table that is made, in the place of options; the table's OPTIONS come with a prefix besides."""
 _PREFIX: Final = "option."
 _PATH: Final = "path"
-"""Stands for itself: to Spark it is the place of a table's files."""
+"""Not an option of ours: to Spark it is the place of a table's files."""
 
 
 def is_table(options: Mapping[str, str], source: str) -> bool:
-    """Whether these are the properties of a table that is made. Raises OptionError when it was given options."""
+    """Whether these are the properties of a CREATE TABLE. Raises OptionError when it has OPTIONS."""
     given = {name.lower() for name in options}
     if _PROVIDER not in given:
         return False

@@ -1,7 +1,7 @@
-"""The files of a store folder: what they are named, and how far queues and checkpoint say that its log goes.
+"""The files of a store folder: their names, and how far the log reaches according to queues and checkpoint.
 
 The log alone cannot tell a torn end from damage that reaches its last record. Queues and checkpoint can: a record that
-one of them names was whole once, so where it is not whole now it is lost.
+one of them names was whole once, so if it is not whole now it is lost.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Segment = tuple[int, Path, int]
 """Start, path and bytes of one file of a stream."""
 _LARGEST: Final = 1 << 30
-"""No record is larger; a unit that says so is none."""
+"""No record is larger; a unit with a larger size is invalid."""
 
 
 def segment_files(folder: Path) -> list[Segment]:
@@ -40,13 +40,13 @@ def segment_files(folder: Path) -> list[Segment]:
 
 
 def log_files(root: Path) -> list[Segment]:
-    """The CommitLog files. Where one seems to lack they are listed again: a broker may delete some meanwhile."""
+    """The CommitLog files. When one seems to be missing they are listed again: a broker may delete some meanwhile."""
     files = segment_files(root / "commitlog")
     return files if not any(gaps(files)) else segment_files(root / "commitlog")
 
 
 def gaps(files: Sequence[Segment]) -> list[int]:
-    """Bytes that lack between each file and the next; below 0 are bytes that a file has too many."""
+    """Bytes missing between each file and the next; below 0, bytes that a file has too many."""
     return [after[0] - start - size for (start, _, size), after in pairwise(files)]
 
 
@@ -55,13 +55,13 @@ class LogEnd:
     """What a store's own files say of the end of its log."""
 
     named: int
-    """Physical offset behind the last record that queues or checkpoint know; 0 where they know none."""
+    """Physical offset behind the last record that queues or checkpoint name; 0 when they name none."""
     clean: bool
     """The store was stopped cleanly, so not even its last record may be unfinished."""
 
 
 def log_end(root: Path) -> LogEnd:
-    """Ask a store. To be called before its log is listed, so that what is named later is not asked of it."""
+    """Read it from a store. Call this before listing its log, so that no record is expected that came later."""
     clean = not (root / "abort").exists()
     named = 0
     for folder in (root / "consumequeue").glob("*/[0-9]*"):
@@ -76,7 +76,7 @@ def log_end(root: Path) -> LogEnd:
 
 
 def last_unit(folder: Path) -> tuple[int, int]:
-    """Physical offset and size of a queue's last unit; (-1, 0) when it has none, or none that can be believed."""
+    """Physical offset and size of a queue's last unit; (-1, 0) when it has none, or no valid one."""
     for _, path, size in reversed(segment_files(folder)):
         try:
             file = os.open(path, os.O_RDONLY)

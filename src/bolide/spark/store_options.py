@@ -78,7 +78,7 @@ def store_options(options: Mapping[str, str], streaming: bool | None = None) -> 
         begin_ms=begin,
         end_ms=end,
         skip_corrupt=corrupt == "skip",
-        # A body that does not inflate may be a damaged one too: who passes over damage passes over it.
+        # A body that does not inflate may be damage too, so a read that skips damage drops it.
         bad_records=read_bad_records(given, DROP if corrupt == "skip" else FAIL),
         check_crc=true_or_false("checkCrc", given.get("checkcrc", "false")),
         split_size=whole_number(4096, 1 << 31)("splitSize", given["splitsize"]) if "splitsize" in given else 0,

@@ -50,7 +50,7 @@ def plan_stretches(root: Path, split_size: int, begin_ms: int = 0, end_ms: int =
     """The whole log in stretches of about `split_size` bytes, without files stored outside [begin_ms, end_ms).
 
     0 as an end is no end. A broker whose clock was set back stores out of order by as much: widen the range then.
-    What lacks between two files, or at the end by what the store says of itself, is the gap of the stretch before it.
+    What is missing between two files, or at the end of the log, is the gap of the stretch before it.
     """
     known = log_end(root)
     files = log_files(root)

@@ -52,7 +52,7 @@ def read_stretch(part: Stretch, options: StoreOptions, columns: tuple[str, ...])
 
 
 def _rows(found: Found, options: StoreOptions, schema: pa.Schema, marks: dict[str, int]) -> Iterator[pa.RecordBatch]:
-    """Records as rows; nothing when none is wanted, found out before the costly columns are made."""
+    """Records as rows; nothing when no row is wanted, which is decided before the costly columns are made."""
     records = found.records()
     wanted = np.ones(len(records), np.bool_)
     if marks:

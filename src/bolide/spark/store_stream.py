@@ -61,7 +61,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._until = -1
         self._asked = -ASK_INTERVAL_S
         self._compared = False
-        """Whether this run has seen that the log is the one the checkpoint is about."""
+        """Whether this run has checked that the log is the one of the checkpoint."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_options": self._options, "_columns": self._columns}
@@ -101,7 +101,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         replaced = self._is_replaced(start)
         if replaced:
             begin = segment_files(self._store() / "commitlog")[0][0]
-            self._durable = None  # it knows the end of a log that is no more
+            self._durable = None  # it knows the end of the old log
             end = self._end()
             if self._until >= 0:
                 self._until = end
@@ -152,12 +152,12 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._root
 
     def _last(self, at: int) -> dict[str, Any]:
-        """What an offset says of the record before it; nothing where that is gone, or not there yet."""
+        """What an offset says about the record before it; nothing when that is gone, or not there yet."""
         found = record_before(segment_files(self._store() / "commitlog"), at)
         return {} if found is None else {LAST: list(found)}
 
     def _is_replaced(self, offset: dict[str, Any], read_again: bool = False) -> bool:
-        """Whether the log is not the one in which this offset was reached. Raises DataLost where that must not be."""
+        """Whether the log is another one than this offset is from. Raises DataLost unless loss is allowed."""
         if INITIAL in offset and LAST not in offset:
             return False  # begins at the first record, or at a place of the user's that is not reached yet
         known = Before(*offset[LAST]) if LAST in offset else None

@@ -75,13 +75,13 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._told: Offsets = {}
         self._begins: Offsets = {}
         self._masters: set[str] = set()
-        """Brokers whose own word the newest offsets are, not a replica's."""
+        """Brokers that gave the newest offsets themselves, not through a replica."""
         self._compared = False
         """Whether this run has compared what the checkpoint says was read with what is there."""
         self._unmarked: Offsets = {}
-        """Ends of queues whose last message could not be looked at, as it has expired: not asked for again."""
+        """Ends of queues whose last message has expired and could not be read; not asked for again."""
         self._left: set[Queue] = set()
-        """Queues that were dropped with messages in them, which has been said."""
+        """Queues that were dropped with messages in them, and were reported."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_options": self._options, "_schema": self._schema}
@@ -208,7 +208,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return latest
 
     def _shorter(self, reached: Offsets, latest: Offsets) -> dict[Queue, str]:
-        """Queues that end before the place that was reached, by the word of their master."""
+        """Queues that, as their master says, end before the place that was reached."""
         return {
             queue: f"ends at {latest[queue]} now"
             for queue, offset in reached.items()
@@ -216,7 +216,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         }
 
     def _compare(self, here: Places, queues: list[Queue]) -> bool:
-        """Whether any of the queues is another one than was read; such begin again."""
+        """Whether any queue is not the one that was read; such queues begin again."""
         read = {queue: here.begin[queue] for queue in queues if queue in here.marks}
         other = changed(read, here.marks, self._look(read))
         self._begin_again(here, other)
@@ -249,7 +249,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return look(self._connected(), self._options.group, offsets)
 
     def _last_of(self, here: Places, end: Offsets, latest: Offsets) -> Marks:
-        """What the checkpoint will say was read last of each queue."""
+        """The last message read of each queue, for the checkpoint."""
         known = {queue: mark for queue, mark in here.marks.items() if end.get(queue) == here.begin[queue]}
         ask = {
             queue: offset
@@ -261,7 +261,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {**known, **found}
 
     def _check_dropped(self, reached: Offsets, latest: Offsets) -> None:
-        """A topic that has fewer queues now must have been read out: a broker gives out nothing of the others."""
+        """Check that queues their topic dropped were read to the end: a broker returns nothing from them."""
         cluster = self._connected()
         dropped = cluster.dropped(queue for queue in reached if queue not in latest and queue not in self._left)
         if not dropped:

@@ -106,7 +106,7 @@ def audit_index(parts: Parts, task: IndexTask, shape: StoreShape, log_start: int
 def _check_seconds(
     audit: IndexAudit, task: IndexTask, rows: NDArray[Any], position: int, expected: Entries, begin: int, first: bool
 ) -> None:
-    """Time fields of entries against the store times of their records; records that are not there are judged elsewhere.
+    """Compare time fields of entries with the store times of their records; missing records are reported elsewhere.
 
     `first` says that the file's first entry is the first of `rows`: its time counts from the end of the file before,
     which is not known where that file is gone.

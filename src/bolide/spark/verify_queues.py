@@ -34,7 +34,7 @@ class QueueAudit:
     found: Findings = field(default_factory=Findings)
     ext_units: int = 0
     strange_bits: int = 0
-    """Extension units with bits that no filter known now asks for."""
+    """Extension units with bits that no known filter asks for."""
     lacking: int = 0
     """Records without a unit that others with one follow."""
     lacking_first: int = -1
@@ -280,7 +280,7 @@ class _Ext:
         self, audit: QueueAudit, data: bytes, at: Ints, rows: Ints, sizes: Any, bitmaps: NDArray[np.uint8], path: str,
         places: Ints,
     ) -> None:  # fmt: skip
-        """Bits of these units against those that filters ask for, and those that a broker must have set."""
+        """Compare the bits of these units with those that filters ask for, and those that a broker must have set."""
         width = bitmaps.shape[1] // 2
         if not width or not len(rows):
             return

@@ -1,8 +1,8 @@
-"""One run of a job at a time: two that go on from the same progress would do the same work twice.
+"""One run of a job at a time: two that continue from the same progress would do the same work twice.
 
-What keeps the progress keeps the lock too. A checkpoint is a folder, so there it is a lock on a file, which the system
-gives back whenever the process ends. The offsets of a group are in the brokers, so there it is a lease in each of them:
-RocketMQ's queue locks (LOCK_BATCH_MQ), by which orderly consumers keep off one another, of Java's brokers as of ours.
+The lock is where the progress is. A checkpoint is a folder, so its lock is on a file, and the system releases it when
+the process ends, however it ends. The offsets of a group are in the brokers, so their lock is a lease in each of them:
+RocketMQ's queue locks (LOCK_BATCH_MQ), which keep orderly consumers apart, on Java's brokers and ours.
 """
 
 from __future__ import annotations
@@ -41,14 +41,13 @@ EXPIRY_S: Final = 60.0
 """How long a broker keeps a queue lock that is not renewed; Java's default, and ours."""
 RENEW_S: Final = 5.0
 _MARGIN_S: Final = 15.0
-"""A lease that was not renewed until so long before it expires is given up."""
+"""A lease that was not renewed by this long before it expires is given up."""
 
 
 class Lease:
-    """The right to move a group's offsets of some queues, renewed by a thread of its own until it is given back.
+    """The right to move a group's offsets of some queues, renewed by a thread until it is released.
 
-    A broker that starts again has forgotten it; the next renewal takes it again. A run that was killed keeps it for a
-    minute.
+    A broker that restarts has forgotten it; the next renewal takes it again. A killed run keeps it for a minute.
     """
 
     def __init__(
@@ -66,7 +65,7 @@ class Lease:
         for queue in queues:
             topics.add(queue.topic)
             self._queues.setdefault(queue.broker, []).append(MessageQueue(queue.topic, queue.broker, queue.queue_id))
-        # Connections of its own: the job's may be waiting for an answer when it is time to renew.
+        # Connections of its own: the job's may be waiting for an answer when a renewal is due.
         self._cluster = Cluster(options)
         self._cluster.queues(topics)
         self._renewed = time.monotonic()
@@ -96,7 +95,7 @@ class Lease:
         self._give_back()
 
     def check(self) -> None:
-        """To be called before what only one run may do. Raises AlreadyRunning once the lease is lost."""
+        """Call this before what only one run may do. Raises AlreadyRunning once the lease is lost."""
         if not self._lost and time.monotonic() - self._renewed > self._alive_s:
             self._lost = "a broker did not answer for too long"
         if self._lost:
@@ -156,7 +155,7 @@ def one_at_a_time(
 def only_run(spark: SparkSession | None, checkpoint: str, what: str) -> Iterator[None]:
     """The only run with this checkpoint, where it lies on a file system of this machine. Raises AlreadyRunning.
 
-    Elsewhere Spark itself stops a second query, when that one finds a batch written that it wanted to write.
+    Elsewhere Spark itself stops a second query when it finds that a batch it wanted to write is already written.
     """
     folder = _local(spark, checkpoint)
     if folder is None:
@@ -177,7 +176,7 @@ def only_run(spark: SparkSession | None, checkpoint: str, what: str) -> Iterator
 
 
 def _local(spark: SparkSession | None, folder: str) -> Path | None:
-    """A folder of Spark's as a path here; None on another file system, or where a Connect server alone sees it."""
+    """A folder of Spark's as a local path; None on another file system, or when only a Connect server sees it."""
     context: Any = getattr(spark, "sparkContext", None)
     if context is None:
         return None

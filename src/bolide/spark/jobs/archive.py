@@ -182,7 +182,7 @@ def _sink(spark: SparkSession, messages: DataFrame, out: str, table_format: str)
 
 
 def _has_class(spark: SparkSession, name: str) -> bool:
-    """Whether Spark's JVM finds a class. Over Spark Connect nobody can ask, and Spark says itself what it lacks."""
+    """Whether Spark's JVM finds a class. Over Spark Connect this is not known, and Spark itself says what it lacks."""
     if not hasattr(spark, "_jvm"):
         return True
     jvm: Any = spark._jvm
@@ -198,7 +198,7 @@ def _batches(spark: SparkSession, folder: str) -> list[int]:
     from pyspark.errors import AnalysisException
 
     try:
-        # Only what is selected of a file is read. A folder whose own name begins with _ cannot be loaded as such.
+        # Only the selected columns are read. A folder whose own name begins with _ cannot be loaded directly.
         found = spark.read.format("binaryFile").load(f"{folder}/[0-9]*").select("path").collect()
     except AnalysisException as error:
         if error.getCondition() == "PATH_NOT_FOUND":

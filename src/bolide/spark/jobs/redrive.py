@@ -56,7 +56,7 @@ def redrive(
     interrupted = False
     with closing(Cluster(checked)) as cluster:
         queues = cluster.queues([dead])
-        # Before it is asked how far the last run came: that one may just be moving on.
+        # Before the progress of the last run is read, because that run may still be moving it.
         with Lease(checked, queues, f"redrive {group} as group {as_group}") as lease:
             floor = cluster.earliest(queues)
             here = {q: max(at, floor[q]) for q, at in cluster.committed(queues, as_group, EARLIEST).items()}

@@ -74,7 +74,7 @@ def replay(
 
 
 def _picked(rows: DataFrame, where: str | None) -> DataFrame:
-    """The rows to send. One that was archived without its body, as one that nobody could read, is no message."""
+    """The rows to send, without those that were archived without a body because it could not be read."""
     readable = rows.where(f"{BAD_RECORD} IS NULL") if BAD_RECORD in rows.columns else rows
     return readable.where(where) if where else readable
 

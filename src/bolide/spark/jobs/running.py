@@ -111,7 +111,7 @@ def run_query(
 
 
 class Seen:
-    """What a query's progress reports said so far; each batch is counted once. With `known` the total is given."""
+    """The sum of a query's progress reports; each batch counts once. With `known` the total is given."""
 
     def __init__(self, total: int, known: bool) -> None:
         self.rows = 0
