@@ -1,7 +1,7 @@
 """How many files this process may have open: connections and the store's files share the limit.
 
-A JVM raises its soft limit to the hard one by itself (MaxFDLimit), so a broker does. The store has a quarter for its
-queues and some for the rest, which no number of connections can take from it: those have what is left.
+Like a JVM (MaxFDLimit), a broker raises its soft limit to the hard one. The store has a quarter for its queues and some
+for the rest, which no number of connections can take from it; connections have what is left.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SHARE: Final = 4
 LEAST: Final = 64
 """Files a store needs open to work at all."""
 MOST: Final = 16_384
-"""Queue and index files a store keeps open at most: more of them gain nothing."""
+"""Most queue and index files a store keeps open; more gain nothing."""
 OTHERS: Final = 128
 """Descriptors for all else: files of the log, what the pool opens for a moment, tables, listeners, connections that
 are being refused, and those to name servers."""
@@ -44,5 +44,5 @@ def share_of_store(limit: int) -> int:
 
 
 def share_of_connections(limit: int, most: int, store: int = 0) -> int:
-    """Connections that may be open, of a limit of which the store has its share; `most` is what the settings allow."""
+    """Connections that may be open beside the store's share; `most` is what the settings allow."""
     return max(1, min(most, limit - store - OTHERS))

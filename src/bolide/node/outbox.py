@@ -98,7 +98,7 @@ class Outbox:
     # ---- requests that wait
 
     def make_ready(self, channel: Channel) -> None:
-        """Run what waits of this channel in the next turn, behind the others that are to run."""
+        """Run what waits of this channel in the next turn, after the channels scheduled before it."""
         if not channel.ready:
             channel.ready = True
             self._ready.append(channel)
@@ -110,7 +110,7 @@ class Outbox:
 
     @property
     def for_next_turn(self) -> int:
-        """Connections of which something waits for the next turn."""
+        """Connections with requests that wait for the next turn."""
         return len(self._ready)
 
     def full(self, channel: Channel) -> bool:

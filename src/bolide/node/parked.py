@@ -33,12 +33,12 @@ class ParkedReply:
         self.deadline: int = deadline
         self.after: Callable[[bytes], None] | None = after
         self.tables: TableWrite | None = tables
-        """What must be on disk, too, before it leaves."""
+        """What else must be on disk before it leaves."""
 
 
 @final
 class TableWrite:
-    """The write of the tables that one turn changed, and the answers that wait for it alone by now."""
+    """The write of the tables that one turn changed, and the answers that now wait only for it."""
 
     def __init__(self) -> None:
         self.done: bool = False

@@ -18,7 +18,7 @@ from bolide.store.errors import StoreDamaged
 from bolide.store.files import Files
 
 STEP_S: Final = 0.003
-"""How long the loop encodes a table before it looks at its sockets again."""
+"""How long the loop encodes a table before it serves its sockets again."""
 ROWS_AT_ONCE: Final = 16
 FIRST_PAUSE_S: Final = 0.5
 LAST_PAUSE_S: Final = 10.0
@@ -46,12 +46,12 @@ class Waiting:
 
 
 def load_reason(table: Any, data: bytes) -> str:
-    """Give a table its stored content; why it could not take it, "" when it did."""
+    """Load stored content into a table; returns why it failed, "" when it did not."""
     if not data.strip(b"\0 \r\n\t"):
         return "it is empty"
     try:
         table.load(data)
-    except Exception as error:  # whatever is wrong with the bytes, the older copy may be right
+    except Exception as error:  # whatever is wrong with the bytes, the older copy may be good
         return f"{type(error).__name__}: {error}"
     return ""
 
@@ -90,8 +90,7 @@ class ConfigFiles:
     def load(self) -> list[str]:
         """Give every table its stored content; returns the names read. An unreadable file falls back to its .bak.
 
-        Raises `StoreDamaged` for a table that is there and cannot be read: one that began empty would be written over
-        it.
+        Raises `StoreDamaged` for a table that exists and cannot be read: starting empty would overwrite it.
         """
         self._files.make_dir(self._folder)
         # A folder whose own name is not on disk is gone after a power cut, with every table in it.
@@ -124,8 +123,8 @@ class ConfigFiles:
     def write(self, names: set[str], pool: Pool, then: Callable[[str], None]) -> None:
         """Write these tables in the pool as they are now, then call `then(error)` on the loop; "" when all are on disk.
 
-        A table that changes while it is written is written once more: one write for all that changed meanwhile. One
-        that could not be written is tried again until it is.
+        A table that changes while it is written is written once more, for all changes together. A write that fails is
+        tried again until it succeeds.
         """
         known = [name for name in names if name in self._tables]
         for name in names.difference(known):
@@ -171,7 +170,7 @@ class ConfigFiles:
             self._submit(name, pool, content)
 
     def _encoded(self, table: Any) -> bytes | Text | None:
-        """The text of a table; None when it takes another step."""
+        """The text of a table; None when it needs another step."""
         if not hasattr(table, "begin"):
             plain: bytes = table.encode()
             return plain
@@ -212,7 +211,7 @@ class ConfigFiles:
             self._later(pause, partial(self._try_again, name, pool))
 
     def _tell(self, name: str, error: str) -> None:
-        """A line when a table cannot be written, and one when it can again; not one for each try."""
+        """Log once when a table cannot be written, and once when it can again."""
         before = self._said.pop(name, "")
         if error:
             self._said[name] = error

@@ -19,7 +19,7 @@ ALL_SERVED: Final[frozenset[int]] = frozenset()
 WAITING_MS: Final = 15
 """What requests that waited for their turn, and pulls that woke, may take of one turn."""
 WOKEN_AT_ONCE: Final = 16
-"""Pulls that woke are run so many at a time before the clock is looked at."""
+"""Pulls that woke are run so many at a time before the clock is read."""
 COLD_ROUNDS: Final = 8
 """Times a request is run again because its bytes left memory meanwhile; then it is answered with an error."""
 
@@ -66,8 +66,8 @@ class Reruns:
         self._host.load(cold.extents, loaded, cold.fetched)
 
     def serve(self, ready: list[Channel]) -> None:
-        """Run what waits of these channels, for as long as a turn has for it: what is left then comes first in the next
-        turn, and behind it that of the channel which had its share of this one."""
+        """Run what waits of these channels within the budget of a turn. The rest comes first in the next turn, before
+        the channel that used up this one."""
         now = self.clock()
         end = now + WAITING_MS
         at = 0
@@ -83,7 +83,7 @@ class Reruns:
                 return
 
     def _run_waiting(self, channel: Channel, now: int, end: int) -> int:
-        """Until nothing of the channel waits, the peer must read, or the time is over; what the time is then."""
+        """Run until nothing of the channel waits, the peer must read, or the time is over; returns the time then."""
         while channel.alive:
             waiting = self._outbox.next(channel)
             if waiting is None:
@@ -100,7 +100,7 @@ class Reruns:
         return now
 
     def woken(self, pulls: list[HeldPull], now: int) -> None:
-        """Run held pulls once more; of very many, the last in the turns that follow."""
+        """Run held pulls again; when there are very many, the rest run in the next turns."""
         at = 0
         end = 0
         while at < len(pulls):

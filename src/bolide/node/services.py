@@ -16,7 +16,7 @@ from bolide.broker.outcome import Handler
 TICK_BUDGET: Final = 1000
 """Records a tick may handle before the loop gets its turn back."""
 TICKS_MS: Final = 15
-"""What all ticks of one turn may take; those left are run in the next."""
+"""How long all ticks of one turn may take; the rest run in the next."""
 FAILED_PAUSE_MS: Final = 1000
 REVIEW_MS: Final = 50
 """After turns in which something happened every service is asked again when it is due, at most this often: what one

@@ -134,7 +134,7 @@ class Standalone:
         return self._status
 
     async def _pass_on(self, hangup: asyncio.Event) -> None:
-        """Let the children reload when we are told to."""
+        """Pass SIGHUP on to the children."""
         while True:
             await hangup.wait()
             hangup.clear()

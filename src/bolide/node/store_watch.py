@@ -8,7 +8,7 @@ from bolide.store.message_store import MessageStore
 
 LOOK_MS: Final = 1000
 SAME_AGAIN_MS: Final = 60_000
-"""A problem that is found every second has a line this often."""
+"""A problem that is found every second is logged this often."""
 
 
 class StoreWatch:

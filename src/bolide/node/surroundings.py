@@ -32,7 +32,7 @@ class Host(Protocol):
         """Sync the log up to `target` in the flush thread; `flushed` or `flush_failed` is called after it."""
 
     def load(self, extents: list[Any], then: Callable[[int], None], fetched: Any = None) -> None:
-        """Read extents in the pool, then call `then(now)`; with `fetched` (the store's) what was read is kept there."""
+        """Read extents in the pool, then call `then(now)`; with `fetched` (a store's) what was read is kept there."""
 
     def run(self, job: Job, done: Callable[[Job, str], None]) -> None:
         """Run a job of the store in the pool, then call `done(job, error text)` on the loop."""

@@ -10,11 +10,11 @@ from bolide.errors import ConfigError
 from bolide.transport.tls_contexts import RenewedContext
 
 LOOK_S: Final = 10.0
-"""Seconds between two looks at the files."""
+"""Seconds between two checks of the files."""
 
 
 class TlsRenewal:
-    """Looks at the files of its contexts, off the loop; what cannot be used is said once and leaves the old in use."""
+    """Checks the files of its contexts, off the loop. Unusable files are logged once, and the old stay in use."""
 
     def __init__(self, log: logging.Logger) -> None:
         self._log = log
@@ -22,23 +22,23 @@ class TlsRenewal:
         self._task: asyncio.Task[None] | None = None
 
     def add(self, context: RenewedContext | None) -> None:
-        """Look after this one, too; None is no TLS."""
+        """Watch this context too; None means no TLS."""
         if context is not None:
             self._contexts.append(context)
 
     def start(self) -> None:
-        """Begin to look, if there is anything to look at."""
+        """Begin to check, if there is a context."""
         if self._contexts:
             self._task = asyncio.create_task(self._keep())
 
     def stop(self) -> None:
-        """End; a look under way ends by itself."""
+        """Stop; a check under way ends by itself."""
         if self._task is not None:
             self._task.cancel()
             self._task = None
 
     async def look(self) -> None:
-        """Look now."""
+        """Check now."""
         for context in self._contexts:
             try:
                 if await asyncio.to_thread(context.look):

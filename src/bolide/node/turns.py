@@ -11,7 +11,7 @@ from bolide.node.parked import NO_DEADLINE
 
 MAX_WAIT_MS = 60_000
 READS_MS = 20
-"""What was read in one turn may take this long; what is left then waits for the next turn, connection by connection."""
+"""Time for what was read in one turn; the rest waits for the next turns, connection by connection."""
 
 
 @final
@@ -47,7 +47,7 @@ class Turns:
         return now - self._began
 
     def late(self) -> int:
-        """What the time is (ms) once the turn has had its time for what it read; -1 before."""
+        """The time (ms) once the turn has used its time for what it read; -1 before."""
         now = self.clock.now()
         return now if now - self._began >= READS_MS else -1
 

@@ -1,8 +1,7 @@
-"""Settings of RocketMQ's that promise something Bolide does not do yet: any other value than the harmless one stops
-the start.
+"""Settings of RocketMQ that ask for something Bolide does not do yet: any value but the harmless one stops the start.
 
-A key that only tunes something has a warning instead (`store.options.IGNORED`, unknown keys). These are different: a
-broker that starts with `aclEnable=true` and lets everybody in breaks what its operator relies on.
+A key that only tunes something gets a warning instead (`store.options.IGNORED`, unknown keys). These are different: an
+operator who sets `aclEnable=true` relies on it, so a broker that lets everybody in must not start.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ UNKEPT: Final[dict[str, tuple[str, str]]] = {
     "transRocksDBEnable": ("false", _ENGINE),
     "messageStorePlugIn": ("", "plug-ins of Java's store are Java classes"),
 }
-"""Key to the one value that may be given, and why another one is refused. Upper and lower case are the same."""
+"""Key -> the one allowed value, and why others are refused. Upper and lower case are the same."""
 
 
 def refuse_unkept(texts: Mapping[str, str], origins: Mapping[str, str]) -> None:
