@@ -50,7 +50,7 @@ class SimulatedFiles:
         self.synced: list[str] = []
         """The path of every datasync, in order."""
         self.boots = 0
-        """How often the machine was started again."""
+        """How often the machine was restarted."""
         self._root = Folder()
         self._handles: dict[int, tuple[str, Inode]] = {}
         self._locks: dict[int, str] = {}
