@@ -77,7 +77,7 @@ class Level:
             self.fresh = []
 
     def taken_back(self, written_offset: int) -> bool:
-        """Go back to the first delivery that is not in the log after all; False when there is none."""
+        """Go back to the first delivery that is not in the log; False when all are."""
         gone = False
         while self.fresh and self.fresh[len(self.fresh) - 1][0] > written_offset:
             self.offset = self.fresh.pop()[1] - 1

@@ -21,7 +21,7 @@ LOOK_INTERVAL_MS: Final = 60_000
 
 
 class GroupExpiry:
-    """Looks at the groups made by use, some at a time."""
+    """Checks the groups that clients created, some at a time."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class GroupExpiry:
         return self._next
 
     def tick(self, now: int, budget: int) -> None:
-        """Look at `budget` groups at most, and at the rest soon."""
+        """Check at most `budget` groups, and the rest soon."""
         if not self._left:
             made = self._groups.made_by_use
             self._left = list(made)

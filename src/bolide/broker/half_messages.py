@@ -185,7 +185,7 @@ class HalfMessages:
         return True
 
     def progress(self, now: int) -> None:
-        """Store how far both queues are done with, as a consumer group would, once the log is on disk that far."""
+        """Store how far both queues are done, as a consumer group would, once the log is on disk that far."""
         reached = self._next
         if reached is None or reached.log_end > self._store.flushed_offset:
             return

@@ -58,7 +58,7 @@ FLAG_SUBSCRIPTION: Final = 0x4
 FLAG_LITE_PULL: Final = 0x10
 
 FILTER_MS: Final = 10
-"""How long the expression of one pull may look at records; the client is told where to go on."""
+"""How long the expression of one pull may check records; the answer says where the next pull continues."""
 
 # ForbiddenType: which permission was missing, told in the header of a 16.
 _BY_BROKER: Final = 1
@@ -331,7 +331,7 @@ class PullService:
         )
 
     def _in_time(self, chosen: PullFilter) -> Callable[[], bool] | None:
-        """Tells a read when it has looked at records for long enough: the client goes on where it ended."""
+        """Tells a read when it has checked records for long enough: the next pull continues where it ended."""
         clock = self.clock
         if chosen.predicate is None or clock is None:
             return None

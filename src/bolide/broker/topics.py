@@ -76,7 +76,7 @@ class TopicConfig:
         self.named_plainly: bool = topic_name not in NO_SEND_TOPICS and topic_refusal(topic_name) is None
         """True when the name alone lets clients send here."""
         self.plain: bool = self.named_plainly
-        """True when a send needs no look at the name, nor at whether the topic is on disk: decided once, not per
+        """True when a send need not check the name, nor whether the topic is on disk: decided once, not per
         message."""
         self.saved: bool = True
         """False until the file holds it: who sends to it hears no sooner that the message will be served."""

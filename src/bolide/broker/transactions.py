@@ -102,7 +102,7 @@ class TransactionService:
         """Physical offset of what was given up -> physical end of the half message it was taken up as."""
         self._log: Any = log
         self._said = False
-        """True when this round of checks has said that something went wrong."""
+        """True when this round of checks has logged a problem."""
         store.on_taken_back.append(self._taken_back)
 
     def begin(self) -> None:

@@ -45,7 +45,7 @@ def consume(
     start: str = typer.Option(
         "first", help="Where to start (with --group: where a new group starts): first, last, or a time yyyyMMddHHmmss."
     ),
-    broadcast: bool = typer.Option(False, "--broadcast", help="With a group: every member reads all queues."),
+    broadcast: bool = typer.Option(False, "--broadcast", help="With a group: read all queues, not a share of them."),
     count: int = typer.Option(0, "--count", "-c", min=0, help="Stop after so many messages; 0: run until Ctrl-C."),
     idle: float = typer.Option(0.0, min=0.0, help="Stop when no message arrives for so many seconds; 0: wait."),
     as_json: bool = JsonFlag,

@@ -43,7 +43,7 @@ TableFormat: Final = typer.Option("parquet", "--format", help="parquet, or delta
 BadRecords: Final = typer.Option(
     None, help="What to do with a message whose body cannot be read: fail (default), drop, or column (_bad_record)."
 )
-DeadLetterPath: Final = typer.Option(None, help="Folder for dropped messages, as Parquet.")
+DeadLetterPath: Final = typer.Option(None, help="Folder for such messages, as Parquet; they are then dropped.")
 SourceOption: Final = typer.Option([], "--option", help="NAME=VALUE: any option of format rocketmq; repeat it.")
 Conf: Final = typer.Option([], "--conf", help="NAME=VALUE: a setting of Spark; repeat it.", callback=_settings)
 

@@ -90,7 +90,7 @@ class ColdReads:
         try:
             outcome = run(now)
         except ColdRead:
-            pass  # what it missed is told by `end`
+            pass  # `end` returns what it missed
         finally:
             missing = reads.end()
         if outcome is not None and not missing:

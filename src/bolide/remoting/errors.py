@@ -39,4 +39,4 @@ class CompressionError(BodyError):
 
 
 class CompressionMissing(CompressionError):
-    """A package that inflates this kind of body is not installed: nothing is said of the body itself."""
+    """The package that inflates this kind of body is not installed; the body itself may be good."""

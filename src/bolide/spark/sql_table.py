@@ -12,7 +12,7 @@ from typing import Final
 from bolide.spark.errors import OptionError
 
 _PROVIDER: Final = "provider"
-"""A property of every table that is made, in the place of options; the table's OPTIONS come with a prefix besides."""
+"""A property of every created table, passed as an option; the table's OPTIONS also come with a prefix."""
 _PREFIX: Final = "option."
 _PATH: Final = "path"
 """Not an option of ours: to Spark it is the place of a table's files."""

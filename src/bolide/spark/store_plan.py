@@ -140,7 +140,7 @@ def with_topics(root: Path, parts: list[Stretch], topics: tuple[str, ...]) -> li
     for part, first in zip(parts, named.tolist(), strict=True):
         kept = first < _NONE or part.start + part.end > passed or part.gap != 0
         if kept:
-            # Nobody reads the stretch before it, so a hole that reaches into this one shows by what a queue names.
+            # The stretch before is not read, so a hole that reaches into this one shows only by what a queue names.
             found.append(part if before or not part.begin else replace(part, named=first if first < _NONE else -1))
         before = kept
     return found

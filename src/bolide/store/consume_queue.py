@@ -162,7 +162,7 @@ class ConsumeQueue:
     def units(self, queue_offset: i64, count: i64, wait: bool = False) -> bytes | None:
         """Up to `count` whole units from an offset on, not beyond the end or the file; None when they are cold.
 
-        Told to `wait`, it reads from the disk what is cold.
+        With `wait` it reads what is cold from the disk.
         """
         stop: i64 = min(queue_offset + count, self.max_offset, self.next_file(queue_offset))
         if queue_offset >= self._tail_at:

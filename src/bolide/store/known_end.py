@@ -92,7 +92,7 @@ def refuse_lost_log(traces: Traces, root: str) -> None:
 
 
 def refuse_damage(log: SegmentList, root: str, survey: Survey, found: LogEnd, known: Known, torn: bool) -> None:
-    """Raise `StoreDamaged` unless what lies behind the last good record is a tail that nobody synced.
+    """Raise `StoreDamaged` unless what lies behind the last good record is a tail that was never synced.
 
     `torn` says that something else than zeros follows in the same file.
     """
