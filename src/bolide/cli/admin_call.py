@@ -27,7 +27,7 @@ def call(namesrv: str, ask: Callable[[Admin], Awaitable[T]], **connection: Unpac
 
 
 async def must_exist(admin: Admin, group: str) -> None:
-    """End with a sentence when no broker knows a group, by its settings or by an offset."""
+    """Fail when no broker knows the group, by its settings or by an offset."""
     if group not in await admin.groups() and not (await admin.consumer_progress(group)).queues:
         output.fail(f"there is no group {group}: no broker knows it")
 
