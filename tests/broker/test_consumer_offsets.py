@@ -90,6 +90,12 @@ def test_groups_and_topics_are_found_copied_and_forgotten() -> None:
     assert offsets.groups_of("T") == []
 
 
+def test_the_setting_says_how_often_they_are_written() -> None:
+    offsets = ConsumerOffsets(Effects(), persist_interval_ms=700)
+    offsets.commit("g", "T", 0, 1, 100)
+    assert offsets.due(100) == 800
+
+
 def test_pulls_are_remembered_apart() -> None:
     offsets, _ = table()
     offsets.note_pull("g", "T", 0, 40)

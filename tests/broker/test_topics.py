@@ -100,7 +100,7 @@ def test_a_file_longer_than_a_peer_may_send_is_read_back() -> None:
 def test_a_file_that_cannot_be_read_changes_nothing() -> None:
     made = table()
     before = set(made.table)
-    with pytest.raises(AttributeError):
+    with pytest.raises((AttributeError, TypeError)):  # compiled code refuses the list where it is handed over
         made.load(b'{"topicConfigTable":{"A":{},"B":[]}}')
     assert set(made.table) == before
 

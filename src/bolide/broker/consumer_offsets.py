@@ -34,7 +34,15 @@ VERSION_EVERY: Final = 500
 class ConsumerOffsets:
     """The table of committed offsets, with the resets that wait for the next pull."""
 
-    def __init__(self, effects: Effects, lmq: bool = False, start: int = 0, most: int = 2_000_000) -> None:
+    def __init__(
+        self,
+        effects: Effects,
+        lmq: bool = False,
+        start: int = 0,
+        most: int = 2_000_000,
+        persist_interval_ms: int = PERSIST_INTERVAL_MS,
+    ) -> None:
+        self._persist_interval_ms = persist_interval_ms
         self.persist_name = "lmqConsumerOffset" if lmq else "consumerOffset"
         self.persisted_before = "consumerOffset" if lmq else ""
         """The file to begin with when there is none of that name: of the time before LMQ was switched on."""
@@ -277,13 +285,13 @@ class ConsumerOffsets:
         if self._dirty:
             self._dirty = False
             self._effects.persist(self.persist_name)
-        self._next_persist = now + PERSIST_INTERVAL_MS
+        self._next_persist = now + self._persist_interval_ms
 
     def _changed(self, now: int) -> None:
         self._count(now)
         if not self._dirty:
             self._dirty = True
-            self._next_persist = max(self._next_persist, now + PERSIST_INTERVAL_MS)
+            self._next_persist = max(self._next_persist, now + self._persist_interval_ms)
             self._effects.wake(self)
 
     def _check_room(self, more: int) -> None:

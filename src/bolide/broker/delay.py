@@ -103,8 +103,15 @@ class DelayService:
     persist_name = "delayOffset"
 
     def __init__(
-        self, levels_ms: tuple[int, ...], store: MessageStore, door: PutDoor, effects: Effects, start: int
+        self,
+        levels_ms: tuple[int, ...],
+        store: MessageStore,
+        door: PutDoor,
+        effects: Effects,
+        start: int,
+        persist_interval_ms: int = PERSIST_INTERVAL_MS,
     ) -> None:
+        self._persist_interval_ms: int = persist_interval_ms
         self._store: MessageStore = store
         self._door: PutDoor = door
         self._effects: Effects = effects
@@ -112,7 +119,7 @@ class DelayService:
         self._runs: RecordRuns = RecordRuns(store.log)
         self._version: DataVersion = DataVersion(start, 0, 0)
         self._next_check: int = start + 1_000
-        self._next_persist: int = start + PERSIST_INTERVAL_MS
+        self._next_persist: int = start + persist_interval_ms
         self._persisted: list[int] = [0] * len(levels_ms)
         self._first: int = 0
         """The level that comes first in the next turn, so that a long level does not hold up the others."""
@@ -178,7 +185,7 @@ class DelayService:
             if self._store.written_offset - self._store.confirm_offset <= MOST_UNCONFIRMED:
                 self._deliver_all(now, min(budget, UNITS_AT_ONCE))
         if now >= self._next_persist:
-            self._next_persist = now + PERSIST_INTERVAL_MS
+            self._next_persist = now + self._persist_interval_ms
             self._advance()
             progress = [level.confirmed for level in self._levels]
             if progress != self._persisted:

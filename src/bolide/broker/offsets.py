@@ -131,6 +131,8 @@ class OffsetService:
             return None
         if 0 <= queue_id < MAX_QUEUES and self._store.max_queue_offset(topic, queue_id) > 0:
             return None  # of a topic that had more queues
+        if not count:
+            return f"topic {topic} does not exist here: create it, or send to it first"
         return f"topic {topic} has no queue {queue_id}: its queues are 0 to {count - 1}"
 
     def _unknown(self, group: str, topic: str) -> tuple[int, str] | None:

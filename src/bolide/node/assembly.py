@@ -68,12 +68,14 @@ class BrokerParts:
         self.stats = stats = BrokerStats(now)
         self.topics = topics = TopicTable(options, effects, now)
         self.groups = groups = GroupTable(options, effects, now)
-        self.offsets = offsets = ConsumerOffsets(effects, options.enable_lmq, now, options.max_consumer_offsets)
+        self.offsets = offsets = ConsumerOffsets(
+            effects, options.enable_lmq, now, options.max_consumer_offsets, options.flush_consumer_offset_interval
+        )
         self.clients = clients = Clients(options.client_channel_expired_time)
         self.locks = locks = QueueLocks(options.rebalance_lock_max_live_time, options.max_queue_locks)
         rules = TimerRules(options)
         self.door = door = PutDoor(store, options.max_message_size, len(levels), rules, stats.topic_puts)
-        self.delay = delay = DelayService(levels, store, door, effects, now)
+        self.delay = delay = DelayService(levels, store, door, effects, now, options.flush_delay_offset_interval)
         wheel = TimerFiles(store.files, store.root, rules.precision, options.mapped_file_size_timer_log)
         self.timers = timers = TimerService(options, rules, store, door, effects, wheel, now)
         self.assignments = assignments = AssignmentService(options, topics, groups, clients, effects)

@@ -86,8 +86,8 @@ def refuse_lost_log(traces: Traces, root: str) -> None:
     if reached > 0:
         raise StoreDamaged(
             f"{root}/commitlog holds no file of the log, but queue files, checkpoint or the last stop say that it "
-            f"reached {reached}; nothing was changed: bring the folder back, or see what `bolide store repair {root}` "
-            "would do"
+            f"reached {reached}; the log was not changed: bring the folder back, or see what "
+            f"`bolide store repair {root}` would do"
         )
 
 
@@ -111,7 +111,7 @@ def refuse_damage(log: SegmentList, root: str, survey: Survey, found: LogEnd, kn
         count = sum(run.count for run in behind)
         text += f", and {count} good record{'s' if count != 1 else ''} from {behind[0].begin} on follow it"
     raise StoreDamaged(
-        f"the log of {root} is damaged, nothing was changed: {text}; bring the folder back from a copy, or see what "
+        f"the log of {root} is damaged and was not changed: {text}; bring the folder back from a copy, or see what "
         f"`bolide store repair {root}` would do"
     )
 

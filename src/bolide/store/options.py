@@ -19,6 +19,12 @@ IGNORED: Final[dict[str, str]] = {
     "commitCommitLogThoroughInterval": "there is no commit thread",
     "flushConsumeQueueLeastPages": "queues are written every interval and synced together at the thorough one",
     "duplicationEnable": "the log is never appended to from elsewhere",
+    "totalReplicas": "this broker does not replicate yet",
+    "slaveTimeout": "this broker does not replicate yet",
+    "haSendHeartbeatInterval": "this broker does not replicate yet",
+    "haHousekeepingInterval": "this broker does not replicate yet",
+    "haTransferBatchSize": "this broker does not replicate yet",
+    "haMaxGapNotInSync": "this broker does not replicate yet",
     "mapedFileSizeConsumeQueueExt": "the key is mappedFileSizeConsumeQueueExt",
 }
 """Keys of Java's that change nothing here, with the reason: setting one of them earns a warning."""
