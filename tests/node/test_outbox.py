@@ -84,6 +84,14 @@ def test_what_the_kernel_took_at_once_makes_room_in_the_next_turn() -> None:
     assert [len(piece) for piece in host.written[0]] == [4, 60, 60]
 
 
+def test_what_is_left_over_has_another_turn_though_nothing_is_to_be_sent() -> None:
+    host, peer = NotingHost(), Channel(1, b"", "peer")
+    outbox = Outbox(host, 100)
+    outbox.postpone(peer, waiting(1))
+    outbox.write_all()
+    assert host.calls == ["hold back", "turn"]
+
+
 def test_a_peer_that_goes_takes_what_waited_with_it() -> None:
     host, peer = NotingHost(), Channel(1, b"", "peer")
     outbox = Outbox(host, 100)

@@ -76,10 +76,9 @@ class Outbox:
     def write_all(self) -> None:
         """The end of a turn: one write a connection."""
         dirty = self._dirty
-        if not dirty:
-            return
-        self._dirty = []
         host = self._host
+        if dirty:
+            self._dirty = []
         for channel in dirty:
             channel.dirty = False
             if channel.alive:
