@@ -100,6 +100,19 @@ def test_what_all_queues_keep_in_memory_has_a_limit() -> None:
     assert len([queue for queue in queues.all_queues() if queue.dirty]) == 10
 
 
+def test_a_whole_round_has_also_what_came_while_an_earlier_one_was_under_way() -> None:
+    _, queues = simulated_queues()
+    for number in range(10):
+        queues.put(record("T", number, 0, number * 100))
+    assert not queues.flush_some(4)  # as when all queues together keep too much
+    for number in range(10):
+        queues.put(record("T", number, 1, 1000 + number * 100))
+    queues.begin_round(True)
+    while not queues.flush_some(4):
+        pass
+    assert not any(queue.dirty for queue in queues.all_queues())
+
+
 def test_a_full_tail_that_cannot_be_written_stops_what_follows_and_loses_nothing() -> None:
     files, queues = simulated_queues()
     for number in range(399):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bolide.errors import ConfigError
+from bolide.store.consume_queues import AT_ONCE, MOST_WAITING
 from bolide.store.errors import ServiceNotAvailable
 from bolide.store.files import FileFailed, FileLocked, RealFiles
 from bolide.store.message_store import MessageStore
@@ -182,6 +183,23 @@ class TestManyQueues:
         assert machine.store.upkeep.checkpoint.logics_physical_offset > 0
         machine.power_cut(1)
         assert not missing(machine.store, machine.acknowledged)
+
+    def test_a_sync_covers_what_came_while_dispatch_wrote_the_oldest(self) -> None:
+        machine = Machine()
+        count = AT_ONCE + 6
+        for number in range(count):
+            machine.append(1, f"T{number}")
+        machine.turn()
+        machine.store.queues._waiting.units += MOST_WAITING // 20
+        machine.turn()  # much waits: some queues are written, of the others it is the turn next
+        machine.store.queues._waiting.units -= MOST_WAITING // 20
+        for _ in range(60):
+            machine.append(1, f"T{count - 1}")
+        machine.turn()
+        machine.tick(61_000)
+        machine.tick(0)
+        machine.crash()
+        assert not missing(machine.store, machine.acknowledged, False)
 
 
 class TestOptions:

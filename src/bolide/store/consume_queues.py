@@ -202,16 +202,10 @@ class ConsumeQueues:
     def flush_some(self, most: int, whole: bool = True) -> bool:
         """Write the waiting units of up to `most` queues; True when the round is through.
 
-        A `whole` round has all queues that wait as it begins, another one the oldest few of them. What comes in
-        meanwhile is the next round's, so that ten thousand queues make no long pause.
+        What comes in meanwhile is the next round's, so that ten thousand queues make no long pause.
         """
         if not self._round:
-            if whole or len(self._dirty) <= FEW:
-                self._round = self._dirty
-                self._dirty = []
-            else:
-                self._round = self._dirty[:FEW]
-                self._dirty = self._dirty[FEW:]
+            self.begin_round(whole)
         waiting = self._round
         done = 0
         while waiting and done < most:
@@ -219,6 +213,16 @@ class ConsumeQueues:
             waiting.pop()
             done += 1
         return not waiting
+
+    def begin_round(self, whole: bool) -> None:
+        """A `whole` round has all queues that wait by now, also those of a round that is not through; another one has
+        the oldest few."""
+        if whole or len(self._dirty) + len(self._round) <= FEW:
+            self._round = self._dirty + self._round if self._round else self._dirty
+            self._dirty = []
+        elif not self._round:
+            self._round = self._dirty[:FEW]
+            self._dirty = self._dirty[FEW:]
 
     def delete_before(self, min_physical_offset: int) -> list[str]:
         """The log begins here now: delete files of older records, and move each queue's `min_offset`."""

@@ -169,6 +169,8 @@ class Upkeep:
             self._flushing = self._noted()
             grown = self._reput.dispatched_offset - self._synced_from
             self._whole_round = now >= self._next_thorough or grown >= THOROUGH_BYTES
+            # Dispatch may have begun a round of its own, when much waited; `noted` is not true at the end of that one.
+            self._queues.begin_round(self._whole_round)
         noted = self._flushing
         try:
             if not self._queues.flush_some(QUEUES_AT_ONCE, self._whole_round):
