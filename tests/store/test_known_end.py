@@ -12,7 +12,7 @@ from bolide.layout.record import encode_blank
 from bolide.store.checkpoint_file import load_checkpoint, write_checkpoint
 from bolide.store.errors import StoreDamaged
 from bolide.store.message_store import MessageStore
-from bolide.testing.files import SimulatedFiles
+from bolide.testing.files import SimulatedFiles, Stopped
 from tests.store.scenario import ASYNC, ROOT, SHAPE, START, Machine, Sent, missing
 
 LOG = f"{ROOT}/commitlog"
@@ -126,6 +126,31 @@ class TestTornTail:
         assert machine.store.end_offset == hole.physical_offset
         assert machine.report.truncated_bytes
         assert not missing(machine.store, machine.acknowledged)
+
+    def test_a_start_that_is_killed_on_the_way_does_not_make_damage_of_them(self) -> None:
+        before = Machine()
+        before.turn(20)
+        before.append(10)
+        before.write()
+        hole = before.waiting[5].at
+        overwrite(before.files, hole.physical_offset, bytes(60))
+        before.files.power_cut(1)
+        kills = 0
+        for stop in range(400):
+            files = before.files.clone()
+            files.stop_after = files.calls + stop
+            try:
+                MessageStore(files, ROOT, SHAPE, before.options).load(before.now + 1)
+            except Stopped:
+                kills += 1
+            else:
+                break
+            files.process_crash()
+            store = MessageStore(files, ROOT, SHAPE, before.options)
+            store.load(before.now + 2)
+            assert store.end_offset == hole.physical_offset
+            assert not missing(store, before.acknowledged)
+        assert 10 < kills < 399
 
     def test_asynchronous_flush_names_what_was_synced_every_second(self) -> None:
         machine = Machine(options=ASYNC)

@@ -117,7 +117,7 @@ class MessageStore(Lookups):
         report.abnormal = was_killed(self.files, self.root)
         self._now = now
         for name in ("commitlog", "consumequeue", "index"):
-            # `mark_running` below makes these names certain, before the first file in one of them matters.
+            # `_mark_running` makes these names certain, before the first file in one of them matters.
             self.files.make_dir(f"{self.root}/{name}")
         self.log.segments.load()
         checkpoint = load_checkpoint(self.files, self.root)
@@ -138,19 +138,26 @@ class MessageStore(Lookups):
         )
         # A refusal leaves all evidence of the damage: the log, the mark of the last run, the inventory.
         recovery.look(traces, inventory, self.root)
-        mark_running(self.files, self.root, RunMark(boot_id, now, self.options.sync_flush))
+        if not report.abnormal:
+            self._mark_running(boot_id, now)
         drop_inventory(self.files, self.root)
         self.queues.deleted.start(int(self.log.segments.min_offset), report.log_end)
         self.queues.drop_deleted()
         end = recovery.run(checkpoint, now)
         # What recovery kept may be in the page cache only; before it is served it must not be losable any more.
         self.log.segments.datasync_to(end, report.scanned_from)
+        if report.abnormal:
+            # Not before: a start that is killed on the way leaves holes of a power cut to one that must still know it.
+            self._mark_running(boot_id, now)
         self.log.start_at(end, report.last_store_timestamp, now)
         self.reput.dispatched_offset = end
         self.upkeep.run_id = now
         self.upkeep.start(checkpoint, end, report.last_store_timestamp, now)
         self._open = True
         return report
+
+    def _mark_running(self, boot_id: str, now: int) -> None:
+        mark_running(self.files, self.root, RunMark(boot_id, now, self.options.sync_flush))
 
     def close(self, now: int) -> None:
         """Write, sync and dispatch everything, and leave the folder as a clean stop does. The second call is no-op."""
