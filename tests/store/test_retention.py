@@ -8,6 +8,7 @@ import pytest
 
 from bolide.store.errors import ServiceNotAvailable
 from bolide.store.files import DiskFull, FileFailed
+from bolide.store.jobs import Job
 from bolide.store.options import StoreOptions
 from bolide.store.read import MESSAGE_WAS_REMOVING, OFFSET_TOO_SMALL
 from bolide.store.running_flags import (
@@ -171,6 +172,44 @@ def test_a_power_cut_while_files_are_deleted_leaves_a_log_that_opens() -> None:
         other._load()
         assert other.store.min_physical_offset() <= low, "what is not deleted yet is found again, and expires again"
         assert not missing(other.store, [sent for sent in machine.acknowledged if sent.at.physical_offset >= low])
+
+
+def removals(machine: Machine) -> list[Job]:
+    """Jobs of one more round of the cleaner."""
+    machine.now += 10_000
+    machine.store.tick(machine.now)
+    return [job for job in machine.store.jobs() if job.name.startswith("delete")]
+
+
+def test_files_are_deleted_by_one_job_at_a_time_so_that_no_newer_one_goes_first() -> None:
+    machine = machine_with_files(25)
+    names = machine.files.list_dir(f"{ROOT}/commitlog")
+    machine.now = FOUR_O_CLOCK + 3 * DAY
+    (first,) = removals(machine)
+    assert removals(machine) == [], "the first ten are still being deleted"
+    machine.files.fail_next("remove")
+    with pytest.raises(FileFailed):
+        first.run()
+    machine.store.job_done(first, "simulated")
+    (again,) = removals(machine)
+    again.run()
+    left = machine.files.list_dir(f"{ROOT}/commitlog")
+    assert left == names[-len(left) :] and len(left) <= len(names) - 20
+    machine.store.job_done(again)
+    machine.restart()
+    assert machine.store.min_physical_offset() == int(left[0])
+
+
+def test_what_came_meanwhile_is_deleted_as_soon_as_the_job_is_done() -> None:
+    machine = machine_with_files(25)
+    machine.now = FOUR_O_CLOCK + 3 * DAY
+    (first,) = removals(machine)
+    assert removals(machine) == []
+    count = log_files(machine)
+    first.run()
+    machine.store.job_done(first)
+    machine.run_jobs()
+    assert log_files(machine) == count - 20
 
 
 class TestFlags:

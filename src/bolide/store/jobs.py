@@ -84,11 +84,11 @@ class RemoveFiles:
 
     def __init__(self, files: Files, paths: list[str]) -> None:
         self._files = files
-        self._paths = paths
+        self.paths = paths
 
     def run(self) -> None:
         """Delete them one by one, so that a crash in between can never leave a log with a gap."""
-        for path in self._paths:
+        for path in self.paths:
             self._files.remove(path)
             self._files.sync_dir(posixpath.dirname(path))
 

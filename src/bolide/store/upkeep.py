@@ -62,6 +62,9 @@ class Upkeep:
         self.run_id = 0
         """The number of this run, as in the mark of a running broker."""
         self._jobs: list[Job] = []
+        self._gone: list[str] = []
+        """Log files that have expired and are still to be deleted, oldest first."""
+        self._removing = False
         self._syncing = False
         self.sync_failed = False
         """True when a sync of queues or index failed: the checkpoint stays where it is, and the next start recovers."""
@@ -138,6 +141,12 @@ class Upkeep:
             self._syncing = False
             if not error:
                 self.checkpoint = job.checkpoint
+        elif isinstance(job, RemoveFiles):
+            self._removing = False
+            if error:
+                self._gone = job.paths + self._gone  # the next round tries again
+            else:
+                self._remove_files()
 
     def take_problem(self) -> str:
         """What went wrong since the last call, as a sentence; "" when nothing did."""
@@ -247,10 +256,17 @@ class Upkeep:
     def _clean_round(self, now: int) -> None:
         before = self._log.segments.min_offset
         paths = self.retention.round(now, int(self._log.times.wall(now)))
-        if paths:
-            self._jobs.append(RemoveFiles(self._files, paths))
+        self._gone += paths
+        self._remove_files()
         after = int(self._log.segments.min_offset)
         if after != before:
             # Queues and index follow the log. A crash between leaves units that point below it, which reading skips.
             self._queues.delete_before(after)
             self._index.delete_before(after)
+
+    def _remove_files(self) -> None:
+        """One job at a time, and the oldest first also after a failure: a start refuses a log with a gap."""
+        if self._gone and not self._removing:
+            self._removing = True
+            self._jobs.append(RemoveFiles(self._files, self._gone))
+            self._gone = []
