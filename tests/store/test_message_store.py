@@ -166,6 +166,23 @@ class TestWatermark:
         assert not missing(machine.store, machine.acknowledged)
 
 
+    def test_a_write_that_fails_in_any_way_is_taken_back(self) -> None:
+        machine = Machine()
+        machine.turn(3)
+        end = machine.store.end_offset
+        taken_back: list[int] = []
+        machine.store.on_taken_back.append(taken_back.append)
+        machine.append(3)
+        machine.files.fail_next("write_at", MemoryError())  # type: ignore[arg-type]  # a fault of another kind
+        with pytest.raises(MemoryError):
+            machine.write()
+        assert (machine.store.end_offset, taken_back) == (end, [end])
+        machine.waiting.clear()
+        machine.turn(3)
+        assert [sent.at.queue_offset for sent in machine.acknowledged] == [0, 0, 0, 1, 1, 1]
+        assert not missing(machine.store, machine.acknowledged)
+
+
 class TestManyQueues:
     def test_one_tick_flushes_some_and_the_next_go_on_at_once(self) -> None:
         machine = Machine()

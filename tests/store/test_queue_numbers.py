@@ -173,3 +173,18 @@ def test_the_crc_of_a_record_covers_its_numbers() -> None:
     assert m.report.records == 1
     data = m.store.log.record_bytes(at.physical_offset)
     assert decode_record(data, 0).properties.index(b"INNER_MULTI_QUEUE_OFFSET") < len(data) - 20
+
+
+@pytest.mark.parametrize(("deleted", "expected"), [("T", "1"), ("%LMQ%a", "0")])
+def test_a_deletion_in_a_turn_that_is_taken_back_costs_no_number(deleted: str, expected: str) -> None:
+    m = machine()
+    turn(m, put(1, "%LMQ%a"))
+    m.store.append(put(2, "%LMQ%a"), m.now)
+    m.store.delete_topic(deleted)
+    m.store.append(put(3, "%LMQ%a"), m.now)
+    m.files.fail_next("write_at")
+    with pytest.raises(FileFailed):
+        m.write()
+    (at,) = turn(m, put(4, "%LMQ%a"))
+    assert offsets_of(m.store, at) == expected
+    assert bodies(m.store, "%LMQ%a")[-1] == 4

@@ -304,7 +304,7 @@ class MessageStore(Lookups):
         try:
             self.queues.deleted.save()
             self.log.write_pending()
-        except FileFailed as error:
+        except Exception as error:  # whatever it is, memory or disk: nobody is told that these records are there
             if isinstance(error, DiskFull):
                 self.upkeep.retention.write_refused(int(self._now))
             self.log.give_up_pending()  # does nothing where the log itself failed
@@ -318,10 +318,13 @@ class MessageStore(Lookups):
         self.reput.withdraw(written)
         deleted = self.queues.deleted
         for d in reversed(self._turn):
-            if d.physical_offset >= written and in_queue(d) and not deleted.covers(d.topic, int(d.physical_offset)):
+            if d.physical_offset < written or not in_queue(d):
+                continue
+            at = int(d.physical_offset)
+            if d.multi is not None:  # each by itself: any of these topics may have been deleted in this turn
+                self.numbers.free([light for light in d.multi if not deleted.covers(light.topic, at)])
+            if not deleted.covers(d.topic, at):
                 self.numbers.give_back(d.topic, int(d.queue_id), d.queue_offset)
-                if d.multi is not None:
-                    self.numbers.free(d.multi)
         deleted.lower(int(written))
         for tell in self.on_taken_back:
             tell(written)
