@@ -157,6 +157,23 @@ def test_a_mark_that_cannot_be_written_deletes_nothing(call: str) -> None:
     assert machine.store.max_queue_offset("T", 0) == 0
 
 
+@pytest.mark.parametrize("more", [True, False])
+@pytest.mark.parametrize("call", ["datasync", "sync_dir"])
+def test_a_mark_of_a_deletion_that_failed_takes_no_message_of_a_topic_that_lives_on(call: str, more: bool) -> None:
+    machine = Machine()
+    machine.turn(9)
+    machine.files.fail_next(call)
+    with pytest.raises(FileFailed):
+        machine.store.delete_topic("T")
+    if not more:
+        machine.restart()
+        only(machine, machine.acknowledged)
+    machine.turn(9)
+    for _ in range(2):
+        machine.crash()
+        only(machine, machine.acknowledged)
+
+
 def test_every_crash_of_a_deletion_leaves_all_or_nothing() -> None:
     whole = Machine()
     whole.turn(30)

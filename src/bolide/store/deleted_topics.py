@@ -11,7 +11,7 @@ from typing import final
 from bolide.layout.deleted_topics import NAME, mark_line, parse_marks
 from bolide.layout.errors import LayoutError
 from bolide.store.errors import StoreDamaged
-from bolide.store.files import Files
+from bolide.store.files import FileFailed, Files
 
 
 @final
@@ -70,12 +70,21 @@ class DeletedTopics:
         self._changed = False
 
     def add(self, topic: str, physical_offset: int) -> None:
-        """Mark a topic, durably. Raises `FileFailed`, with nothing changed.
+        """Mark a topic, durably. Raises `FileFailed`: then the topic lives on, and so do its messages.
 
         Crash of process or power before the sync: the line is there, or torn, or not; the deletion was not answered.
         """
         self.save()
         line = mark_line(topic, physical_offset)
+        try:
+            self._append(line)
+        except FileFailed:
+            self._changed = True  # the line may be there all the same: it must be gone before the next message
+            raise
+        self._end = max(self._end, 0) + len(line)
+        self.marks[topic] = physical_offset
+
+    def _append(self, line: bytes) -> None:
         fresh = self._end < 0
         at = max(self._end, 0)
         handle = self._files.open(self._path, fresh)
@@ -87,5 +96,3 @@ class DeletedTopics:
             self._files.close(handle)
         if fresh:
             self._files.sync_dir(self._root)
-        self._end = at + len(line)
-        self.marks[topic] = physical_offset

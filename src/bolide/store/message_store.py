@@ -193,6 +193,7 @@ class MessageStore(Lookups):
             backlog = left
         self.upkeep.close(backlog == 0, now)
         if self.flags.writable() and backlog == 0 and not self.upkeep.sync_failed:
+            self.queues.deleted.save()
             write_inventory(self.files, self.root, int(self.log.written_offset), self.queues, self.index)
             mark_closed(self.files, self.root)
 
