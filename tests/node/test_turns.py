@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from bolide.broker.channel import Channel
-from bolide.broker.outcome import Hold, Outcome, reply
+from bolide.broker.outcome import Hold, Outcome, Parked, reply
 from bolide.broker.stats import BrokerStats
 from bolide.layout.message_id import encode_host
 from bolide.node.clock import Clock
 from bolide.node.front import ALL_SERVED, LIGHT_AT_ONCE, Connections, Front
 from bolide.node.services import TICKS_MS
-from bolide.node.turns import READS_MS, Turns
+from bolide.node.turns import FAILED_WAIT_MS, READS_MS, Turns
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request, make_response
 from tests.node.test_executor import NOW, OTHER, PULLS, NotingHost, World, held
@@ -208,3 +208,53 @@ def test_ticks_leave_the_loop_in_time(world: Shared) -> None:
     services.tick(NOW, lambda service, error: None)
     services.tick(NOW, lambda service, error: None)
     assert [one.ticked for one in slow] == [1] * 5
+
+
+class Ringing(Loop):
+    """Keeps what is to be called later."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.later: list[tuple[float, Any]] = []
+
+    def call_later(self, seconds: float, call: Any) -> Loop:
+        self.later.append((seconds, call))
+        return self
+
+    def ring(self) -> None:
+        """The time of the last timer has come."""
+        seconds, call = self.later.pop()
+        self.passed += round(seconds * 1000)
+        call()
+
+
+@pytest.mark.parametrize("place", ["tick", "turn"])
+def test_a_fault_of_ours_stops_no_clock(world: Shared, place: str) -> None:
+    loop = Ringing()
+    turns = Turns(loop, world.executor, Clock(lambda: NOW, lambda: loop.passed))
+    fault = [RuntimeError("a fault of ours")]
+
+    def once(*_: object) -> None:
+        if fault:
+            raise fault.pop()
+
+    def send(channel: Channel, command: Command, now: int) -> Outcome:
+        outcome = world.store_one(wait=place == "tick")(command)
+        assert isinstance(outcome, Parked)
+        outcome.after = once
+        return outcome
+
+    world.answers[OTHER] = send
+    world.executor.handle(world.peer, make_request(OTHER, 1), ALL_SERVED, NOW)
+    turns.schedule()
+    if place == "tick":
+        loop.turn()
+        loop.passed += 500
+        world.do(OTHER, world.store_one(), now=turns.now())  # its time is over half a second later
+        turns.schedule()
+        loop.turn()
+    with pytest.raises(RuntimeError):
+        while fault:
+            loop.ring() if place == "tick" else loop.turn()
+    assert not fault
+    assert [seconds >= FAILED_WAIT_MS / 1000 for seconds, _ in loop.later] == [place == "turn"]

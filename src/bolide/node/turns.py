@@ -10,6 +10,8 @@ from bolide.node.executor import Executor
 from bolide.node.parked import NO_DEADLINE
 
 MAX_WAIT_MS = 60_000
+FAILED_WAIT_MS = 1_000
+"""After a turn that ended with a fault of ours the next timer rings no sooner, or a lasting one would fill the log."""
 READS_MS = 20
 """Time for what was read in one turn; the rest waits for the next turns, connection by connection."""
 
@@ -59,7 +61,7 @@ class Turns:
 
     def start(self) -> None:
         """Begin to keep time."""
-        self._arm()
+        self._arm(1)
 
     def stop(self) -> None:
         """Keep time no more."""
@@ -74,25 +76,33 @@ class Turns:
         if self._stopped:
             return  # threads are being joined; what is left is written by the stop itself
         now = self.now()
-        self.executor.end_of_turn(now)
+        least = FAILED_WAIT_MS
+        try:
+            self.executor.end_of_turn(now)
+            least = 1
+        finally:
+            self._arm(least)
         if self.clock.moved(now) and self.on_clock_set is not None:
             self.on_clock_set(self.clock.offset)
-        self._arm()
+            self._arm(1)
 
     def _on_timer(self) -> None:
         self._timer = None
         self._timer_at = NO_DEADLINE
         if self._stopped:
             return
-        self.executor.tick(self.now())
-        self._end_of_turn()
+        try:
+            self.executor.tick(self.now())
+        finally:
+            self._end_of_turn()  # what was done is written and answered, and the clock goes on
 
-    def _arm(self) -> None:
+    def _arm(self, least: int) -> None:
+        """Have the timer ring when something is due, in `least` ms at the soonest."""
         at = self.executor.next_due()
         if at >= self._timer_at or self._stopped:
             return  # the timer set rings early enough; it looks again then
         if self._timer is not None:
             self._timer.cancel()
-        wait = min(max(at - self.now(), 1), MAX_WAIT_MS)
+        wait = min(max(at - self.now(), least), MAX_WAIT_MS)
         self._timer_at = at
         self._timer = self._loop.call_later(wait / 1000.0, self._ring)
