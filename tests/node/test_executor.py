@@ -408,6 +408,15 @@ def test_what_a_tick_changes_keeps_no_answer_waiting(world: World) -> None:
     assert world.got() == [(0, None)]
 
 
+def test_nor_does_what_changed_between_two_requests(world: World) -> None:
+    world.do(OTHER, lambda command: Cold([], lambda now: reply(make_response(make_request(OTHER, 77), 0))))
+    world.effects.persist("offsets")
+    world.turn()
+    world.host.loads.pop()[1](NOW)
+    world.turn()
+    assert world.got() == [(0, None)]
+
+
 def test_an_answer_that_waited_for_bytes_waits_for_the_table_it_changes_then(world: World) -> None:
     def again(now: int) -> Outcome:
         world.effects.persist("topics")

@@ -337,6 +337,7 @@ class Executor:
 
     def _carry_out(self, now: int) -> None:
         noted = self._effects.take()
+        self._persisted = self._effects.persisted  # these writes begin now: an answer given later has no part in them
         self._services.touched = True
         for channel, command in noted.sends:
             if channel.alive:
