@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -272,6 +273,23 @@ def test_too_many_connections_are_refused(tmp_path: Path) -> None:
                 await second.request(send_request(), PATIENCE)
             assert (await client.request(send_request(), PATIENCE)).code == 0
             await second.wait_closed()
+
+    asyncio.run(scenario())
+
+
+def our_threads() -> list[str]:
+    return sorted(thread.name for thread in threading.enumerate() if thread.name.startswith("bolide-"))
+
+
+def test_a_start_that_fails_leaves_no_thread_and_no_lock_behind(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with broker(tmp_path / "first") as (node, _):
+            before = our_threads()
+            other = BrokerNode(options(tmp_path / "other", listen_port=node.port))
+            for _ in range(2):
+                with pytest.raises(OSError):
+                    await other.start()
+                assert our_threads() == before
 
     asyncio.run(scenario())
 

@@ -97,6 +97,8 @@ class BrokerNode:
         self._live = LiveSettings(options, conf or "", files if files is not None else RealFiles())
         self._files: Files = files if files is not None else RealFiles()
         self._servers: list[asyncio.Server] = []
+        self._begun: list[Callable[[], None]] = []
+        """What ends the threads and timers that a start has begun, should it fail later on."""
         self._registration: Registration | None = None
         self._routes: RouteBook | None = None
         self._sweep: asyncio.Task[None] | None = None
@@ -139,6 +141,9 @@ class BrokerNode:
         except BaseException:
             for server in self._servers:
                 server.close()
+            self._servers.clear()
+            while self._begun:
+                self._begun.pop()()
             host.pool.shutdown(wait=True)
             store.close(self.clock.now())
             raise
@@ -168,6 +173,7 @@ class BrokerNode:
             host.another_turn,
             self.clock.now,
         )
+        self._begun.append(self._dispatchers.stop)
         hooks = make_hooks(options.broker_hooks, conf_of(options))
         hooked = Hooked(hooks, host.failed)
         picks = TopicPicks(self._dispatchers, hooked, conf_of(options))
@@ -206,6 +212,7 @@ class BrokerNode:
         turns.on_clock_set = self._clock_set
         host.turns = turns
         host.flusher = FlushThread(store.sync_commit_log, loop.call_soon_threadsafe, self._flushed, self._flush_failed)
+        self._begun += [host.flusher.stop, turns.stop]
         host.on_store_failed = self._on_store_failed
         self.connections = connections_of(options, host.log)
         await self._listen(parts, host)
