@@ -60,6 +60,17 @@ def test_a_recall_is_a_delete_in_the_slot_of_its_message(tmp_path: Path) -> None
     parts.close()
 
 
+def test_the_wall_clock_says_whether_it_still_waits(tmp_path: Path) -> None:
+    parts = Recalling(tmp_path)
+    parts.store.clock_set(-3_600_000)
+    assert parts.recall(now=NOW + 60_000).code == 0
+    delete = parts.records(TIMER_TOPIC)[1]
+    assert properties_of(delete)["BORN_TIMESTAMP"] == str(delete.born_timestamp) == str(NOW + 60_000 - 3_600_000)
+    parts.store.clock_set(60_000)
+    assert parts.recall(now=NOW).remark == "recall failed, timestamp invalid"
+    parts.close()
+
+
 def test_the_key_may_name_the_topic(tmp_path: Path) -> None:
     parts = Recalling(tmp_path, append_topic_for_timer_delete_key=True)
     assert parts.recall().code == 0

@@ -72,6 +72,15 @@ def test_the_answer_is_pushed_to_the_asker_then_stored(parts: Replying) -> None:
     assert (told.ext()["queueId"], told.ext()["queueOffset"]) == ("0", "0")
 
 
+def test_its_times_are_those_of_the_wall_clock(parts: Replying) -> None:
+    parts.store.clock_set(-3_600_000)
+    ask = parts.reply()
+    assert isinstance(ask, Ask)
+    header = decode_header(ask.command, ReplyMessageRequestHeader)
+    assert header.store_timestamp == NOW - 3_600_000
+    assert parse_properties(header.properties or "")["PUSH_REPLY_TIME"] == str(NOW - 3_600_000)
+
+
 @pytest.mark.parametrize("code", [None, codes.SYSTEM_ERROR])
 def test_an_asker_that_does_not_take_it(parts: Replying, code: int | None) -> None:
     told = answered(parts.reply(), code)

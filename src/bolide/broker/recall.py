@@ -53,11 +53,12 @@ class RecallService:
             handle = decode_recall_handle(header.recall_handle)
         except BodyError as error:
             return self._answer(command, codes.ILLEGAL_OPERATION, str(error))
-        why = self._mismatch(header.topic, handle, now)
+        wall = int(self._door.store.times.wall(now))  # timers go by it, and a handle names it
+        why = self._mismatch(header.topic, handle, wall)
         if why:
             return self._answer(command, codes.ILLEGAL_OPERATION, why)
         try:
-            end = self._delete(channel, handle, header.producer_group, now)
+            end = self._delete(channel, handle, header.producer_group, wall, now)
         except BolideError:
             return self._answer(command, codes.SYSTEM_ERROR, "recall failed, execute error")
         return Parked(self._answer(command, codes.SUCCESS, "", {"msgId": handle.unique_key}), end)
@@ -74,18 +75,18 @@ class RecallService:
             return codes.SERVICE_NOT_AVAILABLE, _NOT_NOW
         return None
 
-    def _mismatch(self, topic: str, handle: RecallHandle, now: int) -> str:
+    def _mismatch(self, topic: str, handle: RecallHandle, wall: int) -> str:
         """Why this handle takes nothing back here, "" when it may."""
         if topic != handle.topic:
             return "recall failed, topic not match"
         if self._options.broker_name != handle.broker_name:
             return _NOT_NOW
-        left = (java_long(handle.deliver_at) or -1) - now
+        left = (java_long(handle.deliver_at) or -1) - wall
         if left <= 0 or left >= self._options.timer_max_delay_sec * 1000:
             return "recall failed, timestamp invalid"
         return ""
 
-    def _delete(self, channel: Channel, handle: RecallHandle, group: str | None, now: int) -> int:
+    def _delete(self, channel: Channel, handle: RecallHandle, group: str | None, wall: int, now: int) -> int:
         """Store the delete; the physical end of its record."""
         key = delete_key(handle.topic, handle.unique_key, self._options.append_topic_for_timer_delete_key)
         properties = {
@@ -93,13 +94,13 @@ class RecallService:
             names.TIMER_DEL_UNIQKEY: key,
             names.UNIQ_KEY: handle.unique_key,
             names.TIMER_DELIVER_MS: handle.deliver_at,
-            names.BORN_TIMESTAMP: str(now),
+            names.BORN_TIMESTAMP: str(wall),
             names.TRACE_CONTEXT: "",
         }
         if group:
             properties[names.PGROUP] = group
         appended = self._door.put_properties(
-            handle.topic, 0, b"0", properties, 0, 0, now, channel.remote_host, 0, 0, now
+            handle.topic, 0, b"0", properties, 0, 0, wall, channel.remote_host, 0, 0, now
         )
         return appended.end_offset
 

@@ -79,8 +79,9 @@ class ReplyService:
             why = "" if taken else f"push reply message to {asker} fail."
             return self._store(channel, command, header, queue_id, why, later)
 
-        properties[names.PUSH_REPLY_TIME] = str(now)
-        push = self._push(channel, command, header, properties, now)
+        wall = int(self._door.store.times.wall(now))
+        properties[names.PUSH_REPLY_TIME] = str(wall)
+        push = self._push(channel, command, header, properties, wall)
         return Ask(client.channel, push, PUSH_TIMEOUT_MS, then)
 
     def _topic(self, command: Command, header: Any, now: int) -> TopicConfig | Reply:
@@ -101,7 +102,7 @@ class ReplyService:
             return self._answer(command, codes.INVALID_PARAMETER, f"request queueId[{header.queue_id}] is illegal")
         return topic
 
-    def _push(self, channel: Channel, command: Command, header: Any, properties: dict[str, str], now: int) -> Command:
+    def _push(self, channel: Channel, command: Command, header: Any, properties: dict[str, str], wall: int) -> Command:
         pushed = ReplyMessageRequestHeader(
             producer_group=header.producer_group,
             topic=header.topic,
@@ -113,7 +114,7 @@ class ReplyService:
             flag=header.flag,
             born_host=host_text(channel.remote_host),
             store_host=host_text(self._door.store_host),
-            store_timestamp=now,
+            store_timestamp=wall,
             properties=format_properties(properties),
             reconsume_times=header.reconsume_times,
             unit_mode=header.unit_mode,
