@@ -57,6 +57,7 @@ class Parts:
         settings_of_store = StoreOptions(flush_disk_type="ASYNC_FLUSH")
         self.store = MessageStore(files or RealFiles(), str(folder), shape, settings_of_store, self.filters.calc_bitmap)
         self.store.load(NOW)
+        self.filters.store_time = self.store.store_time
         self.topics = TopicTable(options, self.effects, NOW)
         self.groups = GroupTable(options, self.effects, NOW)
         self.offsets = ConsumerOffsets(self.effects, options.enable_lmq)

@@ -35,13 +35,15 @@ class Filtering(Parts):
         )
         self.topics.put(TopicConfig("T", 4, 4), NOW)
 
-    def beat(self, *subscriptions: dict[str, Any], now: int = NOW, channel: Channel | None = None) -> None:
-        """A heartbeat of group g with these subscriptions."""
+    def beat(
+        self, *subscriptions: dict[str, Any], now: int = NOW, channel: Channel | None = None, group: str = "g"
+    ) -> None:
+        """A heartbeat of a group with these subscriptions."""
         data = {
             "clientID": "c",
             "consumerDataSet": [
                 {
-                    "groupName": "g",
+                    "groupName": group,
                     "consumeType": "CONSUME_PASSIVELY",
                     "messageModel": "CLUSTERING",
                     "consumeFromWhere": "CONSUME_FROM_FIRST_OFFSET",
@@ -233,6 +235,20 @@ def test_bitmaps_are_written_and_spare_reading_records(tmp_path: Path) -> None:
     assert parts.bodies(answer) == [b"2", b"3"]
     assert len(seen) == 3  # the one from before the group, and the two that match
     assert answer.ext()["nextBeginOffset"] == "5"
+    parts.close()
+
+
+@pytest.mark.parametrize("step", [3_600_000, -20_000])
+def test_bitmaps_from_before_a_group_say_nothing_of_it_though_the_clock_was_set(tmp_path: Path, step: int) -> None:
+    parts = Filtering(tmp_path, enable_consume_queue_ext=True, enable_calc_filter_bit_map=True)
+    parts.beat(sql("a > 5"), group="h")
+    if step > 0:
+        parts.store.clock_set(step)
+    parts.answer(send_request(body=b"before", properties=text(a="2")))
+    if step < 0:
+        parts.store.clock_set(step)
+    parts.beat(sql("a > 1"))
+    assert parts.bodies(parts.pulled(sys_flag=0, subVersion=1)) == [b"before"]
     parts.close()
 
 

@@ -277,6 +277,16 @@ def test_too_many_connections_are_refused(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+def test_filters_are_born_by_the_clock_that_labels_records(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with broker(tmp_path) as (node, _):
+            node.store.clock_set(3_600_000)
+            now = node.clock.now()
+            assert node.parts.pulls._consumer_filters.store_time(now) == now + 3_600_000
+
+    asyncio.run(scenario())
+
+
 def our_threads() -> list[str]:
     return sorted(thread.name for thread in threading.enumerate() if thread.name.startswith("bolide-"))
 

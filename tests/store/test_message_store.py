@@ -165,7 +165,6 @@ class TestWatermark:
         machine.power_cut(0)
         assert not missing(machine.store, machine.acknowledged)
 
-
     def test_a_write_that_fails_in_any_way_is_taken_back(self) -> None:
         machine = Machine()
         machine.turn(3)

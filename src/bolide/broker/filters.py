@@ -8,6 +8,7 @@ away, what arrives still gets its bits.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from bolide.broker.effects import Effects
@@ -67,6 +68,8 @@ class ConsumerFilters:
     def __init__(self, options: BrokerOptions, filters: Filters, effects: Effects, start: int) -> None:
         self.filters = filters
         self._effects = effects
+        self.store_time: Callable[[int], int] = as_it_is
+        """The store time of what is stored now, which `born_time` is held against; of the store, once there is one."""
         self._start = start
         self._bloom = BloomFilter.of(options.max_error_rate_of_bloom_filter, options.expect_consumer_num_use_filter)
         self._keep_ms = options.filter_data_clean_time_span
@@ -115,7 +118,8 @@ class ConsumerFilters:
             compiled = self.filters.of(expression_type, subscription.sub_string)
         except ExpressionRefused:
             return  # the client's pulls are answered 27, which tells it
-        self._add(subscription.topic, group, subscription.sub_string, expression_type, version, now, compiled)
+        born = self.store_time(now)
+        self._add(subscription.topic, group, subscription.sub_string, expression_type, version, born, compiled)
 
     def _add(
         self, topic: str, group: str, text: str, expression_type: str, version: int, born: int, compiled: PullFilter
@@ -256,3 +260,8 @@ class ConsumerFilters:
         if not self._dirty:
             self._dirty = True
             self._effects.wake(self)
+
+
+def as_it_is(now: int) -> int:
+    """The store time while there is no store."""
+    return now

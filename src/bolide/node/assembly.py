@@ -89,6 +89,7 @@ class BrokerParts:
         def address() -> str:
             return host_text(door.store_host)
 
+        filters.store_time = store.store_time
         self.pulls = pulls = PullService(options, store, topics, groups, offsets, clients, stats, filters, moved)
         resets = None
         if not options.use_server_side_reset_offset:

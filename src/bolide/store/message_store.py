@@ -448,6 +448,10 @@ class MessageStore(Lookups):
         """The wall clock was set: from here on it is `now` plus this."""
         self.times.step(offset, self.log.end_offset)
 
+    def store_time(self, now: int) -> int:
+        """No record that is in the log by now has a later store time; those that follow have at least this one."""
+        return int(max(self.times.wall(now), self.log.last_store_timestamp))
+
     # -- the queues --
 
     def next_queue_offset(self, topic: str, queue_id: int) -> i64:
