@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bolide.broker.names import HALF_TOPIC, OP_HALF_TOPIC, SCHEDULE_TOPIC
+from bolide.broker.names import HALF_TOPIC, OP_HALF_TOPIC, SCHEDULE_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
+from bolide.broker.options import BrokerOptions
 from bolide.broker.transactions import COMMIT, ROLLBACK
 from bolide.remoting import codes
 from bolide.remoting.command import make_request
@@ -132,3 +133,36 @@ def test_custom_immunity_ends_the_right_to_a_first_answer(parts: Transactions) -
     assert parts.code(odd, COMMIT) == codes.ILLEGAL_OPERATION
     assert parts.code(half, COMMIT, fromTransactionCheck="true") == 0
     assert len(parts.records("T", 2)) == 2
+
+
+def test_open_transactions_have_a_limit(parts: Transactions) -> None:
+    parts.service.begin()
+    parts.service.configure(BrokerOptions(max_open_transactions=2))
+    first = parts.half()
+    parts.half()
+    sent = text(UNIQ_KEY="V", TRAN_MSG="true", PGROUP="pg")
+    for _ in range(2):  # counted the same before and after they are read
+        refused = parts.answer(send_request(properties=sent), parts.now)
+        assert (refused.code, refused.remark) == (
+            codes.SYSTEM_BUSY,
+            "2 transactions are open, as many as maxOpenTransactions allows: end some of them first",
+        )
+        parts.later(1_000)
+    assert parts.answer(send_request(), parts.now).code == 0
+    assert parts.code(first, ROLLBACK) == 0
+    assert parts.half().code == 0
+
+
+def test_what_was_given_up_is_not_taken_up_beyond_the_limit(tmp_path: Path) -> None:
+    parts = Transactions(tmp_path, transaction_check_max=1)
+    parts.half()
+    parts.later(3 * INTERVAL_MS)
+    (given_up,) = parts.records(TRANS_CHECK_MAX_TIME_TOPIC)
+    parts.half()
+    parts.service.configure(BrokerOptions(max_open_transactions=1))
+    name = parts.door.message_id(given_up.physical_offset)
+    request = make_request(codes.RESUME_CHECK_HALF_MESSAGE, 1, {"msgId": name})
+    assert reply_of(parts.service.on_resume(parts.channel, request, parts.now)).code == codes.SYSTEM_BUSY
+    parts.service.configure(BrokerOptions(max_open_transactions=2))
+    assert reply_of(parts.service.on_resume(parts.channel, request, parts.now)).code == 0
+    parts.close()

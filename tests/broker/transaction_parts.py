@@ -36,7 +36,6 @@ class Transactions(Parts):
         self.flushes = True
         """False: what is written and dispatched may be lost yet, as an asynchronous flush leaves it for a while."""
         self.now = NOW
-        self.begin_sends()
         self.producer = Channel(7, PEER, "10.1.2.3:7777", 10911)
         self.clients.register_producer("pg", Client(self.producer, "client", 0, 513, NOW))
         self.start_service()
@@ -45,7 +44,7 @@ class Transactions(Parts):
         """A service for sends that takes half messages."""
         keys = UniqKeys(b"\x7f\x00\x00\x01", 1, 2)
         self.send_service = SendService(
-            self.options, self.door, self.topics, self.groups, self.locks, keys, self.stats, transactions=True
+            self.options, self.door, self.topics, self.groups, self.locks, keys, self.stats, self.service
         )
 
     def start_service(self) -> None:
@@ -53,6 +52,7 @@ class Transactions(Parts):
         self.service = TransactionService(
             self.options, self.store, self.door, self.topics, self.offsets, self.clients, self.effects, self.now
         )
+        self.begin_sends()
 
     def half(self, queue_id: int = 2, **properties: str) -> Command:
         """Send a half message of topic T; its answer."""
@@ -99,7 +99,6 @@ class Transactions(Parts):
         super().__init__(self.folder, self.files, **{**self.given, **settings})
         self.offsets.load(offsets)
         self.clients.register_producer("pg", Client(self.producer, "client", 0, 513, NOW))
-        self.begin_sends()
         self.start_service()
         self.service.begin()
 

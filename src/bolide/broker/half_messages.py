@@ -129,6 +129,12 @@ class HalfMessages:
         return queue_offset < self._half_scanned and queue_offset not in self.pending
 
     @property
+    def open_count(self) -> int:
+        """How many wait for their end, counting what was stored and is not read yet as open."""
+        unread = int(self._store.max_queue_offset(HALF_TOPIC, 0)) - self._half_scanned if self._half_scanned >= 0 else 0
+        return len(self.pending) + max(unread, 0)
+
+    @property
     def remembered(self) -> int:
         """What is kept in memory of half messages that have ended."""
         return len(self._ops) + len(self._renewed) + len(self._older) + len(self._deciding) + len(self._named)

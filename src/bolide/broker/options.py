@@ -261,6 +261,8 @@ class BrokerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     max_consumer_offsets: PositiveCount = 2_000_000
     """Committed and pulled offsets, of all groups and queues together."""
     max_queue_locks: PositiveCount = 200_000
+    max_open_transactions: PositiveCount = 1_000_000
+    """Half messages that wait for their end."""
 
     # queues locked by orderly consumers, replication
     rebalance_lock_max_live_time: PositiveMs = 60_000
@@ -314,6 +316,7 @@ RELOADABLE: Final = frozenset(
         "unusedGroupExpireTime",
         "maxConsumerOffsets",
         "maxQueueLocks",
+        "maxOpenTransactions",
         "maxHeldRequests",
         "maxConnections",
         "clientWriteBufferTotal",

@@ -54,6 +54,13 @@ class OrderlyGroups(Protocol):
         """True while the group holds a queue lock that has not expired."""
 
 
+class OpenTransactions(Protocol):
+    """The half messages that wait for their end."""
+
+    def no_room(self) -> str:
+        """Why no half message more is taken now; "" while there is room."""
+
+
 @final
 class SendService:
     """Takes messages from producers."""
@@ -67,7 +74,7 @@ class SendService:
         locks: OrderlyGroups,
         uniq_keys: UniqKeys,
         stats: BrokerStats,
-        transactions: bool = False,
+        transactions: OpenTransactions | None = None,
     ) -> None:
         self._door: PutDoor = door
         self._topics: TopicTable = topics
@@ -82,7 +89,7 @@ class SendService:
         self._slave: bool = options.is_slave
         self._accept_from: int = options.start_accept_send_request_time_stamp
         self._writable: bool = options.broker_permission & 2 != 0
-        self._transactions: bool = transactions and not options.reject_transaction_message
+        self._transactions: Any = None if options.reject_transaction_message else transactions
         trace = "true" if options.trace_on else "false"
         self._with_no: dict[str, str] = {"MSG_REGION": options.region_id, "TRACE_ON": trace}
         self._suffix: str = (
@@ -184,10 +191,13 @@ class SendService:
                 stored_topic, stored_bytes, stored_queue = target.topic_name, target.topic_bytes, 0
                 text = without_delay(text)
         if found.transactional and not (reconsume_times > 0 and found.delay_level > 0):
-            if not self._transactions:
+            if self._transactions is None:
                 return self._refuse(
                     command, NO_PERMISSION, f"the broker[{self._spoken_name}] sending transaction message is forbidden"
                 )
+            full: str = self._transactions.no_room()
+            if full:
+                return self._refuse(command, SYSTEM_BUSY, full)
             text = half_properties(text, stored_topic, stored_queue, found.uniq_key)
             stored_topic, stored_bytes, stored_queue = HALF_TOPIC, _HALF_BYTES, 0
             sys_flag &= ~TRANSACTION_MASK

@@ -87,6 +87,7 @@ class TransactionService:
         self._clients = clients
         self._effects = effects
         self.halves = HalfMessages(store, offsets)
+        self._most = options.max_open_transactions
         self._next_check = start + options.transaction_check_interval
         self._next_look = start + LOOK_INTERVAL_MS
         self._sweep: list[int] = []
@@ -116,6 +117,16 @@ class TransactionService:
 
     def handlers(self) -> dict[int, Handler]:
         return {codes.END_TRANSACTION: self.on_end, codes.RESUME_CHECK_HALF_MESSAGE: self.on_resume}
+
+    def configure(self, options: BrokerOptions) -> None:
+        """Take over what may change while the broker runs."""
+        self._most = options.max_open_transactions
+
+    def no_room(self) -> str:
+        """Why no half message more is taken now; "" while there is room."""
+        if self.halves.open_count < self._most:
+            return ""
+        return f"{self._most} transactions are open, as many as maxOpenTransactions allows: end some of them first"
 
     # -- the producer says how it ended
 
@@ -239,6 +250,9 @@ class TransactionService:
         before = self._resumed.get(record.physical_offset)
         if before is not None:
             return Parked(reply(make_response(command, codes.SUCCESS, "it was put back before")), before)
+        full = self.no_room()
+        if full:
+            return reply(make_response(command, codes.SYSTEM_BUSY, full))
         properties[names.TRANSACTION_CHECK_TIMES] = "0"
         put = self._again(record, HALF_TOPIC, format_properties(properties), now)
         end = self._door.put_together([put], now)[0].end_offset

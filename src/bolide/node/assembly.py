@@ -105,7 +105,7 @@ class BrokerParts:
             delay,
             timers,
             RecallService(options, door, topics),
-            SendService(options, door, topics, groups, locks, uniq_keys, stats, transactions=True),
+            SendService(options, door, topics, groups, locks, uniq_keys, stats, transactions),
             transactions,
             pulls,
             filters,
