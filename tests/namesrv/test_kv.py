@@ -7,6 +7,7 @@ import json
 import pytest
 
 from bolide.namesrv.effects import KV_FILE, PersistFile
+from bolide.namesrv.kv import ENTRY
 from bolide.remoting import codes
 from bolide.remoting.bodies import decode_body
 from bolide.remoting.bodies.stats import KVTable
@@ -61,3 +62,30 @@ def test_a_file_that_cannot_be_read_stops_the_start() -> None:
 def test_missing_fields_are_named() -> None:
     response = World().peer().ask(codes.PUT_KV_CONFIG, GetKVConfigRequestHeader(namespace="n", key="k"), expect=1)
     assert "value" in (response.remark or "")
+
+
+def test_keys_and_values_have_a_limit() -> None:
+    world = World(max_kv_config_bytes=3 * ENTRY + 20)
+    peer = world.peer()
+
+    def put(key: str, value: str, expect: int = codes.SUCCESS, namespace: str = "ns") -> str | None:
+        header = PutKVConfigRequestHeader(namespace=namespace, key=key, value=value)
+        return peer.ask(codes.PUT_KV_CONFIG, header, expect=expect).remark
+
+    put("a", "1" * 8)
+    put("b", "1" * 8)  # 20 characters, and the namespace and two entries
+    world.server.take_effects()
+    why = "the keys and values would be more than maxKvConfigBytes = 116 allows: delete some of them first"
+    assert put("a", "1" * 9, codes.SYSTEM_ERROR) == why
+    assert put("c", "", codes.SYSTEM_ERROR) == why
+    assert put("c", "", codes.SYSTEM_ERROR, "other") == why
+    assert world.server.take_effects() == []
+    put("a", "2" * 7)
+    put("b", "2" * 9)
+    peer.ask(codes.DELETE_KV_CONFIG, DeleteKVConfigRequestHeader(namespace="ns", key="a"))
+    effect = world.server.take_effects()[-1]
+    assert isinstance(effect, PersistFile)
+    for now in (world, World(kv=effect.data, max_kv_config_bytes=3 * ENTRY + 20)):
+        peer = now.peer()
+        put("c", "3" * 8, codes.SYSTEM_ERROR)
+        put("c", "3" * 7)

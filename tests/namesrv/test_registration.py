@@ -10,6 +10,7 @@ from bolide.namesrv.effects import CloseChannel
 from bolide.namesrv.tables import Tables
 from bolide.remoting import codes
 from bolide.remoting.bodies import decode_body, encode_body
+from bolide.remoting.bodies.route import QueueData, TopicRouteData
 from bolide.remoting.bodies.stats import KVTable
 from bolide.remoting.bodies.versions import DataVersion
 from bolide.remoting.command import make_request
@@ -21,6 +22,7 @@ from bolide.remoting.headers.namesrv import (
     QueryDataVersionResponseHeader,
     RegisterBrokerRequestHeader,
     RegisterBrokerResponseHeader,
+    RegisterTopicRequestHeader,
     UnRegisterBrokerRequestHeader,
 )
 from bolide.remoting.register import encode_register_body
@@ -319,3 +321,66 @@ def test_a_topic_with_a_number_that_is_no_int_costs_no_other_its_route() -> None
     assert answer is not None and answer.code == 0 and (answer.remark or "").endswith("Bad, Odd")
     assert set(world.server.tables.topics) == {"Good"}
     assert world.server.tables.brokers["b"].broker_addrs == {0: "10.0.0.1:10911"}
+
+
+def test_brokers_have_a_limit() -> None:
+    world = World(max_brokers=2)
+    first = ready(world)
+    second = ready(world, name="broker-b", addr="10.0.0.2:10911")
+    for other in (
+        FakeBroker(world, name="broker-c", addr="10.0.0.3:10911"),
+        FakeBroker(world, broker_id=1, addr="10.0.0.3:10911"),
+        FakeBroker(world, name="broker-c"),
+        FakeBroker(world, cluster="d"),
+    ):
+        answer = other.topic("T").register(expect=codes.SYSTEM_ERROR)
+        assert answer.remark == "register broker failed, 2 brokers are registered, as many as maxBrokers allows"
+    first.register()
+    second.close()
+    FakeBroker(world, name="broker-c", addr="10.0.0.3:10911").topic("T").register()
+    assert set(tables(first).brokers) == {"broker-a", "broker-c"}
+
+
+def test_topics_of_all_brokers_have_a_limit() -> None:
+    world = World(max_topic_entries=5)
+    first = ready(world)
+    second = ready(world, name="broker-b", addr="10.0.0.2:10911")
+    answer = second.topic("A").topic("B").register(expect=codes.SYSTEM_ERROR)
+    assert answer.remark == (
+        "register broker failed, its 2 new topics and the 4 of all brokers are more than maxTopicEntries = 5 allows"
+    )
+    assert "A" not in tables(first).topics
+    first.topic("A").register()
+    route = encode_body(TopicRouteData([QueueData("broker-b", 1, 1, 6, 0)]))
+    second.ask(codes.REGISTER_TOPIC_IN_NAMESRV, RegisterTopicRequestHeader(topic="B"), route, codes.SYSTEM_ERROR)
+    second.ask(codes.REGISTER_TOPIC_IN_NAMESRV, RegisterTopicRequestHeader(topic="T"), route)
+    first.close()
+    second.register()
+    assert tables(first).topic_entries == 4
+
+
+def test_names_of_a_registration_have_a_limit() -> None:
+    world = World()
+    for broker in (
+        FakeBroker(world).topic("T" * 1025),
+        FakeBroker(world, name="b" * 1025),
+        FakeBroker(world, addr="a" * 1025),
+        FakeBroker(world, cluster="c" * 1025),
+    ):
+        broker.register(expect=codes.SYSTEM_ERROR)
+    broker = FakeBroker(world)
+    broker.filter_servers = ["f"] * 65
+    broker.register(expect=codes.SYSTEM_ERROR)
+    broker.filter_servers = ["f"] * 64
+    broker.topic("T" * 1024).register()
+
+
+def test_what_an_address_or_a_cluster_was_before_does_not_stay() -> None:
+    broker = ready()
+    renamed = ready(broker.world, name="broker-b")
+    assert set(tables(broker).brokers) == {"broker-b"}
+    moved = ready(broker.world, name="broker-b", cluster="d")
+    for each in (renamed, moved, broker):
+        each.close()
+    found = tables(broker)
+    assert (found.clusters, found.brokers, found.live, found.names_listed) == ({}, {}, {}, 0)

@@ -8,6 +8,7 @@ from msgspec import field
 
 from bolide.namesrv.effects import KV_FILE, Effects, PersistFile
 from bolide.namesrv.handler import Handler
+from bolide.namesrv.options import Settings
 from bolide.remoting import codes
 from bolide.remoting.bodies import Body, decode_body, encode_body
 from bolide.remoting.bodies.stats import KVTable
@@ -23,6 +24,8 @@ from bolide.remoting.headers.kv import (
 from bolide.remoting.json import MAX_FILE
 
 ORDER_TOPIC_CONFIG: Final = "ORDER_TOPIC_CONFIG"
+ENTRY: Final = 32
+"""What an entry costs beside its characters."""
 
 
 class KvFile(Body):
@@ -39,9 +42,14 @@ def read_kv(data: bytes) -> dict[str, dict[str, str]]:
 class KvService:
     """The table, and its file after every change. data: what the file holds, b"" for a new one; raises BodyError."""
 
-    def __init__(self, effects: Effects, data: bytes = b"") -> None:
+    def __init__(self, effects: Effects, settings: Settings, data: bytes = b"") -> None:
         self.effects = effects
+        self.settings = settings
         self.table = read_kv(data) if data.strip() else {}
+        self._size = sum(
+            len(namespace) + ENTRY + sum(len(key) + len(value) + ENTRY for key, value in values.items())
+            for namespace, values in self.table.items()
+        )
 
     def handlers(self) -> dict[int, Handler]:
         """Request code to handler."""
@@ -64,6 +72,18 @@ class KvService:
     def on_put(self, channel_id: int, command: Command, now: int) -> Command:
         """PUT_KV_CONFIG."""
         header = decode_header(command, PutKVConfigRequestHeader)
+        values = self.table.get(header.namespace)
+        before = None if values is None else values.get(header.key)
+        more = len(header.value) - len(before) if before is not None else len(header.key) + len(header.value) + ENTRY
+        if values is None:
+            more += len(header.namespace) + ENTRY
+        most = self.settings.options.max_kv_config_bytes
+        if more > 0 and self._size + more > most:
+            remark = (
+                f"the keys and values would be more than maxKvConfigBytes = {most} allows: delete some of them first"
+            )
+            return make_response(command, codes.SYSTEM_ERROR, remark)
+        self._size += more
         self.table.setdefault(header.namespace, {})[header.key] = header.value
         self._persist()
         return make_response(command, codes.SUCCESS)
@@ -80,7 +100,9 @@ class KvService:
     def on_delete(self, channel_id: int, command: Command, now: int) -> Command:
         """DELETE_KV_CONFIG: deleting what is not there is no error."""
         header = decode_header(command, DeleteKVConfigRequestHeader)
-        if self.table.get(header.namespace, {}).pop(header.key, None) is not None:
+        value = self.table.get(header.namespace, {}).pop(header.key, None)
+        if value is not None:
+            self._size -= len(header.key) + len(value) + ENTRY
             self._persist()
         return make_response(command, codes.SUCCESS)
 

@@ -62,6 +62,15 @@ class NamesrvOptions(Struct, frozen=True, kw_only=True, rename="camel"):
     max_frame_seconds: PositiveCount = 120
     """A connection whose frame takes longer than this is closed. Ours."""
 
+    # limits far above normal use; Java has none
+    max_kv_config_bytes: PositiveCount = 4 * 1024 * 1024
+    """Characters of all namespaces, keys and values (codes 100 and 101), and 32 for each entry. Each change writes all
+    of them."""
+    max_brokers: PositiveCount = 10_000
+    """Addresses of brokers, and names of brokers in all clusters."""
+    max_topic_entries: PositiveCount = 2_000_000
+    """Topics of all brokers: one that two brokers have counts twice."""
+
     # TLS on the same port, by the first byte; Java's tls.server.* are taken as these
     tls_mode: Literal["disabled", "permissive", "enforcing"] = "permissive"
     """permissive: TLS for those who begin it, when there is a certificate. enforcing: nothing else."""

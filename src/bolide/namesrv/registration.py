@@ -14,7 +14,7 @@ from bolide.namesrv.handler import Handler
 from bolide.namesrv.kv import ORDER_TOPIC_CONFIG, KvService
 from bolide.namesrv.options import Settings
 from bolide.namesrv.routes import ZONE_NAME
-from bolide.namesrv.tables import MASTER_ID, WRITE, BrokerAddress, Live, Tables
+from bolide.namesrv.tables import MASTER_ID, MAX_NAME, WRITE, BrokerAddress, Live, Tables
 from bolide.remoting import codes
 from bolide.remoting.bodies import decode_body, encode_body
 from bolide.remoting.bodies.route import BrokerData
@@ -34,6 +34,7 @@ from bolide.remoting.register import PartialRegisterBody, RegisterBrokerBody, bo
 
 SHOWN: Final = 10
 """Most topic names in one remark."""
+MAX_FILTER_SERVERS: Final = 64
 
 
 class RegistrationService:
@@ -71,6 +72,8 @@ class RegistrationService:
                 codes.SYSTEM_ERROR,
                 f"register broker failed, {header.broker_name} must register fully first, then single topics",
             )
+        elif too_much := self._too_much(header, body):
+            return make_response(command, codes.SYSTEM_ERROR, f"register broker failed, {too_much}")
         else:
             self._register(header, body, command.ext().get(ZONE_NAME), channel_id, now)
             if header.broker_id != MASTER_ID:
@@ -97,15 +100,43 @@ class RegistrationService:
         known = broker is not None and header.broker_id in broker.broker_addrs
         return not known and len(wrapper.topic_config_table) + refused == 1
 
+    def _too_much(self, header: RegisterBrokerRequestHeader, body: RegisterBrokerBody) -> str:
+        """Why this registration would be more than the limits allow; "" when there is room."""
+        tables, options = self.tables, self.settings.options
+        table = body.topic_config_serialize_wrapper.topic_config_table
+        topics = {config.topic_name or key for key, config in table.items()}
+        texts = [header.broker_name, header.cluster_name, header.broker_addr, header.ha_server_addr]
+        servers = body.filter_server_list or []
+        if max(map(len, (*texts, *topics, *servers))) > MAX_NAME or len(servers) > MAX_FILTER_SERVERS:
+            return f"it has more than {MAX_FILTER_SERVERS} filter servers, or a name of more than {MAX_NAME} characters"
+        new_name = header.broker_name not in tables.clusters.get(header.cluster_name, ())
+        new_addr = BrokerAddress(header.cluster_name, header.broker_addr) not in tables.live
+        if (new_name and tables.names_listed >= options.max_brokers) or (
+            new_addr and len(tables.live) >= options.max_brokers
+        ):
+            return f"{options.max_brokers} brokers are registered, as many as maxBrokers allows"
+        if header.broker_name not in tables.brokers:
+            tables.comes_back(header.broker_name)
+        known = tables.topics_of(header.broker_name)
+        more = sum(topic not in known for topic in topics)
+        if more and tables.topic_entries + more > options.max_topic_entries:
+            return (
+                f"its {more} new topics and the {tables.topic_entries} of all brokers are more than maxTopicEntries = "
+                f"{options.max_topic_entries} allows"
+            )
+        return ""
+
     def _register(
         self, header: RegisterBrokerRequestHeader, body: RegisterBrokerBody, zone: str | None, channel_id: int, now: int
     ) -> None:
         tables = self.tables
         address = BrokerAddress(header.cluster_name, header.broker_addr)
-        tables.clusters.setdefault(header.cluster_name, {})[header.broker_name] = None
+        before = tables.live.get(address)
+        if before is not None and before.broker_name != header.broker_name:
+            tables.remove(before.broker_name, address)  # an address is one broker; the old name would stay for good
+        tables.list_broker(header.cluster_name, header.broker_name)
         broker = tables.brokers.get(header.broker_name)
         if broker is None:
-            tables.comes_back(header.broker_name)
             broker = tables.brokers[header.broker_name] = BrokerData(header.cluster_name, header.broker_name)
         broker.enable_acting_master = bool(header.enable_acting_master)
         broker.zone_name = zone

@@ -12,7 +12,7 @@ import msgspec
 from bolide.namesrv.handler import Handler
 from bolide.namesrv.kv import ORDER_TOPIC_CONFIG, KvService
 from bolide.namesrv.options import Settings
-from bolide.namesrv.tables import MASTER_ID, READ, WRITE, BrokerAddress, Tables
+from bolide.namesrv.tables import MASTER_ID, MAX_NAME, READ, WRITE, BrokerAddress, Tables
 from bolide.remoting import codes
 from bolide.remoting.bodies import decode_body, encode_body
 from bolide.remoting.bodies.route import (
@@ -144,6 +144,11 @@ class RouteService:
         route = decode_body(command.body, TopicRouteData) if command.body else TopicRouteData()
         queues = {queue.broker_name: queue for queue in route.queue_datas}
         if queues and queues.keys() <= self.tables.brokers.keys():
+            most = self.settings.options.max_topic_entries
+            more = len(queues.keys() - self.tables.topics.get(topic, {}).keys())
+            if len(topic) > MAX_NAME or (more and self.tables.topic_entries + more > most):
+                remark = f"the topic has too long a name, or it is more than maxTopicEntries = {most} allows"
+                return make_response(command, codes.SYSTEM_ERROR, remark)
             for queue in queues.values():
                 self.tables.put_queue(topic, queue)
         return make_response(command, codes.SUCCESS)

@@ -27,7 +27,7 @@ class NameServer:
         self.settings = Settings(options)
         self.tables = Tables()
         self.effects = Effects()
-        self.kv = KvService(self.effects, kv)
+        self.kv = KvService(self.effects, self.settings, kv)
         self.registration = RegistrationService(self.tables, self.settings, self.kv, self.effects)
         self.routes = RouteService(self.tables, self.settings, self.kv, start)
         self._handlers: dict[int, Handler] = {

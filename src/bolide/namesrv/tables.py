@@ -17,6 +17,8 @@ from bolide.remoting.bodies.versions import DataVersion
 DROPPED_AT_ONCE: Final = 20_000
 """Topics of brokers that left are forgotten so many at a time: some ten milliseconds."""
 MASTER_ID: Final = 0
+MAX_NAME: Final = 1024
+"""Characters of a name or an address; real ones have a quarter of that at most."""
 READ: Final = 4
 WRITE: Final = 2
 
@@ -57,6 +59,9 @@ class Tables:
         self.live: dict[BrokerAddress, Live] = {}
         self.filter_servers: dict[BrokerAddress, list[str]] = {}
         self.topics: dict[str, dict[str, QueueData]] = {}  # topic -> broker name -> queues
+        self.topic_entries = 0  # topics of all brokers: one that two brokers have counts twice
+        self.names_listed = 0  # broker names of all clusters
+        self._clusters_of: dict[str, dict[str, None]] = {}  # broker name -> the clusters that list it
         self._topics_of: dict[str, dict[str, None]] = {}  # broker name -> its topics
         self._leaving: dict[str, dict[str, None]] = {}  # the same of brokers that left, to be forgotten
 
@@ -71,6 +76,14 @@ class Tables:
         if live is not None:
             live.last_update = now
 
+    def list_broker(self, cluster: str, broker_name: str) -> None:
+        """A cluster has a broker of this name, until the last address of that name leaves."""
+        names = self.clusters.setdefault(cluster, {})
+        if broker_name not in names:
+            names[broker_name] = None
+            self.names_listed += 1
+            self._clusters_of.setdefault(broker_name, {})[cluster] = None
+
     def put_queues(self, broker_name: str, config: TopicConfig, perm: int) -> None:
         """The queues of a topic at a broker, replacing what was known of them."""
         self.put_queue(
@@ -80,7 +93,10 @@ class Tables:
 
     def put_queue(self, topic: str, queue: QueueData) -> None:
         """The same, of queues as an answer shows them."""
-        self.topics.setdefault(topic, {})[queue.broker_name] = queue
+        queues = self.topics.setdefault(topic, {})
+        if queue.broker_name not in queues:
+            self.topic_entries += 1
+        queues[queue.broker_name] = queue
         self._topics_of.setdefault(queue.broker_name, {})[topic] = None
 
     def topics_of(self, broker_name: str) -> dict[str, None]:
@@ -93,7 +109,8 @@ class Tables:
         if queues is None:
             return
         for name in list(queues if broker_names is None else broker_names):
-            queues.pop(name, None)
+            if queues.pop(name, None) is not None:
+                self.topic_entries -= 1
             self.topics_of(name).pop(topic, None)
         if not queues:
             del self.topics[topic]
@@ -119,11 +136,12 @@ class Tables:
                 self.change_perms(broker_name, lambda perm: perm & ~WRITE)  # a slave acts for it and takes no sends
             return
         del self.brokers[broker_name]
-        names = self.clusters.get(address.cluster)
-        if names is not None:
-            names.pop(broker_name, None)
+        for cluster in self._clusters_of.pop(broker_name, {}):
+            names = self.clusters[cluster]
+            del names[broker_name]
+            self.names_listed -= 1
             if not names:
-                del self.clusters[address.cluster]
+                del self.clusters[cluster]
         topics = self._topics_of.pop(broker_name, None)
         if topics:
             self._leaving[broker_name] = topics
