@@ -152,3 +152,14 @@ def test_a_silent_channel_is_closed(parts: Beating) -> None:
 
 def test_the_list_of_nobody(parts: Beating) -> None:
     assert parts.ask(codes.GET_CONSUMER_LIST_BY_GROUP, consumerGroup="g").code == codes.SYSTEM_ERROR
+
+
+def test_a_heartbeat_that_is_too_much_registers_nothing(parts: Beating) -> None:
+    many = [{"groupName": f"p{number}"} for number in range(1_000)]
+    with pytest.raises(Refused, match="1001 groups is too much"):
+        parts.beat(producerDataSet=many)
+    with pytest.raises(Refused, match="bytes is too much"):
+        parts.beat(client="c" * (1 << 20))
+    assert not parts.clients.producer_groups and not parts.clients.consumer_groups
+    parts.beat(producerDataSet=many[1:])
+    assert len(parts.clients.producer_groups) == 999

@@ -58,3 +58,13 @@ def test_a_torn_body_stores_nothing(parts: Parts) -> None:
     command.body = command.body[:-1]
     assert parts.answer(command).code == codes.MESSAGE_ILLEGAL
     assert parts.store.end_offset == 0
+
+
+def test_a_batch_has_a_limit_of_messages(tmp_path: Path) -> None:
+    parts = Parts(tmp_path, max_batch_messages=3)
+    assert parts.answer(batch(*[(b"a", "")] * 3)).code == 0
+    refused = parts.answer(batch(*[(b"a", "")] * 4))
+    assert refused.code == codes.MESSAGE_ILLEGAL
+    assert refused.remark == "the message is illegal, the batch has more than maxBatchMessages = 3 messages: split it"
+    assert len(parts.records("T")) == 3
+    parts.close()

@@ -16,6 +16,7 @@ from bolide.broker.options import BrokerOptions
 from bolide.broker.outcome import Handler, Outcome, reply
 from bolide.broker.pull_filter import ExpressionRefused, is_tag
 from bolide.broker.refused import Refused
+from bolide.broker.request_limits import check_body, check_heartbeat
 from bolide.broker.topics import PERM_READ, PERM_WRITE, TopicTable
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_body, encode_body
@@ -72,7 +73,9 @@ class HeartbeatService:
         }
 
     def on_heart_beat(self, channel: Channel, command: Command, now: int) -> Outcome:
+        check_body(command)
         data = decode_body(command.body, HeartbeatData)
+        check_heartbeat(command, data, self._options.max_filter_length)
         client = Client(channel, data.client_id, command.language, command.version, now)
         channel.client_id = data.client_id
         channel.language = command.language

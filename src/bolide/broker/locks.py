@@ -12,6 +12,7 @@ from typing import Final
 from bolide.broker.channel import Channel
 from bolide.broker.options import BrokerOptions
 from bolide.broker.outcome import Handler, Outcome, reply
+from bolide.broker.request_limits import MAX_QUEUES, check_body, check_listed
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import MessageQueue, decode_body, encode_body
 from bolide.remoting.bodies.locks import LockBatchRequestBody, LockBatchResponseBody, UnlockBatchRequestBody
@@ -101,12 +102,16 @@ class LockService:
         return {codes.LOCK_BATCH_MQ: self.on_lock, codes.UNLOCK_BATCH_MQ: self.on_unlock}
 
     def on_lock(self, channel: Channel, command: Command, now: int) -> Outcome:
+        check_body(command)
         body = decode_body(command.body, LockBatchRequestBody)
+        check_listed(command, len(body.mq_set), MAX_QUEUES, "queues")
         granted = self._locks.lock(body.consumer_group, body.client_id, body.mq_set, now)
         return reply(make_response(command, codes.SUCCESS, body=encode_body(LockBatchResponseBody(granted))))
 
     def on_unlock(self, channel: Channel, command: Command, now: int) -> Outcome:
+        check_body(command)
         body = decode_body(command.body, UnlockBatchRequestBody)
+        check_listed(command, len(body.mq_set), MAX_QUEUES, "queues")
         self._locks.unlock(body.consumer_group, body.client_id, body.mq_set)
         return reply(make_response(command, codes.SUCCESS))
 

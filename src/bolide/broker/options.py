@@ -238,6 +238,8 @@ class BrokerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     duplication_enable: bool = False
 
     # send
+    max_batch_messages: PositiveCount = 16_384
+    """Messages of one batch. Ours: maxMessageSize would let 180 000 empty ones through, which take a second."""
     store_reply_message_enable: bool = True
     """Keep the answers to requests on the cluster's reply topic."""
     start_accept_send_request_time_stamp: Ms = 0

@@ -85,7 +85,9 @@ class SendService:
         self._uniq_keys: UniqKeys = uniq_keys
         self._stats: BrokerStats = stats
         self._gate: LightQueueGate = LightQueueGate(options, door.store)
-        self._batches: BatchSend = BatchSend(door, self._gate, options.region_id, options.trace_on, stats)
+        self._batches: BatchSend = BatchSend(
+            door, self._gate, options.region_id, options.trace_on, stats, options.max_batch_messages
+        )
         self._slave: bool = options.is_slave
         self._accept_from: int = options.start_accept_send_request_time_stamp
         self._writable: bool = options.broker_permission & 2 != 0

@@ -30,12 +30,15 @@ from bolide.store.put import Put
 class BatchSend:
     """Stores batches through the same door as single messages."""
 
-    def __init__(self, door: PutDoor, gate: LightQueueGate, region: str, trace_on: bool, stats: BrokerStats) -> None:
+    def __init__(
+        self, door: PutDoor, gate: LightQueueGate, region: str, trace_on: bool, stats: BrokerStats, most: int
+    ) -> None:
         self._door: PutDoor = door
         self._gate: LightQueueGate = gate
         self._region: str = region
         self._trace_on: bool = trace_on
         self._stats: BrokerStats = stats
+        self._most: int = most
 
     def send(
         self, channel: Channel, command: Command, header: Any, topic: TopicConfig, queue_id: int, now: int
@@ -48,7 +51,7 @@ class BatchSend:
         if len(command.body) > self._door.max_message_size:
             raise illegal(f"the batch has {len(command.body)} bytes, more than {self._door.max_message_size}: split it")
         try:
-            elements = decode_batch(command.body)
+            elements = decode_batch(command.body, self._most)
         except BodyError as error:
             raise illegal(str(error)) from error
         if not elements:

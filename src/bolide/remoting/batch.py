@@ -48,8 +48,9 @@ def encode_batch(messages: list[BatchMessage]) -> bytes:
     return w.getvalue()
 
 
-def decode_batch(data: bytes) -> list[BatchMessage]:
-    """The messages of a batch body. Raises BodyError when a length does not fit: then none can be trusted."""
+def decode_batch(data: bytes, most: int = 1 << 31) -> list[BatchMessage]:
+    """The messages of a batch body. Raises BodyError when a length does not fit, as none can be trusted then, and when
+    they are more than `most`."""
     messages: list[BatchMessage] = []
     end: i64 = len(data)
     at: i64 = 0
@@ -60,6 +61,8 @@ def decode_batch(data: bytes) -> list[BatchMessage]:
         body_size = i64(read_i32_be(data, at + 16))
         if size < ELEMENT_FIXED or size > end - at or body_size < 0 or body_size > size - ELEMENT_FIXED:
             raise _torn(len(messages), int(at))
+        if len(messages) >= most:
+            raise BodyError(f"the batch has more than maxBatchMessages = {most} messages: split it")
         behind = at + 20 + body_size
         properties_size = i64(read_i16_be(data, behind))
         if properties_size < 0 or properties_size != size - ELEMENT_FIXED - body_size:
