@@ -44,6 +44,8 @@ class Channel:
         """The transport's connection behind this channel; the node's business, never a service's."""
         self.held: int = 0
         """Pull requests of this channel now in the hold table (limited, so a peer cannot park without end)."""
+        self.pulls: set[Any] = set()
+        """Those requests: what is to be forgotten when the channel closes."""
 
     def __repr__(self) -> str:
         return f"Channel({self.id}, {self.remote}, client_id={self.client_id!r})"

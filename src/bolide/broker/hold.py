@@ -17,6 +17,8 @@ from bolide.store.arrival import Arrival
 MAX_HELD_PER_CHANNEL: Final = 20_000
 LOOKS: Final = 100_000
 """Most filter checks of held pulls that the records of one turn may cause: some 20 ms."""
+GONE_AT_LEAST: Final = 1_000
+"""Pulls of closed connections are cleared out when they are so many, and more than those that wait."""
 LATE_AT_ONCE: Final = 2_000
 """Pulls that have reached their deadline are taken out so many at a time."""
 
@@ -31,6 +33,8 @@ class HoldTable:
         self._topics: dict[str, dict[int, list[HeldPull]]] = {}
         self._deadlines: list[tuple[int, int, HeldPull]] = []
         self._serial: int = 0
+        self._gone: int = 0
+        """Pulls of closed connections among `_topics`, at most; they wait no more, and are cleared out together."""
 
     def configure(self, limit: int) -> None:
         """Hold at most this many from now on."""
@@ -51,6 +55,7 @@ class HoldTable:
             waiting.append(held)
         held.waiting = True
         held.channel.held += 1
+        held.channel.pulls.add(held)
         self.count += 1
         self._serial += 1
         heapq.heappush(self._deadlines, (held.deadline, self._serial, held))
@@ -78,6 +83,8 @@ class HoldTable:
                 continue
             kept: list[HeldPull] = []
             for held in waiting:
+                if not held.waiting:
+                    continue
                 if arrival.max_offset > held.offset:
                     left -= held.cost
                     if left < 0 or wanted(held, arrival):
@@ -114,7 +121,7 @@ class HoldTable:
                 if waiting:
                     end = max_offset(topic, queue_id)
                     if any(held.offset < end for held in waiting):
-                        ready = [held for held in waiting if held.offset < end]
+                        ready = [held for held in waiting if held.offset < end and held.waiting]
                         queues[queue_id] = [held for held in waiting if held.offset >= end]
                         for held in ready:
                             self._out(held)
@@ -130,26 +137,27 @@ class HoldTable:
         queues = self._topics.get(topic)
         if queues is None:
             return []
-        found = queues.pop(queue_id, [])
+        found = [held for held in queues.pop(queue_id, []) if held.waiting]
         for held in found:
             self._out(held)
         return found
 
     def drop(self, channel: Channel) -> None:
-        """Forget the pulls of a connection that is gone."""
-        if channel.held == 0:
-            return
-        for queues in self._topics.values():
-            for queue_id, waiting in queues.items():
-                mine = [held for held in waiting if held.channel is channel]
-                if mine:
-                    queues[queue_id] = [held for held in waiting if held.channel is not channel]
-                    for held in mine:
-                        self._out(held)
+        """Forget the pulls of a connection that is gone: as many steps as it has pulls, whatever else is held."""
+        mine = list(channel.pulls)
+        for held in mine:
+            self._out(held)
+        self._gone += len(mine)
+        if self._gone > GONE_AT_LEAST and self._gone > self.count:
+            self._gone = 0
+            for queues in self._topics.values():
+                for queue_id, waiting in queues.items():
+                    queues[queue_id] = [held for held in waiting if held.waiting]
 
     def _out(self, held: HeldPull) -> None:
         held.waiting = False
         held.channel.held -= 1
+        held.channel.pulls.discard(held)
         self.count -= 1
 
     def _clear(self, places: set[tuple[str, int]]) -> None:
