@@ -103,11 +103,13 @@ class Doorman:
                 connection.refuse(error)
                 return
             if preamble is None:
+                connection.keeps(len(seen))
                 return  # bounded: a preamble is whole or refused within its own limits
             self._proxied = True
             if preamble.ip:
                 connection.stands_for(preamble.ip, preamble.port)
             seen = self._seen = seen[preamble.size :]
+        connection.keeps(0)
         if seen:
             self._seen = b""
             self._let_in(seen)

@@ -149,6 +149,14 @@ class ServerConnection:
         """Write through another transport from now on: the one that encrypts."""
         self._transport = transport
 
+    def keeps(self, size: int) -> None:
+        """So many bytes before or below the frames are not whole: a preamble, a handshake, a record of TLS."""
+        total = size + self._core.buffered_bytes
+        if total != self._unfinished and not self._closing:
+            self._unfinished = total
+            if self._frames is not None:
+                self._frames.note(self, total, False)
+
     def refuse(self, error: ProtocolError) -> None:
         """Close the connection for what the peer sent before any frame."""
         if not self._closing:

@@ -11,8 +11,36 @@ from typing import Any, Final
 
 from bolide.errors import ProtocolError
 
+HEADER: Final = 5
+"""Bytes before each record: its type, a version, and its length in the last two."""
 PIECE: Final = 256 * 1024
 """Bytes decrypted at a time."""
+
+
+class Records:
+    """Where the records of a TLS stream end, by the lengths in their headers."""
+
+    def __init__(self) -> None:
+        self._head = b""
+        self._left = 0
+        self._kept = 0
+
+    def feed(self, data: bytes) -> int:
+        """Take the next bytes of the stream; how many there are so far of the record that is not whole."""
+        at = 0
+        while at < len(data):
+            if self._left:
+                step = min(self._left, len(data) - at)
+                self._left -= step
+            else:
+                step = min(HEADER - len(self._head), len(data) - at)
+                self._head += data[at : at + step]
+                if len(self._head) == HEADER:
+                    self._left = int.from_bytes(self._head[3:], "big")
+                    self._head = b""
+            at += step
+            self._kept = self._kept + step if self._left or self._head else 0
+        return self._kept
 
 
 class TlsLayer:
@@ -24,6 +52,9 @@ class TlsLayer:
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._records = Records()
+        self._shaken = 0
+        """Bytes of a handshake that is not done."""
         self._open = False
         self._closed = False
 
@@ -37,11 +68,15 @@ class TlsLayer:
         if self._closed:
             return
         self._incoming.write(data)
+        begun = self._records.feed(data)
+        if not self._open:
+            self._shaken += len(data)
         try:
             self._shake_hands()
             plain, ended = self._decrypted() if self._open else ([], False)
         except ssl.SSLWantReadError:
             self._send()
+            self._above.keeps(self._shaken)
             return
         except ssl.SSLError as error:
             self._send()  # the alert that tells the peer why
@@ -51,6 +86,7 @@ class TlsLayer:
         self._send()
         if plain:
             self._above.data_received(plain[0] if len(plain) == 1 else b"".join(plain))
+        self._above.keeps(begun)
         if ended:
             self._above.eof_received()
             self.close()

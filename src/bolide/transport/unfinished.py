@@ -1,4 +1,5 @@
-"""Limits the unfinished frames of all connections of one node, which are in memory.
+"""Limits the unfinished frames of all connections of one node, which are in memory. What comes before a frame or carries
+it, a PROXY preamble and the handshake and records of TLS, counts as its beginning.
 
 A frame normally arrives within moments; one that stays unfinished belongs to a peer that stalls. So the connection with
 the oldest frame is closed when there is too much, and any connection whose frame takes too long. Compiled by
@@ -47,7 +48,9 @@ class Unfinished:
         """Close the connections whose frames have taken too long."""
         latest = self._clock() - self.seconds
         while self._frames and next(iter(self._frames.values()))[1] <= latest:
-            self._cut_off_oldest(f"a frame did not arrive whole within {self.seconds:g} s: maxFrameSeconds")
+            self._cut_off_oldest(
+                f"a frame or a handshake did not arrive whole within {self.seconds:g} s: maxFrameSeconds"
+            )
 
     def _cut_off_oldest(self, text: str) -> None:
         oldest = next(iter(self._frames))
