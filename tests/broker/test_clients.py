@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from bolide.broker.channel import Channel
 from bolide.broker.clients import CLIENT_EXPIRY_MS, Client, Clients
 from bolide.remoting.bodies.clients import ConsumerData, ConsumeType, MessageModel, SubscriptionData
@@ -95,3 +97,31 @@ def test_producers_take_turns_and_dead_ones_are_passed_over() -> None:
     assert clients.producer_by_client_id("client-2") is None
     found = clients.producer_by_client_id("client-3")
     assert found is made[2]
+
+
+def test_connections_that_close_cost_their_own_groups() -> None:
+    clients = Clients()
+    for number in range(20_000):
+        clients.register_producer(f"p{number}", client(0))
+    others = [client(number) for number in range(1, 2_001)]
+    for each in others:
+        clients.register_consumer(data("T"), each)
+        clients.unregister_consumer("g", each.channel)
+        clients.register_producer("p", each)
+    began = time.process_time()
+    for each in others:
+        assert clients.drop(each.channel) == {}
+    assert time.process_time() - began < 0.5  # 0.01 s; a look at all groups for each of them takes 2 s
+    assert "p" not in clients.producer_groups and len(clients.producer_groups) == 20_000
+
+
+def test_a_channel_leaves_all_of_its_groups_at_once() -> None:
+    clients = Clients()
+    one, two = client(1), client(2)
+    clients.register_consumer(data("T"), one)
+    clients.register_consumer(data("T"), two)
+    clients.register_producer("p", one)
+    assert [group.name for group in clients.groups_of(one.channel)] == ["g"]
+    assert {name: ids(told) for name, told in clients.drop(one.channel).items()} == {"g": [2]}
+    assert clients.groups_of(one.channel) == [] and not clients.producer_groups
+    assert clients.drop(one.channel) == {}

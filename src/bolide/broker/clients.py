@@ -78,6 +78,9 @@ class Clients:
         self._expiry_ms = expiry_ms
         self.consumer_groups: dict[str, ConsumerGroup] = {}
         self.producer_groups: dict[str, dict[int, Client]] = {}
+        self._consumes: dict[int, dict[str, None]] = {}
+        """Channel id -> the consumer groups it is in."""
+        self._produces: dict[int, dict[str, None]] = {}
         self._turn: dict[str, int] = {}
 
     def consumer_group(self, group: str) -> ConsumerGroup | None:
@@ -94,11 +97,13 @@ class Clients:
         group = self.consumer_groups.get(data.group_name)
         if group is None:
             group = self.consumer_groups[data.group_name] = ConsumerGroup(data.group_name)
+        self._consumes.setdefault(client.channel.id, {})[data.group_name] = None
         return _channels(group) if group.update(data, client, with_subscriptions) else []
 
     def register_producer(self, group: str, client: Client) -> None:
         """A producer's heartbeat."""
         self.producer_groups.setdefault(group, {})[client.channel.id] = client
+        self._produces.setdefault(client.channel.id, {})[group] = None
 
     def unregister_consumer(self, group: str, channel: Channel) -> list[Channel]:
         """A consumer says good-bye; the others are told, even when this channel was unknown, as in Java."""
@@ -106,6 +111,7 @@ class Clients:
         if found is None:
             return []
         found.clients.pop(channel.id, None)
+        _leave(self._consumes, channel.id, group)
         if not found.clients:
             del self.consumer_groups[group]
         return _channels(found)
@@ -115,15 +121,21 @@ class Clients:
         found = self.producer_groups.get(group)
         if found is not None:
             found.pop(channel.id, None)
+            _leave(self._produces, channel.id, group)
             if not found:
                 del self.producer_groups[group]
+                self._turn.pop(group, None)
+
+    def groups_of(self, channel: Channel) -> list[ConsumerGroup]:
+        """The consumer groups a channel is in."""
+        return [self.consumer_groups[name] for name in self._consumes.get(channel.id, ())]
 
     def drop(self, channel: Channel) -> dict[str, list[Channel]]:
-        """A channel closed: by group, the channels to be told."""
+        """A channel closed: by group, the channels to be told. As many steps as it has groups, whatever others have."""
         told = {}
-        for name in [name for name, group in self.consumer_groups.items() if channel.id in group.clients]:
-            told[name] = self.unregister_consumer(name, channel)
-        for name in [name for name, clients in self.producer_groups.items() if channel.id in clients]:
+        for group in self.groups_of(channel):
+            told[group.name] = self.unregister_consumer(group.name, channel)
+        for name in list(self._produces.get(channel.id, ())):
             self.unregister_producer(name, channel)
         return told
 
@@ -165,6 +177,14 @@ class Clients:
         turn = self._turn.get(group, 0)
         self._turn[group] = turn + 1
         return alive[turn % len(alive)]
+
+
+def _leave(groups: dict[int, dict[str, None]], channel_id: int, group: str) -> None:
+    mine = groups.get(channel_id)
+    if mine is not None:
+        mine.pop(group, None)
+        if not mine:
+            del groups[channel_id]
 
 
 def _channels(group: ConsumerGroup) -> list[Channel]:

@@ -158,7 +158,7 @@ class HeartbeatService:
 
     def channel_closed(self, channel: Channel, now: int) -> None:
         """A connection ended, for whatever reason: its clients are gone at once."""
-        before = {name: group for name, group in self._clients.consumer_groups.items() if channel.id in group.clients}
+        before = {group.name: group for group in self._clients.groups_of(channel)}
         for name, told in self._clients.drop(channel).items():
             self._left(before[name], told, now)
 
