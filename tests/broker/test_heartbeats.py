@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from bolide.broker.channel import Channel
 from bolide.broker.groups import SubscriptionGroupConfig
 from bolide.broker.heartbeats import HeartbeatService
+from bolide.broker.options import BrokerOptions
 from bolide.broker.refused import Refused
 from bolide.broker.topics import TopicConfig
 from bolide.remoting import codes
@@ -163,3 +165,31 @@ def test_a_heartbeat_that_is_too_much_registers_nothing(parts: Beating) -> None:
     assert not parts.clients.producer_groups and not parts.clients.consumer_groups
     parts.beat(producerDataSet=many[1:])
     assert len(parts.clients.producer_groups) == 999
+
+
+def test_subscriptions_of_all_groups_have_a_limit(parts: Beating) -> None:
+    parts.service.configure(BrokerOptions(max_subscriptions=2))
+
+    def beat(group: str, *tags: str, channel: Channel | None = None, topics: int = 1) -> None:
+        listed = [
+            {"topic": f"T{number}", "subString": "*", "tagsSet": tags, "subVersion": time.monotonic_ns()}
+            for number in range(topics)
+        ]
+        parts.beat(channel=channel, consumerDataSet=[{"groupName": group, "subscriptionDataSet": listed}])
+
+    beat("g1")
+    beat("g2")
+    for _ in range(2):
+        with pytest.raises(Refused, match="maxSubscriptions is 2 for all groups"):
+            beat("g3")
+    with pytest.raises(Refused, match="maxSubscriptions"):
+        beat("g1", topics=2)
+    with pytest.raises(Refused, match="maxSubscriptions"):
+        beat("g1", "a" * 1024)
+    beat("g1", "a")
+    parts.ask(codes.UNREGISTER_CLIENT, clientID="c", consumerGroup="g2")
+    beat("g1", topics=2)
+    parts.service.channel_closed(parts.channel, NOW)
+    assert parts.clients.subscribed == 0
+    beat("g3", "a" * 1024)
+    assert parts.clients.subscribed == 2

@@ -36,6 +36,7 @@ class ConsumerGroup:
         self.message_model = ""
         self.consume_from_where = ""
         self.subscriptions: dict[str, SubscriptionData] = {}
+        self.cost = 0
         self.clients: dict[int, Client] = {}
 
     @property
@@ -78,6 +79,8 @@ class Clients:
         self._expiry_ms = expiry_ms
         self.consumer_groups: dict[str, ConsumerGroup] = {}
         self.producer_groups: dict[str, dict[int, Client]] = {}
+        self.subscribed = 0
+        """What the subscriptions of all groups cost; see `cost`."""
         self._consumes: dict[int, dict[str, None]] = {}
         """Channel id -> the consumer groups it is in."""
         self._produces: dict[int, dict[str, None]] = {}
@@ -98,7 +101,12 @@ class Clients:
         if group is None:
             group = self.consumer_groups[data.group_name] = ConsumerGroup(data.group_name)
         self._consumes.setdefault(client.channel.id, {})[data.group_name] = None
-        return _channels(group) if group.update(data, client, with_subscriptions) else []
+        changed = group.update(data, client, with_subscriptions)
+        if with_subscriptions:
+            self.subscribed -= group.cost
+            group.cost = cost(list(group.subscriptions.values()))
+            self.subscribed += group.cost
+        return _channels(group) if changed else []
 
     def register_producer(self, group: str, client: Client) -> None:
         """A producer's heartbeat."""
@@ -114,6 +122,7 @@ class Clients:
         _leave(self._consumes, channel.id, group)
         if not found.clients:
             del self.consumer_groups[group]
+            self.subscribed -= found.cost
         return _channels(found)
 
     def unregister_producer(self, group: str, channel: Channel) -> None:
@@ -177,6 +186,14 @@ class Clients:
         turn = self._turn.get(group, 0)
         self._turn[group] = turn + 1
         return alive[turn % len(alive)]
+
+
+def cost(subscriptions: list[SubscriptionData]) -> int:
+    """What subscriptions take in memory: 1 each, and 1 for every 1024 characters and codes in it."""
+    return sum(
+        1 + (len(each.topic) + len(each.sub_string or "") + sum(map(len, each.tags_set)) + len(each.code_set)) // 1024
+        for each in subscriptions
+    )
 
 
 def _leave(groups: dict[int, dict[str, None]], channel_id: int, group: str) -> None:

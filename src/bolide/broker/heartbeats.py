@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Final
 
 from bolide.broker.channel import Channel
-from bolide.broker.clients import Client, Clients, ConsumerGroup
+from bolide.broker.clients import Client, Clients, ConsumerGroup, cost
 from bolide.broker.effects import Effects
 from bolide.broker.filters import ConsumerFilters
 from bolide.broker.groups import GroupTable
@@ -100,6 +100,14 @@ class HeartbeatService:
             raise Refused(codes.SYSTEM_ERROR, f"{text} for producers, too; use fewer groups or raise it")
         self._clients.register_producer(group, client)
 
+    def _check_subscriptions(self, data: ConsumerData) -> None:
+        group = self._clients.consumer_group(data.group_name)
+        most, more = self._options.max_subscriptions, cost(data.subscription_data_set)
+        before = 0 if group is None else group.cost
+        if more > before and self._clients.subscribed - before + more > most:
+            text = f"the subscriptions of group[{data.group_name}] cannot be kept: maxSubscriptions is {most}"
+            raise Refused(codes.SYSTEM_ERROR, f"{text} for all groups; subscribe to fewer topics or raise it")
+
     def _register_consumer(self, data: ConsumerData, client: Client, with_subscriptions: bool, now: int) -> None:
         config = self._groups.find(data.group_name, now)
         if config is None:
@@ -115,6 +123,8 @@ class HeartbeatService:
         )
         if with_subscriptions:
             self._topics.set_order(retry_topic(data.group_name), ordered, now)
+        if with_subscriptions:
+            self._check_subscriptions(data)
         told = self._clients.register_consumer(data, client, with_subscriptions)
         self._notify(data.group_name, told)
         if with_subscriptions:

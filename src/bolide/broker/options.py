@@ -263,6 +263,8 @@ class BrokerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     max_consumer_offsets: PositiveCount = 2_000_000
     """Committed and pulled offsets, of all groups and queues together."""
     max_queue_locks: PositiveCount = 200_000
+    max_subscriptions: PositiveCount = 1_000_000
+    """Of all connected groups; one with long texts counts 1 more for every 1024 characters."""
     max_open_transactions: PositiveCount = 1_000_000
     """Half messages that wait for their end."""
 
@@ -319,6 +321,7 @@ RELOADABLE: Final = frozenset(
         "maxConsumerOffsets",
         "maxQueueLocks",
         "maxOpenTransactions",
+        "maxSubscriptions",
         "maxHeldRequests",
         "maxConnections",
         "clientWriteBufferTotal",
