@@ -13,7 +13,9 @@ import pytest
 from bolide.broker.channel import Channel
 from bolide.broker.filters import ConsumerFilters
 from bolide.broker.heartbeats import HeartbeatService
+from bolide.broker.options import BrokerOptions
 from bolide.broker.outcome import Hold
+from bolide.broker.refused import Refused
 from bolide.broker.topics import TopicConfig
 from bolide.layout.ext_unit import is_ext_address
 from bolide.layout.record import decode_records
@@ -270,3 +272,21 @@ def test_check_client_config(parts: Filtering) -> None:
         return reply_of(parts.heartbeats.on_check_client_config(parts.channel, command, NOW)).code
 
     assert [check("a = 5"), check("a ="), check("*", "TAG"), check("a", "XPATH")] == [0, 23, 0, 23]
+
+
+def test_filters_of_all_groups_have_a_limit(tmp_path: Path) -> None:
+    parts = Filtering(tmp_path)
+    parts.filters.configure(BrokerOptions(max_consumer_filter_size=2 * (256 + 10)))
+
+    def by(topic: str, text: str, version: int = 1) -> dict[str, Any]:
+        return {"topic": topic, "subString": text, "expressionType": "SQL92", "subVersion": version}
+
+    parts.beat(by("T", "a = 1"))
+    parts.beat(by("T", "a = 1"), by("U", "a = 2"))
+    with pytest.raises(Refused, match=r"the filter of group\[g\] cannot be kept: maxConsumerFilterSize is 532"):
+        parts.beat(by("T", "a = 1"), by("U", "a = 2"), by("V", "a = 3"))
+    parts.beat(by("T", "a = 4", 2), by("U", "a = 2"))  # one in the place of another
+    parts.beat(by("T", "a = 4", 2))
+    parts.beat(by("T", "a = 4", 2), by("V", "a = 3"))  # U's is dead, and goes
+    assert parts.filters.get("U", "g") is None and parts.filters.get("V", "g") is not None
+    parts.close()

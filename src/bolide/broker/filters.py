@@ -14,18 +14,25 @@ from typing import Any, Final
 from bolide.broker.effects import Effects
 from bolide.broker.options import BrokerOptions
 from bolide.broker.pull_filter import ExpressionRefused, Filters, PullFilter, is_tag
+from bolide.broker.refused import Refused
 from bolide.dispatch.row import Dispatch
 from bolide.layout.bloom import BloomFilter, empty_bitmap, member_text, set_bits
 from bolide.layout.properties import property_value
 from bolide.layout.property_names import RETRY_TOPIC
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.bodies.clients import SubscriptionData
+from bolide.remoting.codes import SYSTEM_ERROR
 from bolide.remoting.json import parse_long
 from bolide.store.unit_filter import UnitFilter
 
 PERSIST_INTERVAL_MS: Final = 10_000
 DEAD_BEFORE_START_MS: Final = 30_000
 """After a start every consumer counts as gone, for so long."""
+
+
+def size_of(topic: str, group: str, text: str) -> int:
+    """What the filter of a group takes: its characters, and 256."""
+    return len(topic) + len(group) + len(text) + 256
 
 
 class FilterData:
@@ -75,6 +82,8 @@ class ConsumerFilters:
         self._keep_ms = options.filter_data_clean_time_span
         self._by_topic: dict[str, dict[str, FilterData]] = {}
         self._by_group: dict[str, dict[str, FilterData]] = {}
+        self._size = 0
+        self._most = options.max_consumer_filter_size
         self._dirty = False
         self._next = 0
 
@@ -82,6 +91,10 @@ class ConsumerFilters:
         """What a group filters a topic by, None when it has registered nothing that compiles."""
         groups = self._by_topic.get(topic)
         return None if groups is None else groups.get(group)
+
+    def configure(self, options: BrokerOptions) -> None:
+        """Take over what may change while the broker runs."""
+        self._most = options.max_consumer_filter_size
 
     # -- heartbeats
 
@@ -118,6 +131,12 @@ class ConsumerFilters:
             compiled = self.filters.of(expression_type, subscription.sub_string)
         except ExpressionRefused:
             return  # the client's pulls are answered 27, which tells it
+        more = size_of(subscription.topic, group, subscription.sub_string)
+        if self._size + more > self._most:
+            self._forget_dead(now, 0)
+        if self._size + more > self._most:
+            text = f"the filter of group[{group}] cannot be kept: maxConsumerFilterSize is {self._most}"
+            raise Refused(SYSTEM_ERROR, f"{text} for all groups; filter less or raise it")
         born = self.store_time(now)
         self._add(subscription.topic, group, subscription.sub_string, expression_type, version, born, compiled)
 
@@ -126,12 +145,14 @@ class ConsumerFilters:
     ) -> FilterData:
         positions = self._bloom.positions(member_text(group, topic))
         data = FilterData(topic, group, text, expression_type, version, born, compiled, positions, self._bloom.bits)
+        self._size += size_of(topic, group, text)
         self._by_topic.setdefault(topic, {})[group] = data
         self._by_group.setdefault(group, {})[topic] = data
         self._changed()
         return data
 
     def _remove(self, data: FilterData) -> None:
+        self._size -= size_of(data.topic, data.group, data.expression)
         for table, first, second in (
             (self._by_topic, data.topic, data.group),
             (self._by_group, data.group, data.topic),
@@ -221,6 +242,7 @@ class ConsumerFilters:
             if entry
         ]
         self._by_topic, self._by_group = {}, {}
+        self._size = 0
         if not all(self._is_ours(entry.get("bloomFilterData")) for entry in entries):
             return
         for entry in entries:
@@ -248,13 +270,16 @@ class ConsumerFilters:
     def tick(self, now: int, budget: int) -> None:
         """Every 10 s: forget what has been dead for a day, and write the file if anything changed."""
         self._next = now + PERSIST_INTERVAL_MS
-        dead = [data for groups in self._by_topic.values() for data in groups.values() if data.is_dead]
-        for data in dead:
-            if now - data.dead_time >= self._keep_ms:
-                self._remove(data)
+        self._forget_dead(now, self._keep_ms)
         if self._dirty:
             self._dirty = False
             self._effects.persist(self.persist_name)
+
+    def _forget_dead(self, now: int, after: int) -> None:
+        dead = [data for groups in self._by_topic.values() for data in groups.values() if data.is_dead]
+        for data in dead:
+            if now - data.dead_time >= after:
+                self._remove(data)
 
     def _changed(self) -> None:
         if not self._dirty:

@@ -265,6 +265,8 @@ class BrokerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     max_queue_locks: PositiveCount = 200_000
     max_subscriptions: PositiveCount = 1_000_000
     """Of all connected groups; one with long texts counts 1 more for every 1024 characters."""
+    max_consumer_filter_size: PositiveCount = 4 * 1024 * 1024
+    """Characters of all registered filters with their topics and groups, and 256 for each."""
     max_open_transactions: PositiveCount = 1_000_000
     """Half messages that wait for their end."""
 
@@ -322,6 +324,7 @@ RELOADABLE: Final = frozenset(
         "maxQueueLocks",
         "maxOpenTransactions",
         "maxSubscriptions",
+        "maxConsumerFilterSize",
         "maxHeldRequests",
         "maxConnections",
         "clientWriteBufferTotal",
