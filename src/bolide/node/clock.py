@@ -34,12 +34,12 @@ def steady_ms() -> int:
 
 @final
 class Clock:
-    """`wall` and `steady` give milliseconds."""
+    """`wall` and `steady` give milliseconds; without `steady` it is the machine's clock that nobody can set."""
 
-    def __init__(self, wall: Callable[[], int] = now_ms, steady: Callable[[], int] = steady_ms) -> None:
+    def __init__(self, wall: Callable[[], int] = now_ms, steady: Callable[[], int] | None = None) -> None:
         self._wall: Callable[[], int] = wall
-        self._steady: Callable[[], int] = steady
-        self._base: int = wall() - steady()
+        self._steady: Callable[[], int] | None = steady
+        self._base: int = wall() - (steady_ms() if steady is None else steady())
         self.offset: int = 0
         """Add it to `now` to label something with the time of the wall clock."""
         self._seen: int = 0
@@ -48,7 +48,10 @@ class Clock:
 
     def now(self) -> int:
         """Milliseconds since the epoch, as the wall clock of the start would count them."""
-        return self._base + self._steady()
+        steady = self._steady
+        if steady is None:
+            return self._base + steady_ms()  # a native call where this is compiled: it is made several times a turn
+        return self._base + steady()
 
     def moved(self, now: int) -> bool:
         """True when the wall clock was set for good and `offset` has changed. Call it once a turn."""
