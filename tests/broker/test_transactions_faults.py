@@ -27,16 +27,14 @@ from tests.broker.transaction_parts import (
     disk,
     end_request,
     keys_in,
+    on_a_simulated_disk,
 )
 
 
 @pytest.fixture
 def parts() -> Iterator[Transactions]:
-    files = SimulatedFiles()
-    files.make_dir("/store")
-    made = Transactions(Path("/store"), files)
-    yield made
-    made.close()
+    with on_a_simulated_disk() as made:
+        yield made
 
 
 # -- failed writes

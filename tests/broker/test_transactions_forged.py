@@ -24,16 +24,14 @@ from tests.broker.transaction_parts import (
     delivered,
     disk,
     end_request,
+    on_a_simulated_disk,
 )
 
 
 @pytest.fixture
 def parts() -> Iterator[Transactions]:
-    files = SimulatedFiles()
-    files.make_dir("/store")
-    made = Transactions(Path("/store"), files)
-    yield made
-    made.close()
+    with on_a_simulated_disk() as made:
+        yield made
 
 
 def store_half(parts: Transactions, properties: dict[str, str], body: bytes = b"forged") -> Record:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +115,16 @@ class Transactions(Parts):
 
     def ops(self) -> list[bytes]:
         return [record.body for record in self.records(OP_HALF_TOPIC)]
+
+
+@contextmanager
+def on_a_simulated_disk() -> Iterator[Transactions]:
+    """A broker whose disk fails when it is told to."""
+    files = SimulatedFiles()
+    files.make_dir("/store")
+    made = Transactions(Path("/store"), files)
+    yield made
+    made.close()
 
 
 def disk(parts: Transactions) -> SimulatedFiles:
