@@ -84,7 +84,7 @@ def test_names_in_a_setting() -> None:
 
 BROKER = """
 import asyncio, sys
-from bolide.broker.options import BrokerOptions
+from bolide.broker.core.options import BrokerOptions
 from bolide.node.broker import BrokerNode
 
 async def once() -> None:

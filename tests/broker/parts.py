@@ -5,24 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from bolide.broker.channel import Channel
-from bolide.broker.clients import Clients
-from bolide.broker.consumer_offsets import ConsumerOffsets
-from bolide.broker.effects import Effects
-from bolide.broker.filters import ConsumerFilters
-from bolide.broker.groups import GroupTable
-from bolide.broker.locks import QueueLocks
-from bolide.broker.offset_moved import OffsetMovedEvents
-from bolide.broker.options import BrokerOptions
-from bolide.broker.outcome import Hold, Outcome, Parked, Reply
-from bolide.broker.pull import PullService
-from bolide.broker.pull_filter import Filters
-from bolide.broker.put import PutDoor
-from bolide.broker.send import SendService
-from bolide.broker.stats import BrokerStats
-from bolide.broker.timer_rules import TimerRules
-from bolide.broker.topics import TopicTable
-from bolide.broker.uniq_key import UniqKeys
+from bolide.broker.append.log_writer import PutDoor
+from bolide.broker.append.timer_rules import TimerRules
+from bolide.broker.append.uniq_key import UniqKeys
+from bolide.broker.consumers.locks import QueueLocks
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.effects import Effects
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.outcome import Hold, Outcome, Parked, Reply
+from bolide.broker.core.stats import BrokerStats
+from bolide.broker.pull.offset_moved import OffsetMovedEvents
+from bolide.broker.pull.pull import PullService
+from bolide.broker.send.send import SendService
+from bolide.broker.tables.clients import Clients
+from bolide.broker.tables.consumer_offsets import ConsumerOffsets
+from bolide.broker.tables.filters import ConsumerFilters
+from bolide.broker.tables.groups import GroupTable
+from bolide.broker.tables.pull_filter import Filters
+from bolide.broker.tables.topics import TopicTable
 from bolide.layout.message_id import encode_host
 from bolide.layout.properties import parse_properties_bytes
 from bolide.layout.record import Record, decode_records

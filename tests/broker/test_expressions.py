@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bolide.broker.expressions import Compile, Compiled, ExpressionRefused, ExpressionTypes, built_in
-from bolide.broker.pull_filter import EVERYTHING, Filters
 from bolide.broker.refused import response_code
+from bolide.broker.tables.pull_filter import EVERYTHING, Filters
 from bolide.layout.hashes import java_hash
 
 

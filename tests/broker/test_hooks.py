@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from bolide.broker.channel import Channel
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.outcome import Ask, Cold, Handler, HeldPull, Hold, Outcome, Parked, Reply, reply
 from bolide.broker.hooks import BrokerHook, ConsumeCall, Hooked, RequestCall, SendCall
-from bolide.broker.outcome import Ask, Cold, Handler, HeldPull, Hold, Outcome, Parked, Reply, reply
 from bolide.broker.refused import Refused
 from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_request, make_response

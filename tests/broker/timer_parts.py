@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from bolide.broker.effects import Effects
-from bolide.broker.names import TIMER_TOPIC
-from bolide.broker.options import BrokerOptions
-from bolide.broker.put import PutDoor, Scanned, scan_properties
-from bolide.broker.timer_rules import TimerRules
-from bolide.broker.timers import TimerService
+from bolide.broker.append.log_writer import PutDoor, Scanned, scan_properties
+from bolide.broker.append.timer_rules import TimerRules
+from bolide.broker.core.effects import Effects
+from bolide.broker.core.names import TIMER_TOPIC
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.delay.timers import TimerService
 from bolide.layout.record import Record
 from bolide.layout.shape import StoreShape
 from bolide.store.files import FileFailed, Files

@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bolide.broker.channel import Channel
-from bolide.broker.clients import Client
-from bolide.broker.half_messages import GROUP
-from bolide.broker.names import HALF_TOPIC, OP_HALF_TOPIC
-from bolide.broker.outcome import Nothing
-from bolide.broker.send import SendService
-from bolide.broker.transactions import COMMIT, TransactionService
-from bolide.broker.uniq_key import UniqKeys
+from bolide.broker.append.uniq_key import UniqKeys
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.names import HALF_TOPIC, OP_HALF_TOPIC
+from bolide.broker.core.outcome import Nothing
+from bolide.broker.send.send import SendService
+from bolide.broker.tables.clients import Client
+from bolide.broker.transactions.half_messages import GROUP
+from bolide.broker.transactions.transactions import COMMIT, TransactionService
 from bolide.layout.message_id import decode_offset_message_id
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request

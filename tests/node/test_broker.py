@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bolide.broker.options import BrokerOptions
+from bolide.broker.core.options import BrokerOptions
 from bolide.errors import ConfigError, ConnectionLost
 from bolide.layout.message_id import host_text
 from bolide.layout.properties import parse_properties_bytes

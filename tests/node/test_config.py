@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bolide.broker.options import BrokerOptions, java_key
+from bolide.broker.core.options import BrokerOptions, java_key
 from bolide.errors import ConfigError
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.config import load_options, variable_name

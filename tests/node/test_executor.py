@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from bolide.broker.channel import Channel
-from bolide.broker.effects import Effects
-from bolide.broker.hold import HoldTable
-from bolide.broker.options import BrokerOptions
-from bolide.broker.outcome import NOTHING, Ask, Cold, HeldPull, Hold, Outcome, Parked, reply
-from bolide.broker.put import PutDoor
+from bolide.broker.append.log_writer import PutDoor
+from bolide.broker.append.timer_rules import TimerRules
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.effects import Effects
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.outcome import NOTHING, Ask, Cold, HeldPull, Hold, Outcome, Parked, reply
+from bolide.broker.core.stats import BrokerStats
+from bolide.broker.pull.hold import HoldTable
 from bolide.broker.refused import Refused
-from bolide.broker.stats import BrokerStats
-from bolide.broker.timer_rules import TimerRules
 from bolide.errors import ProtocolError
 from bolide.layout.message_id import encode_host
 from bolide.layout.shape import StoreShape

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bolide.broker.options import RELOADABLE, BrokerOptions
+from bolide.broker.core.options import RELOADABLE, BrokerOptions
 from bolide.node.broker import BrokerNode, kept_settings
 from bolide.node.config import load_daemon, load_options
 from bolide.node.live_settings import edited

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bolide.broker.channel import Channel
+from bolide.broker.core.channel import Channel
 from bolide.node.broker import BrokerNode
 from bolide.node.outbox import Outbox, Waiting
 from bolide.remoting import codes

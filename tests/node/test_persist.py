@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bolide.broker.rows import Text
+from bolide.broker.core.rows import Text
 from bolide.node.persist import STEP_S, ConfigFiles
 from bolide.store.errors import StoreDamaged
 from bolide.store.files import FileFailed, RealFiles

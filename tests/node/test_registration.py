@@ -7,9 +7,9 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from bolide.broker.effects import Effects
-from bolide.broker.options import BrokerOptions
-from bolide.broker.topics import TopicConfig, TopicTable
+from bolide.broker.core.effects import Effects
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.tables.topics import TopicConfig, TopicTable
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.namesrv import NamesrvNode
 from bolide.node.registration import Place, Registration, body_of

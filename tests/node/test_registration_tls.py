@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bolide.admin.client import Admin
-from bolide.broker.options import BrokerOptions
+from bolide.broker.core.options import BrokerOptions
 from bolide.client import Message, Producer
 from bolide.errors import ConfigError
 from bolide.namesrv.options import NamesrvOptions

@@ -11,8 +11,8 @@ from types import ModuleType
 
 import pytest
 
-from bolide.broker.attributes import DISPATCHERS, HOOKS
-from bolide.broker.topics import TopicConfig
+from bolide.broker.tables.attributes import DISPATCHERS, HOOKS
+from bolide.broker.tables.topics import TopicConfig
 from bolide.errors import ConfigError
 from bolide.node.broker import BrokerNode
 from bolide.remoting import codes

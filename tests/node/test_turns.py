@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from bolide.broker.channel import Channel
-from bolide.broker.outcome import Hold, Outcome, Parked, reply
-from bolide.broker.stats import BrokerStats
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.outcome import Hold, Outcome, Parked, reply
+from bolide.broker.core.stats import BrokerStats
 from bolide.layout.message_id import encode_host
 from bolide.node.clock import Clock
 from bolide.node.front import ALL_SERVED, LIGHT_AT_ONCE, Connections, Front

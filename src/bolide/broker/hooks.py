@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from bolide.broker.channel import Channel
-from bolide.broker.outcome import Ask, Cold, Handler, Hold, Outcome, Parked, Reply, reply
-from bolide.broker.overload import PULLS
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.outcome import Ask, Cold, Handler, Hold, Outcome, Parked, Reply, reply
+from bolide.broker.core.overload import PULLS
 from bolide.broker.refused import Refused, remark_of, response_code
 from bolide.layout.properties import parse_properties
 from bolide.layout.record import Record, decode_records

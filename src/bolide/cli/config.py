@@ -50,7 +50,7 @@ def show(
 def settings_of(daemon: str) -> tuple[Any, Callable[[Any], str]]:
     """The struct of a daemon's settings, and the file that keeps changes made while it runs."""
     if daemon == "broker":
-        from bolide.broker.options import BrokerOptions
+        from bolide.broker.core.options import BrokerOptions
         from bolide.node.broker import kept_settings
 
         return BrokerOptions, kept_settings

@@ -110,7 +110,7 @@ async def copies_of_a_body() -> float:
     A broker of this process answers a pull of one large message while every allocation is counted; the client is a
     socket that takes the bytes into memory it had before.
     """
-    from bolide.broker.options import BrokerOptions
+    from bolide.broker.core.options import BrokerOptions
     from bolide.node.broker import BrokerNode
     from bolide.remoting.command import encode
     from bolide.transport.client import ClientConnection

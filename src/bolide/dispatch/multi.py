@@ -53,7 +53,7 @@ def fits_a_folder(name: str) -> bool:
 def is_place(topic: str, queue_id: i64) -> bool:
     """True when the files of this queue can lie in a folder of the topic's name, and nowhere else.
 
-    `broker/put.py` refuses other names, but an older log or another broker's may hold them.
+    `broker/append/log_writer.py` refuses other names, but an older log or another broker's may hold them.
     """
     if queue_id < 0 or topic in ("", ".", "..") or "/" in topic or "\0" in topic:
         return False

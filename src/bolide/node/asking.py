@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import final
 
-from bolide.broker.channel import Channel
-from bolide.broker.outcome import Ask
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.outcome import Ask
 from bolide.remoting.command import Command
 
 

@@ -5,39 +5,39 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from bolide.broker.assignments import AssignmentService
-from bolide.broker.client_resets import ClientResets
-from bolide.broker.clients import Clients
-from bolide.broker.consume_stats import ConsumeStatsService
-from bolide.broker.consumer_offsets import ConsumerOffsets
-from bolide.broker.delay import DelayService
-from bolide.broker.effects import Effects
-from bolide.broker.filters import ConsumerFilters
-from bolide.broker.group_admin import GroupAdminService
-from bolide.broker.group_expiry import GroupExpiry
-from bolide.broker.groups import GroupTable
-from bolide.broker.heartbeats import HeartbeatService
-from bolide.broker.inspect import InspectService
-from bolide.broker.locks import LockService, QueueLocks
-from bolide.broker.offset_moved import OffsetMovedEvents
-from bolide.broker.offsets import OffsetService
-from bolide.broker.options import BrokerOptions
-from bolide.broker.pull import PullService
-from bolide.broker.put import PutDoor
-from bolide.broker.query import QueryService
-from bolide.broker.recall import RecallService
-from bolide.broker.relay import RelayService
-from bolide.broker.replies import ReplyService
-from bolide.broker.retries import RetryService
-from bolide.broker.send import SendService
-from bolide.broker.stats import BrokerStats
-from bolide.broker.timer_rules import TimerRules
-from bolide.broker.timers import TimerService
-from bolide.broker.topic_admin import Picks, TopicAdminService
-from bolide.broker.topic_stats import TopicStatsService
-from bolide.broker.topics import TopicTable
-from bolide.broker.transactions import TransactionService
-from bolide.broker.uniq_key import UniqKeys
+from bolide.broker.append.log_writer import PutDoor
+from bolide.broker.append.timer_rules import TimerRules
+from bolide.broker.append.uniq_key import UniqKeys
+from bolide.broker.consumers.assignments import AssignmentService
+from bolide.broker.consumers.client_resets import ClientResets
+from bolide.broker.consumers.group_expiry import GroupExpiry
+from bolide.broker.consumers.heartbeats import HeartbeatService
+from bolide.broker.consumers.locks import LockService, QueueLocks
+from bolide.broker.consumers.offsets import OffsetService
+from bolide.broker.core.effects import Effects
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.stats import BrokerStats
+from bolide.broker.delay.delay_levels import DelayService
+from bolide.broker.delay.recall import RecallService
+from bolide.broker.delay.timers import TimerService
+from bolide.broker.operator.consume_stats import ConsumeStatsService
+from bolide.broker.operator.group_admin import GroupAdminService
+from bolide.broker.operator.inspection import InspectService
+from bolide.broker.operator.query import QueryService
+from bolide.broker.operator.relay import RelayService
+from bolide.broker.operator.topic_admin import Picks, TopicAdminService
+from bolide.broker.operator.topic_stats import TopicStatsService
+from bolide.broker.pull.offset_moved import OffsetMovedEvents
+from bolide.broker.pull.pull import PullService
+from bolide.broker.send.request_reply import ReplyService
+from bolide.broker.send.retries import RetryService
+from bolide.broker.send.send import SendService
+from bolide.broker.tables.clients import Clients
+from bolide.broker.tables.consumer_offsets import ConsumerOffsets
+from bolide.broker.tables.filters import ConsumerFilters
+from bolide.broker.tables.groups import GroupTable
+from bolide.broker.tables.topics import TopicTable
+from bolide.broker.transactions.transactions import TransactionService
 from bolide.layout.delay import parse_delay_levels
 from bolide.layout.message_id import host_text
 from bolide.node.services import Services

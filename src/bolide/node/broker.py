@@ -19,14 +19,14 @@ from typing import Any, Final
 import msgspec
 
 from bolide import plugins
-from bolide.broker.effects import Effects
+from bolide.broker.append.uniq_key import UniqKeys
+from bolide.broker.core.effects import Effects
+from bolide.broker.core.options import BrokerOptions
 from bolide.broker.expressions import ExpressionTypes
-from bolide.broker.filters import ConsumerFilters
-from bolide.broker.hold import HoldTable
 from bolide.broker.hooks import Hooked
-from bolide.broker.options import BrokerOptions
-from bolide.broker.pull_filter import Filters
-from bolide.broker.uniq_key import UniqKeys
+from bolide.broker.pull.hold import HoldTable
+from bolide.broker.tables.filters import ConsumerFilters
+from bolide.broker.tables.pull_filter import Filters
 from bolide.errors import ConfigError
 from bolide.layout.message_id import encode_host
 from bolide.layout.shape import StoreShape

@@ -12,8 +12,8 @@ import weakref
 from collections.abc import Callable
 from typing import Final
 
-from bolide.broker.channel import Channel
-from bolide.broker.outcome import Cold, Handler, Outcome, reply
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.outcome import Cold, Handler, Outcome, reply
 from bolide.node.send_gate import busy
 from bolide.remoting import codes
 from bolide.remoting.command import Command

@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol
 
 from librt.strings import read_i32_be
 
-from bolide.broker.effects import Effects
+from bolide.broker.core.effects import Effects
 from bolide.layout.record import BAD_SIZED, BLANK_MAGIC, BLANK_SIZE, GOOD, Record, check_record, decode_record
 from bolide.store.arrival import Arrival
 from bolide.store.message_store import MessageStore

@@ -11,13 +11,13 @@ from typing import Any, Final, assert_never, final
 
 from mypy_extensions import i64
 
-from bolide.broker.channel import Channel
-from bolide.broker.effects import Effects
-from bolide.broker.hold import HoldTable
-from bolide.broker.outcome import Ask, Cold, HeldPull, Hold, Nothing, Outcome, Parked, Reply
-from bolide.broker.overload import GATED, PULLS
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.effects import Effects
+from bolide.broker.core.outcome import Ask, Cold, HeldPull, Hold, Nothing, Outcome, Parked, Reply
+from bolide.broker.core.overload import GATED, PULLS
+from bolide.broker.core.stats import BrokerStats
+from bolide.broker.pull.hold import HoldTable
 from bolide.broker.refused import remark_of, response_code
-from bolide.broker.stats import BrokerStats
 from bolide.errors import BolideError, PeerError
 from bolide.node.asking import Asked, Asking
 from bolide.node.lasting import Lasting

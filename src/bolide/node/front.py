@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
-from bolide.broker.channel import Channel
-from bolide.broker.stats import BrokerStats
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.stats import BrokerStats
 from bolide.layout.message_id import encode_host
 from bolide.node.turns import READS_MS, Turns
 from bolide.remoting.codes import SEND_MESSAGE, SEND_MESSAGE_V2, UPDATE_CONSUMER_OFFSET

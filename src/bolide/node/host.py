@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, final
 
-from bolide.broker.channel import Channel
+from bolide.broker.core.channel import Channel
 from bolide.node.flusher import FlushThread
 from bolide.node.persist import ConfigFiles
 from bolide.node.refusals import Refusals

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, final
 
-from bolide.broker.channel import Channel
-from bolide.broker.outcome import Reply
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.outcome import Reply
 from bolide.node.parked import ParkedReply, TableWrite
 from bolide.remoting.codes import SYSTEM_ERROR
 from bolide.remoting.command import Command, make_response

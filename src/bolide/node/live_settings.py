@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from bolide.broker.options import RELOADABLE, BrokerOptions
+from bolide.broker.core.options import RELOADABLE, BrokerOptions
 from bolide.errors import BolideError, ConfigError
 from bolide.node.config import convert
 from bolide.remoting.properties_text import read_properties_utf8

@@ -14,8 +14,8 @@ from typing import Any, final
 
 from mypy_extensions import i64
 
-from bolide.broker.channel import Channel
-from bolide.broker.outcome import Outcome
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.outcome import Outcome
 from bolide.remoting.command import Command
 
 

@@ -7,7 +7,7 @@ from typing import final
 
 from mypy_extensions import i64
 
-from bolide.broker.channel import Channel
+from bolide.broker.core.channel import Channel
 from bolide.remoting.command import encode
 from bolide.remoting.connection import Connection
 

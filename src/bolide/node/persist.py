@@ -13,7 +13,7 @@ from concurrent.futures import Executor as Pool
 from functools import partial
 from typing import Any, Final
 
-from bolide.broker.rows import Text
+from bolide.broker.core.rows import Text
 from bolide.store.errors import StoreDamaged
 from bolide.store.files import Files
 
@@ -69,7 +69,7 @@ class ConfigFiles:
     ) -> None:
         """`soon` calls on the loop from any thread, `later` after so many seconds; without it nothing is tried again.
 
-        A table has `encode` and `load`. A long one has `begin`, `step` and `text` (broker/rows.py), and may have
+        A table has `encode` and `load`. A long one has `begin`, `step` and `text` (broker/core/rows.py), and may have
         `written`, called when what `begin` saw is on disk.
         """
         self._later = later if later is not None else lambda pause, then: None

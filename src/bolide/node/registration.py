@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from bolide.broker.options import BrokerOptions
-from bolide.broker.topics import TopicConfig, TopicTable
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.tables.topics import TopicConfig, TopicTable
 from bolide.errors import BolideError
 from bolide.node.clock import now_ms
 from bolide.remoting import codes

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, final
 
-from bolide.broker.channel import Channel
-from bolide.broker.outcome import Cold, HeldPull, Outcome, Reply
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.outcome import Cold, HeldPull, Outcome, Reply
 from bolide.node.outbox import Outbox, Waiting
 from bolide.remoting.codes import SYSTEM_ERROR
 from bolide.remoting.command import Command, make_response

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import final
 
-from bolide.broker.options import BrokerOptions
-from bolide.broker.overload import Overload
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.overload import Overload
 from bolide.node.parked import ParkedReplies
 from bolide.remoting.codes import FLOW_CONTROL, SYSTEM_BUSY
 from bolide.remoting.command import Command, make_response

@@ -1,7 +1,7 @@
 """The services of one daemon, merged: one table of handlers, one heap of due times, the hooks each of them has.
 
 A new service is one more element of the list given to `Services`. What a service may have is written in
-`broker/outcome.py`; it is looked up here once, by name, so the turn pays nothing for what a service does not have.
+`broker/core/outcome.py`; it is looked up here once, by name, so the turn pays nothing for what a service does not have.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import heapq
 from collections.abc import Callable, Sequence
 from typing import Any, Final, final
 
-from bolide.broker.channel import Channel
-from bolide.broker.outcome import Handler
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.outcome import Handler
 
 TICK_BUDGET: Final = 1000
 """Records a tick may handle before the loop gets its turn back."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from bolide.broker.channel import Channel
+from bolide.broker.core.channel import Channel
 from bolide.remoting.command import Command
 from bolide.store.jobs import Job
 

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from bolide import plugins
-from bolide.broker.attributes import DISPATCHERS, HOOKS
+from bolide.broker.core.outcome import Handler
 from bolide.broker.hooks import BrokerHook, Hooked
-from bolide.broker.outcome import Handler
 from bolide.broker.refused import Refused
-from bolide.broker.topics import TopicTable
+from bolide.broker.tables.attributes import DISPATCHERS, HOOKS
+from bolide.broker.tables.topics import TopicTable
 from bolide.errors import ConfigError
 from bolide.node.dispatchers import Dispatchers
 from bolide.node.extensions import made

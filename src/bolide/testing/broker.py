@@ -19,8 +19,8 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from bolide.broker.options import BrokerOptions
-from bolide.broker.topics import TopicConfig
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.tables.topics import TopicConfig
 from bolide.errors import LocalError
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.broker import BrokerNode

@@ -1,0 +1,1 @@
+"""The door to the log: every record that a broker stores is checked, rewritten and appended here."""

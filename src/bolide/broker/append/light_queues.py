@@ -1,0 +1,103 @@
+"""LMQ multi-dispatch at the door: which light queues a message is to enter, and which lists of them are refused.
+
+A producer lists them in INNER_MULTI_DISPATCH; the store numbers the message in each (RocketMQ's LmqDispatch). What only
+waits for its real topic enters none, and nobody but the store says what the numbers are. Compiled by mypyc.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from bolide.broker.core.names import DLQ_PREFIX, HALF_TOPIC, OP_HALF_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.refused import Refused
+from bolide.dispatch.multi import LMQ_PREFIX, fits_a_folder, split_names, topic_allows_lmq
+from bolide.layout.properties import format_properties, parse_properties
+from bolide.layout.property_names import INNER_MULTI_QUEUE_OFFSET
+from bolide.remoting.codes import LMQ_QUOTA_EXCEEDED, MESSAGE_ILLEGAL
+from bolide.store.message_store import MessageStore
+
+MAX_LIGHT_QUEUES: Final = 1024
+"""Light queues of one message: what its properties can hold of short names and long numbers."""
+_NOT_YET: Final = frozenset({HALF_TOPIC, OP_HALF_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC})
+
+
+def light_queues(topic: str, listed: str) -> list[str] | None:
+    """The queues a message of this topic enters with this list; None for none.
+
+    Half messages enter them when they commit, and dead letters did when they were alive. (Java lets both in, a half
+    message before anyone knows whether it will be one.)
+    """
+    if not topic_allows_lmq(topic) or topic in _NOT_YET or topic.startswith(DLQ_PREFIX):
+        return None
+    names = split_names(listed)
+    return names if names and refusal(topic, names) == "" else None
+
+
+def refusal(topic: str, names: list[str]) -> str:
+    """Why these cannot be the light queues of a message to this topic, as one sentence; "" when they can."""
+    if len(names) > MAX_LIGHT_QUEUES:
+        return f"INNER_MULTI_DISPATCH lists {len(names)} queues, {MAX_LIGHT_QUEUES} are allowed"
+    seen: set[str] = set()
+    for name in names:
+        if not fits_a_folder(name):
+            return (
+                f"INNER_MULTI_DISPATCH lists {name[:40]!r}: light queues are called {LMQ_PREFIX}… with no / and at"
+                " most 255 bytes, separated by commas"
+            )
+        if name in seen or name == topic:
+            return f"INNER_MULTI_DISPATCH lists {name[:40]!r} twice, or it is the topic itself: name each queue once"
+        seen.add(name)
+    return ""
+
+
+def entering(topic: str, listed: str, text: str) -> tuple[str, list[str] | None]:
+    """The properties to store with a message, and the queues it enters."""
+    if INNER_MULTI_QUEUE_OFFSET in text:
+        text = without_offsets(text)
+    return text, light_queues(topic, listed)
+
+
+def without_offsets(text: str) -> str:
+    """Properties without offsets in light queues: those of an earlier life of the message, or a client's invention."""
+    properties = parse_properties(text)
+    properties.pop(INNER_MULTI_QUEUE_OFFSET, None)
+    return format_properties(properties)
+
+
+@final
+class LightQueueGate:
+    """Says what producers may list."""
+
+    def __init__(self, options: BrokerOptions, store: MessageStore) -> None:
+        self._store: MessageStore = store
+        self._on: bool = store.shape.multi_dispatch
+        self._most: int = 0
+        self.configure(options)
+
+    def configure(self, options: BrokerOptions) -> None:
+        """Take over what may change while the broker runs."""
+        self._most = options.max_lmq_consume_queue_num if options.enable_lmq_quota else options.max_topics
+
+    def check(self, topic: str, listed: str) -> None:
+        """Raise `Refused` 13 for a list that cannot be, 2017 for a queue too many; a list that is idle is let be."""
+        if not self._on or not topic_allows_lmq(topic):
+            return
+        names = split_names(listed)
+        why = refusal(topic, names)
+        if why:
+            raise Refused(MESSAGE_ILLEGAL, why)
+        self.room(names)
+
+    def room(self, names: list[str]) -> None:
+        """Raise `Refused` 2017 when one of these light queues would be one too many."""
+        queues = self._store.queues
+        if queues.light_count < self._most:
+            return
+        for name in names:
+            if queues.get(name, 0) is None:
+                raise Refused(
+                    LMQ_QUOTA_EXCEEDED,
+                    f"[LMQ_CONSUME_QUEUE_NUM_EXCEEDED]the light queue {name[:40]!r} would be one too many: "
+                    f"there are {queues.light_count}, maxLmqConsumeQueueNum or maxTopics allows {self._most}",
+                )

@@ -1,0 +1,96 @@
+"""What TIMER_DELAY_SEC, TIMER_DELAY_MS and TIMER_DELIVER_MS make of a message at the door, as one rewrite.
+
+RocketMQ's HookUtils.handleScheduleMessage and TimerMessageStore.isReject. A message that names a time to come goes to
+the timer topic with TIMER_OUT_MS, REAL_TOPIC and REAL_QID; one whose time is over is stored as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.refused import Refused
+from bolide.layout import property_names as names
+from bolide.layout.properties import format_properties, parse_properties
+from bolide.layout.timer import out_time, wheel_precision
+from bolide.remoting.codes import MESSAGE_ILLEGAL, SYSTEM_ERROR
+
+_LONG: Final = re.compile(r"[+-]?[0-9]{1,19}")
+_MOST: Final = (1 << 63) - 1
+
+
+class TimerRules:
+    """The door's part of the timer. `waiting_at(slot)` tells how many messages wait in a slot (ms)."""
+
+    def __init__(self, options: BrokerOptions) -> None:
+        self.enabled = options.timer_wheel_enable
+        self.precision = wheel_precision(options.timer_precision_ms)
+        self.max_delay = options.timer_max_delay_sec * 1000
+        self.waiting_at: Callable[[int], int] = lambda time: 0
+        self._most = options.timer_congest_num_each_slot
+        self._draw = 0
+
+    def rewritten(self, text: str, topic: str, queue_id: int, now: int) -> tuple[str, int] | None:
+        """(properties, TIMER_OUT_MS) of a message that must wait; None for one that is due.
+
+        Raises `Refused`: 1 when timers are off or the slot is too full, 13 for a time that is none or too far away, and
+        for a delete that comes too late.
+        """
+        if not self.enabled:
+            raise Refused(SYSTEM_ERROR, "accurate timer message is not enabled, timerWheelEnable is false")
+        properties = parse_properties(text)
+        deliver_at = delivery_time(properties, now)
+        if deliver_at is None or deliver_at - now > self.max_delay:
+            raise self._illegal()
+        if deliver_at <= now:
+            if names.TIMER_DEL_UNIQKEY in properties:
+                raise self._illegal()
+            return None
+        out = int(out_time(deliver_at, self.precision))
+        if self._too_full(self.waiting_at(out)):
+            most = self._most
+            raise Refused(
+                SYSTEM_ERROR,
+                f"timer message is under flow control, max num limit is {most * 2} or the current value is greater than"
+                f" {most} and less than {most * 2}, trigger random flow control",
+            )
+        properties[names.TIMER_OUT_MS] = str(out)
+        properties[names.REAL_TOPIC] = topic
+        properties[names.REAL_QID] = str(queue_id)
+        return format_properties(properties), out
+
+    def _illegal(self) -> Refused:
+        return Refused(
+            MESSAGE_ILLEGAL,
+            f"timer message illegal, the delay time should not be bigger than the max delay {self.max_delay}ms; or if"
+            " set del msg, the delay time should be bigger than the current time",
+        )
+
+    def _too_full(self, waiting: int) -> bool:
+        """From the limit to twice of it some are refused, by Java's odd formula: most of them just above the limit."""
+        if waiting <= self._most:
+            return False
+        if waiting >= self._most * 2:
+            return True
+        self._draw = (self._draw + 617) % 1000  # visits every number once in a thousand: as even as a random one
+        return self._draw > 1000 * (waiting - self._most) / (self._most + 0.1)
+
+
+def delivery_time(properties: dict[str, str], now: int) -> int | None:
+    """When a message is to be delivered (ms); None when the property that says so is no number."""
+    for name, unit in ((names.TIMER_DELAY_SEC, 1000), (names.TIMER_DELAY_MS, 1)):
+        text = properties.get(name)
+        if text is not None:
+            delay = java_long(text)
+            return None if delay is None else now + delay * unit
+    return java_long(properties.get(names.TIMER_DELIVER_MS, ""))
+
+
+def java_long(text: str) -> int | None:
+    """A number as Long.parseLong takes it; None for what it refuses."""
+    if not _LONG.fullmatch(text):
+        return None
+    number = int(text)
+    return number if -_MOST - 1 <= number <= _MOST else None

@@ -1,0 +1,1 @@
+"""What members of a consumer group ask for: heartbeats, queue assignment, locks, offsets."""

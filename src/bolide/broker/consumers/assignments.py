@@ -1,0 +1,179 @@
+"""QUERY_ASSIGNMENT (400): a 5.x consumer lets the broker share the queues out; and the request modes (401, 402).
+
+RocketMQ's QueryAssignmentProcessor (protocol/behaviour.md 12). The queues are those of the topic's route, on whatever
+brokers they are, so the node asks a name server; until it has answered, the request is held. Without a name server
+this broker's own queues are all there are. Every queue is given to be pulled: POP is not served here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.effects import Effects
+from bolide.broker.core.names import LMQ_PREFIX, RETRY_PREFIX
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.outcome import Handler, HeldPull, Hold, Outcome, Reply, reply
+from bolide.broker.tables.clients import Clients
+from bolide.broker.tables.groups import GroupTable
+from bolide.broker.tables.topics import TopicTable
+from bolide.remoting import codes
+from bolide.remoting.bodies.base import MessageQueue, decode_body, encode_body
+from bolide.remoting.bodies.clients import MessageModel
+from bolide.remoting.bodies.query import (
+    MessageQueueAssignment,
+    QueryAssignmentRequestBody,
+    QueryAssignmentResponseBody,
+    SetMessageRequestModeRequestBody,
+)
+from bolide.remoting.command import Command, make_response
+from bolide.remoting.json import parse_long
+
+PULL: Final = "PULL"
+FRESH_MS: Final = 30_000
+"""A route this old is asked for again; what is known serves meanwhile."""
+ROUTE_WAIT_MS: Final = 3_000
+WAITING: Final = "\0route of "
+"""Before a topic's name: the place in the hold table of those who wait for its route. No topic is named so."""
+ROUTES_KEPT: Final = 10_000
+
+
+class AssignmentService:
+    """Shares the queues of a topic out among the clients of a group."""
+
+    persist_name = "messageRequestMode"
+
+    def __init__(
+        self, options: BrokerOptions, topics: TopicTable, groups: GroupTable, clients: Clients, effects: Effects
+    ) -> None:
+        self._broker = options.broker_name
+        self._lmq = options.enable_lmq
+        self._most = options.max_groups
+        self._topics = topics
+        self._groups = groups
+        self._clients = clients
+        self._effects = effects
+        self.ask_route: Callable[[str], None] | None = None
+        """Asks for a topic's route; `route_arrived` is called with the answer. None: there is no name server."""
+        self._routes: dict[str, tuple[int, list[MessageQueue] | None]] = {}
+        self._modes: dict[str, dict[str, Any]] = {}
+
+    def handlers(self) -> dict[int, Handler]:
+        return {
+            codes.QUERY_ASSIGNMENT: self.on_query,
+            codes.SET_MESSAGE_REQUEST_MODE: self.on_set_mode,
+            codes.GET_ALL_MESSAGE_REQUEST_MODE: self.on_all_modes,
+        }
+
+    def on_query(self, channel: Channel, command: Command, now: int) -> Outcome:
+        body = decode_body(command.body, QueryAssignmentRequestBody)
+        if self.ask_route is None or self._is_light(body):
+            return self._answer(command, body, self._own_queues(body.topic))
+        known = self._routes.get(body.topic)
+        if known is None or known[1] is None or now - known[0] > FRESH_MS:
+            self.ask_route(body.topic)
+        if known is not None and known[1] is not None:
+            return self._answer(command, body, known[1])
+
+        def again(later: int) -> Outcome:
+            found = self._routes.get(body.topic)
+            return self._answer(command, body, None if found is None else found[1])
+
+        deadline = now + ROUTE_WAIT_MS
+        return Hold(HeldPull(channel, command, WAITING + body.topic, 0, 0, deadline, None, None, again))
+
+    def route_arrived(self, topic: str, queues: list[MessageQueue] | None, now: int) -> None:
+        """The readable queues of a topic; None when no name server told: what was known stays."""
+        known = self._routes.get(topic)
+        if queues is not None or known is None:
+            if len(self._routes) >= ROUTES_KEPT:
+                self._routes.clear()
+            self._routes[topic] = (now, None if queues is None else sorted(queues))
+        self._effects.release(WAITING + topic, 0)
+
+    def _is_light(self, body: QueryAssignmentRequestBody) -> bool:
+        """No name server knows a light queue (LMQ): it is on the broker that is asked."""
+        return self._lmq and body.topic.startswith(LMQ_PREFIX) and body.message_model != MessageModel.BROADCASTING
+
+    def _own_queues(self, topic: str) -> list[MessageQueue] | None:
+        config = self._topics.get(topic)
+        if config is None:
+            return None
+        count = config.read_queue_nums if config.readable else 0
+        return [MessageQueue(topic, self._broker, queue_id) for queue_id in range(count)]
+
+    def _answer(self, command: Command, body: QueryAssignmentRequestBody, queues: list[MessageQueue] | None) -> Reply:
+        """Null assignments let the client keep what it has and ask again."""
+        mine = None if queues is None else self._share(body, queues)
+        given = None if mine is None else [MessageQueueAssignment(queue, PULL) for queue in mine]
+        content = {"messageQueueAssignments": None} if given is None else QueryAssignmentResponseBody(given)
+        return reply(make_response(command, codes.SUCCESS, body=encode_body(content)))
+
+    def _share(self, body: QueryAssignmentRequestBody, queues: list[MessageQueue]) -> list[MessageQueue] | None:
+        if body.message_model == MessageModel.BROADCASTING:
+            return queues
+        group = self._clients.consumer_group(body.consumer_group)
+        strategy = STRATEGIES.get(body.strategy_name)
+        if group is None or strategy is None:
+            return None
+        # The order of Java's strings: by UTF-16 units.
+        members = sorted(group.client_ids(), key=lambda name: name.encode("utf-16-be", "surrogatepass"))
+        return strategy(body.client_id, queues, members) if body.client_id in members else []
+
+    # -- modes
+
+    def on_set_mode(self, channel: Channel, command: Command, now: int) -> Outcome:
+        body = decode_body(command.body, SetMessageRequestModeRequestBody)
+        if body.topic.startswith(RETRY_PREFIX):
+            remark = "retry topic is not allowed to set mode"
+            return reply(make_response(command, codes.NO_PERMISSION, remark))
+        if self._topics.get(body.topic) is None:
+            return reply(make_response(command, codes.TOPIC_NOT_EXIST, f"topic[{body.topic}] not exist"))
+        if self._groups.find(body.consumer_group, now) is None:
+            remark = "subscription group does not exist"
+            return reply(make_response(command, codes.SUBSCRIPTION_GROUP_NOT_EXIST, remark))
+        if body.mode != PULL:
+            remark = f"the mode {body.mode} is not served by this broker: leave it at PULL"
+            return reply(make_response(command, codes.INVALID_PARAMETER, remark))
+        modes = self._modes.get(body.topic, {})
+        if body.consumer_group not in modes and sum(map(len, self._modes.values())) >= self._most:
+            remark = f"{self._most} modes are kept, as many as maxGroups"
+            return reply(make_response(command, codes.SYSTEM_ERROR, remark))
+        self._modes.setdefault(body.topic, {})[body.consumer_group] = {
+            "consumerGroup": body.consumer_group,
+            "mode": body.mode,
+            "popShareQueueNum": body.pop_share_queue_num,
+            "topic": body.topic,
+        }
+        self._effects.persist(self.persist_name)
+        return reply(make_response(command, codes.SUCCESS))
+
+    def on_all_modes(self, channel: Channel, command: Command, now: int) -> Outcome:
+        return reply(make_response(command, codes.SUCCESS, body=self.encode()))
+
+    def encode(self) -> bytes:
+        """config/messageRequestMode.json; also the body of GET_ALL_MESSAGE_REQUEST_MODE (402)."""
+        return encode_body({"messageRequestModeMap": self._modes})
+
+    def load(self, data: bytes) -> None:
+        """Read the file, as Java or we wrote it; modes that are not served are kept and not acted upon."""
+        stored: Any = parse_long(data)
+        table = stored.get("messageRequestModeMap") or {}
+        self._modes = {str(topic): dict(groups) for topic, groups in table.items()}
+
+
+def avg(client_id: str, queues: list[MessageQueue], members: list[str]) -> list[MessageQueue]:
+    """AVG: neighbouring queues together, the first members take one more."""
+    index, count = members.index(client_id), len(members)
+    share, rest = divmod(len(queues), count)
+    begin = index * share + min(index, rest)
+    return queues[begin : begin + share + (1 if index < rest else 0)]
+
+
+def avg_by_circle(client_id: str, queues: list[MessageQueue], members: list[str]) -> list[MessageQueue]:
+    """AVG_BY_CIRCLE: dealt one by one."""
+    return queues[members.index(client_id) :: len(members)]
+
+
+STRATEGIES: Final = {"AVG": avg, "AVG_BY_CIRCLE": avg_by_circle}

@@ -1,0 +1,88 @@
+"""What services cause beside their answer: sends to other clients, closes, files to write, registrations, slow reads.
+
+A service only notes them here; the node's executor carries them out at the end of the turn. Tests read the lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, final
+
+from bolide.broker.core.channel import Channel
+from bolide.remoting.command import Command
+
+
+@final
+class Effects:
+    """The queue of effects of one node. All lists are emptied by the executor at the end of each turn."""
+
+    def __init__(self) -> None:
+        self.sends: list[tuple[Channel, Command]] = []
+        self.closes: list[Channel] = []
+        self.persists: set[str] = set()
+        self.persisted: int = 0
+        """How often a table was to be written so far: whether a handler asked for it."""
+        self.registrations: set[str] = set()
+        self.loads: list[tuple[list[Any], Callable[[int], None]]] = []
+        self.jobs: list[tuple[Any, Callable[[Any, str], None]]] = []
+        self.wakes: list[object] = []
+        self.releases: list[tuple[str, int]] = []
+        self.pending: bool = False
+
+    def send(self, channel: Channel, command: Command) -> None:
+        """Send a request (oneway, or one whose answer nobody waits for) to a client; dropped if it is gone."""
+        self.sends.append((channel, command))
+        self.pending = True
+
+    def close(self, channel: Channel) -> None:
+        """Close a client's connection; its `channel_closed` hooks run then."""
+        self.closes.append(channel)
+        self.pending = True
+
+    def persist(self, name: str) -> None:
+        """Write the table of this name (`persist_name`) to config/<name>.json, off the loop."""
+        self.persists.add(name)
+        self.persisted += 1
+        self.pending = True
+
+    def register(self, topic_names: list[str]) -> None:
+        """Tell every name server about these topics at once ([] = everything)."""
+        if topic_names:
+            self.registrations.update(topic_names)
+        else:
+            self.registrations.add("")
+        self.pending = True
+
+    def load(self, extents: list[Any], then: Callable[[int], None]) -> None:
+        """Read extents that are not in memory in the pool, then call `then(now)` on the loop: for ticks."""
+        self.loads.append((extents, then))
+        self.pending = True
+
+    def run(self, job: Any, done: Callable[[Any, str], None]) -> None:
+        """Run a job of the store (store/jobs.py) in the pool, then call `done(job, error)`; "" means that it did it."""
+        self.jobs.append((job, done))
+        self.pending = True
+
+    def wake(self, service: object) -> None:
+        """Ask this service's `due` again: its next tick has moved."""
+        self.wakes.append(service)
+        self.pending = True
+
+    def release(self, topic: str, queue_id: int) -> None:
+        """Re-run the pulls held on this queue now, whatever arrived (a pending reset, a deleted topic)."""
+        self.releases.append((topic, queue_id))
+        self.pending = True
+
+    def take(self) -> Effects:
+        """Everything noted so far, as an object of its own; this one is empty again."""
+        taken = Effects()
+        taken.sends, self.sends = self.sends, []
+        taken.closes, self.closes = self.closes, []
+        taken.persists, self.persists = self.persists, set()
+        taken.registrations, self.registrations = self.registrations, set()
+        taken.loads, self.loads = self.loads, []
+        taken.jobs, self.jobs = self.jobs, []
+        taken.wakes, self.wakes = self.wakes, []
+        taken.releases, self.releases = self.releases, []
+        self.pending = False
+        return taken

@@ -1,0 +1,159 @@
+"""What a service's handler answers: a closed set of outcomes, carried out by the node's executor and by nobody else.
+
+How a service is written (one file a noun, a plain class, no sockets, no clock, no threads):
+
+    class Locks:
+        def __init__(self, options: BrokerOptions, effects: Effects) -> None: ...
+
+        def handlers(self) -> dict[int, Handler]:            # required; a code served twice stops the start
+            return {LOCK_BATCH_MQ: self.on_lock_batch}
+
+        def on_lock_batch(self, channel: Channel, command: Command, now: int) -> Outcome:
+            header = decode_header(command, LockBatchMqRequestHeader)   # HeaderError -> code 1, by the executor
+            ...
+            return reply(make_response(command, SUCCESS, body=body))
+
+        # All of these are optional; the assembly (node/services.py) looks for them by name:
+        persist_name = "locks"                               # config/locks.json: effects.persist("locks") writes it,
+        def encode(self) -> bytes: ...                       #   shutdown writes it, and at start a file that exists
+        def load(self, data: bytes) -> None: ...             #   is loaded (its .bak when it cannot be read)
+        def due(self, now: int) -> int | None: ...           # when tick is wanted next (ms since epoch), None = never
+        def tick(self, now: int, budget: int) -> None: ...   # at most `budget` records of work, the rest next time
+        def configure(self, options: BrokerOptions) -> None: ...   # a setting of options.RELOADABLE changed
+        def channel_closed(self, channel: Channel, now: int) -> None: ...
+        def arrived(self, arrivals: list[Arrival], now: int) -> None: ...   # records just dispatched
+
+`now` is milliseconds since the epoch by a clock that never jumps: deadlines and intervals are counted in it, and the
+store's `times` turns it into the wall clock's, which labels records. `due` is asked again after each `tick` and after
+each turn in which the service handled a command or called `effects.wake(self)`; a service idle until then need not be
+asked. An exception a handler raises is answered with its `code` (1 when it has none) and its text; `closes_connection`
+is honoured. A oneway request is never answered whatever the handler returns. Everything appended to the store by a
+handler or a tick is written, flushed and dispatched at the end of the same loop turn: a handler that must wait for that
+returns `Parked`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias, final
+
+from bolide.broker.core.channel import Channel
+from bolide.remoting.command import Command
+
+
+@final
+class Reply:
+    """Answer at the end of this turn: a command, or a frame already encoded (`command` is then None).
+
+    ``body`` are buffers that belong behind the frame and were counted in it: they are sent as they are, never joined.
+    """
+
+    def __init__(self, command: Command | None, frame: bytes = b"", body: list[Any] | None = None) -> None:
+        self.command: Command | None = command
+        self.frame: bytes = frame
+        self.body: list[Any] | None = body
+
+
+@final
+class Parked:
+    """Answer once the log is confirmed and dispatched up to `offset` (physical end of the records appended).
+
+    ``wait`` False (message property WAIT=false) leaves as soon as the turn is written, flushed or not.
+    """
+
+    def __init__(self, reply: Reply, offset: int, wait: bool = True) -> None:
+        self.reply: Reply = reply
+        self.offset: int = offset
+        self.wait: bool = wait
+        self.after: Callable[[bytes], None] | None = None
+        """Called with the frame when it leaves, whatever it says by then; for hooks."""
+
+
+@final
+class HeldPull:
+    """A pull that found nothing: kept until a matching record arrives or `deadline` (ms since epoch) passes.
+
+    ``matches(tags_code, properties)`` is None when every record matches; properties are the record's raw bytes.
+    ``again(now)`` runs the whole pull once more with holding switched off.
+    """
+
+    def __init__(
+        self,
+        channel: Channel,
+        command: Command,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        deadline: int,
+        tag_codes: set[int] | None,
+        predicate: Callable[[bytes], bool] | None,
+        again: Callable[[int], Outcome],
+        cost: int = 1,
+    ) -> None:
+        self.channel: Channel = channel
+        self.command: Command = command
+        self.topic: str = topic
+        self.queue_id: int = queue_id
+        self.offset: int = offset
+        self.deadline: int = deadline
+        self.tag_codes: set[int] | None = tag_codes
+        self.predicate: Callable[[bytes], bool] | None = predicate
+        self.again: Callable[[int], Outcome] = again
+        self.cost: int = cost
+        """What checking one record costs, compared with checking its tags."""
+        self.waiting: bool = False
+        """True while it is in the hold table."""
+
+
+@final
+class Hold:
+    """Put this pull into the hold table; no answer now."""
+
+    def __init__(self, held: HeldPull) -> None:
+        self.held: HeldPull = held
+
+
+@final
+class Cold:
+    """Bytes needed are not in memory: read `extents` (from the store's ReadResult) in the pool, then run `again(now)`.
+
+    The outcome of `again` may be `Cold` once more; the executor gives up with code 1 after a few rounds. With `fetched`
+    the bytes themselves are kept there for `again`, which then gets further each time, and may take any rounds.
+    """
+
+    def __init__(self, extents: list[Any], again: Callable[[int], Outcome], fetched: Any = None) -> None:
+        self.extents: list[Any] = extents
+        self.fetched: Any = fetched
+        self.again: Callable[[int], Outcome] = again
+
+
+@final
+class Ask:
+    """Send `command` to another client on `channel` and answer what `then(response, now)` returns.
+
+    `response` is None when the channel closes, cannot be written, or `timeout` ms pass.
+    """
+
+    def __init__(
+        self, channel: Channel, command: Command, timeout: int, then: Callable[[Command | None, int], Outcome]
+    ) -> None:
+        self.channel: Channel = channel
+        self.command: Command = command
+        self.timeout: int = timeout
+        self.then: Callable[[Command | None, int], Outcome] = then
+
+
+@final
+class Nothing:
+    """No answer: a request whose protocol has none."""
+
+
+Outcome: TypeAlias = Reply | Parked | Hold | Cold | Ask | Nothing
+Handler: TypeAlias = Callable[[Channel, Command, int], Outcome]
+
+NOTHING: Final = Nothing()
+
+
+def reply(command: Command) -> Reply:
+    """Answer with this response command."""
+    return Reply(command, b"")

@@ -1,0 +1,79 @@
+"""When a broker takes no more sends for a while: answered with SYSTEM_BUSY (2) at once, and stored nowhere.
+
+RocketMQ measures the queue before its send threads (BrokerFastFailure, NettyRemotingAbstract, protocol/remoting.md 4):
+here that is the time a send waited for its turn of the loop. What waits for a sync is in no queue there: a disk that
+needs half a second for one refuses nothing. Here such answers pile up, bounded by their number, bytes and age. The
+remarks are Java's to the letter where clients look at them: `[REJECTREQUEST]`, `[OVERLOAD]`, `[TIMEOUT_CLEAN_QUEUE]`.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from bolide.broker.core.options import BrokerOptions
+from bolide.remoting.codes import (
+    CONSUMER_SEND_MSG_BACK,
+    LITE_PULL_MESSAGE,
+    PULL_MESSAGE,
+    SEND_BATCH_MESSAGE,
+    SEND_MESSAGE,
+    SEND_MESSAGE_V2,
+    SEND_REPLY_MESSAGE,
+    SEND_REPLY_MESSAGE_V2,
+)
+
+GATED: Final = frozenset(
+    {
+        SEND_MESSAGE,
+        SEND_MESSAGE_V2,
+        SEND_BATCH_MESSAGE,
+        CONSUMER_SEND_MSG_BACK,
+        SEND_REPLY_MESSAGE,
+        SEND_REPLY_MESSAGE_V2,
+    }
+)
+"""Requests of Java's send and reply pools. What ends a transaction or reads is never refused for load."""
+PULLS: Final = frozenset({PULL_MESSAGE, LITE_PULL_MESSAGE})
+"""What fills the sockets: answered with FLOW_CONTROL (215) when all peers together leave too much unread."""
+
+
+@final
+class Overload:
+    """The limits; what is compared with them is the executor's."""
+
+    def __init__(self, options: BrokerOptions) -> None:
+        self.fast_failure: bool = True
+        self.most_wait: int = 0
+        self.most_halt: int = 0
+        self.most_age: int = 0
+        self.most_parked: int = 0
+        self.most_bytes: int = 0
+        self.configure(options)
+
+    def configure(self, options: BrokerOptions) -> None:
+        """Take over the limits of these options; at start, and when they change at run time."""
+        self.fast_failure = options.broker_fast_failure_enable
+        self.most_wait = options.wait_time_mills_in_send_queue
+        self.most_halt = options.os_page_cache_busy_time_out_mills
+        self.most_age = options.max_parked_send_millis
+        self.most_parked = options.send_thread_pool_queue_capacity
+        self.most_bytes = options.max_parked_send_bytes
+
+    def remark(self, count: int, size: int, age: int, lag: int) -> str:
+        """Why a send that comes now is refused; "" when it is not.
+
+        `count` sends wait for the log with `size` bytes of it, the oldest for `age` ms; what came in with this one
+        waited `lag` ms for its turn of the loop.
+        """
+        if age >= self.most_age:
+            return f"[REJECTREQUEST]system busy, start flow control for a while: the disk stands still for {age}ms"
+        if lag >= self.most_halt:
+            return f"[REJECTREQUEST]system busy, start flow control for a while: the broker stood still for {lag}ms"
+        if count >= self.most_parked or size >= self.most_bytes:
+            return f"[OVERLOAD]system busy, start flow control for a while: {count} sends of {size} bytes wait"
+        if lag >= self.most_wait and self.fast_failure:
+            return (
+                f"[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, "
+                f"period in queue: {lag}ms, size of queue: {count}"
+            )
+        return ""

@@ -1,0 +1,319 @@
+"""Delivery of delayed messages: from SCHEDULE_TOPIC_XXXX to their own topic when their time has come.
+
+Queue N of the schedule topic holds level N+1; its units carry the delivery time in place of a tags hash, so a level is
+a queue sorted by time and one look at its head tells whether anything is due (RocketMQ's ScheduleMessageService,
+behaviour facts 2.3). Progress is kept in config/delayOffset.json.
+
+At least once: the file holds only progress that is on disk and confirmed, and progress moves back when a failed write
+took deliveries with it. A crash between a delivery and the file delivers again; a file ahead of the log would lose
+messages. Compiled by mypyc.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Final, final
+
+from librt.strings import read_i32_be, read_i64_be
+from mypy_extensions import i64
+
+from bolide.broker.append.log_writer import PutDoor
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.data_version import DataVersion
+from bolide.broker.core.effects import Effects
+from bolide.broker.core.names import NO_SEND_TOPICS, SCHEDULE_TOPIC
+from bolide.broker.core.outcome import Handler, Outcome, reply
+from bolide.broker.refused import response_code
+from bolide.errors import BolideError
+from bolide.layout.properties import property_value, text_of
+from bolide.layout.property_names import REAL_QID, REAL_TOPIC
+from bolide.layout.queue_unit import UNIT_SIZE
+from bolide.layout.record import Record
+from bolide.remoting import codes
+from bolide.remoting.bodies.base import encode_body
+from bolide.remoting.codes import MESSAGE_ILLEGAL
+from bolide.remoting.command import Command, make_response
+from bolide.remoting.headers.decode import java_int
+from bolide.remoting.json import parse_long
+from bolide.store.consume_queue import ConsumeQueue
+from bolide.store.extents import Extent
+from bolide.store.message_store import MessageStore
+from bolide.store.record_runs import RecordRuns
+
+CHECK_INTERVAL_MS: Final = 100
+RETRY_MS: Final = 1_000
+"""How long the store is left alone after a write of deliveries failed."""
+PERSIST_INTERVAL_MS: Final = 10_000
+UNITS_AT_ONCE: Final = 256
+"""Deliveries of one turn: a few milliseconds, so that the loop can serve others. The next turn continues."""
+BYTES_AT_ONCE: Final = 4 * 1024 * 1024
+MOST_UNCONFIRMED: Final = 32 * 1024 * 1024
+"""Bytes of the log that may wait for the disk before delivery waits for it, too."""
+
+
+@final
+class Level:
+    """One delay level: how far it is delivered, and how far that is certain."""
+
+    def __init__(self, level: int, delay_ms: int, offset: int) -> None:
+        self.level: int = level
+        self.delay_ms: int = delay_ms
+        self.offset: int = offset
+        self.confirmed: int = offset
+        self.fresh: list[tuple[int, int]] = []
+        """(physical end of a record delivered in this turn, schedule offset that follows it): it may be taken back."""
+        self.waiting: deque[tuple[int, int]] = deque()
+        """The same, one pair a turn, of those that are written, oldest first."""
+        self.more: bool = False
+        """True when more is due than the last turn had room for."""
+        self.loading: bool = False
+        self.loaded: bool = False
+        """True when the pool has just loaded what was not in memory; what was evicted since is waited for."""
+
+    def written(self, written_offset: int) -> None:
+        """A turn is over: what it delivered is in the log, unless its write did not happen."""
+        if self.fresh and self.fresh[len(self.fresh) - 1][0] <= written_offset:
+            self.waiting.append(self.fresh[len(self.fresh) - 1])
+            self.fresh = []
+
+    def taken_back(self, written_offset: int) -> bool:
+        """Go back to the first delivery that is not in the log; False when all are."""
+        gone = False
+        while self.fresh and self.fresh[len(self.fresh) - 1][0] > written_offset:
+            self.offset = self.fresh.pop()[1] - 1
+            gone = True
+        return gone
+
+    def advance(self, safe_offset: int) -> None:
+        """Move what may be persisted up to this offset of the log."""
+        while self.waiting and self.waiting[0][0] <= safe_offset:
+            self.confirmed = self.waiting.popleft()[1]
+        if not self.waiting:
+            for end, following in self.fresh:
+                if end > safe_offset:
+                    return
+                self.confirmed = following
+            self.confirmed = self.offset
+
+
+@final
+class DelayService:
+    """Delivers every level from its offset on; `levels_ms` is the table of messageDelayLevel."""
+
+    persist_name = "delayOffset"
+
+    def __init__(
+        self,
+        levels_ms: tuple[int, ...],
+        store: MessageStore,
+        door: PutDoor,
+        effects: Effects,
+        start: int,
+        persist_interval_ms: int = PERSIST_INTERVAL_MS,
+    ) -> None:
+        self._persist_interval_ms: int = persist_interval_ms
+        self._store: MessageStore = store
+        self._door: PutDoor = door
+        self._effects: Effects = effects
+        self._levels: list[Level] = [Level(index + 1, delay, 0) for index, delay in enumerate(levels_ms)]
+        self._runs: RecordRuns = RecordRuns(store.log)
+        self._version: DataVersion = DataVersion(start, 0, 0)
+        self._next_check: int = start + 1_000
+        self._next_persist: int = start + persist_interval_ms
+        self._persisted: list[int] = [0] * len(levels_ms)
+        self._first: int = 0
+        """The level that comes first in the next turn, so that a long level does not hold up the others."""
+        self._now: int = start
+        self._not_before: int = 0
+        self._cold: list[Extent] = []
+        self._reading: bool = False
+        self.failures: int = 0
+        store.on_taken_back.append(self.taken_back)
+
+    def handlers(self) -> dict[int, Handler]:
+        return {codes.GET_ALL_DELAY_OFFSET: self.on_all}
+
+    def on_all(self, channel: Channel, command: Command, now: int) -> Outcome:
+        return reply(make_response(command, codes.SUCCESS, body=self.encode()))
+
+    # -- progress
+
+    def encode(self) -> bytes:
+        """config/delayOffset.json; also the body of GET_ALL_DELAY_OFFSET (45)."""
+        self._advance()
+        table = {str(level.level): level.confirmed for level in self._levels if level.confirmed > 0}
+        return encode_body({"dataVersion": self._version.to_json(), "offsetTable": table})
+
+    def load(self, data: bytes) -> None:
+        """Take over a stored delayOffset.json, as Java or we wrote it."""
+        stored: Any = parse_long(data)
+        for key, offset in (stored.get("offsetTable") or {}).items():
+            index = int(key) - 1
+            if 0 <= index < len(self._levels):
+                self._levels[index].offset = self._levels[index].confirmed = int(offset)
+                self._persisted[index] = int(offset)
+        self._version.assign(stored.get("dataVersion") or {})
+
+    def _advance(self) -> None:
+        """The file is synced, so it must not run ahead of the disk, whatever the flush mode confirms."""
+        safe = int(min(self._store.confirm_offset, self._store.flushed_offset))
+        for level in self._levels:
+            level.advance(safe)
+
+    def taken_back(self, written_offset: int) -> None:
+        """A write failed: deliver again what was in it, after a pause."""
+        gone = False
+        for level in self._levels:
+            gone = level.taken_back(written_offset) or gone
+        if gone:
+            self.failures += 1
+            self._next_check = self._not_before = self._now + RETRY_MS
+
+    # -- delivery
+
+    def due(self, now: int) -> int | None:
+        return self._next_check
+
+    def tick(self, now: int, budget: int) -> None:
+        """Deliver what is due, as much as one turn may; look again in 100 ms, or at once while there is more."""
+        self._now = now
+        written = int(self._store.written_offset)
+        for level in self._levels:
+            level.written(written)
+        if now >= self._not_before or self._not_before - now > RETRY_MS:
+            self._next_check = now + CHECK_INTERVAL_MS
+            if self._store.written_offset - self._store.confirm_offset <= MOST_UNCONFIRMED:
+                self._deliver_all(now, min(budget, UNITS_AT_ONCE))
+        if now >= self._next_persist:
+            self._next_persist = now + self._persist_interval_ms
+            self._advance()
+            progress = [level.confirmed for level in self._levels]
+            if progress != self._persisted:
+                self._persisted = progress
+                self._version.next(now)
+                self._effects.persist(self.persist_name)
+
+    def behind(self) -> dict[int, tuple[int, int]]:
+        """By level: delivered offset and end of its queue, for runtime info."""
+        return {
+            level.level: (level.offset, int(self._store.max_queue_offset(SCHEDULE_TOPIC, level.level - 1)))
+            for level in self._levels
+        }
+
+    def _deliver_all(self, now: int, budget: int) -> None:
+        """Every level in turn, from the one on at which the last turn ended."""
+        left = budget
+        more = False
+        count = len(self._levels)
+        first = self._first
+        for step in range(count):
+            if left <= 0:
+                self._first = (first + step) % count
+                more = True
+                break
+            level = self._levels[(first + step) % count]
+            left -= self._deliver(level, now, left)
+            more = more or level.more
+        self._runs.close()
+        if self._cold:
+            self._reading = True
+            self._effects.load(self._cold, self._loaded)
+            self._cold = []
+        if more:
+            self._next_check = now
+
+    def _deliver(self, level: Level, now: int, budget: int) -> int:
+        """Deliver what is due of one level; how many units of its queue are done."""
+        level.more = False
+        queue_id = level.level - 1
+        queue = self._store.queues.get(SCHEDULE_TOPIC, queue_id)
+        end = 0 if queue is None else int(queue.max_offset)
+        if queue is None or level.offset >= end or level.loading:
+            if level.offset > end:
+                self._shrunk(level, end)
+            return 0
+        level.offset = max(level.offset, int(queue.min_offset))
+        units = queue.units(level.offset, budget, level.loaded)
+        if units is None:
+            self._load(level, queue.extent(level.offset, UNITS_AT_ONCE))
+            return 0
+        places = self._due(level, queue, units, now)
+        done = 0
+        for physical_offset, size in places:
+            if not self._runs.bring(places, done, level.loaded and done == 0):  # something was loaded for the first
+                assert self._runs.cold is not None
+                self._load(level, self._runs.cold)
+                return done
+            record = self._runs.record(physical_offset, size)
+            if record is not None and not self._put(level, record, now):
+                level.more = False
+                return done
+            level.offset += 1
+            done += 1
+        level.loaded = False
+        if done and done == len(units) // UNIT_SIZE and level.offset < end:
+            level.more = True  # the budget is used up, or a file of the queue ends
+        return done
+
+    def _due(self, level: Level, queue: ConsumeQueue, units: bytes, now: int) -> list[tuple[int, int]]:
+        """(physical offset, size) of what is due, from the first unit on, within the bytes of one turn."""
+        places: list[tuple[int, int]] = []
+        at: i64 = 0
+        total: i64 = 0
+        while at + UNIT_SIZE <= len(units):
+            physical_offset = read_i64_be(units, at)
+            size: i64 = i64(read_i32_be(units, at + 8))
+            deliver_time = self._store.tags_code(SCHEDULE_TOPIC, level.level - 1, read_i64_be(units, at + 12))
+            if deliver_time < 0:  # its extension unit is lost: the record says as much
+                record = self._store.record_at(physical_offset, size)
+                deliver_time = 0 if record is None else record.store_timestamp + level.delay_ms
+            deliver_time = int(self._store.times.steady(deliver_time, physical_offset))
+            if deliver_time <= now + level.delay_ms and deliver_time > now:
+                break
+            total += size
+            if total > BYTES_AT_ONCE and places:
+                level.more = True
+                break
+            places.append((int(physical_offset), int(size)))
+            at += UNIT_SIZE
+        return places
+
+    def _shrunk(self, level: Level, end: int) -> None:
+        """The queue is shorter than the progress: the topic was deleted."""
+        level.offset = level.confirmed = end
+        level.fresh = []
+        level.waiting.clear()
+
+    def _load(self, level: Level, extent: Extent) -> None:
+        """Let the pool load what is not in memory; the level continues after that. One load at a time."""
+        if not self._reading:
+            level.loading = True
+            self._cold.append(extent)
+
+    def _loaded(self, now: int) -> None:
+        self._reading = False
+        for level in self._levels:
+            if level.loading:
+                level.loading = False
+                level.loaded = True
+        self._next_check = min(self._next_check, now)
+        self._effects.wake(self)
+
+    def _put(self, level: Level, record: Record, now: int) -> bool:
+        """Store the record under its own topic. False: the same record is tried again at the next tick."""
+        topic = property_value(record.properties, REAL_TOPIC) or ""
+        queue_id = java_int(property_value(record.properties, REAL_QID) or "0", 31)
+        if queue_id is None or not self._door.takes(topic, queue_id) or topic in NO_SEND_TOPICS:
+            where = f"the delayed message at offset {record.physical_offset} of the log"
+            self._store.upkeep.problem = f"{where} names no queue it could go to: it is left out"
+            return True  # no producer could have asked for it
+        # The stored string keeps DELAY, REAL_TOPIC and REAL_QID, as Java leaves them; only the level no longer acts.
+        try:
+            appended = self._door.put_again(record, topic, queue_id, text_of(record.properties), now)
+        except BolideError as error:
+            self.failures += 1
+            if response_code(error) == MESSAGE_ILLEGAL:  # retrying does not help
+                self._store.upkeep.problem = f"delay level {level.level} waits for a message it cannot deliver: {error}"
+            return False
+        level.fresh.append((appended.end_offset, level.offset + 1))
+        return True

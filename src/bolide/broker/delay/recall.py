@@ -1,0 +1,114 @@
+"""RECALL_MESSAGE (370): a producer takes back a message that waits for its time: RocketMQ's RecallMessageProcessor.
+
+The broker stores a delete for the slot of that message; whether the message was still there shows when the slot is due.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bolide.broker.append.log_writer import PutDoor
+from bolide.broker.append.timer_rules import java_long
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.outcome import Handler, Outcome, Parked, Reply, reply
+from bolide.broker.tables.topics import PERM_WRITE, TopicTable
+from bolide.errors import BolideError
+from bolide.layout import property_names as names
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_response
+from bolide.remoting.errors import BodyError
+from bolide.remoting.headers.decode import decode_header
+from bolide.remoting.headers.recall import RecallMessageRequestHeader
+from bolide.remoting.recall_handle import RecallHandle, decode_recall_handle
+
+RECALL_TAG: Final = "_RECALL_TAG_"
+_NOT_NOW: Final = "recall failed, broker service not available"
+
+
+class RecallService:
+    """Takes delayed messages back."""
+
+    def __init__(self, options: BrokerOptions, door: PutDoor, topics: TopicTable) -> None:
+        self._options = options
+        self._door = door
+        self._topics = topics
+
+    def configure(self, options: BrokerOptions) -> None:
+        """Take over what may change while the broker runs."""
+        self._options = options
+
+    def handlers(self) -> dict[int, Handler]:
+        return {codes.RECALL_MESSAGE: self.on_recall}
+
+    def on_recall(self, channel: Channel, command: Command, now: int) -> Outcome:
+        header = decode_header(command, RecallMessageRequestHeader)
+        refusal = self._closed(now)
+        if refusal is not None:
+            return self._answer(command, *refusal)
+        if header.topic not in self._topics.table:
+            remark = f"recall failed, the topic[{header.topic}] not exist"
+            return self._answer(command, codes.TOPIC_NOT_EXIST, remark)
+        try:
+            handle = decode_recall_handle(header.recall_handle)
+        except BodyError as error:
+            return self._answer(command, codes.ILLEGAL_OPERATION, str(error))
+        wall = int(self._door.store.times.wall(now))  # timers go by it, and a handle names it
+        why = self._mismatch(header.topic, handle, wall)
+        if why:
+            return self._answer(command, codes.ILLEGAL_OPERATION, why)
+        try:
+            end = self._delete(channel, handle, header.producer_group, wall, now)
+        except BolideError:
+            return self._answer(command, codes.SYSTEM_ERROR, "recall failed, execute error")
+        return Parked(self._answer(command, codes.SUCCESS, "", {"msgId": handle.unique_key}), end)
+
+    def _closed(self, now: int) -> tuple[int, str] | None:
+        options = self._options
+        if not options.recall_message_enable:
+            return codes.NO_PERMISSION, "recall failed, operation is forbidden"
+        if options.is_slave:
+            return codes.SLAVE_NOT_AVAILABLE, _NOT_NOW
+        if now < options.start_accept_send_request_time_stamp:
+            return codes.SERVICE_NOT_AVAILABLE, _NOT_NOW
+        if not options.broker_permission & PERM_WRITE and not options.allow_recall_when_broker_not_writeable:
+            return codes.SERVICE_NOT_AVAILABLE, _NOT_NOW
+        return None
+
+    def _mismatch(self, topic: str, handle: RecallHandle, wall: int) -> str:
+        """Why this handle takes nothing back here, "" when it may."""
+        if topic != handle.topic:
+            return "recall failed, topic not match"
+        if self._options.broker_name != handle.broker_name:
+            return _NOT_NOW
+        left = (java_long(handle.deliver_at) or -1) - wall
+        if left <= 0 or left >= self._options.timer_max_delay_sec * 1000:
+            return "recall failed, timestamp invalid"
+        return ""
+
+    def _delete(self, channel: Channel, handle: RecallHandle, group: str | None, wall: int, now: int) -> int:
+        """Store the delete; the physical end of its record."""
+        key = delete_key(handle.topic, handle.unique_key, self._options.append_topic_for_timer_delete_key)
+        properties = {
+            names.TAGS: RECALL_TAG,
+            names.TIMER_DEL_UNIQKEY: key,
+            names.UNIQ_KEY: handle.unique_key,
+            names.TIMER_DELIVER_MS: handle.deliver_at,
+            names.BORN_TIMESTAMP: str(wall),
+            names.TRACE_CONTEXT: "",
+        }
+        if group:
+            properties[names.PGROUP] = group
+        appended = self._door.put_properties(
+            handle.topic, 0, b"0", properties, 0, 0, wall, channel.remote_host, 0, 0, now
+        )
+        return appended.end_offset
+
+    def _answer(self, command: Command, code: int, remark: str, ext: dict[str, str] | None = None) -> Reply:
+        fields = {"MSG_REGION": self._options.region_id, **(ext or {})}
+        return reply(make_response(command, code, remark or None, fields))
+
+
+def delete_key(topic: str, unique_key: str, with_topic: bool) -> str:
+    """What TIMER_DEL_UNIQKEY says of a message (appendTopicForTimerDeleteKey): Java's buildDeleteKey."""
+    return f"{topic}+{unique_key}" if with_topic else unique_key

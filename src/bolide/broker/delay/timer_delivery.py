@@ -1,0 +1,170 @@
+"""Putting a message whose time has come where it belongs: under its own topic, or once more on the timer topic.
+
+RocketMQ's TimerMessageStore.convert and doPut. Where Java gives a message up after three refused writes, here it stays
+first in line until the store takes it; one whose properties grow too long by what delivery adds goes without that.
+What a failed write took back is delivered again, before anything else is.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final, final
+
+from bolide.broker.append.log_writer import PutDoor
+from bolide.broker.append.timer_rules import java_long
+from bolide.broker.core.names import HALF_TOPIC, NO_SEND_TOPICS, TIMER_TOPIC
+from bolide.broker.delay.timer_metrics import TimerMetrics
+from bolide.broker.refused import response_code
+from bolide.errors import BolideError
+from bolide.layout import property_names as names
+from bolide.layout.properties import format_properties, parse_properties_bytes, text_of
+from bolide.layout.record import Record
+from bolide.remoting.codes import MESSAGE_ILLEGAL
+
+RETRY_MS: Final = 500
+NEVER_WAITED: Final = (1 << 63) - 1
+"""TIMER_ENQUEUE_MS of a message that was due before it came to the wheel."""
+
+
+@final
+class Stored:
+    """A message of the timer that was stored again: what it was, and where the copy ends in the log."""
+
+    def __init__(self, physical_offset: int, size: int, enqueue_time: int, rolls: bool, end: int) -> None:
+        self.physical_offset: int = physical_offset
+        self.size: int = size
+        self.enqueue_time: int = enqueue_time
+        self.rolls: bool = rolls
+        self.end: int = end
+
+
+@final
+class Delivery:
+    """Stores messages of the timer again. After a False nothing is to be tried before `retry_at` (ms)."""
+
+    def __init__(self, door: PutDoor, metrics: TimerMetrics, precision: int) -> None:
+        self.retry_at: int = 0
+        self.failures: int = 0
+        self.again: deque[Stored] = deque()
+        """What was taken back, oldest first: until it is stored again, nothing after it may count as done."""
+        self._fresh: list[Stored] = []
+        self._door: PutDoor = door
+        self._metrics: TimerMetrics = metrics
+        self._pause: int = RETRY_MS * precision // 1000
+        self._now: int = 0
+        door.store.on_taken_back.append(self.taken_back)
+
+    def begin(self, now: int) -> None:
+        """A turn begins: what the last one delivered is in the log, unless its write did not happen."""
+        self._now = now
+        if self.retry_at - now > self._pause:
+            self.retry_at = now  # the clock went back
+        if self._fresh and self._fresh[len(self._fresh) - 1].end <= self._door.store.written_offset:
+            self._fresh = []
+
+    def taken_back(self, written_offset: int) -> None:
+        """A write failed: what was in it is delivered first, after a pause."""
+        gone = [stored for stored in self._fresh if stored.end > written_offset]
+        if gone:
+            self._fresh = []
+            self.again.extendleft(reversed(gone))
+            self.failures += 1
+            self.retry_at = self._now + self._pause
+
+    def go_back(self, now: int, budget: int) -> int:
+        """Store again what was taken back, at most `budget` messages; returns how many."""
+        left = budget
+        while self.again and left > 0:
+            stored = self.again[0]
+            record = self._door.store.record_at(stored.physical_offset, stored.size)
+            if record is not None:
+                properties = parse_properties_bytes(record.properties)
+                put = self._roll if stored.rolls else self._deliver
+                if not put(record, properties, stored.enqueue_time, now):
+                    return budget - left
+            self.again.popleft()
+            left -= 1
+        return budget - left
+
+    def deliver(self, record: Record, properties: dict[str, str], enqueue_time: int, now: int) -> bool:
+        """Put a message into its own topic; False when the store does not take it now.
+
+        The stored properties keep REAL_TOPIC, REAL_QID and TIMER_OUT_MS, as Java leaves them.
+        """
+        if not self._has_place(properties):
+            return True
+        if not self._deliver(record, properties, enqueue_time, now):
+            return False
+        self._count(properties, enqueue_time, now)
+        return True
+
+    def roll(self, record: Record, properties: dict[str, str], enqueue_time: int, now: int) -> bool:
+        """Put a message back to the timer topic, from where it goes on waiting."""
+        if not self._roll(record, properties, enqueue_time, now):
+            return False
+        self._count(properties, enqueue_time, now)
+        return True
+
+    def _has_place(self, properties: dict[str, str]) -> bool:
+        """False when it has nowhere to go, or is a delete, which is never delivered."""
+        topic = properties.get(names.REAL_TOPIC, "")
+        queue_id = java_long(properties.get(names.REAL_QID, ""))
+        if queue_id is None or names.TIMER_DEL_UNIQKEY in properties or not self._door.takes(topic, queue_id):
+            return False
+        # Otherwise no producer asked for it: somebody wrote to the timer topic directly.
+        return topic not in NO_SEND_TOPICS or topic == HALF_TOPIC
+
+    def _deliver(self, record: Record, properties: dict[str, str], enqueue_time: int, now: int) -> bool:
+        topic, queue_id = properties[names.REAL_TOPIC], int(properties[names.REAL_QID])
+        return self._put(record, topic, queue_id, properties, self._stamps(enqueue_time, now), enqueue_time, False, now)
+
+    def _roll(self, record: Record, properties: dict[str, str], enqueue_time: int, now: int) -> bool:
+        times = java_long(properties.get(names.TIMER_ROLL_TIMES, "0")) or 0
+        added = {**self._stamps(enqueue_time, now), names.TIMER_ROLL_TIMES: str(times + 1)}
+        return self._put(record, TIMER_TOPIC, 0, properties, added, enqueue_time, True, now)
+
+    def _stamps(self, enqueue_time: int, now: int) -> dict[str, str]:
+        """When the message entered the wheel and when it left it, by the wall clock."""
+        left = int(self._door.store.times.wall(now))
+        return {names.TIMER_ENQUEUE_MS: str(enqueue_time), names.TIMER_DEQUEUE_MS: str(left)}
+
+    def _put(
+        self,
+        record: Record,
+        topic: str,
+        queue_id: int,
+        properties: dict[str, str],
+        added: dict[str, str],
+        enqueue_time: int,
+        rolls: bool,
+        now: int,
+    ) -> bool:
+        stored = text_of(record.properties)
+        for text in (with_added(stored, properties, added), stored):
+            try:
+                appended = self._door.put_again(record, topic, queue_id, text, now)
+            except BolideError as error:
+                self.failures += 1
+                if response_code(error) != MESSAGE_ILLEGAL:
+                    break
+                self._door.store.upkeep.problem = f"the timer waits for a message it cannot deliver: {error}"
+            else:
+                end = int(appended.end_offset)
+                self._fresh.append(
+                    Stored(int(record.physical_offset), int(record.total_size), enqueue_time, rolls, end)
+                )
+                return True
+        self.retry_at = now + self._pause
+        return False
+
+    def _count(self, properties: dict[str, str], enqueue_time: int, now: int) -> None:
+        if enqueue_time != NEVER_WAITED:
+            self._metrics.add(properties, -1, now)
+        self._metrics.dequeued += 1
+
+
+def with_added(text: str, properties: dict[str, str], added: dict[str, str]) -> str:
+    """The stored properties with these appended or replaced."""
+    if text.endswith("\x02") and not any(name in text for name in added):
+        return text + format_properties(added)  # stored properties are well-formed: the usual case, and twice as fast
+    return format_properties({**properties, **added})

@@ -1,0 +1,83 @@
+"""How many messages of each topic wait in the timer: RocketMQ's TimerMetrics, kept in `config/timermetrics`.
+
+A figure for operators and slaves; nothing is decided by it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bolide.broker.core.data_version import DataVersion
+from bolide.errors import PeerError
+from bolide.layout.property_names import REAL_TOPIC
+from bolide.remoting.bodies.base import encode_body
+from bolide.remoting.json import parse_long
+from bolide.store.files import Files
+
+
+class TimerMetrics:
+    """Counts by topic, with the time (ms) of their last change."""
+
+    def __init__(self, start: int) -> None:
+        self.enqueued = 0
+        """Messages that entered the wheel since the start."""
+        self.dequeued = 0
+        """Messages that left it, rolls included."""
+        self._asked = (start, 0, 0)
+        self._counts: dict[str, list[int]] = {}
+        self._version = DataVersion(start, 0, 0)
+        self._written = -1
+
+    def load(self, files: Files, root: str) -> None:
+        """Take over the stored figures; what cannot be read counts as none."""
+        for path in (f"{root}/config/timermetrics", f"{root}/config/timermetrics.bak"):
+            data = files.read_file(path)
+            if not data:
+                continue
+            try:
+                stored: Any = parse_long(data)
+                counts = {
+                    str(topic): [int(metric["count"]), int(metric["timeStamp"])]
+                    for topic, metric in (stored.get("timingCount") or {}).items()
+                }
+                self._version.assign(stored.get("dataVersion") or {})
+            except (ValueError, TypeError, KeyError, AttributeError, PeerError):  # the older copy may be right
+                continue
+            self._counts = counts
+            self._written = self._version.counter
+            return
+
+    @property
+    def changed(self) -> bool:
+        """True when the file lacks something."""
+        return self._version.counter != self._written
+
+    def add(self, properties: dict[str, str], count: int, now: int) -> None:
+        """So many messages more of the topic these properties name."""
+        topic = properties.get(REAL_TOPIC)
+        if topic is None:
+            return
+        metric = self._counts.setdefault(topic, [0, 0])
+        metric[0] += count
+        metric[1] = now
+        self._version.next(now)
+
+    def rates(self, now: int) -> tuple[float, float]:
+        """Messages a second into the wheel and out of it, since about a minute ago."""
+        since, enqueued, dequeued = self._asked
+        elapsed = max(now - since, 1)
+        if elapsed >= 60_000:
+            self._asked = (now, self.enqueued, self.dequeued)
+        return (self.enqueued - enqueued) * 1000 / elapsed, (self.dequeued - dequeued) * 1000 / elapsed
+
+    def encode(self) -> bytes:
+        """The file; also the body of GET_TIMER_METRICS (61)."""
+        table = {topic: {"count": count, "timeStamp": time} for topic, (count, time) in self._counts.items()}
+        return encode_body({"dataVersion": self._version.to_json(), "timingCount": table})
+
+    def take(self) -> bytes | None:
+        """The file when it lacks something, and from here on it does not; else None."""
+        if not self.changed:
+            return None
+        self._written = self._version.counter
+        return self.encode()

@@ -1,0 +1,183 @@
+"""One slot of the wheel on its way out: its units are read, its deletes noted, its messages delivered in their order.
+
+RocketMQ's TimerMessageStore.dequeue, a few steps at a time: a slot may hold any number of messages, and the loop has
+other things to do.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import Final, final
+
+from bolide.broker.core.names import TIMER_TOPIC
+from bolide.broker.delay.recall import delete_key
+from bolide.broker.delay.timer_delivery import Delivery
+from bolide.layout import property_names as names
+from bolide.layout.properties import parse_properties_bytes
+from bolide.layout.record import Record
+from bolide.layout.timer import NOWHERE, Unit
+from bolide.store.extents import Extent
+from bolide.store.message_store import MessageStore
+from bolide.store.record_runs import RecordRuns
+from bolide.store.timer_log import TimerLog
+
+READ_AHEAD: Final = 64
+"""Records fetched at once; the pool reads those that are not in memory, together."""
+BYTES_AT_ONCE: Final = 4 * 1024 * 1024
+"""Bytes of records fetched at once, and delivered in one turn."""
+UNITS_A_STEP: Final = 16
+"""A long chain of units is read before its first message is delivered; one unit costs next to nothing."""
+
+WORKING: Final = 0
+OVER: Final = 1
+REFUSED: Final = 2
+COLD: Final = 3
+DAMAGED: Final = 4
+
+
+@final
+class SlotRun:
+    """The delivery of one slot (`time`, ms) whose newest unit is at `last`."""
+
+    def __init__(
+        self, time: int, last: int, store: MessageStore, log: TimerLog, delivery: Delivery, delete_with_topic: bool
+    ) -> None:
+        self.time = time
+        self.state = WORKING
+        """Why `go_on` returned: WORKING (budget), OVER, REFUSED (the store), COLD (`extents`), DAMAGED (the log)."""
+        self.extents: list[Extent] = []
+        self._store = store
+        self._log = log
+        self._delivery = delivery
+        self._with_topic = delete_with_topic
+        self._at = last
+        self._messages = array("q")
+        """Positions of units, the newest first: the oldest is delivered first."""
+        self._deletes = array("q")
+        self._checked = 0
+        self._runs = RecordRuns(store.log)
+        self._ahead: dict[int, tuple[Unit, Record | None]] = {}
+        """What was fetched and is not used yet, by the position of its unit."""
+        self._room = 0
+        self._keys: dict[str, dict[str, str]] = {}
+        self._matched: set[str] = set()
+
+    def go_on(self, now: int, budget: int) -> int:
+        """Do what can be done, at most `budget` units; returns how many were. All of it when a turn has had enough."""
+        left = budget
+        self.state = WORKING
+        self._room = BYTES_AT_ONCE
+        while left > 0 and self.state == WORKING:
+            left -= 1
+            if self._at != NOWHERE:
+                self._read_some()
+            elif self._cold():
+                self.state = COLD
+            elif self._deletes:
+                self._note_delete(self._deletes.pop())
+                self._checked -= 1
+            elif not self._messages:
+                self.state = OVER
+            elif self._take(self._messages[-1], now):
+                self._ahead.pop(self._messages.pop(), None)
+                self._checked -= 1
+                if self._room <= 0:
+                    return budget
+            else:
+                self.state = REFUSED
+        return budget - left
+
+    def deleted_nothing(self) -> list[dict[str, str]]:
+        """The properties of the deletes whose message was not in the slot."""
+        return [properties for key, properties in self._keys.items() if key not in self._matched]
+
+    def _read_some(self) -> None:
+        for _ in range(UNITS_A_STEP):
+            if self._at == NOWHERE or self.state != WORKING:
+                return
+            self._read()
+
+    def _read(self) -> None:
+        """One unit; the next is the one it names. A chain that leads into deleted files ends there."""
+        at = self._at
+        if at < self._log.begin:
+            self._at = NOWHERE
+            return
+        unit = self._log.unit(at)
+        if unit is None or unit.previous >= at:
+            self.state = DAMAGED
+            return
+        (self._deletes if unit.deletes else self._messages).append(at)
+        self._at = int(unit.previous)
+
+    def _cold(self) -> bool:
+        """True when records of the next units must be read from the disk first: `extents` says what."""
+        waiting = self._deletes or self._messages
+        if self._checked > 0 or not waiting:
+            return False
+        places: list[tuple[int, int]] = []
+        units: list[tuple[int, Unit]] = []
+        total = 0
+        # Looked at once: what has left memory again by then is waited for.
+        self._checked = 0
+        for at in reversed(waiting[-READ_AHEAD:]):
+            if total >= BYTES_AT_ONCE:
+                break
+            self._checked += 1
+            unit = self._log.unit(at)
+            if unit is not None:
+                units.append((at, unit))
+                places.append((int(unit.physical_offset), int(unit.size)))
+                total += int(unit.size)
+        self._bring(units, places)
+        return bool(self.extents)
+
+    def _bring(self, units: list[tuple[int, Unit]], places: list[tuple[int, int]]) -> None:
+        self.extents = []
+        self._ahead.clear()
+        cold_from = cold_to = 0
+        for index, (at, unit) in enumerate(units):
+            physical_offset, size = places[index]
+            if cold_from <= physical_offset and physical_offset + size <= cold_to:
+                continue  # read along with one before it
+            if self._runs.bring(places, index, False):
+                self._ahead[at] = unit, self._runs.record(physical_offset, size)
+            elif self._runs.cold is not None:
+                self.extents.append(self._runs.cold)
+                cold_from, cold_to = physical_offset, physical_offset + int(self._runs.cold.size)
+        self._runs.close()
+
+    def _found(self, at: int) -> tuple[Unit | None, Record | None]:
+        """A unit, and the record it names; None when that has expired from the commit log."""
+        unit: Unit | None
+        record: Record | None
+        ahead = self._ahead.get(at)
+        if ahead is not None:
+            unit, record = ahead
+        else:
+            unit = self._log.unit(at)
+            record = None if unit is None else self._store.record_at(unit.physical_offset, unit.size)
+        return unit, record if record is not None and record.topic == TIMER_TOPIC else None
+
+    def _note_delete(self, at: int) -> None:
+        _, record = self._found(at)
+        if record is not None:
+            properties = parse_properties_bytes(record.properties)
+            self._keys[properties.get(names.TIMER_DEL_UNIQKEY, "")] = properties
+
+    def _take(self, at: int, now: int) -> bool:
+        """Deliver, roll or delete one message; False when the store does not take it now."""
+        unit, record = self._found(at)
+        if unit is None or record is None:
+            return True
+        self._room -= int(record.total_size)
+        properties = parse_properties_bytes(record.properties)
+        if unit.rolls:
+            return self._delivery.roll(record, properties, int(unit.enqueue_time), now)
+        if self._keys:
+            unique = properties.get(names.UNIQ_KEY, "")
+            key = delete_key(properties.get(names.REAL_TOPIC, ""), unique, self._with_topic)
+            if unique and key in self._keys:
+                self._matched.add(key)
+                return True
+        return self._delivery.deliver(record, properties, int(unit.enqueue_time), now)

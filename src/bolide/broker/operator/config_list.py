@@ -1,0 +1,25 @@
+"""The body of the requests that create topics or groups by the list, ``{"topicConfigList": [{...}, ...]}``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bolide.broker.refused import Refused
+from bolide.broker.tables.request_limits import MAX_CONFIGS, check_body, check_listed
+from bolide.remoting.codes import SYSTEM_ERROR, request_name
+from bolide.remoting.command import Command
+from bolide.remoting.json import MAX_TEXT, parse_long
+
+
+def listed_configs(command: Command, name: str) -> list[dict[str, Any]]:
+    """The objects of the list `name`; what is no object is left out, as Java's reader does.
+
+    Raises `Refused` where there is no such list, or too long a one.
+    """
+    check_body(command)
+    body: Any = parse_long(command.body, MAX_TEXT) if command.body else None
+    listed: Any = body.get(name) if isinstance(body, dict) else None
+    if not isinstance(listed, list):
+        raise Refused(SYSTEM_ERROR, f"{request_name(command.code)} needs a body with {name}")
+    check_listed(command, len(listed), MAX_CONFIGS, "entries")
+    return [fields for fields in listed if isinstance(fields, dict)]

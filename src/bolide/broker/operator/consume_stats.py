@@ -1,0 +1,163 @@
+"""How far groups have come: topic limits (202), a group's progress (208), all groups' (317), its place in time (303).
+
+AdminBrokerProcessor of 5.5.0. Queues are counted as the topic says, written to or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.outcome import Handler, Outcome, reply
+from bolide.broker.operator.topic_stats import TopicStatsService
+from bolide.broker.tables.clients import Clients
+from bolide.broker.tables.consumer_offsets import ConsumerOffsets
+from bolide.broker.tables.groups import GroupTable
+from bolide.broker.tables.topics import TopicConfig, TopicTable
+from bolide.remoting import codes
+from bolide.remoting.bodies.base import MessageQueue, encode_body
+from bolide.remoting.bodies.stats import (
+    ConsumeStats,
+    ConsumeStatsList,
+    OffsetWrapper,
+    QueryConsumeTimeSpanBody,
+    QueueTimeSpan,
+)
+from bolide.remoting.bodies.topics import TopicOffset, TopicStatsTable
+from bolide.remoting.command import Command, make_response
+from bolide.remoting.headers.decode import decode_header
+from bolide.remoting.headers.groups import (
+    GetConsumeStatsInBrokerHeader,
+    GetConsumeStatsRequestHeader,
+    QueryConsumeTimeSpanRequestHeader,
+)
+from bolide.remoting.headers.topics import GetTopicStatsInfoRequestHeader
+from bolide.store.message_store import MessageStore
+
+
+class ConsumeStatsService:
+    """Works out progress from the store's queues and the committed offsets."""
+
+    def __init__(
+        self,
+        options: BrokerOptions,
+        store: MessageStore,
+        topics: TopicTable,
+        groups: GroupTable,
+        offsets: ConsumerOffsets,
+        clients: Clients,
+        stats: TopicStatsService,
+        address: Callable[[], str],
+    ) -> None:
+        """`address()` is the `ip:port` under which clients reach this broker."""
+        self._address = address
+        self._broker_name = options.broker_name
+        self._store = store
+        self._topics = topics
+        self._groups = groups
+        self._offsets = offsets
+        self._clients = clients
+        self._stats = stats
+
+    def handlers(self) -> dict[int, Handler]:
+        return {
+            codes.GET_TOPIC_STATS_INFO: self.on_topic_stats,
+            codes.GET_CONSUME_STATS: self.on_consume_stats,
+            codes.GET_BROKER_CONSUME_STATS: self.on_all_consume_stats,
+            codes.QUERY_CONSUME_TIME_SPAN: self.on_time_span,
+        }
+
+    def on_topic_stats(self, channel: Channel, command: Command, now: int) -> Outcome:
+        topic = decode_header(command, GetTopicStatsInfoRequestHeader).topic
+        config = self._topics.get(topic)
+        if config is None:
+            return reply(make_response(command, codes.TOPIC_NOT_EXIST, f"topic[{topic}] not exist"))
+        table = {}
+        for queue_id in range(max(config.write_queue_nums, config.read_queue_nums)):
+            low = self._store.min_queue_offset(topic, queue_id)
+            high = self._store.max_queue_offset(topic, queue_id)
+            last = self._store.store_time_at(topic, queue_id, high - 1) if high > 0 else 0
+            table[self._queue(topic, queue_id)] = TopicOffset(low, high, max(last, 0))
+        put_tps = self._stats.tps("TOPIC_PUT_NUMS", topic, now)
+        return reply(make_response(command, codes.SUCCESS, body=encode_body(TopicStatsTable(table, put_tps))))
+
+    def on_consume_stats(self, channel: Channel, command: Command, now: int) -> Outcome:
+        header = decode_header(command, GetConsumeStatsRequestHeader)
+        group = header.consumer_group
+        if header.topic_list:
+            topics = [topic for topic in header.topic_list.split(";") if topic]
+        elif header.topic:
+            topics = [header.topic]
+        else:
+            topics = self._offsets.topics_of(group)
+        if not header.topic_list:
+            topics = [topic for topic in topics if self._reads(group, topic)]
+        stats = ConsumeStats()
+        for topic in topics:
+            config = self._topics.get(topic)
+            if config is not None:
+                self._progress(group, config, config.read_queue_nums, stats, now)
+        return reply(make_response(command, codes.SUCCESS, body=encode_body(stats)))
+
+    def on_all_consume_stats(self, channel: Channel, command: Command, now: int) -> Outcome:
+        header = decode_header(command, GetConsumeStatsInBrokerHeader)
+        groups = []
+        behind = on_the_way = 0
+        for group in self._groups.table:
+            found = []
+            for topic in self._offsets.topics_of(group):
+                config = self._topics.get(topic)
+                if config is None or (header.is_order and not config.order):
+                    continue
+                if not self._reads(group, topic):
+                    continue
+                stats = ConsumeStats()
+                self._progress(group, config, config.write_queue_nums, stats, now)
+                for each in stats.offset_table.values():
+                    behind += each.broker_offset - each.consumer_offset
+                    on_the_way += each.pull_offset - each.consumer_offset
+                found.append(stats)
+            groups.append({group: found})
+        body = ConsumeStatsList(groups, self._address(), behind, on_the_way)
+        return reply(make_response(command, codes.SUCCESS, body=encode_body(body)))
+
+    def on_time_span(self, channel: Channel, command: Command, now: int) -> Outcome:
+        header = decode_header(command, QueryConsumeTimeSpanRequestHeader)
+        topic = header.topic
+        config = self._topics.get(topic)
+        if config is None:
+            return reply(make_response(command, codes.TOPIC_NOT_EXIST, f"topic[{topic}] not exist"))
+        spans = []
+        for queue_id in range(config.write_queue_nums):
+            high = self._store.max_queue_offset(topic, queue_id)
+            earliest = self._store.earliest_store_time(topic, queue_id)
+            consumed = self._offsets.query(header.group, topic, queue_id)
+            at = self._store.store_time_at(topic, queue_id, consumed - 1) if consumed > 0 else earliest
+            span = QueueTimeSpan(self._queue(topic, queue_id), earliest, 0, at)
+            span.max_time_stamp = self._store.store_time_at(topic, queue_id, high - 1)
+            if consumed < high:
+                span.delay_time = now - self._store.store_time_at(topic, queue_id, max(consumed, 0))
+            spans.append(span)
+        return reply(make_response(command, codes.SUCCESS, body=encode_body(QueryConsumeTimeSpanBody(spans))))
+
+    def _reads(self, group: str, topic: str) -> bool:
+        """False when the group is at work, and not on this topic."""
+        connected = self._clients.consumer_group(group)
+        return connected is None or not connected.subscriptions or topic in connected.subscriptions
+
+    def _progress(self, group: str, config: TopicConfig, queues: int, stats: ConsumeStats, now: int) -> None:
+        topic = config.topic_name
+        stats.consume_tps += self._stats.tps("GROUP_GET_NUMS", f"{topic}@{group}", now)
+        for queue_id in range(queues):
+            consumed = max(self._offsets.query(group, topic, queue_id), 0)
+            last = self._store.store_time_at(topic, queue_id, consumed - 1) if consumed > 0 else 0
+            stats.offset_table[self._queue(topic, queue_id)] = OffsetWrapper(
+                self._store.max_queue_offset(topic, queue_id),
+                consumed,
+                max(consumed, self._offsets.pulled(group, topic, queue_id)),
+                max(last, 0),
+            )
+
+    def _queue(self, topic: str, queue_id: int) -> MessageQueue:
+        return MessageQueue(topic, self._broker_name, queue_id)

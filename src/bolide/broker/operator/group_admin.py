@@ -1,0 +1,209 @@
+"""Administration of consumer groups: create or change (200, 225), list (201), one (352), delete (207), keep one from a
+topic (353); who is connected to a group (203, 204, 328) and who consumes a topic (300, 343, 345): AdminBrokerProcessor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.names import group_refusal, is_system_group
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.outcome import Handler, Outcome, reply
+from bolide.broker.core.rows import Text
+from bolide.broker.operator.config_list import listed_configs
+from bolide.broker.operator.metadata_page import page
+from bolide.broker.refused import Refused, on_a_slave
+from bolide.broker.tables.attributes import GROUP, altered
+from bolide.broker.tables.clients import Client, Clients
+from bolide.broker.tables.consumer_offsets import ConsumerOffsets
+from bolide.broker.tables.groups import GroupTable, SubscriptionGroupConfig, check_size
+from bolide.remoting import codes
+from bolide.remoting.bodies.base import encode_body
+from bolide.remoting.bodies.topics import TopicList
+from bolide.remoting.command import Command, make_response
+from bolide.remoting.headers.clients import (
+    GetConsumerConnectionListRequestHeader,
+    GetProducerConnectionListRequestHeader,
+)
+from bolide.remoting.headers.decode import decode_header
+from bolide.remoting.headers.groups import (
+    DeleteSubscriptionGroupRequestHeader,
+    GetAllSubscriptionGroupRequestHeader,
+    GetSubscriptionGroupConfigRequestHeader,
+    QuerySubscriptionByConsumerRequestHeader,
+    QueryTopicConsumeByWhoRequestHeader,
+    QueryTopicsByConsumerRequestHeader,
+    UpdateGroupForbiddenRequestHeader,
+)
+from bolide.remoting.json import MAX_TEXT, parse_long
+
+
+class GroupAdminService:
+    """Changes and shows consumer groups."""
+
+    def __init__(
+        self,
+        options: BrokerOptions,
+        groups: GroupTable,
+        offsets: ConsumerOffsets,
+        clients: Clients,
+        address: Callable[[], str],
+    ) -> None:
+        """`address()` is the `ip:port` under which clients reach this broker."""
+        self._options = options
+        self._address = address
+        self._groups = groups
+        self._offsets = offsets
+        self._clients = clients
+
+    def handlers(self) -> dict[int, Handler]:
+        return {
+            codes.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: self.on_create,
+            codes.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: self.on_create_list,
+            codes.UPDATE_AND_GET_GROUP_FORBIDDEN: self.on_forbid,
+            codes.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: self.on_all,
+            codes.GET_SUBSCRIPTIONGROUP_CONFIG: self.on_one,
+            codes.DELETE_SUBSCRIPTIONGROUP: self.on_delete,
+            codes.GET_CONSUMER_CONNECTION_LIST: self.on_consumer_connections,
+            codes.GET_PRODUCER_CONNECTION_LIST: self.on_producer_connections,
+            codes.GET_ALL_PRODUCER_INFO: self.on_all_producers,
+            codes.QUERY_TOPIC_CONSUME_BY_WHO: self.on_groups_of_topic,
+            codes.QUERY_TOPICS_BY_CONSUMER: self.on_topics_of_group,
+            codes.QUERY_SUBSCRIPTION_BY_CONSUMER: self.on_subscription,
+        }
+
+    def on_create(self, channel: Channel, command: Command, now: int) -> Outcome:
+        fields: Any = parse_long(command.body, MAX_TEXT) if command.body else None
+        if not isinstance(fields, dict):
+            return reply(make_response(command, codes.SUCCESS))  # as Java: no body, nothing to do
+        self._put([fields], now)
+        return reply(make_response(command, codes.SUCCESS))
+
+    def on_create_list(self, channel: Channel, command: Command, now: int) -> Outcome:
+        """All of a list or, when one of them cannot be, none."""
+        self._put(listed_configs(command, "groupConfigList"), now)
+        return reply(make_response(command, codes.SUCCESS))
+
+    def _put(self, listed: list[dict[str, Any]], now: int) -> None:
+        """Store these groups, whose attributes are changes as yet. Raises `Refused` before the first is stored."""
+        if self._options.is_slave:
+            raise on_a_slave()
+        configs = [SubscriptionGroupConfig.from_json("", fields) for fields in listed]
+        for config in configs:
+            refusal = group_refusal(config.group_name)
+            if refusal is not None:
+                raise Refused(codes.INVALID_PARAMETER, refusal)
+        for config in configs:
+            known = self._groups.get(config.group_name)
+            config.attributes = altered(GROUP, None if known is None else known.attributes, config.attributes)
+            check_size(config)
+        for config in configs:
+            self._groups.put(config, now)
+
+    def on_forbid(self, channel: Channel, command: Command, now: int) -> Outcome:
+        header = decode_header(command, UpdateGroupForbiddenRequestHeader)
+        if header.readable is not None and header.readable != self._groups.may_read(header.group, header.topic):
+            self._groups.forbid_read(header.group, header.topic, not header.readable, now)
+        readable = self._groups.may_read(header.group, header.topic)
+        body = {"group": header.group, "readable": readable, "topic": header.topic}
+        return reply(make_response(command, codes.SUCCESS, body=encode_body(body)))
+
+    def on_all(self, channel: Channel, command: Command, now: int) -> Outcome:
+        """All groups; for a 5.x asker who names a place in the list, those from there on."""
+        header = decode_header(command, GetAllSubscriptionGroupRequestHeader)
+        groups = self._groups
+        version = groups.data_version.to_json()
+        names = page(self._options, groups.table, version, header.data_version, header.group_seq, header.max_group_num)
+        forbidden = {name: groups.forbidden[name] for name in names if name in groups.forbidden}
+        text = Text()
+        text.member("dataVersion", encode_body(version))
+        text.member("forbiddenTable", encode_body(forbidden))
+        text.rows("subscriptionGroupTable", groups.rows_of(names))
+        ext = {"totalGroupNum": str(len(groups.table))}
+        return reply(make_response(command, codes.SUCCESS, ext=ext, body=text.join()))
+
+    def on_one(self, channel: Channel, command: Command, now: int) -> Outcome:
+        """As in Java, asking for a group makes it where groups are made by themselves."""
+        header = decode_header(command, GetSubscriptionGroupConfigRequestHeader)
+        config = self._groups.find(header.group, now)
+        if config is None:
+            return reply(make_response(command, codes.SUBSCRIPTION_GROUP_NOT_EXIST, "No group in this broker"))
+        return reply(make_response(command, codes.SUCCESS, body=encode_body(config.to_json())))
+
+    def on_delete(self, channel: Channel, command: Command, now: int) -> Outcome:
+        header = decode_header(command, DeleteSubscriptionGroupRequestHeader)
+        if self._options.is_slave:
+            raise on_a_slave()
+        self._groups.delete(header.group_name, now)
+        if (header.clean_offset or header.remove_offset) and not is_system_group(header.group_name):
+            self._offsets.remove_group(header.group_name, now)
+        return reply(make_response(command, codes.SUCCESS))
+
+    def on_consumer_connections(self, channel: Channel, command: Command, now: int) -> Outcome:
+        header = decode_header(command, GetConsumerConnectionListRequestHeader)
+        group = self._clients.consumer_group(header.consumer_group)
+        if group is None:
+            remark = f"the consumer group[{header.consumer_group}] not online"
+            return reply(make_response(command, codes.CONSUMER_NOT_ONLINE, remark))
+        body = {
+            "connectionSet": [_connection(client) for client in group.clients.values()],
+            "consumeFromWhere": group.consume_from_where,
+            "consumeType": group.consume_type,
+            "messageModel": group.message_model,
+            "subscriptionTable": group.subscriptions,
+        }
+        return reply(make_response(command, codes.SUCCESS, body=encode_body(body)))
+
+    def on_producer_connections(self, channel: Channel, command: Command, now: int) -> Outcome:
+        header = decode_header(command, GetProducerConnectionListRequestHeader)
+        clients = self._clients.producer_groups.get(header.producer_group)
+        if not clients:
+            remark = f"the producer group[{header.producer_group}] not exist"
+            return reply(make_response(command, codes.SYSTEM_ERROR, remark))
+        body = {"connectionSet": [_connection(client) for client in clients.values()]}
+        return reply(make_response(command, codes.SUCCESS, body=encode_body(body)))
+
+    def on_all_producers(self, channel: Channel, command: Command, now: int) -> Outcome:
+        groups = {
+            name: [
+                {
+                    "clientId": client.client_id,
+                    "language": codes.language_name(client.language),
+                    "lastUpdateTimestamp": client.last_update,
+                    "remoteIP": "/" + client.channel.remote,  # as Java writes a socket address
+                    "version": client.version,
+                }
+                for client in clients.values()
+            ]
+            for name, clients in self._clients.producer_groups.items()
+        }
+        return reply(make_response(command, codes.SUCCESS, body=encode_body({"data": groups})))
+
+    def on_groups_of_topic(self, channel: Channel, command: Command, now: int) -> Outcome:
+        header = decode_header(command, QueryTopicConsumeByWhoRequestHeader)
+        groups = set(self._clients.groups_of_topic(header.topic)) | set(self._offsets.groups_of(header.topic))
+        return reply(make_response(command, codes.SUCCESS, body=encode_body({"groupList": sorted(groups)})))
+
+    def on_topics_of_group(self, channel: Channel, command: Command, now: int) -> Outcome:
+        header = decode_header(command, QueryTopicsByConsumerRequestHeader)
+        body = TopicList(sorted(self._offsets.topics_of(header.group)), self._address())
+        return reply(make_response(command, codes.SUCCESS, body=encode_body(body)))
+
+    def on_subscription(self, channel: Channel, command: Command, now: int) -> Outcome:
+        header = decode_header(command, QuerySubscriptionByConsumerRequestHeader)
+        data = self._clients.subscription(header.group, header.topic or "")
+        body: dict[str, Any] = {"group": header.group, "topic": header.topic}
+        if data is not None:
+            body["subscriptionData"] = data
+        return reply(make_response(command, codes.SUCCESS, body=encode_body(body)))
+
+
+def _connection(client: Client) -> dict[str, Any]:
+    return {
+        "clientAddr": client.channel.remote,
+        "clientId": client.client_id,
+        "language": codes.language_name(client.language),
+        "version": client.version,
+    }

@@ -1,0 +1,248 @@
+"""What an operator asks of a running broker: runtime info (28), settings (26, 25), queue units (321), files (27, 329),
+replication (907).
+
+Keys and units of runtime info: remoting facts section 12, as mqadmin's clusterList and brokerStatus read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.data_version import DataVersion
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.outcome import Handler, Outcome, reply
+from bolide.broker.core.stats import BrokerStats
+from bolide.broker.delay.delay_levels import DelayService
+from bolide.broker.delay.timers import TimerService
+from bolide.broker.tables.clients import Clients
+from bolide.broker.tables.filters import ConsumerFilters
+from bolide.broker.tables.topics import TopicTable
+from bolide.remoting import codes
+from bolide.remoting.bodies.base import encode_body
+from bolide.remoting.bodies.query import ConsumeQueueData, QueryConsumeQueueResponseBody
+from bolide.remoting.bodies.stats import KVTable
+from bolide.remoting.command import Command, make_response
+from bolide.remoting.headers.decode import decode_header
+from bolide.remoting.headers.query import QueryConsumeQueueRequestHeader
+from bolide.remoting.properties_text import read_properties, write_properties
+from bolide.store.message_store import MessageStore
+
+UNITS_MOST: Final = 1_000
+BLACK_LIST: Final = frozenset({"configBlackList", "brokerConfigPath", "rocketmqHome"})
+
+
+class InspectService:
+    """Answers questions about this broker; changes nothing but what `update` accepts."""
+
+    def __init__(
+        self,
+        options: BrokerOptions,
+        store: MessageStore,
+        stats: BrokerStats,
+        delay: DelayService,
+        timers: TimerService,
+        clients: Clients,
+        filters: ConsumerFilters,
+        topics: TopicTable,
+        settings: Callable[[], dict[str, str]],
+        update: Callable[[dict[str, str]], str | None],
+        disk: Callable[[], tuple[int, int]],
+        start: int,
+    ) -> None:
+        """`settings()` gives every key in force as text; `update(keys)` changes some, or says why not; `disk()` gives
+        the total and the free bytes of the store's disk."""
+        self._disk = disk
+        self._options = options
+        self._store = store
+        self._stats = stats
+        self._delay = delay
+        self._timers = timers
+        self._clients = clients
+        self._filters = filters
+        self._topics = topics
+        self._settings = settings
+        self._update = update
+        self._version = DataVersion(start, 0, 0)
+
+    def configure(self, options: BrokerOptions) -> None:
+        """Take over what may change while the broker runs."""
+        self._options = options
+
+    def handlers(self) -> dict[int, Handler]:
+        return {
+            codes.GET_BROKER_RUNTIME_INFO: self.on_runtime_info,
+            codes.GET_BROKER_CONFIG: self.on_config,
+            codes.UPDATE_BROKER_CONFIG: self.on_update_config,
+            codes.QUERY_CONSUME_QUEUE: self.on_consume_queue,
+            codes.GET_BROKER_HA_STATUS: self.on_ha_status,
+            codes.TRIGGER_DELETE_FILES: self.on_delete_files,
+            codes.DELETE_EXPIRED_COMMITLOG: self.on_delete_files,
+            codes.CLEAN_EXPIRED_CONSUMEQUEUE: self.on_nothing_to_do,
+            codes.CLEAN_UNUSED_TOPIC: self.on_nothing_to_do,
+        }
+
+    def on_runtime_info(self, channel: Channel, command: Command, now: int) -> Outcome:
+        return reply(make_response(command, codes.SUCCESS, body=encode_body(KVTable(self.runtime_info(now)))))
+
+    def runtime_info(self, now: int) -> dict[str, str]:
+        """Every figure as text, under Java's keys."""
+        stats, store = self._stats, self._store
+        put = self._rates(stats.put_rate, now)
+        got = self._rates(stats.got_rate, now)
+        late, behind, waiting = self._timers.behind(now)
+        enqueued, dequeued = self._timers.metrics.rates(now)
+        info = {
+            "brokerVersion": str(codes.VERSION_5_5_0),
+            "brokerVersionDesc": "V5_5_0",
+            "brokerActive": "true",
+            "storeState": "serves" if store.writable() else f"refuses: {store.failure or store.flags.describe()}",
+            "bootTimestamp": str(stats.boot_timestamp),
+            "runtime": _runtime(now - stats.boot_timestamp),
+            "putTps": put,
+            "getTransferredTps": got,
+            "getTransferedTps": got,
+            "getFoundTps": got,
+            "getMissTps": "0.0 0.0 0.0",
+            "getTotalTps": got,
+            "msgPutTotalYesterdayMorning": str(stats.put_yesterday),
+            "msgPutTotalTodayMorning": str(stats.put_morning),
+            "msgPutTotalTodayNow": str(stats.put_messages),
+            "msgGetTotalYesterdayMorning": str(stats.got_yesterday),
+            "msgGetTotalTodayMorning": str(stats.got_morning),
+            "msgGetTotalTodayNow": str(stats.got_messages),
+            "putMessageFailedTimes": str(stats.put_failed),
+            "putMessageTimesTotal": str(stats.put_messages),
+            "putMessageAverageSize": str(stats.put_bytes / stats.put_messages if stats.put_messages else 0.0),
+            "putMessageSizeTotal": str(stats.put_bytes),
+            "commitLogMinOffset": str(store.min_physical_offset()),
+            "commitLogMaxOffset": str(store.end_offset),
+            "dispatchMaxBuffer": "0",
+            "dispatchBehindBytes": str(max(store.confirm_offset - store.dispatched_offset, 0)),
+            "earliestMessageTimeStamp": str(store.earliest_store_time("", -1)),
+            "pageCacheLockTimeMills": "0",
+            "remainHowManyDataToFlush": f"{max(store.written_offset - store.flushed_offset, 0)} B",
+            "commitLogDiskRatio": f"{store.disk_ratio():.4f}",
+            "consumeQueueDiskRatio": f"{store.disk_ratio():.4f}",
+            "startAcceptSendRequestTimeStamp": str(self._options.start_accept_send_request_time_stamp),
+            "remainTransientStoreBufferNumbs": str((1 << 31) - 1),
+            "commitLogDirCapacity": self._capacity(),
+            "sendThreadPoolQueueSize": "0",
+            "sendThreadPoolQueueCapacity": "10000",
+            "pullThreadPoolQueueSize": "0",
+            "pullThreadPoolQueueCapacity": "100000",
+            "litePullThreadPoolQueueSize": "0",
+            "litePullThreadPoolQueueCapacity": "100000",
+            "ackThreadPoolQueueSize": "0",
+            "ackThreadPoolQueueCapacity": "100000",
+            "EndTransactionQueueSize": "0",
+            "EndTransactionThreadPoolQueueCapacity": "100000",
+            "queryThreadPoolQueueSize": "0",
+            "queryThreadPoolQueueCapacity": "20000",
+            "sendThreadPoolQueueHeadWaitTimeMills": "0",
+            "pullThreadPoolQueueHeadWaitTimeMills": "0",
+            "queryThreadPoolQueueHeadWaitTimeMills": "0",
+            "litePullThreadPoolQueueHeadWaitTimeMills": "0",
+            "ackThreadPoolQueueHeadWaitTimeMills": "0",
+            "timerReadBehind": str(late // 1000),
+            "timerOffsetBehind": str(behind),
+            "timerCongestNum": str(waiting),
+            "timerEnqueueTps": f"{enqueued:.1f}",
+            "timerDequeueTps": f"{dequeued:.1f}",
+        }
+        for level, (offset, end) in self._delay.behind().items():
+            info[f"scheduleMessageOffset_{level}"] = f"{offset},{end}"
+        return info
+
+    def _capacity(self) -> str:
+        total, free = self._disk()
+        return f"Total : {byte_count(total)}, Free : {byte_count(free)}."
+
+    def _rates(self, rate: Callable[[int, int], float], now: int) -> str:
+        """Java's three windows: 10 seconds, one minute, ten minutes."""
+        return " ".join(f"{rate(window, now):.2f}" for window in (10_000, 60_000, 600_000))
+
+    def on_config(self, channel: Channel, command: Command, now: int) -> Outcome:
+        text = write_properties(self._settings())
+        version = encode_body(self._version.to_json()).decode()
+        return reply(make_response(command, codes.SUCCESS, ext={"version": version}, body=text))
+
+    def on_update_config(self, channel: Channel, command: Command, now: int) -> Outcome:
+        changes = read_properties(command.body)
+        black = {key.strip() for key in self._options.config_black_list.split(";")}
+        if BLACK_LIST.intersection(changes) or black.intersection(changes):
+            return reply(make_response(command, codes.NO_PERMISSION, "Can not update config in black list."))
+        refusal = self._update(changes) if changes else None
+        if refusal is not None:
+            return reply(make_response(command, codes.SYSTEM_ERROR, refusal))
+        self._version.next(now)
+        if "brokerPermission" in changes:
+            self._topics.announce(now)  # the name servers take nothing of a broker whose DataVersion stays
+        return reply(make_response(command, codes.SUCCESS))
+
+    def on_consume_queue(self, channel: Channel, command: Command, now: int) -> Outcome:
+        header = decode_header(command, QueryConsumeQueueRequestHeader)
+        topic, queue_id = header.topic or "", header.queue_id or 0
+        first, count = header.index or 0, max(min(header.count or 0, UNITS_MOST), 0)
+        body = QueryConsumeQueueResponseBody(
+            max_queue_index=self._store.max_queue_offset(topic, queue_id),
+            min_queue_index=self._store.min_queue_offset(topic, queue_id),
+        )
+        if header.consumer_group:
+            self._tell_group(header.consumer_group, topic, body)
+        for physical_offset, size, code in self._store.units(topic, queue_id, first, count):
+            body.queue_data.append(ConsumeQueueData(physical_offset, size, code))
+        if not body.queue_data:
+            remark = f"Index {first} of {queue_id}@{topic} is not exist!"
+            return reply(make_response(command, codes.SUCCESS, remark))
+        return reply(make_response(command, codes.SUCCESS, body=encode_body(body)))
+
+    def _tell_group(self, group: str, topic: str, body: QueryConsumeQueueResponseBody) -> None:
+        """What a group subscribes to, and its expression if it filters by one."""
+        body.subscription_data = self._clients.subscription(group, topic)
+        if body.subscription_data is None:
+            body.filter_data = f"{group}@{topic} is not online!"
+            return
+        data = self._filters.get(topic, group)
+        body.filter_data = "null" if data is None else encode_body(self._filters.entry(data)).decode()
+
+    def on_ha_status(self, channel: Channel, command: Command, now: int) -> Outcome:
+        """A master without slaves: nobody replicates from this broker."""
+        nothing = {
+            "lastReadTimestamp": 0,
+            "lastWriteTimestamp": 0,
+            "masterFlushOffset": 0,
+            "maxOffset": 0,
+            "transferredByteInSecond": 0,
+        }
+        body = {
+            "haClientRuntimeInfo": nothing,
+            "haConnectionInfo": [],
+            "inSyncSlaveNums": 0,
+            "master": True,
+            "masterCommitLogMaxOffset": int(self._store.end_offset),
+        }
+        return reply(make_response(command, codes.SUCCESS, body=encode_body(body)))
+
+    def on_delete_files(self, channel: Channel, command: Command, now: int) -> Outcome:
+        self._store.delete_expired(now)
+        return reply(make_response(command, codes.SUCCESS))
+
+    def on_nothing_to_do(self, channel: Channel, command: Command, now: int) -> Outcome:
+        """Queue files follow the log by themselves here, and a topic without settings is never served."""
+        return reply(make_response(command, codes.SUCCESS))
+
+
+def byte_count(size: int) -> str:
+    """Bytes as MixAll.humanReadableByteCount writes them: 1.5 KiB."""
+    if size < 1024:
+        return f"{size} B"
+    power = min((size.bit_length() - 1) // 10, 6)
+    return f"{size / (1 << 10 * power):.1f} {'KMGTPE'[power - 1]}iB"
+
+
+def _runtime(elapsed_ms: int) -> str:
+    seconds = elapsed_ms // 1000
+    days, hours, minutes = seconds // 86_400, seconds // 3_600 % 24, seconds // 60 % 60
+    return f"[ {days} days, {hours} hours, {minutes} minutes, {seconds % 60} seconds ]"

@@ -1,0 +1,39 @@
+"""A page of a table of topics or groups: 5.x slaves and tools fetch long tables in parts.
+
+RocketMQ's TopicConfigManager.subTopicConfigTable and SubscriptionGroupManager.subGroupTable: names in their order, from
+a place on, at most so many. Whoever asks with another DataVersion than ours begins anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bolide.broker.core.options import BrokerOptions
+from bolide.remoting.errors import BodyError
+from bolide.remoting.json import parse_lenient
+
+
+def page(
+    options: BrokerOptions,
+    table: Mapping[str, object],
+    version: Mapping[str, object],
+    asked_version: str | None,
+    begin: int | None,
+    most: int | None,
+) -> list[str]:
+    """The names to answer with; all of them when nothing of a page is asked for (4.9 does not know pages)."""
+    if not options.enable_split_metadata or (asked_version is None and begin is None and most is None):
+        return list(table)
+    first = max(begin or 0, 0) if asked_version and same_version(asked_version, version) else 0
+    count = options.split_metadata_size if most is None else max(min(options.split_metadata_size, most), 0)
+    return sorted(table)[first : first + count]
+
+
+def same_version(text: str, version: Mapping[str, object]) -> bool:
+    """Whether a DataVersion in JSON is this one. What cannot be read is another."""
+    try:
+        asked: Any = parse_lenient(text.encode())
+    except BodyError:
+        return False
+    return isinstance(asked, dict) and all(asked.get(key, 0) == value for key, value in version.items())

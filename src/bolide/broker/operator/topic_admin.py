@@ -1,0 +1,173 @@
+"""Administration of topics: create or change (17, 18), list (21), one (351), delete (215), and the system's own (305).
+
+Decision rows: behaviour facts section 5 and AdminBrokerProcessor of 5.5.0.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.names import topic_refusal
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.outcome import Handler, Outcome, reply
+from bolide.broker.core.rows import Text
+from bolide.broker.operator.config_list import listed_configs
+from bolide.broker.operator.metadata_page import page
+from bolide.broker.refused import Refused, on_a_slave
+from bolide.broker.tables.attributes import MESSAGE_TYPE, MIXED, TOPIC, altered, parse_changes
+from bolide.broker.tables.consumer_offsets import ConsumerOffsets
+from bolide.broker.tables.topics import MAX_QUEUES, MULTI_TAG, PERM_MAX, SINGLE_TAG, TopicConfig, TopicTable
+from bolide.remoting import codes
+from bolide.remoting.bodies.base import encode_body
+from bolide.remoting.bodies.topics import TopicList
+from bolide.remoting.command import Command, make_response
+from bolide.remoting.headers.decode import decode_header
+from bolide.remoting.headers.topics import (
+    CreateTopicRequestHeader,
+    DeleteTopicRequestHeader,
+    GetAllTopicConfigRequestHeader,
+    GetTopicConfigRequestHeader,
+)
+from bolide.store.message_store import MessageStore
+
+
+class Picks(Protocol):
+    """The plug-ins that attributes of topics name."""
+
+    def make(self, attributes: dict[str, str]) -> None:
+        """Have everything ready that these attributes name. Raises `Refused` 1 with the known names."""
+
+    def changed(self) -> None:
+        """The table of topics changed."""
+
+
+class TopicAdminService:
+    """Changes and shows the table of topics."""
+
+    def __init__(
+        self,
+        options: BrokerOptions,
+        store: MessageStore,
+        topics: TopicTable,
+        offsets: ConsumerOffsets,
+        picks: Picks | None = None,
+    ) -> None:
+        self._options = options
+        self._store = store
+        self._topics = topics
+        self._offsets = offsets
+        self._picks = picks
+
+    def handlers(self) -> dict[int, Handler]:
+        return {
+            codes.UPDATE_AND_CREATE_TOPIC: self.on_create,
+            codes.UPDATE_AND_CREATE_TOPIC_LIST: self.on_create_list,
+            codes.GET_ALL_TOPIC_CONFIG: self.on_all,
+            codes.GET_TOPIC_CONFIG: self.on_one,
+            codes.DELETE_TOPIC_IN_BROKER: self.on_delete,
+            codes.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: self.on_system_topics,
+        }
+
+    def on_create(self, channel: Channel, command: Command, now: int) -> Outcome:
+        header = decode_header(command, CreateTopicRequestHeader)
+        config = TopicConfig(
+            header.topic,
+            header.read_queue_nums,
+            header.write_queue_nums,
+            header.perm,
+            header.topic_filter_type,
+            header.topic_sys_flag or 0,
+            header.order,
+        )
+        self._check(config)
+        config.attributes = parse_changes(header.attributes or "")
+        self._put([config], now)
+        return reply(make_response(command, codes.SUCCESS))
+
+    def on_create_list(self, channel: Channel, command: Command, now: int) -> Outcome:
+        """All of a list or, when one of them cannot be, none. Attributes have their sign before the key, as in 17."""
+        configs = [TopicConfig.from_json("", fields) for fields in listed_configs(command, "topicConfigList")]
+        for config in configs:
+            self._check(config)
+        self._put(configs, now)
+        return reply(make_response(command, codes.SUCCESS))
+
+    def _check(self, config: TopicConfig) -> None:
+        """Raise `Refused` 29 for what no topic can be."""
+        refusal = topic_refusal(config.topic_name)
+        if refusal is not None:
+            raise Refused(codes.INVALID_PARAMETER, refusal)
+        if self._topics.is_system(config.topic_name):
+            text = f"The topic[{config.topic_name}] is conflict with system topic."
+            raise Refused(codes.INVALID_PARAMETER, text)
+        if config.topic_filter_type not in (SINGLE_TAG, MULTI_TAG):
+            raise Refused(codes.SYSTEM_ERROR, f"topicFilterType = [{config.topic_filter_type[:40]}] value invalid")
+        if not 0 <= config.perm <= PERM_MAX:
+            text = f"the perm {config.perm} of topic[{config.topic_name}] must be from 0 to {PERM_MAX}"
+            raise Refused(codes.INVALID_PARAMETER, text)
+        if not (0 <= config.read_queue_nums <= MAX_QUEUES and 0 <= config.write_queue_nums <= MAX_QUEUES):
+            text = f"the queue numbers of topic[{config.topic_name}] must be from 0 to {MAX_QUEUES}"
+            raise Refused(codes.INVALID_PARAMETER, text)
+
+    def _put(self, configs: list[TopicConfig], now: int) -> None:
+        """Store these, whose attributes are changes as yet. Raises `Refused` before the first is stored."""
+        if self._options.is_slave:
+            raise on_a_slave()
+        for config in configs:
+            known = self._topics.get(config.topic_name)
+            if config.attributes.get("+" + MESSAGE_TYPE) == MIXED and not self._options.enable_mixed_message_type:
+                raise Refused(codes.INVALID_PARAMETER, "MIXED message type is not supported.")
+            config.attributes = altered(TOPIC, None if known is None else known.attributes, config.attributes)
+            if self._picks is not None:
+                self._picks.make(config.attributes)
+        for config in configs:
+            known = self._topics.get(config.topic_name)
+            if known is None or known.to_json() != config.to_json():
+                self._topics.put(config, now)
+        if self._picks is not None:
+            self._picks.changed()
+
+    def on_all(self, channel: Channel, command: Command, now: int) -> Outcome:
+        """All topics; for a 5.x asker who names a place in the list, those from there on."""
+        header = decode_header(command, GetAllTopicConfigRequestHeader)
+        version = self._topics.data_version.to_json()
+        names = page(
+            self._options, self._topics.table, version, header.data_version, header.topic_seq, header.max_topic_num
+        )
+        text = Text()
+        text.member("dataVersion", encode_body(version))
+        text.member("mappingDataVersion", b'{"counter":0,"stateVersion":0,"timestamp":0}')
+        text.rows("topicConfigTable", self._topics.rows_of(names))
+        text.member("topicQueueMappingDetailMap", b"{}")
+        text.member("topicQueueMappingInfoMap", b"{}")
+        ext = {"totalTopicNum": str(len(self._topics.table))}
+        return reply(make_response(command, codes.SUCCESS, ext=ext, body=text.join()))
+
+    def on_one(self, channel: Channel, command: Command, now: int) -> Outcome:
+        header = decode_header(command, GetTopicConfigRequestHeader)
+        config = self._topics.get(header.topic)
+        if config is None:
+            remark = f"No topic in this broker. topic: {header.topic}"
+            return reply(make_response(command, codes.TOPIC_NOT_EXIST, remark))
+        return reply(make_response(command, codes.SUCCESS, body=encode_body(config.to_json())))
+
+    def on_delete(self, channel: Channel, command: Command, now: int) -> Outcome:
+        header = decode_header(command, DeleteTopicRequestHeader)
+        topic = header.topic
+        if self._options.is_slave:
+            raise on_a_slave()
+        if not topic.strip():
+            return reply(make_response(command, codes.INVALID_PARAMETER, "The specified topic is blank."))
+        if self._topics.is_system(topic):
+            remark = f"The topic[{topic}] is conflict with system topic."
+            return reply(make_response(command, codes.INVALID_PARAMETER, remark))
+        self._store.delete_topic(topic)  # first: when its mark cannot be written, nothing is deleted
+        self._topics.delete(topic, now)
+        self._offsets.remove_topic(topic, now)
+        if self._picks is not None:
+            self._picks.changed()
+        return reply(make_response(command, codes.SUCCESS))
+
+    def on_system_topics(self, channel: Channel, command: Command, now: int) -> Outcome:
+        return reply(make_response(command, codes.SUCCESS, body=encode_body(TopicList(sorted(self._topics.system)))))

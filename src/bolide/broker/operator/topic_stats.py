@@ -1,0 +1,130 @@
+"""VIEW_BROKER_STATS_DATA (315): what topics took and groups got over the last minute, hour and day.
+
+RocketMQ's StatsItem: one look at each counter every 10 s, 10 min and hour; a span is from its oldest look until now.
+The counters are raised on the hot path (`broker.stats.Tally`), everything else happens here.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.outcome import Handler, Outcome, reply
+from bolide.broker.core.stats import BrokerStats, Tally
+from bolide.remoting import codes
+from bolide.remoting.bodies.base import encode_body
+from bolide.remoting.bodies.stats import BrokerStatsData, BrokerStatsItem
+from bolide.remoting.command import Command, make_response
+from bolide.remoting.headers.admin import ViewBrokerStatsDataRequestHeader
+from bolide.remoting.headers.decode import decode_header
+
+MINUTE, HOUR, DAY = range(3)
+PERIODS_MS: Final = (10_000, 600_000, 3_600_000)
+LOOKS: Final = (6, 6, 24)
+"""Looks kept for each span; with the present value they make a minute, an hour, a day."""
+
+Look = tuple[int, int, int, int]
+"""Time (ms since the epoch), messages, bytes, calls."""
+
+
+class Looks:
+    """The looks at one counter, for each span."""
+
+    def __init__(self, now: int) -> None:
+        # As in Java, a counter begins one period before its first look, with nothing.
+        self.spans: list[deque[Look]] = [
+            deque([(now - period, 0, 0, 0)], maxlen=most) for period, most in zip(PERIODS_MS, LOOKS, strict=True)
+        ]
+
+
+class TopicStatsService:
+    """Looks at the counters in time, and answers for them."""
+
+    def __init__(self, options: BrokerOptions, stats: BrokerStats, now: int) -> None:
+        self._cluster = options.broker_cluster_name
+        self._stats = stats
+        self._tables: dict[str, tuple[dict[str, Tally], bool]] = {
+            "TOPIC_PUT_NUMS": (stats.topic_puts, False),
+            "TOPIC_PUT_SIZE": (stats.topic_puts, True),
+            "GROUP_GET_NUMS": (stats.group_gets, False),
+            "GROUP_GET_SIZE": (stats.group_gets, True),
+            "SNDBCK_PUT_NUMS": (stats.send_backs, False),
+            "BROKER_PUT_NUMS": (self._whole_broker(), False),
+            "BROKER_GET_NUMS": (self._whole_broker(), False),
+        }
+        self._counted: list[dict[str, Tally]] = [table for table, of_bytes in self._tables.values() if not of_bytes]
+        self._lasting = {id(self._tables[name][0]) for name in ("BROKER_PUT_NUMS", "BROKER_GET_NUMS")}
+        self._looks: list[dict[str, Looks]] = [{} for _ in self._counted]
+        self._next = [now + period for period in PERIODS_MS]
+
+    def _whole_broker(self) -> dict[str, Tally]:
+        return {self._cluster: Tally()}
+
+    def handlers(self) -> dict[int, Handler]:
+        return {codes.VIEW_BROKER_STATS_DATA: self.on_view}
+
+    def on_view(self, channel: Channel, command: Command, now: int) -> Outcome:
+        header = decode_header(command, ViewBrokerStatsDataRequestHeader)
+        self._total()
+        table, of_bytes = self._tables.get(header.stats_name, ({}, False))
+        tally = table.get(header.stats_key)
+        if tally is None:
+            remark = f"The stats <{header.stats_name}> <{header.stats_key}> not exist"
+            return reply(make_response(command, codes.SYSTEM_ERROR, remark))
+        looks = self._looks_of(table, header.stats_key, now)
+        minute, hour, day = (item(looks.spans[span][0], tally, of_bytes, now) for span in (MINUTE, HOUR, DAY))
+        return reply(make_response(command, codes.SUCCESS, body=encode_body(BrokerStatsData(minute, hour, day))))
+
+    def tps(self, name: str, key: str, now: int) -> float:
+        """What a counter grew by in a second, over the last minute; 0 for one that does not exist."""
+        table, of_bytes = self._tables[name]
+        tally = table.get(key)
+        if tally is None:
+            return 0.0
+        return item(self._looks_of(table, key, now).spans[MINUTE][0], tally, of_bytes, now).tps
+
+    def _looks_of(self, table: dict[str, Tally], key: str, now: int) -> Looks:
+        return next((seen.get(key) for counted, seen in self._pairs() if counted is table), None) or Looks(now)
+
+    def due(self, now: int) -> int | None:
+        return min(self._next)
+
+    def tick(self, now: int, budget: int) -> None:
+        """Look at every counter; what did not move for a day is forgotten."""
+        due = [span for span in (MINUTE, HOUR, DAY) if now >= self._next[span]]
+        for span in due:
+            self._next[span] = now + PERIODS_MS[span]
+        self._total()
+        for counted, seen in self._pairs():
+            for key, tally in list(counted.items()):
+                looks = seen.get(key)
+                if looks is None:
+                    looks = seen[key] = Looks(now)
+                for span in due:
+                    looks.spans[span].append((now, tally.messages, tally.size, tally.calls))
+                if DAY in due and id(counted) not in self._lasting and is_idle(looks.spans[DAY]):
+                    del counted[key], seen[key]
+
+    def _pairs(self) -> list[tuple[dict[str, Tally], dict[str, Looks]]]:
+        return list(zip(self._counted, self._looks, strict=True))
+
+    def _total(self) -> None:
+        stats = self._stats
+        for name, messages in (("BROKER_PUT_NUMS", stats.put_messages), ("BROKER_GET_NUMS", stats.got_messages)):
+            tally = self._tables[name][0].setdefault(self._cluster, Tally())
+            tally.messages = tally.calls = messages
+
+
+def is_idle(looks: deque[Look]) -> bool:
+    """True when a whole day of looks saw the same."""
+    return len(looks) == looks.maxlen and looks[0][3] == looks[-1][3]
+
+
+def item(first: Look, tally: Tally, of_bytes: bool, now: int) -> BrokerStatsItem:
+    """One span of a counter, from its oldest look until now."""
+    total = tally.size - first[2] if of_bytes else tally.messages - first[1]
+    calls = tally.calls - first[3]
+    elapsed = now - first[0]
+    return BrokerStatsItem(total, total * 1000.0 / elapsed if elapsed > 0 else 0.0, total / calls if calls > 0 else 0.0)

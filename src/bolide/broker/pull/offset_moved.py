@@ -1,0 +1,58 @@
+"""OFFSET_MOVED_EVENT: a note for whoever watches, of each pull that was told to go on elsewhere (answer 21).
+
+RocketMQ 4.9 stores one (PullMessageProcessor.generateOffsetMovedEvent); 5.x only writes a line to its log. Here the
+event is stored, once for the same pull within a minute: a client that asks for a wrong offset again and again must not
+fill the log. Compiled by mypyc.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from bolide.broker.append.log_writer import PutDoor
+from bolide.broker.core.names import OFFSET_MOVED_EVENT
+from bolide.errors import BolideError
+from bolide.layout.property_names import DELAY, KEYS, TAGS
+from bolide.remoting.bodies.base import encode_body
+
+AGAIN_AFTER_MS: Final = 60_000
+_REMEMBERED: Final = 10_000
+
+
+@final
+class OffsetMovedEvents:
+    """Stores the events of one broker."""
+
+    def __init__(self, door: PutDoor, broker_name: str, enabled: bool) -> None:
+        self._door: PutDoor = door
+        self._broker: str = broker_name
+        self._enabled: bool = enabled
+        self._told: dict[tuple[str, str, int, int, int], int] = {}
+        door.store.on_taken_back.append(self.taken_back)
+
+    def taken_back(self, written_offset: int) -> None:
+        """A write failed and took events of that turn with it: each may be stored again."""
+        self._told.clear()
+
+    def note(self, group: str, topic: str, queue_id: int, offset_request: int, offset_new: int, now: int) -> None:
+        """A group asked for an offset of a queue and was given a new one. A store that takes nothing is no error."""
+        if not self._enabled:
+            return
+        key = (group, topic, queue_id, offset_request, offset_new)
+        if now - self._told.get(key, -AGAIN_AFTER_MS) < AGAIN_AFTER_MS:
+            return
+        event = {
+            "consumerGroup": group,
+            "messageQueue": {"brokerName": self._broker, "queueId": queue_id, "topic": topic},
+            "offsetNew": offset_new,
+            "offsetRequest": offset_request,
+        }
+        host = self._door.store_host
+        properties = {TAGS: group, DELAY: "0", KEYS: group}
+        try:
+            self._door.put_properties(OFFSET_MOVED_EVENT, 0, encode_body(event), properties, 0, 0, now, host, 0, 0, now)
+        except BolideError:
+            return  # the pull is answered all the same, as in Java
+        if len(self._told) >= _REMEMBERED:
+            self._told.clear()
+        self._told[key] = now

@@ -1,0 +1,413 @@
+"""PULL_MESSAGE (11) and LITE_PULL_MESSAGE (361): every check of RocketMQ's order, the read, and what to answer.
+
+From PullMessageProcessor and DefaultPullMessageResultHandler (protocol/behaviour.md 1). A pull that finds nothing new
+and may wait becomes a `Hold`; one whose records are not in memory becomes a `Cold` and is run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, Protocol, final
+
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.names import LMQ_PREFIX, RETRY_PREFIX, is_system_group
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.outcome import Cold, Handler, HeldPull, Hold, Outcome, Reply
+from bolide.broker.core.stats import BrokerStats, count
+from bolide.broker.pull.offset_moved import OffsetMovedEvents
+from bolide.broker.tables.groups import GroupTable, SubscriptionGroupConfig
+from bolide.broker.tables.pull_filter import EVERYTHING, ExpressionRefused, Filters, PullFilter, is_tag
+from bolide.broker.tables.topics import TopicTable
+from bolide.remoting.codes import (
+    BINARY_TYPE,
+    FILTER_DATA_NOT_EXIST,
+    FILTER_DATA_NOT_LATEST,
+    INVALID_PARAMETER,
+    LITE_PULL_MESSAGE,
+    NO_PERMISSION,
+    PULL_MESSAGE,
+    PULL_NOT_FOUND,
+    PULL_OFFSET_MOVED,
+    PULL_RETRY_IMMEDIATELY,
+    SUBSCRIPTION_GROUP_NOT_EXIST,
+    SUBSCRIPTION_NOT_EXIST,
+    SUBSCRIPTION_NOT_LATEST,
+    SUBSCRIPTION_PARSE_FAILED,
+    SUCCESS,
+    SYSTEM_BUSY,
+    SYSTEM_ERROR,
+    TOPIC_NOT_EXIST,
+)
+from bolide.remoting.command import Command, make_response
+from bolide.remoting.headers.decode import decode_header
+from bolide.remoting.headers.pull import PullMessageRequestHeader
+from bolide.remoting.replies import pull_response_head
+from bolide.store.message_store import MessageStore
+from bolide.store.read import (
+    FOUND,
+    MAX_PULL_BYTES,
+    NO_MATCHED_LOGIC_QUEUE,
+    NO_MESSAGE_IN_QUEUE,
+    OFFSET_RESET,
+    status_name,
+)
+
+FLAG_COMMIT_OFFSET: Final = 0x1
+FLAG_SUSPEND: Final = 0x2
+FLAG_SUBSCRIPTION: Final = 0x4
+FLAG_LITE_PULL: Final = 0x10
+
+FILTER_MS: Final = 10
+"""How long the expression of one pull may check records; the answer says where the next pull continues."""
+
+# ForbiddenType: which permission was missing, told in the header of a 16.
+_BY_BROKER: Final = 1
+_BY_GROUP: Final = 2
+_BY_TOPIC: Final = 3
+_BY_BROADCAST: Final = 4
+_BY_SUBSCRIPTION: Final = 5
+
+_BY_STATUS: Final[dict[str, int]] = {
+    "FOUND": SUCCESS,
+    "MESSAGE_WAS_REMOVING": PULL_RETRY_IMMEDIATELY,
+    "NO_MATCHED_MESSAGE": PULL_RETRY_IMMEDIATELY,
+    "OFFSET_FOUND_NULL": PULL_NOT_FOUND,
+    "OFFSET_OVERFLOW_ONE": PULL_NOT_FOUND,
+    "OFFSET_OVERFLOW_BADLY": PULL_OFFSET_MOVED,
+    "OFFSET_TOO_SMALL": PULL_OFFSET_MOVED,
+    "OFFSET_RESET": PULL_OFFSET_MOVED,
+}
+
+
+class Offsets(Protocol):
+    """Where pulls commit offsets and find resets: the consumer offsets."""
+
+    def commit(self, group: str, topic: str, queue_id: int, offset: int, now: int) -> bool:
+        """Store the progress of the group; False when there is no room for another offset."""
+
+    def note_pull(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Remember where the next pull will begin."""
+
+    def take_reset(self, group: str, topic: str, queue_id: int) -> int:
+        """The offset an operator set, handed out once; -1 for none."""
+
+
+class Subscriptions(Protocol):
+    """Who is connected and subscribes to what: the table of clients."""
+
+    def consumer_group(self, group: str) -> Any:
+        """The connected group (`broadcasting`, `subscriptions` by topic), or None."""
+
+
+class FilterTable(Protocol):
+    """What groups filter by: the consumer filter data."""
+
+    filters: Filters
+
+    def get(self, topic: str, group: str) -> Any:
+        """The data (`filter`, `client_version`) of a group at a topic, or None."""
+
+    def retry_filter(self, group: str, chosen: PullFilter) -> PullFilter:
+        """The filter for a group's retry topic."""
+
+
+@final
+class PullService:
+    """Gives stored records to consumers."""
+
+    def __init__(
+        self,
+        options: BrokerOptions,
+        store: MessageStore,
+        topics: TopicTable,
+        groups: GroupTable,
+        offsets: Offsets,
+        clients: Subscriptions,
+        stats: BrokerStats,
+        consumer_filters: FilterTable,
+        moved: OffsetMovedEvents,
+    ) -> None:
+        self._moved: OffsetMovedEvents = moved
+        self.clock: Callable[[], int] | None = None
+        """The current time, so that a filter that finds little stops in time; without it there is no limit."""
+        self._store: MessageStore = store
+        self._topics: TopicTable = topics
+        self._groups: GroupTable = groups
+        self._offsets: Any = offsets
+        self._clients: Any = clients
+        self._stats: BrokerStats = stats
+        self._consumer_filters: Any = consumer_filters
+        self._filters: Filters = self._consumer_filters.filters
+        self._spoken_name: str = options.spoken_name
+        self._readable: bool = options.broker_permission & 4 != 0
+        self._slave: bool = options.is_slave
+        self._replica: bool = options.broker_id != 0
+        self._slave_read: bool = options.slave_read_enable
+        self._check_in_slave: bool = options.offset_check_in_slave
+        self._lite: bool = options.lite_pull_message_enable
+        self._property_filter: bool = options.enable_property_filter
+        self._filter_retries: bool = options.filter_support_retry
+        self._long_polling: bool = options.long_polling_enable
+        self._short_polling_ms: int = options.short_polling_time_mills
+        self._resets: bool = options.use_server_side_reset_offset
+
+    def configure(self, options: BrokerOptions) -> None:
+        """Take over what may change while the broker runs."""
+        self._readable = options.broker_permission & 4 != 0
+
+    def handlers(self) -> dict[int, Handler]:
+        """Codes served here; the fast port leaves them out."""
+        return {PULL_MESSAGE: self.on_pull, LITE_PULL_MESSAGE: self.on_pull}
+
+    def on_pull(self, channel: Channel, command: Command, now: int) -> Outcome:
+        """A pull as it comes from the network: it may be held."""
+        self._stats.pulls += 1
+        return self.pull(channel, command, True, now)
+
+    def pull(self, channel: Channel, command: Command, first: bool, now: int) -> Outcome:
+        """Run the whole pull. `first` False: a wake-up or deadline of a held one, never held or committed again."""
+        header: Any = decode_header(command, PullMessageRequestHeader)
+        refused = self._broker_refuses(command)
+        if refused is not None:
+            return refused
+        group_name: str = header.consumer_group
+        group = self._groups.find(group_name, now)
+        if group is None:
+            return refuse(command, SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group [{group_name}] does not exist")
+        if not group.consume_enable:
+            return forbid(command, _BY_GROUP, f"subscription group no permission, {group_name}")
+        refused = self._topic_refuses(channel, command, header)
+        if refused is not None:
+            return refused
+        chosen = self._filter(command, header, group)
+        if isinstance(chosen, Reply):
+            return chosen
+        if chosen.expression and not self._property_filter:
+            return self._no_expressions(command, chosen.expression_type)
+        return self._read(channel, command, header, group, chosen, first, now)
+
+    def _broker_refuses(self, command: Command) -> Reply | None:
+        if self._slave and not self._slave_read:
+            return refuse(command, SYSTEM_BUSY, "[REJECTREQUEST]this broker is a slave that serves no pulls")
+        if not self._readable:
+            return forbid(command, _BY_BROKER, f"the broker[{self._spoken_name}] pulling message is forbidden")
+        if command.code == LITE_PULL_MESSAGE and not self._lite:
+            return forbid(command, _BY_BROKER, f"the broker[{self._spoken_name}] for lite pull consumer is forbidden")
+        return None
+
+    def _topic_refuses(self, channel: Channel, command: Command, header: Any) -> Reply | None:
+        topic = self._topics.get(header.topic)
+        if topic is None:
+            return refuse(command, TOPIC_NOT_EXIST, f"topic[{header.topic}] not exist, apply first please!")
+        if not topic.readable:
+            return forbid(command, _BY_TOPIC, f"the topic[{header.topic}] pulling message is forbidden")
+        if header.queue_id < 0 or header.queue_id >= topic.read_queue_nums:
+            return refuse(
+                command,
+                INVALID_PARAMETER,
+                f"queueId[{header.queue_id}] is illegal, topic:[{header.topic}] "
+                f"topicConfig.readQueueNums:[{topic.read_queue_nums}] consumer:[/{channel.remote}]",
+            )
+        return None
+
+    def _filter(self, command: Command, header: Any, group: SubscriptionGroupConfig) -> PullFilter | Reply:
+        """The filter of this pull, or why there is none."""
+        if header.sys_flag & FLAG_SUBSCRIPTION:
+            text: str = header.subscription or "*"
+            try:
+                if is_tag(header.expression_type):
+                    return self._filters.of_tags(text)
+                if not self._property_filter:
+                    return self._no_expressions(command, header.expression_type)
+                return self._for_topic(header, self._filters.of(header.expression_type, text))
+            except ExpressionRefused as error:
+                return refuse(command, SUBSCRIPTION_PARSE_FAILED, f"parse the consumer's subscription failed: {error}")
+        connected: Any = self._clients.consumer_group(header.consumer_group)
+        if connected is None:
+            return refuse(command, SUBSCRIPTION_NOT_EXIST, "the consumer's group info not exist")
+        if not group.consume_broadcast_enable and connected.broadcasting:
+            remark = f"the consumer group[{header.consumer_group}] can not consume by broadcast way"
+            return forbid(command, _BY_BROADCAST, remark)
+        if not self._groups.may_read(header.consumer_group, header.topic):
+            remark = f"the consumer group[{header.consumer_group}] is forbidden for topic[{header.topic}]"
+            return forbid(command, _BY_SUBSCRIPTION, remark)
+        subscription: Any = connected.subscriptions.get(header.topic)
+        if subscription is None:
+            return refuse(command, SUBSCRIPTION_NOT_EXIST, "the consumer's subscription not exist")
+        if header.sub_version > subscription.sub_version:
+            return refuse(command, SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")
+        if subscription.class_filter_mode:
+            return EVERYTHING  # a filter server between broker and consumer chooses
+        if is_tag(subscription.expression_type):
+            return self._filters.of_codes(subscription.sub_string, set(subscription.code_set))
+        data: Any = self._consumer_filters.get(header.topic, header.consumer_group)
+        if data is None:
+            remark = "The broker's consumer filter data is not exist!Your expression may be wrong!"
+            return refuse(command, FILTER_DATA_NOT_EXIST, remark)
+        if data.client_version < header.sub_version:
+            return refuse(command, FILTER_DATA_NOT_LATEST, "the consumer's consumer filter data not latest")
+        return self._for_topic(header, data.filter)
+
+    def _no_expressions(self, command: Command, expression_type: str) -> Reply:
+        remark = f"The broker does not support consumer to filter message by {expression_type}"
+        return refuse(command, SYSTEM_ERROR, remark)
+
+    def _for_topic(self, header: Any, chosen: PullFilter) -> PullFilter:
+        if self._filter_retries and header.topic.startswith(RETRY_PREFIX):
+            by_origin: PullFilter = self._consumer_filters.retry_filter(header.consumer_group, chosen)
+            return by_origin
+        return chosen
+
+    def _read(
+        self,
+        channel: Channel,
+        command: Command,
+        header: Any,
+        group: SubscriptionGroupConfig,
+        chosen: PullFilter,
+        first: bool,
+        now: int,
+    ) -> Outcome:
+        topic: str = header.topic
+        queue_id: int = header.queue_id
+        offset: int = header.queue_offset
+        config = self._topics.get(topic)
+        flags = config.topic_sys_flag if config is not None else 0
+        if not self._store.readable():
+            return refuse(command, SYSTEM_ERROR, "store getMessage return null")
+        if self._resets:
+            reset: int = self._offsets.take_reset(header.consumer_group, topic, queue_id)
+            if reset >= 0:
+                low = self._store.min_queue_offset(topic, queue_id)
+                high = self._store.max_queue_offset(topic, queue_id)
+                self._moved.note(header.consumer_group, topic, queue_id, offset, reset, now)
+                return self._answer(command, flags, group, PULL_OFFSET_MOVED, OFFSET_RESET, reset, low, high, [], False)
+        found = self._store.read(
+            topic,
+            queue_id,
+            offset,
+            max(header.max_msg_nums, 1),
+            MAX_PULL_BYTES,
+            chosen.tag_codes,
+            chosen.predicate,
+            now,
+            chosen.units,
+            self._in_time(chosen),
+        )
+        if found.cold:
+            return Cold(found.cold, lambda later: self.pull(channel, command, first, later))
+        if first and header.sys_flag & FLAG_COMMIT_OFFSET and not is_system_group(header.consumer_group):
+            self._offsets.commit(header.consumer_group, topic, queue_id, header.commit_offset, now)
+        self._offsets.note_pull(header.consumer_group, topic, queue_id, int(found.next_begin_offset))
+        code = self._code(found.status, offset)
+        if code == PULL_NOT_FOUND and first and header.sys_flag & FLAG_SUSPEND:
+            return self._hold(channel, command, header, chosen, now)
+        next_offset = found.next_begin_offset
+        if self._slave and not self._check_in_slave:
+            if code == PULL_OFFSET_MOVED:
+                next_offset = offset  # a slave may lag: its ends correct nobody
+                code = PULL_RETRY_IMMEDIATELY
+        elif code == PULL_OFFSET_MOVED:
+            self._moved.note(header.consumer_group, topic, queue_id, offset, int(next_offset), now)
+        if code == SUCCESS:
+            self._stats.pulls_found += 1
+            self._stats.got(int(found.message_count), int(found.size))
+            # Light queues count together, as in LmqBrokerStatsManager: there may be any number of them.
+            shown = LMQ_PREFIX if topic.startswith(LMQ_PREFIX) else topic
+            owner = LMQ_PREFIX if header.consumer_group.startswith(LMQ_PREFIX) else header.consumer_group
+            key = f"{shown}@{owner}"
+            count(self._stats.group_gets, key, int(found.message_count), int(found.size))
+        return self._answer(
+            command,
+            flags,
+            group,
+            code,
+            found.status,
+            next_offset,
+            found.min_offset,
+            found.max_offset,
+            found.buffers,
+            found.suggest_slave,
+        )
+
+    def _in_time(self, chosen: PullFilter) -> Callable[[], bool] | None:
+        """Tells a read when it has checked records for long enough: the next pull continues where it ended."""
+        clock = self.clock
+        if chosen.predicate is None or clock is None:
+            return None
+        end = clock() + FILTER_MS
+        return lambda: clock() >= end
+
+    def _hold(self, channel: Channel, command: Command, header: Any, chosen: PullFilter, now: int) -> Hold:
+        wait: int = header.suspend_timeout_millis if self._long_polling else self._short_polling_ms
+        self._stats.pulls_held += 1
+        return Hold(
+            HeldPull(
+                channel,
+                command,
+                header.topic,
+                header.queue_id,
+                header.queue_offset,
+                now + max(wait, 0),
+                chosen.tag_codes,
+                chosen.predicate,
+                lambda later: self.pull(channel, command, False, later),
+                chosen.cost,
+            )
+        )
+
+    def _code(self, status: int, offset: int) -> int:
+        if status == FOUND:
+            return SUCCESS
+        if status in (NO_MATCHED_LOGIC_QUEUE, NO_MESSAGE_IN_QUEUE):
+            return PULL_NOT_FOUND if offset == 0 else PULL_OFFSET_MOVED
+        return _BY_STATUS[status_name(status)]
+
+    def _answer(
+        self,
+        command: Command,
+        topic_sys_flag: int,
+        group: SubscriptionGroupConfig,
+        code: int,
+        status: int,
+        next_offset: int,
+        min_offset: int,
+        max_offset: int,
+        buffers: list[bytes | memoryview],
+        suggest_slave: bool,
+    ) -> Reply:
+        suggested = 0
+        if self._slave_read:
+            suggested = group.which_broker_when_consume_slowly if suggest_slave else group.broker_id
+            if self._replica and not suggest_slave:
+                # A replica that is not behind sends its readers back to the master (5.x).
+                suggested = 0
+                if code != SUCCESS:
+                    code = PULL_RETRY_IMMEDIATELY
+        size = 0
+        for buffer in buffers:
+            size += len(buffer)
+        head = pull_response_head(
+            command.opaque,
+            code,
+            suggested,
+            next_offset,
+            min_offset,
+            max_offset,
+            size,
+            status_name(status),
+            command.serialize_type == BINARY_TYPE,
+            topic_sys_flag,
+            group.group_sys_flag,
+        )
+        return Reply(None, head, buffers if buffers else None)
+
+
+def refuse(command: Command, code: int, remark: str) -> Reply:
+    """An answer that says no."""
+    return Reply(make_response(command, code, remark))
+
+
+def forbid(command: Command, forbidden_type: int, remark: str) -> Reply:
+    """NO_PERMISSION (16), telling whose permission is missing."""
+    return Reply(make_response(command, NO_PERMISSION, remark, {"forbiddenType": str(forbidden_type)}))

@@ -1,0 +1,157 @@
+"""Request-reply: SEND_REPLY_MESSAGE (324, 325) brings an answer, PUSH_REPLY_MESSAGE_TO_CLIENT (326) hands it on.
+
+RocketMQ's ReplyMessageProcessor (protocol/behaviour.md 9). The one who asked is a producer of this broker, found by its
+client id; the one who answers is told only after that client has the answer. The answer is stored as well, on the
+cluster's reply topic.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from bolide.broker.append.log_writer import PutDoor, scan_properties
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.names import NO_SEND_TOPICS, topic_refusal
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.outcome import Ask, Handler, Outcome, Parked, Reply, reply
+from bolide.broker.tables.clients import Clients
+from bolide.broker.tables.topics import TopicConfig, TopicTable
+from bolide.errors import BolideError
+from bolide.layout import property_names as names
+from bolide.layout.message_id import host_text
+from bolide.layout.properties import format_properties, parse_properties
+from bolide.layout.sysflag import TRANSACTION_MASK
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_request, make_response
+from bolide.remoting.headers.decode import decode_header
+from bolide.remoting.headers.reply import ReplyMessageRequestHeader
+from bolide.remoting.headers.send import SendMessageRequestHeader, SendMessageRequestHeaderV2
+
+PUSH_TIMEOUT_MS: Final = 10_000
+
+
+class ReplyService:
+    """Brings answers to those who asked."""
+
+    def __init__(self, options: BrokerOptions, door: PutDoor, topics: TopicTable, clients: Clients) -> None:
+        self._options = options
+        self._door = door
+        self._topics = topics
+        self._clients = clients
+        self._spread = 0
+
+    def configure(self, options: BrokerOptions) -> None:
+        """Take over what may change while the broker runs."""
+        self._options = options
+
+    def handlers(self) -> dict[int, Handler]:
+        return {codes.SEND_REPLY_MESSAGE: self.on_reply, codes.SEND_REPLY_MESSAGE_V2: self.on_reply_v2}
+
+    def on_reply(self, channel: Channel, command: Command, now: int) -> Outcome:
+        return self._reply(channel, command, decode_header(command, SendMessageRequestHeader), now)
+
+    def on_reply_v2(self, channel: Channel, command: Command, now: int) -> Outcome:
+        return self._reply(channel, command, decode_header(command, SendMessageRequestHeaderV2), now)
+
+    def _reply(self, channel: Channel, command: Command, header: Any, now: int) -> Outcome:
+        if now < self._options.start_accept_send_request_time_stamp:
+            until = self._options.start_accept_send_request_time_stamp
+            return self._answer(command, codes.SYSTEM_ERROR, f"broker unable to service, until {until} (ms)")
+        topic = self._topic(command, header, now)
+        if not isinstance(topic, TopicConfig):
+            return topic
+        queue_id: int = header.queue_id
+        if queue_id < 0:
+            self._spread += 1
+            queue_id = self._spread % max(topic.write_queue_nums, 1)
+        properties = parse_properties(header.properties or "")
+        asker = properties.get(names.REPLY_TO_CLIENT)
+        if asker is None:
+            why = f"reply message properties[{names.REPLY_TO_CLIENT}] is null"
+            return self._store(channel, command, header, queue_id, why, now)
+        client = self._clients.producer_by_client_id(asker)
+        if client is None:
+            why = f"push reply message fail, channel of <{asker}> not found."
+            return self._store(channel, command, header, queue_id, why, now)
+
+        def then(answer: Command | None, later: int) -> Outcome:
+            taken = answer is not None and answer.code == codes.SUCCESS
+            why = "" if taken else f"push reply message to {asker} fail."
+            return self._store(channel, command, header, queue_id, why, later)
+
+        wall = int(self._door.store.times.wall(now))
+        properties[names.PUSH_REPLY_TIME] = str(wall)
+        push = self._push(channel, command, header, properties, wall)
+        return Ask(client.channel, push, PUSH_TIMEOUT_MS, then)
+
+    def _topic(self, command: Command, header: Any, now: int) -> TopicConfig | Reply:
+        name: str = header.topic
+        writable = self._options.broker_permission & 2 != 0
+        if not writable and self._topics.is_order_topic(name):
+            remark = f"the broker[{self._options.spoken_name}] sending message is forbidden"
+            return self._answer(command, codes.NO_PERMISSION, remark)
+        why = topic_refusal(name)
+        if why is not None:
+            return self._answer(command, codes.INVALID_PARAMETER, why)
+        if name in NO_SEND_TOPICS:
+            return self._answer(command, codes.NO_PERMISSION, f"Sending message to topic[{name}] is forbidden.")
+        topic = self._topics.create_on_send(name, header.default_topic, header.default_topic_queue_nums, 0, now)
+        if topic is None:
+            return self._answer(command, codes.TOPIC_NOT_EXIST, f"topic[{name}] not exist, apply first please!")
+        if header.queue_id >= max(topic.write_queue_nums, topic.read_queue_nums):
+            return self._answer(command, codes.INVALID_PARAMETER, f"request queueId[{header.queue_id}] is illegal")
+        return topic
+
+    def _push(self, channel: Channel, command: Command, header: Any, properties: dict[str, str], wall: int) -> Command:
+        pushed = ReplyMessageRequestHeader(
+            producer_group=header.producer_group,
+            topic=header.topic,
+            default_topic=header.default_topic,
+            default_topic_queue_nums=header.default_topic_queue_nums,
+            queue_id=header.queue_id,
+            sys_flag=header.sys_flag,
+            born_timestamp=header.born_timestamp,
+            flag=header.flag,
+            born_host=host_text(channel.remote_host),
+            store_host=host_text(self._door.store_host),
+            store_timestamp=wall,
+            properties=format_properties(properties),
+            reconsume_times=header.reconsume_times,
+            unit_mode=header.unit_mode,
+        )
+        return make_request(codes.PUSH_REPLY_MESSAGE_TO_CLIENT, 0, pushed.to_ext(), command.body)
+
+    def _store(self, channel: Channel, command: Command, header: Any, queue_id: int, why: str, now: int) -> Outcome:
+        """Keep the answer, then tell how it went; a store that does not take it changes nothing of that."""
+        code = codes.SYSTEM_ERROR if why else codes.SUCCESS
+        place = {"msgId": "0", "queueId": str(queue_id), "queueOffset": "0"}
+        if not self._options.store_reply_message_enable:
+            return self._answer(command, code, why, place if not why else {})
+        text: str = header.properties or ""
+        if text and not text.endswith("\x02"):
+            text += "\x02"
+        try:
+            appended = self._door.put_text(
+                header.topic,
+                header.topic.encode(),
+                queue_id,
+                command.body,
+                text,
+                scan_properties(text),
+                header.flag,
+                header.sys_flag & ~TRANSACTION_MASK,
+                header.born_timestamp,
+                channel.remote_host,
+                header.reconsume_times or 0,
+                0,
+                now,
+            )
+        except BolideError:
+            return self._answer(command, code, why, place if not why else {})
+        place["msgId"] = self._door.message_id(appended.physical_offset)
+        place["queueOffset"] = str(appended.queue_offset)
+        return Parked(self._answer(command, code, why, place), appended.end_offset)
+
+    def _answer(self, command: Command, code: int, remark: str = "", place: dict[str, str] | None = None) -> Reply:
+        ext = {"MSG_REGION": self._options.region_id, "TRACE_ON": "true" if self._options.trace_on else "false"}
+        return reply(make_response(command, code, remark or None, {**ext, **(place or {})}))

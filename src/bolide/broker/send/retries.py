@@ -1,0 +1,113 @@
+"""Messages a consumer could not handle: CONSUMER_SEND_MSG_BACK (36), to the retry topic or the dead letter queue.
+
+The message is not sent again by the client: the broker copies the stored record, by way of a delay level, to
+`%RETRY%group`, or after too many attempts to `%DLQ%group` (behaviour facts section 3, AbstractSendMessageProcessor).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bolide.broker.append.log_writer import PutDoor
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.names import dlq_topic, retry_topic
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.outcome import Handler, Outcome, Parked, reply
+from bolide.broker.core.stats import BrokerStats, count
+from bolide.broker.tables.groups import GroupTable
+from bolide.broker.tables.topics import PERM_READ, PERM_WRITE, TopicTable
+from bolide.layout.message_id import offset_message_id
+from bolide.layout.properties import format_properties, parse_properties_bytes, property_value
+from bolide.layout.property_names import DELAY, ORIGIN_MESSAGE_ID, RETRY_TOPIC, WAIT
+from bolide.layout.record import Record
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_response
+from bolide.remoting.headers.decode import decode_header
+from bolide.remoting.headers.retries import ConsumerSendMsgBackRequestHeader
+from bolide.store.message_store import MessageStore
+
+FIRST_RETRY_LEVEL: Final = 3
+"""Level of the first retry: 10 s with the default table; each further attempt waits one level longer."""
+DLQ_QUEUE_NUMS: Final = 1
+HEADER_LIMIT_SINCE: Final = 121
+"""Clients from V3_4_9 on may set the limit of attempts in the request."""
+UNIT_SUBSCRIPTION: Final = 0x2
+
+
+class RetryService:
+    """Takes messages back."""
+
+    def __init__(
+        self,
+        options: BrokerOptions,
+        store: MessageStore,
+        door: PutDoor,
+        topics: TopicTable,
+        groups: GroupTable,
+        stats: BrokerStats,
+    ) -> None:
+        self._options = options
+        self._store = store
+        self._door = door
+        self._topics = topics
+        self._groups = groups
+        self._stats = stats
+        self._turn = 0
+
+    def configure(self, options: BrokerOptions) -> None:
+        """Take over what may change while the broker runs."""
+        self._options = options
+
+    def handlers(self) -> dict[int, Handler]:
+        return {codes.CONSUMER_SEND_MSG_BACK: self.on_send_back}
+
+    def on_send_back(self, channel: Channel, command: Command, now: int) -> Outcome:
+        header = decode_header(command, ConsumerSendMsgBackRequestHeader)
+        config = self._groups.find(header.group, now)
+        if config is None:
+            remark = f"subscription group not exist, {header.group}"
+            return reply(make_response(command, codes.SUBSCRIPTION_GROUP_NOT_EXIST, remark))
+        if self._options.broker_permission & PERM_WRITE == 0:
+            remark = f"the broker[{self._options.spoken_name}] sending message is forbidden"
+            return reply(make_response(command, codes.NO_PERMISSION, remark))
+        if config.retry_queue_nums <= 0:
+            return reply(make_response(command, codes.SUCCESS))
+        perm = PERM_READ | PERM_WRITE
+        sys_flag = UNIT_SUBSCRIPTION if header.unit_mode else 0
+        name = retry_topic(header.group)
+        record = self._store.record_at(header.offset)  # first: a record that is not in memory restarts this
+        topic = self._topics.find_or_create(name, config.retry_queue_nums, perm, sys_flag, False, now)
+        if not topic.writable:
+            remark = f"the topic[{name}] sending message is forbidden"
+            return reply(make_response(command, codes.NO_PERMISSION, remark))
+        if record is None:
+            remark = f"look message by offset failed, {header.offset}"
+            return reply(make_response(command, codes.SYSTEM_ERROR, remark))
+        limit = config.retry_max_times
+        if command.version >= HEADER_LIMIT_SINCE and header.max_reconsume_times is not None:
+            limit = header.max_reconsume_times
+        if record.reconsume_times >= limit or header.delay_level < 0:
+            topic = self._topics.find_or_create(dlq_topic(header.group), DLQ_QUEUE_NUMS, perm, 0, False, now)
+            level = 0
+        else:
+            level = header.delay_level or FIRST_RETRY_LEVEL + record.reconsume_times
+        self._groups.keep(header.group)
+        self._turn += 1
+        queue_id = 0 if level == 0 else self._turn % config.retry_queue_nums
+        end = self._copy(record, topic.topic_name, queue_id, level, now)
+        origin = property_value(record.properties, RETRY_TOPIC) or record.topic
+        count(self._stats.send_backs, f"{origin}@{header.group}", 1, 0)
+        return Parked(reply(make_response(command, codes.SUCCESS)), end)
+
+    def _copy(self, record: Record, topic: str, queue_id: int, level: int, now: int) -> int:
+        """Store the record once more under another topic; the physical end of the copy."""
+        properties = parse_properties_bytes(record.properties)
+        properties.setdefault(RETRY_TOPIC, record.topic)
+        properties[WAIT] = "false"
+        properties[DELAY] = str(level)
+        if not properties.get(ORIGIN_MESSAGE_ID, "").strip():
+            properties[ORIGIN_MESSAGE_ID] = offset_message_id(record.store_host, record.physical_offset)
+        text = format_properties(properties)
+        times = record.reconsume_times + 1
+        appended = self._door.put_again(record, topic, queue_id, text, now, delays=True, reconsume_times=times)
+        return appended.end_offset

@@ -1,0 +1,296 @@
+"""SEND_MESSAGE (10), SEND_MESSAGE_V2 (310), SEND_BATCH_MESSAGE (320): every check of RocketMQ's order, then the door.
+
+From SendMessageProcessor and AbstractSendMessageProcessor (protocol/behaviour.md 2, 2.1, 2.2). The common case, a
+plain message to a known topic, runs straight through `_send`; whatever is rarer is a function of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Protocol, final
+
+from bolide.broker.append.light_queues import LightQueueGate
+from bolide.broker.append.log_writer import PutDoor, Scanned, scan_properties
+from bolide.broker.append.send_rewrite import half_properties, priority_queue, rewritten, without_delay
+from bolide.broker.append.uniq_key import UniqKeys
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.names import DLQ_PREFIX, NO_SEND_TOPICS, RETRY_PREFIX, topic_refusal
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.outcome import Handler, Outcome, Parked, Reply
+from bolide.broker.core.stats import BrokerStats
+from bolide.broker.refused import Refused, illegal
+from bolide.broker.send.send_batch import BatchSend
+from bolide.broker.tables.groups import GroupTable
+from bolide.broker.tables.topics import MULTI_TAG, TopicConfig, TopicTable
+from bolide.dispatch.multi import is_lmq
+from bolide.layout.sysflag import INNER_BATCH, MULTI_TAGS, TRANSACTION_MASK
+from bolide.remoting.codes import (
+    BINARY_TYPE,
+    INVALID_PARAMETER,
+    NO_PERMISSION,
+    SEND_BATCH_MESSAGE,
+    SEND_MESSAGE,
+    SEND_MESSAGE_V2,
+    SUBSCRIPTION_GROUP_NOT_EXIST,
+    SUCCESS,
+    SYSTEM_BUSY,
+    SYSTEM_ERROR,
+    TOPIC_NOT_EXIST,
+    VERSION_3_4_9,
+)
+from bolide.remoting.command import Command, make_response
+from bolide.remoting.headers.decode import decode_header
+from bolide.remoting.headers.send import SendMessageRequestHeader, SendMessageRequestHeaderV2
+from bolide.remoting.recall_handle import encode_recall_handle
+from bolide.remoting.replies import encode_send_response
+
+HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
+_HALF_BYTES: Final = HALF_TOPIC.encode()
+
+
+class OrderlyGroups(Protocol):
+    """Who consumes in order: the table of queue locks."""
+
+    def any_locked(self, group: str, now: int) -> bool:
+        """True while the group holds a queue lock that has not expired."""
+
+
+class OpenTransactions(Protocol):
+    """The half messages that wait for their end."""
+
+    def no_room(self) -> str:
+        """Why no half message more is taken now; "" while there is room."""
+
+
+@final
+class SendService:
+    """Takes messages from producers."""
+
+    def __init__(
+        self,
+        options: BrokerOptions,
+        door: PutDoor,
+        topics: TopicTable,
+        groups: GroupTable,
+        locks: OrderlyGroups,
+        uniq_keys: UniqKeys,
+        stats: BrokerStats,
+        transactions: OpenTransactions | None = None,
+    ) -> None:
+        self._door: PutDoor = door
+        self._topics: TopicTable = topics
+        self._groups: GroupTable = groups
+        self._locks: Any = locks
+        self._region: str = options.region_id
+        self._trace_on: bool = options.trace_on
+        self._uniq_keys: UniqKeys = uniq_keys
+        self._stats: BrokerStats = stats
+        self._gate: LightQueueGate = LightQueueGate(options, door.store)
+        self._batches: BatchSend = BatchSend(
+            door, self._gate, options.region_id, options.trace_on, stats, options.max_batch_messages
+        )
+        self._slave: bool = options.is_slave
+        self._accept_from: int = options.start_accept_send_request_time_stamp
+        self._writable: bool = options.broker_permission & 2 != 0
+        self._transactions: Any = None if options.reject_transaction_message else transactions
+        trace = "true" if options.trace_on else "false"
+        self._with_no: dict[str, str] = {"MSG_REGION": options.region_id, "TRACE_ON": trace}
+        self._suffix: str = (
+            f"MSG_REGION\x01{options.region_id}\x02TRACE_ON\x01{trace}\x02CLUSTER\x01{options.broker_cluster_name}\x02"
+        )
+        self._broker: str = options.broker_name
+        self._spoken_name: str = options.spoken_name
+        self._spread: int = 0
+
+    def configure(self, options: BrokerOptions) -> None:
+        """Take over what may change while the broker runs."""
+        self._accept_from = options.start_accept_send_request_time_stamp
+        self._writable = options.broker_permission & 2 != 0
+        self._gate.configure(options)
+
+    def handlers(self) -> dict[int, Handler]:
+        """Codes served here."""
+        return {SEND_MESSAGE: self.on_send, SEND_MESSAGE_V2: self.on_send_v2, SEND_BATCH_MESSAGE: self.on_send_v2}
+
+    def on_send(self, channel: Channel, command: Command, now: int) -> Outcome:
+        """Request 10: field names in full."""
+        try:
+            return self._send(channel, command, decode_header(command, SendMessageRequestHeader), now)
+        except Refused as refused:
+            return self._refuse(command, refused.response_code, str(refused))
+
+    def on_send_v2(self, channel: Channel, command: Command, now: int) -> Outcome:
+        """Requests 310 and 320: one-letter field names. Whether it is a batch is said by a field, not by the code."""
+        try:
+            return self._send(channel, command, decode_header(command, SendMessageRequestHeaderV2), now)
+        except Refused as refused:
+            return self._refuse(command, refused.response_code, str(refused))
+
+    def _send(self, channel: Channel, command: Command, header: Any, now: int) -> Outcome:
+        if self._slave or now < self._accept_from or not self._writable:
+            refused = self._closed(command, header, now)
+            if refused is not None:
+                return refused
+        name: str = header.topic
+        topic = self._topics.table.get(name)
+        if topic is None or not topic.plain:
+            if name in NO_SEND_TOPICS:
+                return self._refuse(command, NO_PERMISSION, f"Sending message to topic[{name}] is forbidden.")
+            why = topic_refusal(name)
+            if why is not None:
+                return self._refuse(command, INVALID_PARAMETER, why)
+            if topic is None:
+                topic = self._create(header, now)
+                if topic is None:
+                    return self._refuse(command, TOPIC_NOT_EXIST, f"topic[{name}] not exist, apply first please!")
+            if not topic.saved:
+                self._topics.wait_for_file()
+        queue_id: int = header.queue_id
+        if queue_id >= topic.write_queue_nums and queue_id >= topic.read_queue_nums:
+            return self._refuse(
+                command,
+                INVALID_PARAMETER,
+                f"request queueId[{queue_id}] is illegal, topic {name} has {topic.write_queue_nums} write queues",
+            )
+        if queue_id < 0:
+            if topic.write_queue_nums <= 0:
+                return self._refuse(command, SYSTEM_ERROR, f"topic[{name}] has no write queue")
+            self._spread += 1
+            queue_id = self._spread % topic.write_queue_nums
+        if header.batch is True:
+            if topic.retry:
+                return self._refuse(command, 13, f"batch request does not support retry group {name}")
+            return self._batches.send(channel, command, header, topic, queue_id, now)
+        return self._store(channel, command, header, topic, queue_id, now)
+
+    def _store(
+        self, channel: Channel, command: Command, header: Any, topic: TopicConfig, queue_id: int, now: int
+    ) -> Outcome:
+        text: str = header.properties or ""
+        found = scan_properties(text)
+        if found.rewrite:
+            priority = priority_queue(text, found, topic.write_queue_nums)
+            if priority >= 0:
+                queue_id = priority
+            text = rewritten(text)
+        elif text and not text.endswith("\x02"):
+            text += "\x02"  # 4.9.3 to 4.9.8 leave the last separator out
+        if not found.uniq_key:
+            found.uniq_key = self._uniq_keys.next(now)
+            text = f"{text}UNIQ_KEY\x01{found.uniq_key}\x02{self._suffix}"
+        else:
+            text += self._suffix
+        if found.multi:
+            self._gate.check(topic.topic_name, found.multi)
+        sys_flag = flag_of(header.sys_flag, topic, found)
+        reconsume_times: int = header.reconsume_times or 0
+        stored_topic, stored_bytes, stored_queue = topic.topic_name, topic.topic_bytes, queue_id
+        if topic.retry:
+            target = self._retry_target(command, header, topic, reconsume_times, found, now)
+            if target is None:
+                remark = f"subscription group not exist, {topic.topic_name[len(RETRY_PREFIX) :]}"
+                return self._refuse(command, SUBSCRIPTION_GROUP_NOT_EXIST, remark)
+            if target is not topic:
+                stored_topic, stored_bytes, stored_queue = target.topic_name, target.topic_bytes, 0
+                text = without_delay(text)
+        if found.transactional and not (reconsume_times > 0 and found.delay_level > 0):
+            if self._transactions is None:
+                return self._refuse(
+                    command, NO_PERMISSION, f"the broker[{self._spoken_name}] sending transaction message is forbidden"
+                )
+            full: str = self._transactions.no_room()
+            if full:
+                return self._refuse(command, SYSTEM_BUSY, full)
+            text = half_properties(text, stored_topic, stored_queue, found.uniq_key)
+            stored_topic, stored_bytes, stored_queue = HALF_TOPIC, _HALF_BYTES, 0
+            sys_flag &= ~TRANSACTION_MASK
+            found.delay_level = 0  # what it says of a delay acts when it commits
+            found.timer = False
+        appended = self._door.put_text(
+            stored_topic,
+            stored_bytes,
+            stored_queue,
+            command.body,
+            text,
+            found,
+            header.flag,
+            sys_flag,
+            header.born_timestamp,
+            channel.remote_host,
+            reconsume_times,
+            0,
+            now,
+        )
+        self._stats.put(1, appended.size)
+        frame = encode_send_response(
+            command.opaque,
+            SUCCESS,
+            self._door.message_id(appended.physical_offset),
+            queue_id,
+            appended.queue_offset,
+            found.uniq_key,
+            self._region,
+            self._trace_on,
+            "",
+            command.serialize_type == BINARY_TYPE,
+            self._recall_handle(stored_topic, found) if found.waits_until else "",
+        )
+        return Parked(Reply(None, frame), appended.end_offset, found.wait)
+
+    def _recall_handle(self, topic: str, found: Scanned) -> str:
+        """By what the producer may take a waiting message back. The time is one more than its slot: Java floors it."""
+        if topic.startswith(RETRY_PREFIX):
+            return ""
+        return encode_recall_handle(topic, self._broker, found.waits_until + 1, found.uniq_key)
+
+    def _refuse(self, command: Command, code: int, remark: str) -> Reply:
+        """An answer that says no; producers read the two fields in it as well."""
+        return Reply(make_response(command, code, remark, self._with_no))
+
+    def _closed(self, command: Command, header: Any, now: int) -> Outcome | None:
+        """The answer while this broker as a whole takes no message, or None."""
+        if self._slave:
+            remark = "[REJECTREQUEST]this broker is a slave: send to its master"
+            return Reply(make_response(command, SYSTEM_BUSY, remark))
+        if now < self._accept_from:
+            return self._refuse(command, SYSTEM_ERROR, f"broker unable to service, until {self._accept_from} (ms)")
+        if not self._writable and self._topics.is_order_topic(header.topic):
+            return self._refuse(command, NO_PERMISSION, f"the broker[{self._spoken_name}] sending message is forbidden")
+        return None
+
+    def _create(self, header: Any, now: int) -> TopicConfig | None:
+        # Unit mode (TopicSysFlag): bit 0 for plain topics, bit 1 for a unit's retry topics.
+        unit_flag = 0
+        if header.unit_mode is True:
+            unit_flag = 2 if header.topic.startswith(RETRY_PREFIX) else 1
+        if is_lmq(header.topic):
+            self._gate.room([header.topic])
+        return self._topics.create_on_send(
+            header.topic, header.default_topic, header.default_topic_queue_nums, unit_flag, now
+        )
+
+    def _retry_target(
+        self, command: Command, header: Any, topic: TopicConfig, reconsume_times: int, found: Scanned, now: int
+    ) -> TopicConfig | None:
+        """Where a message sent to %RETRY%group goes: there, or to %DLQ%group when it was tried often enough.
+
+        None when the group is unknown and may not be created.
+        """
+        group_name = topic.topic_name[len(RETRY_PREFIX) :]
+        group = self._groups.find(group_name, now)
+        if group is None:
+            return None
+        self._groups.keep(group_name)
+        most = group.retry_max_times
+        if command.version >= VERSION_3_4_9 and header.max_reconsume_times is not None:
+            most = header.max_reconsume_times
+        if reconsume_times > most or self._locks.any_locked(group_name, now):
+            found.delay_level = 0
+            return self._topics.find_or_create(DLQ_PREFIX + group_name, 1, 6, 0, False, now)
+        return topic
+
+
+def flag_of(sys_flag: int, topic: TopicConfig, found: Scanned) -> int:
+    """The sys flag to store. Raises `Refused` 13 for an inner batch: it belongs into batch queues, as Java has them."""
+    if found.inner_batch or sys_flag & INNER_BATCH:
+        raise illegal(f"topic[{topic.topic_name}] has no batch queues: send a batch (320)")
+    return sys_flag | MULTI_TAGS if topic.topic_filter_type == MULTI_TAG else sys_flag

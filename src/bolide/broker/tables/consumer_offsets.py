@@ -1,0 +1,358 @@
+"""Consumer offsets: how far each group has come in each queue.
+
+Kept by `topic@group`, persisted to config/consumerOffset.json every 5 s and at shutdown (RocketMQ's
+ConsumerOffsetManager). A crash loses at most those 5 s: the group is given some messages again, never fewer.
+A pending reset (5.x server-side reset) is handed to the group's next pull and lives in memory only.
+
+With enableLmq the file is lmqConsumerOffset.json, and groups called %LMQ%… have one offset a topic, whatever the queue
+(LmqConsumerOffsetManager): a table of its own there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from bolide.broker.core.effects import Effects
+from bolide.broker.core.names import FIRST_GROUPS, LMQ_PREFIX, is_system_group
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.rows import Rows, Text
+from bolide.broker.refused import Refused
+from bolide.remoting.bodies.base import encode_body
+from bolide.remoting.codes import SYSTEM_ERROR
+from bolide.remoting.json import parse_long
+
+SEPARATOR: Final = "@"
+PERSIST_INTERVAL_MS: Final = 5_000
+LIGHT_QUEUE: Final = 0
+VERSION_EVERY: Final = 500
+"""DataVersion grows once in so many commits, as 5.x does, so that a slave does not fetch the table all the time."""
+
+
+class ConsumerOffsets:
+    """The table of committed offsets, with the resets that wait for the next pull."""
+
+    def __init__(
+        self,
+        effects: Effects,
+        lmq: bool = False,
+        start: int = 0,
+        most: int = 2_000_000,
+        persist_interval_ms: int = PERSIST_INTERVAL_MS,
+    ) -> None:
+        self._persist_interval_ms = persist_interval_ms
+        self.persist_name = "lmqConsumerOffset" if lmq else "consumerOffset"
+        self.persisted_before = "consumerOffset" if lmq else ""
+        """The file to begin with when there is none of that name: of the time before LMQ was switched on."""
+        self._most = most
+        self.count = 0
+        """Offsets in both tables: those committed, and those pulled from."""
+        self._owners: dict[str, int] = {}
+        """In how many topics a group has committed or pulled."""
+        self._lmq = lmq
+        self._effects = effects
+        self._table: dict[str, dict[int, int]] = {}
+        self._pulls: dict[str, dict[int, int]] = {}
+        self._resets: dict[str, dict[int, int]] = {}
+        self._rows = Rows(self._row)
+        self._light_rows = Rows(self._light_row)
+        self._pull_rows = Rows(self._pull_row)
+        self._version_timestamp = start
+        self._version_counter = 0
+        self._commits = 0
+        self._dirty = False
+        self._next_persist = 0
+
+    def configure(self, options: BrokerOptions) -> None:
+        """Apply the settings that may change while the broker runs."""
+        self._most = options.max_consumer_offsets
+
+    def commit(self, group: str, topic: str, queue_id: int, offset: int, now: int) -> bool:
+        """Store an offset; a smaller one than before is accepted, since a consumer may go back.
+
+        False beyond the limit: the offset is not stored. The broker's own offsets are always stored.
+        """
+        key = topic + SEPARATOR + group
+        queues = self._table.get(key)
+        if self._light(group):
+            queue_id = LIGHT_QUEUE
+        if queues is not None and queues.get(queue_id) == offset:
+            return True
+        if queues is None or queue_id not in queues:
+            if self.count >= self._most and group not in FIRST_GROUPS:
+                return False
+            self.count += 1
+            if queues is None:
+                queues = self._table[key] = {}
+                self._owns(group, 1)
+        queues[queue_id] = offset
+        self._touch(key)
+        self._changed(now)
+        return True
+
+    def query(self, group: str, topic: str, queue_id: int) -> int:
+        """The committed offset; a pending reset counts; -1 when there is none."""
+        key = topic + SEPARATOR + group
+        if self._light(group):
+            queue_id = LIGHT_QUEUE
+        reset = self._resets.get(key)
+        if reset is not None and queue_id in reset:
+            return reset[queue_id]
+        queues = self._table.get(key)
+        return -1 if queues is None else queues.get(queue_id, -1)
+
+    def queues(self, group: str, topic: str) -> dict[int, int]:
+        """All committed offsets of a group in a topic, by queue id."""
+        return dict(self._table.get(topic + SEPARATOR + group, {}))
+
+    def note_pull(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Remember where a group's next pull will begin; shown by progress, never used to resume."""
+        key = topic + SEPARATOR + group
+        queues = self._pulls.get(key)
+        if queues is None:
+            queues = self._pulls[key] = {}
+            self._owns(group, 1)
+        known = queues.get(queue_id)
+        if known == offset:
+            return
+        if known is None:
+            if self.count >= self._most:
+                return  # a figure for operators; nothing is resumed from it
+            self.count += 1
+        queues[queue_id] = offset
+        self._pull_rows.touch(key)
+
+    def pulled(self, group: str, topic: str, queue_id: int) -> int:
+        """Where the group's next pull will begin, -1 when it has never pulled."""
+        queues = self._pulls.get(topic + SEPARATOR + group)
+        return -1 if queues is None else queues.get(queue_id, -1)
+
+    def assign_reset(self, group: str, topic: str, queue_id: int, offset: int, now: int) -> None:
+        """Set the offset and let the group's next pull of this queue answer with it. Raises `Refused` 1: no room."""
+        key = topic + SEPARATOR + group
+        queues = self._table.get(key, {})
+        if queue_id not in queues:
+            self._check_room(1)
+        self._resets.setdefault(key, {})[queue_id] = offset
+        queues[queue_id] = offset
+        if key not in self._table:
+            self._owns(group, 1)
+        self._table[key] = queues
+        self._touch(key)
+        self._ordered(now)
+        self._effects.release(topic, queue_id)
+
+    def has_reset(self, group: str, topic: str, queue_id: int) -> bool:
+        """True while a reset waits for the next pull of this queue."""
+        reset = self._resets.get(topic + SEPARATOR + group)
+        return reset is not None and queue_id in reset
+
+    def take_reset(self, group: str, topic: str, queue_id: int) -> int:
+        """The pending reset of this queue, handed out once; -1 when there is none."""
+        if not self._resets:
+            return -1
+        key = topic + SEPARATOR + group
+        reset = self._resets.get(key)
+        if reset is None or queue_id not in reset:
+            return -1
+        offset = reset.pop(queue_id)
+        if not reset:
+            del self._resets[key]
+        return offset
+
+    def has_group(self, group: str) -> bool:
+        """True when the group has committed an offset anywhere, or pulled."""
+        return group in self._owners
+
+    def _owns(self, group: str, more: int) -> None:
+        count = self._owners.get(group, 0) + more
+        if count > 0:
+            self._owners[group] = count
+        else:
+            self._owners.pop(group, None)
+
+    def topics_of(self, group: str) -> list[str]:
+        """Topics in which the group has offsets."""
+        return [topic for topic, owner in self._keys() if owner == group]
+
+    def groups_of(self, topic: str) -> list[str]:
+        """Groups that have offsets in the topic."""
+        return [owner for name, owner in self._keys() if name == topic]
+
+    def clone(self, source: str, target: str, topic: str, now: int) -> None:
+        """Give one group the offsets of another in a topic (CLONE_GROUP_OFFSET). Raises `Refused` 1: no room."""
+        queues = self._table.get(topic + SEPARATOR + source)
+        if queues is not None:
+            self._check_room(len(queues) - len(self._table.get(topic + SEPARATOR + target, {})))
+            if topic + SEPARATOR + target not in self._table:
+                self._owns(target, 1)
+            self._table[topic + SEPARATOR + target] = dict(queues)
+            self._touch(topic + SEPARATOR + target)
+            self._ordered(now)
+
+    def remove_group(self, group: str, now: int) -> None:
+        """Forget a group that was deleted."""
+        self._remove([key for key in self._all_keys() if key.partition(SEPARATOR)[2] == group], now)
+
+    def remove_topic(self, topic: str, now: int) -> None:
+        """Forget a topic that was deleted."""
+        self._remove([key for key in self._all_keys() if key.partition(SEPARATOR)[0] == topic], now)
+
+    def cut(self, end_of: Callable[[str, int], int], now: int) -> int:
+        """Set offsets beyond the end of their queue back to `end_of(topic, queue_id)`; returns how many there were.
+
+        After a loss of power the log may lack what a group had consumed, and other messages get those offsets.
+        System groups are left to their owners.
+        """
+        found = 0
+        for key, queues in self._table.items():
+            topic, _, group = key.partition(SEPARATOR)
+            if is_system_group(group):
+                continue
+            for queue_id, offset in queues.items():
+                if offset > 0 and offset > (end := end_of(topic, queue_id)):
+                    queues[queue_id] = end
+                    self._touch(key)
+                    found += 1
+        if found:
+            self._changed(now)
+        return found
+
+    def encode(self) -> bytes:
+        """The file's text; also the body of GET_ALL_CONSUMER_OFFSET (43)."""
+        for rows in (self._rows, self._light_rows, self._pull_rows):
+            rows.finish()
+        return self.text().join()
+
+    def begin(self) -> None:
+        """A write of the file begins; it will hold the table as it is now."""
+        for rows in (self._rows, self._light_rows, self._pull_rows):
+            rows.begin()
+
+    def step(self, most: int) -> bool:
+        """Encode the offsets of so many groups in topics; True when the text may be taken."""
+        return self._rows.step(most) and self._light_rows.step(most) and self._pull_rows.step(most)
+
+    def text(self) -> Text:
+        """The file's text, to be joined in a thread: a line for each group in a topic."""
+        text = Text()
+        version = {"counter": self._version_counter, "stateVersion": 0, "timestamp": self._version_timestamp}
+        text.member("dataVersion", encode_body(version))
+        if self._lmq:
+            text.rows("lmqOffsetTable", self._light_rows.encoded())
+        text.rows("offsetTable", self._rows.encoded())
+        text.rows("pullOffsetTable", self._pull_rows.encoded())
+        return text
+
+    def _row(self, key: str) -> bytes:
+        return _encoded(self._table.get(key))
+
+    def _light_row(self, key: str) -> bytes:
+        queues = self._table.get(key)
+        return b"" if queues is None else b"%d" % queues.get(LIGHT_QUEUE, 0)
+
+    def _pull_row(self, key: str) -> bytes:
+        return _encoded(self._pulls.get(key))
+
+    def load(self, data: bytes) -> None:
+        """Read the file, as Java writes it (unquoted queue ids) or as we do; raises ValueError when it is neither."""
+        content = parse_long(data)
+        if not isinstance(content, dict):
+            raise ValueError("consumerOffset.json holds no object")
+        self._table = {str(key): _offsets(queues) for key, queues in _object(content, "offsetTable").items()}
+        self._pulls = {str(key): _offsets(queues) for key, queues in _object(content, "pullOffsetTable").items()}
+        for key, offset in _object(content, "lmqOffsetTable").items():
+            self._table[str(key)] = {LIGHT_QUEUE: int(offset)}
+        self._owners = {}
+        for table in (self._table, self._pulls):
+            for key in table:
+                self._owns(key.partition(SEPARATOR)[2], 1)
+        self.count = sum(map(len, self._table.values())) + sum(map(len, self._pulls.values()))
+        for key in self._table:
+            self._touch(key)
+        for key in self._pulls:
+            self._pull_rows.touch(key)
+        version = _object(content, "dataVersion")
+        self._version_counter = int(version.get("counter", 0))
+        self._version_timestamp = int(version.get("timestamp", 0))
+
+    def due(self, now: int) -> int | None:
+        return self._next_persist if self._dirty else None
+
+    def tick(self, now: int, budget: int) -> None:
+        if self._dirty:
+            self._dirty = False
+            self._effects.persist(self.persist_name)
+        self._next_persist = now + self._persist_interval_ms
+
+    def _changed(self, now: int) -> None:
+        self._count(now)
+        if not self._dirty:
+            self._dirty = True
+            self._next_persist = max(self._next_persist, now + self._persist_interval_ms)
+            self._effects.wake(self)
+
+    def _check_room(self, more: int) -> None:
+        if more > 0 and self.count + more > self._most:
+            text = f"maxConsumerOffsets is {self._most}: delete groups or topics that nobody uses, or raise it"
+            raise Refused(SYSTEM_ERROR, f"{more} more offsets cannot be kept: {text}")
+        self.count += more
+
+    def _ordered(self, now: int) -> None:
+        """What an operator changes is on disk before the answer, so that a crash cannot undo it."""
+        self._count(now)
+        self._effects.persist(self.persist_name)
+
+    def _count(self, now: int) -> None:
+        self._commits += 1
+        if self._commits % VERSION_EVERY == 0:
+            self._version_counter += 1
+            self._version_timestamp = now
+
+    def _touch(self, key: str) -> None:
+        if self._lmq and self._light(key.partition(SEPARATOR)[2]):
+            self._light_rows.touch(key)
+        else:
+            self._rows.touch(key)
+
+    def _light(self, group: str) -> bool:
+        return self._lmq and group.startswith(LMQ_PREFIX)
+
+    def _all_keys(self) -> dict[str, None]:
+        """Keys with a committed offset, or only a pull."""
+        return dict.fromkeys(self._table) | dict.fromkeys(self._pulls)
+
+    def _keys(self) -> list[tuple[str, str]]:
+        pairs = []
+        for key in self._table:
+            topic, separator, group = key.partition(SEPARATOR)
+            if separator:
+                pairs.append((topic, group))
+        return pairs
+
+    def _remove(self, keys: list[str], now: int) -> None:
+        for key in keys:
+            self._owns(key.partition(SEPARATOR)[2], -((key in self._table) + (key in self._pulls)))
+            self.count -= len(self._table.pop(key, {})) + len(self._pulls.pop(key, {}))
+            self._resets.pop(key, None)
+            self._touch(key)
+            self._pull_rows.touch(key)
+        if keys:
+            self._ordered(now)
+
+
+def _object(content: dict[Any, Any], name: str) -> dict[Any, Any]:
+    value = content.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _encoded(queues: dict[int, int] | None) -> bytes:
+    return b"" if queues is None else msgspec.json.encode(queues)
+
+
+def _offsets(queues: Any) -> dict[int, int]:
+    if not isinstance(queues, dict):
+        raise ValueError("consumerOffset.json: a table of queues is no object")
+    return {int(queue_id): int(offset) for queue_id, offset in queues.items()}

@@ -1,0 +1,369 @@
+"""The broker's topics: the table of config/topics.json, its system topics, and creation on the fly.
+
+Rules from RocketMQ's TopicConfigManager (protocol/behaviour.md 2.1); file shape in protocol/store.md 10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, final
+
+import msgspec
+
+from bolide.broker.core.data_version import DataVersion
+from bolide.broker.core.effects import Effects
+from bolide.broker.core.names import (
+    AUTO_CREATE_TOPIC_KEY,
+    BENCHMARK_TOPIC,
+    DLQ_PREFIX,
+    HALF_TOPIC,
+    LMQ_PREFIX,
+    NO_SEND_TOPICS,
+    OFFSET_MOVED_EVENT,
+    OP_HALF_TOPIC,
+    RETRY_PREFIX,
+    ROCKSDB_TOPICS,
+    SCHEDULE_TOPIC,
+    SELF_TEST_TOPIC,
+    SYSTEM_TOPIC_PREFIX,
+    SYSTEM_TOPICS,
+    TIMER_TOPIC,
+    topic_refusal,
+)
+from bolide.broker.core.numbers import INT_MAX, INT_MIN, number
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.rows import Rows, Text
+from bolide.broker.refused import Refused
+from bolide.remoting.codes import SYSTEM_ERROR
+from bolide.remoting.json import parse_long
+
+PERM_READ: Final = 4
+PERM_WRITE: Final = 2
+PERM_INHERIT: Final = 1
+SCHEDULE_QUEUES: Final = 18
+PERM_MAX: Final = 7
+MAX_QUEUES: Final = 65_536
+"""Java sets no limit; a route and a table of offsets of this size are still harmless."""
+SINGLE_TAG: Final = "SINGLE_TAG"
+MULTI_TAG: Final = "MULTI_TAG"
+
+
+@final
+class TopicConfig:
+    """One topic: how many queues, who may do what. Perm is a sum of 4 read, 2 write, 1 inherit."""
+
+    def __init__(
+        self,
+        topic_name: str,
+        read_queue_nums: int = 16,
+        write_queue_nums: int = 16,
+        perm: int = 6,
+        topic_filter_type: str = SINGLE_TAG,
+        topic_sys_flag: int = 0,
+        order: bool = False,
+        attributes: dict[str, str] | None = None,
+    ) -> None:
+        self.topic_name: str = topic_name
+        self.topic_bytes: bytes = topic_name.encode()
+        self.read_queue_nums: int = read_queue_nums
+        self.write_queue_nums: int = write_queue_nums
+        self.perm: int = perm
+        self.topic_filter_type: str = topic_filter_type
+        self.topic_sys_flag: int = topic_sys_flag
+        self.order: bool = order
+        self.attributes: dict[str, str] = attributes if attributes is not None else {}
+        self.retry: bool = topic_name.startswith(RETRY_PREFIX)
+        self.named_plainly: bool = topic_name not in NO_SEND_TOPICS and topic_refusal(topic_name) is None
+        """True when the name alone lets clients send here."""
+        self.plain: bool = self.named_plainly
+        """True when a send need not check the name, nor whether the topic is on disk: decided once, not per
+        message."""
+        self.saved: bool = True
+        """False until the file holds it: who sends to it hears no sooner that the message will be served."""
+
+    def mark_saved(self, saved: bool) -> None:
+        """The file holds it now, or does not yet."""
+        self.saved = saved
+        self.plain = saved and self.named_plainly
+
+    def has_queues_of(self, other: TopicConfig) -> bool:
+        """True when this one has every queue that the other has."""
+        return self.read_queue_nums >= other.read_queue_nums and self.write_queue_nums >= other.write_queue_nums
+
+    @property
+    def readable(self) -> bool:
+        """True when consumers may pull from it."""
+        return self.perm & PERM_READ != 0
+
+    @property
+    def writable(self) -> bool:
+        """True when producers may send to it."""
+        return self.perm & PERM_WRITE != 0
+
+    def to_json(self) -> dict[str, object]:
+        """The fields under Java's names, alphabetical as Java writes them."""
+        return {
+            "attributes": self.attributes,
+            "order": self.order,
+            "perm": self.perm,
+            "readQueueNums": self.read_queue_nums,
+            "topicFilterType": self.topic_filter_type,
+            "topicName": self.topic_name,
+            "topicSysFlag": self.topic_sys_flag,
+            "writeQueueNums": self.write_queue_nums,
+        }
+
+    @staticmethod
+    def from_json(name: str, fields: dict[str, Any], stored: bool = False) -> TopicConfig:
+        """Read one entry of topics.json (`stored`) or of a request; missing fields take Java's defaults.
+
+        Raises `Refused` 29 for a bad number in a request; in a file it becomes the nearest allowed one.
+        """
+        attributes = fields.get("attributes") or {}
+        low, high, perms = (0, MAX_QUEUES, PERM_MAX) if stored else (INT_MIN, INT_MAX, INT_MAX)
+        filter_type = str(fields.get("topicFilterType") or SINGLE_TAG)
+        if stored and filter_type != MULTI_TAG:
+            filter_type = SINGLE_TAG
+        return TopicConfig(
+            str(fields.get("topicName") or name),
+            number(fields, "readQueueNums", 16, low, high, stored),
+            number(fields, "writeQueueNums", 16, low, high, stored),
+            number(fields, "perm", 6, low, perms, stored),
+            filter_type,
+            number(fields, "topicSysFlag", 0, INT_MIN, INT_MAX, stored),
+            bool(fields.get("order") or False),
+            {str(key): str(value) for key, value in attributes.items()},
+        )
+
+
+@final
+class TopicTable:
+    """All topics of this broker, by name. Every change is persisted and registered with the name servers."""
+
+    def __init__(self, options: BrokerOptions, effects: Effects, now: int) -> None:
+        self.persist_name: str = "topics"
+        self.table: dict[str, TopicConfig] = {}
+        self.data_version: DataVersion = DataVersion(now, 0, 0)
+        self._effects: Effects = effects
+        self._auto_create: bool = options.auto_create_topic_enable
+        self._most: int = options.max_topics
+        self._lmq: bool = options.enable_lmq
+        self._rows: Rows = Rows(self._row)
+        self._version_text: bytes = b""
+        """The version that `begin` saw, so that it never claims more than the file holds."""
+        self._unsaved: dict[str, TopicConfig] = {}
+        self._saving: dict[str, TopicConfig] = {}
+        self.system: set[str] = set(SYSTEM_TOPICS)
+        for config in system_topics(options):
+            self.table[config.topic_name] = config
+            self._rows.touch(config.topic_name)
+            self.system.add(config.topic_name)
+
+    def configure(self, options: BrokerOptions) -> None:
+        """Take over what may change while the broker runs."""
+        self._auto_create = options.auto_create_topic_enable
+        self._most = options.max_topics
+
+    def get(self, topic: str) -> TopicConfig | None:
+        """The topic's settings, or None when there is none. Light queues (LMQ) are topics without being told."""
+        found = self.table.get(topic)
+        return self._light(topic) if found is None and self._lmq else found
+
+    def _light(self, topic: str) -> TopicConfig | None:
+        """The topic of a light queue: it has one queue and is in no table and no file (LmqTopicConfigManager)."""
+        return TopicConfig(topic, 1, 1) if topic.startswith(LMQ_PREFIX) else None
+
+    def put(self, config: TopicConfig, now: int) -> None:
+        """Create or replace a topic; file and name servers follow. Raises `Refused` 1 for one topic too many."""
+        if self._lmq and config.topic_name.startswith(LMQ_PREFIX):
+            return
+        if config.topic_name not in self.table:
+            self._check_room(config.topic_name)
+        self._add(config, now)
+
+    def _check_room(self, topic: str) -> None:
+        if len(self.table) >= self._most:
+            text = f"topic[{topic}] cannot be created: maxTopics is {self._most}; delete topics or raise it"
+            raise Refused(SYSTEM_ERROR, text)
+
+    def _add(self, config: TopicConfig, now: int) -> None:
+        known = self.table.get(config.topic_name)
+        if known is None or not known.saved or not known.has_queues_of(config):
+            config.mark_saved(False)
+            self._unsaved[config.topic_name] = config
+        self.table[config.topic_name] = config
+        self._changed([config.topic_name], now)
+
+    def delete(self, topic: str, now: int) -> bool:
+        """Forget a topic; False when there was none. Its files are the store's to delete."""
+        if self.table.pop(topic, None) is None:
+            return False
+        self._rows.touch(topic)
+        self.data_version.next(now)
+        self._effects.persist(self.persist_name)
+        self._effects.register([])
+        return True
+
+    def create_on_send(
+        self, topic: str, default_topic: str, default_topic_queue_nums: int, topic_sys_flag: int, now: int
+    ) -> TopicConfig | None:
+        """Find the topic, or make it after the template `default_topic`; None when that is not allowed (code 17)."""
+        found = self.get(topic)
+        if found is not None:
+            if not found.saved:
+                self.wait_for_file()
+            return found
+        template = self.table.get(default_topic)
+        if default_topic == AUTO_CREATE_TOPIC_KEY and not self._auto_create:
+            template = None
+        if template is None or template.perm & PERM_INHERIT == 0:
+            if topic.startswith(RETRY_PREFIX):
+                self._check_room(topic)
+                return self.find_or_create(topic, 1, PERM_READ | PERM_WRITE, topic_sys_flag, False, now)
+            return None
+        queues = max(min(default_topic_queue_nums, template.write_queue_nums), 0)
+        perm = template.perm & ~PERM_INHERIT
+        created = TopicConfig(topic, queues, queues, perm, template.topic_filter_type, topic_sys_flag, False, None)
+        self.put(created, now)
+        return created
+
+    def find_or_create(
+        self, topic: str, queue_nums: int, perm: int, topic_sys_flag: int, order: bool, now: int
+    ) -> TopicConfig:
+        """Find the topic or create it just so: retry, dead letter and internal topics.
+
+        These are few to a group, so the limit on groups bounds them.
+        """
+        found = self.get(topic)
+        if found is None:
+            queues = max(min(queue_nums, MAX_QUEUES), 0)
+            found = TopicConfig(topic, queues, queues, perm, SINGLE_TAG, topic_sys_flag, order, None)
+            self._add(found, now)
+        elif not found.saved:
+            self.wait_for_file()
+        return found
+
+    def wait_for_file(self) -> None:
+        """Hold the current answer back until the file has what the table has now."""
+        self._effects.persist(self.persist_name)
+
+    def set_order(self, topic: str, order: bool, now: int) -> None:
+        """A group's retry topic is ordered while the group subscribes to an ordered topic."""
+        found = self.table.get(topic)
+        if found is not None and found.order != order:
+            found.order = order
+            self._changed([topic], now)
+
+    def is_system(self, topic: str) -> bool:
+        """True for topics that are the broker's own: requests neither create nor change nor delete them."""
+        return topic in self.system or topic.startswith(SYSTEM_TOPIC_PREFIX)
+
+    def announce(self, now: int) -> None:
+        """Tell the name servers all topics as if each had changed: what they are told of them has."""
+        self._changed([], now, ())
+
+    def is_order_topic(self, topic: str) -> bool:
+        """True when the topic is known and marked as ordered."""
+        found = self.table.get(topic)
+        return found is not None and found.order
+
+    def mark_ordered(self, names: Iterable[str], now: int) -> None:
+        """Name servers keep these topics as ordered (namespace ORDER_TOPIC_CONFIG): so are they here, for good."""
+        changed = []
+        for name in names:
+            found = self.table.get(name)
+            if found is not None and not found.order:
+                found.order = True
+                changed.append(name)
+        if changed:
+            self._changed([], now, changed)
+
+    def encode(self) -> bytes:
+        """The file config/topics.json: a line for each topic."""
+        self._rows.follow(self.table)
+        self._rows.finish()
+        self._version_text = msgspec.json.encode(self.data_version.to_json())
+        return self.text().join()
+
+    def begin(self) -> None:
+        """A write of the file begins; it will hold the table as it is now."""
+        self._rows.begin()
+        self._version_text = msgspec.json.encode(self.data_version.to_json())
+        self._saving.update(self._unsaved)
+        self._unsaved = {}
+
+    def step(self, most: int) -> bool:
+        """Encode so many topics at most; True when the text may be taken."""
+        return self._rows.step(most)
+
+    def text(self) -> Text:
+        """The file's text, to be joined in a thread."""
+        text = Text()
+        text.member("dataVersion", self._version_text)
+        text.rows("topicConfigTable", self._rows.encoded())
+        return text
+
+    def written(self) -> None:
+        """The file holds what the table did at the last `begin`."""
+        saving, self._saving = self._saving, {}
+        for config in saving.values():
+            config.mark_saved(True)
+
+    def rows_of(self, names: Iterable[str]) -> list[bytes]:
+        """These topics, encoded."""
+        return self._rows.some(names)
+
+    def _row(self, name: str) -> bytes:
+        config = self.table.get(name)
+        return b"" if config is None else msgspec.json.encode(config.to_json())
+
+    def load(self, data: bytes) -> None:
+        """Take over a stored topics.json; system topics of this start stay where the file has none."""
+        stored: Any = parse_long(data)
+        topics = (stored.get("topicConfigTable") or {}).items()
+        found = {str(name): TopicConfig.from_json(str(name), each, True) for name, each in topics if each is not None}
+        self.table.update(found)
+        for name in found:
+            self._rows.touch(name)
+        self.data_version.assign(stored.get("dataVersion") or {})
+
+    def _changed(self, names: list[str], now: int, rows: Iterable[str] | None = None) -> None:
+        """These topics go to the name servers ([] = all), and to the file where `rows` does not say which."""
+        for name in names if rows is None else rows:
+            self._rows.touch(name)
+        self.data_version.next(now)
+        self._effects.persist(self.persist_name)
+        self._effects.register(names)
+
+
+def system_topics(options: BrokerOptions) -> list[TopicConfig]:
+    """The topics a broker has from its first start."""
+    cluster, broker = options.broker_cluster_name, options.broker_name
+    delay_levels = max(len(options.message_delay_level.split()), SCHEDULE_QUEUES)
+    made = [
+        TopicConfig(SELF_TEST_TOPIC, 1, 1),
+        TopicConfig(BENCHMARK_TOPIC, 1024, 1024),
+        TopicConfig(cluster, 16, 16, 7 if options.cluster_topic_enable else PERM_INHERIT),
+        TopicConfig(broker, 1, 1, 7 if options.broker_topic_enable else PERM_INHERIT),
+        TopicConfig(OFFSET_MOVED_EVENT, 1, 1),
+        TopicConfig(SCHEDULE_TOPIC, delay_levels, delay_levels),
+        TopicConfig(options.cluster_reply_topic, 1, 1),
+        TopicConfig(HALF_TOPIC, 1, 1),
+        TopicConfig(OP_HALF_TOPIC, 1, 1),
+        *(TopicConfig(name, 1, 1) for name in ROCKSDB_TOPICS),
+        TopicConfig(f"rmq_sys_REVIVE_LOG_{cluster}", 8, 8),
+        TopicConfig(f"rmq_sys_SYNC_BROKER_MEMBER_{broker}", 1, 1, PERM_INHERIT),
+    ]
+    if options.timer_wheel_enable:
+        made.append(TopicConfig(TIMER_TOPIC, 1, 1))
+    if options.auto_create_topic_enable:
+        queues = options.default_topic_queue_nums
+        made.append(TopicConfig(AUTO_CREATE_TOPIC_KEY, queues, queues, 7))
+    if options.trace_topic_enable:
+        made.append(TopicConfig(options.msg_trace_topic_name, 1, 1))
+    return made
+
+
+def is_dead_letter(topic: str) -> bool:
+    """True for topics that only keep what could not be consumed."""
+    return topic.startswith(DLQ_PREFIX)

@@ -1,0 +1,1 @@
+"""Half messages: how they are stored, checked, committed and rolled back."""

@@ -1,0 +1,380 @@
+"""Half messages of transactions that are not decided yet, and how far their two queues are done with.
+
+A half message waits on RMQ_SYS_TRANS_HALF_TOPIC until an op record on RMQ_SYS_TRANS_OP_HALF_TOPIC names its offset:
+then its transaction is decided. Progress in both queues is kept as consumer offsets of CID_RMQ_SYS_TRANS, where a Java
+broker looks for it as well. The table is rebuilt from the queues at every start (protocol/behaviour.md 4).
+
+A decision of ours counts at once, and is undone when the store takes its op record back. Progress follows what was
+read of both queues, and is stored only once that part of the log survives a power cut: progress ahead of the log would
+skip half messages that get those offsets later. If the stored progress is ahead anyway (an asynchronous flush and a
+power cut under another broker, a log from a backup), it is ignored.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Final
+
+from bolide.broker.core.names import HALF_TOPIC, OP_HALF_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
+from bolide.broker.tables.consumer_offsets import ConsumerOffsets
+from bolide.broker.transactions.half_records import check_times, is_same_message, message_key, real_place
+from bolide.layout.properties import parse_properties_bytes
+from bolide.layout.record import Record
+from bolide.layout.sysflag import TRANSACTION_COMMIT, TRANSACTION_MASK
+from bolide.store.message_store import MessageStore
+
+GROUP: Final = "CID_RMQ_SYS_TRANS"
+SCAN_AT_ONCE: Final = 256
+EVERYTHING: Final = 1 << 40
+MOST_OPS: Final = 4096
+MOST_NAMED: Final = 1_000_000
+"""Beyond so many, op records of half messages from before the start tell nothing any more."""
+LONGEST_NUMBER: Final = 19
+"""Digits of a half offset in an op record."""
+OWED: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Half:
+    """Where an undecided half message is."""
+
+    queue_offset: int
+    physical_offset: int
+    size: int
+
+    @property
+    def end_offset(self) -> int:
+        """Physical offset behind the record."""
+        return self.physical_offset + self.size
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A transaction we decided, until its op record is read. `op_end` is where that record ends in the log.
+
+    `certain` when the log has kept what was decided and lacks the op record alone: OWED until it is written.
+    """
+
+    half: Half
+    op_end: int
+    certain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far both queues are done; valid for a log that reaches to `log_end`."""
+
+    log_end: int
+    half_offset: int
+    op_offset: int
+
+
+class HalfMessages:
+    """The undecided half messages of one broker, by their offset in the half queue."""
+
+    def __init__(self, store: MessageStore, offsets: ConsumerOffsets) -> None:
+        self._store = store
+        self._offsets = offsets
+        self.pending: dict[int, Half] = {}
+        """Undecided, in the order of their offsets."""
+        self._named: set[int] = set()
+        """Of those from before `_began`, what an op record named that was read; of the others `pending` tells."""
+        self._deciding: dict[int, Decision] = {}
+        self._renewed: dict[int, Half] = {}
+        """Offset of an open half message -> the newest record under which it was stored again for checks."""
+        self._older: dict[int, list[int]] = {}
+        """The same the other way round: offset of that record -> those before it, oldest first."""
+        self._known: dict[tuple[str, int, bytes], Half] = {}
+        """What had been asked about, and was undecided, at the start: older records of it may still be named."""
+        self._ops: deque[tuple[int, int]] = deque()
+        """(offset of op records from here on, the greatest half offset they name), oldest first."""
+        self._began = -1
+        self._half_scanned = -1
+        self._op_scanned = -1
+        self._read_once = False
+        self._next: Progress | None = None
+        """Progress that waits for the disk."""
+        self._recovered_end = int(store.written_offset)
+        self._seen: dict[tuple[str, int, bytes], int] | None = None
+        """While progress that was ignored is rebuilt: the newest half record of each message."""
+        store.on_taken_back.append(self._taken_back)
+
+    def catch_up(self) -> None:
+        """Read both queues to their ends unless that was done since the start: before it nothing is known decided."""
+        if not self._read_once:
+            self.scan(EVERYTHING)
+
+    def undecided(self, record: Record) -> Half | None:
+        """The half message that ends when this record of it does, after renewals since the start; None: it has ended.
+
+        `record` must be one that the half queue names.
+        """
+        self.catch_up()
+        half = self._newest(record)
+        return None if self.is_decided(half.queue_offset) else half
+
+    def _newest(self, record: Record) -> Half:
+        half = Half(record.queue_offset, record.physical_offset, record.total_size)
+        if half.queue_offset not in self._renewed and self._known:
+            known = self._known.get(message_key(record))
+            if known is not None and known.queue_offset > half.queue_offset:
+                half = known
+        return self._renewed.get(half.queue_offset, half)
+
+    def is_decided(self, queue_offset: int) -> bool:
+        """True when this half message was committed, rolled back, renewed or given up."""
+        if queue_offset in self._deciding:
+            return True
+        return queue_offset < self._half_scanned and queue_offset not in self.pending
+
+    @property
+    def open_count(self) -> int:
+        """How many wait for their end, counting what was stored and is not read yet as open."""
+        unread = int(self._store.max_queue_offset(HALF_TOPIC, 0)) - self._half_scanned if self._half_scanned >= 0 else 0
+        return len(self.pending) + max(unread, 0)
+
+    @property
+    def remembered(self) -> int:
+        """What is kept in memory of half messages that have ended."""
+        return len(self._ops) + len(self._renewed) + len(self._older) + len(self._deciding) + len(self._named)
+
+    def was_named(self, queue_offset: int) -> bool:
+        """True when an op record that was read names this half message; it may be one from before the start."""
+        if queue_offset < self._began:
+            return queue_offset in self._named
+        return queue_offset < self._half_scanned and queue_offset not in self.pending
+
+    def decision_end(self, record: Record) -> int:
+        """Where the op record ends that decides the transaction of this record; 0 when it was read, or is not ours."""
+        decision = self._deciding.get(self._newest(record).queue_offset)
+        return 0 if decision is None else max(decision.op_end, 0)
+
+    def decide(self, half: Half, op_end: int) -> None:
+        """A transaction is decided by an op record appended in this turn, which ends at physical offset `op_end`."""
+        self.pending.pop(half.queue_offset, None)
+        before = self._deciding.get(half.queue_offset)
+        self._deciding[half.queue_offset] = Decision(half, op_end, before is not None and before.certain)
+
+    def renew(self, old: Half, new: Half, op_end: int) -> None:
+        """A half message was stored again, in one append with the op record that names the old one: an end of the old
+        one is an end of the new one."""
+        self.decide(old, op_end)
+        self._follow(old, new)
+
+    def _follow(self, old: Half, new: Half) -> None:
+        before = [*self._older.pop(old.queue_offset, []), old.queue_offset]
+        self._older[new.queue_offset] = before
+        for at in before:
+            self._renewed[at] = new
+
+    def owed(self) -> list[Half]:
+        """Half messages that are decided by what the log holds, and whose op record is yet to be written."""
+        return [decision.half for decision in self._deciding.values() if decision.op_end == OWED]
+
+    def scan(self, budget: int) -> bool:
+        """Read what is new in both queues, at most some `budget` units; True when nothing is left to read."""
+        if self._op_scanned < 0:
+            self._begin()
+        log_end = int(self._store.dispatched_offset)
+        left = budget
+        while left > 0 and (read := self._scan_some(min(left, SCAN_AT_ONCE))):
+            left -= read
+        if left <= 0:
+            return False
+        if not self._read_once:
+            self._read_once = True
+            self._seen = None
+            self._look_at_open()
+        if self._next is None:
+            self._next = self._done(log_end)
+        return True
+
+    def progress(self, now: int) -> None:
+        """Store how far both queues are done, as a consumer group would, once the log is on disk that far."""
+        reached = self._next
+        if reached is None or reached.log_end > self._store.flushed_offset:
+            return
+        self._next = None
+        done = reached.half_offset
+        if self._known:
+            newest = self._renewed
+            self._known = {
+                key: half
+                for key, half in self._known.items()
+                if newest.get(half.queue_offset, half).queue_offset >= done
+            }
+        while self._ops and self._ops[0][1] < done:
+            self._ops.popleft()
+        self._offsets.commit(GROUP, HALF_TOPIC, 0, done, now)
+        self._offsets.commit(GROUP, OP_HALF_TOPIC, 0, reached.op_offset, now)
+
+    def _done(self, log_end: int) -> Progress:
+        done = next(iter(self.pending), self._half_scanned)
+        if self._deciding:
+            done = min(done, min(self._deciding))
+        ops = next((offset for offset, named in self._ops if named >= done), self._op_scanned)
+        return Progress(log_end, done, ops)
+
+    # -- the start
+
+    def _begin(self) -> None:
+        half = self._offsets.query(GROUP, HALF_TOPIC, 0)
+        op = self._offsets.query(GROUP, OP_HALF_TOPIC, 0)
+        store = self._store
+        ahead = half > store.max_queue_offset(HALF_TOPIC, 0) or op > store.max_queue_offset(OP_HALF_TOPIC, 0)
+        if ahead:
+            # Offsets that this table counts as done may hold other half messages now, or have lost their op records.
+            # Only the log says what is decided.
+            self._seen = {}
+        if ahead or half < 0:
+            half = op = 0
+        self._half_scanned = self._began = max(half, int(store.min_queue_offset(HALF_TOPIC, 0)), 0)
+        self._op_scanned = max(op, int(store.min_queue_offset(OP_HALF_TOPIC, 0)), 0)
+
+    def _look_at_open(self) -> None:
+        """Once, at the start: which record every undecided half message is of."""
+        last: Record | None = None
+        if self.pending:
+            places = [(HALF_TOPIC, 0), (TRANS_CHECK_MAX_TIME_TOPIC, 0), (TIMER_TOPIC, 0)]
+            places.extend((SCHEDULE_TOPIC, queue_id) for queue_id in self._store.queue_ids(SCHEDULE_TOPIC))
+            last = self._ends_the_log(places)
+        if last is not None and last.topic == HALF_TOPIC and last.properties.endswith(b"\0"):
+            # The power failed while this record was written, and its checksum covers only its body. It was not on disk
+            # yet, and the one it would have renewed is still open.
+            self._owe(Half(last.queue_offset, last.physical_offset, last.total_size))
+        for half in list(self.pending.values()):
+            record = self._store.record_at(half.physical_offset, half.size)
+            if record is None:
+                continue
+            place = real_place(parse_properties_bytes(record.properties))
+            ends = last or (None if place is None else self._ends_the_log([place]))
+            if ends is not None and self._is_torn(half, record, ends):
+                continue
+            if check_times(record) > 0:
+                self._known[message_key(record)] = half
+
+    def _is_torn(self, half: Half, record: Record, last: Record) -> bool:
+        """True when a power cut kept the record that ends this half message, the last one of the log, and lost the op
+        record of the same append. That is owed now: without it the transaction would end twice."""
+        renewed = last.topic == HALF_TOPIC and check_times(last) > check_times(record)
+        committed = last.topic != HALF_TOPIC and last.sys_flag & TRANSACTION_MASK == TRANSACTION_COMMIT
+        if not committed and not renewed and last.topic != TRANS_CHECK_MAX_TIME_TOPIC:
+            return False
+        if not is_same_message(record, last):
+            return False
+        self._owe(half)
+        if renewed:
+            self._follow(half, Half(last.queue_offset, last.physical_offset, last.total_size))
+        return True
+
+    def _owe(self, half: Half) -> None:
+        self.pending.pop(half.queue_offset, None)
+        self._deciding[half.queue_offset] = Decision(half, OWED, certain=True)
+
+    def _ends_the_log(self, places: list[tuple[str, int]]) -> Record | None:
+        for topic, queue_id in places:
+            newest = int(self._store.max_queue_offset(topic, queue_id)) - 1
+            units = self._store.units(topic, queue_id, newest, 1) if newest >= 0 else []
+            if units and units[0][0] + units[0][1] == self._recovered_end:
+                return self._store.record_at(units[0][0], units[0][1])
+        return None
+
+    # -- reading
+
+    def _scan_some(self, count: int) -> int:
+        """Read up to `count` units of each queue in the order of the log: an op record lies behind what it names, so
+        that only what is open stays in memory, and one that names something else means nothing."""
+        ops = self._store.units(OP_HALF_TOPIC, 0, self._op_scanned, count)
+        halves = self._store.units(HALF_TOPIC, 0, self._half_scanned, count)
+        op = half = 0
+        while op < len(ops) or half < len(halves):
+            if (op == len(ops) == count) or (half == len(halves) == count):
+                break  # more of this queue may come before the rest of the other
+            if op == len(ops) or (half < len(halves) and halves[half][0] < ops[op][0]):
+                self._read_half(halves[half][0], halves[half][1])
+                half += 1
+            else:
+                self._read_op(ops[op][0], ops[op][1])
+                op += 1
+        return op + half
+
+    def _read_op(self, physical_offset: int, size: int) -> None:
+        record = self._store.record_at(physical_offset, size)
+        named = [] if record is None else half_offsets(record.body)
+        offsets = [offset for offset in named if offset < self._half_scanned]
+        for offset in offsets:
+            self._end(offset)
+        if offsets:
+            self._ops.append((self._op_scanned, max(offsets)))
+            if len(self._ops) > MOST_OPS:
+                self._merge_ops()
+        self._op_scanned += 1
+
+    def _read_half(self, physical_offset: int, size: int) -> None:
+        at = self._half_scanned
+        record = self._store.record_at(physical_offset, size) if self._seen is not None else None
+        if at not in self._deciding:
+            self.pending[at] = Half(at, physical_offset, size)
+        if record is not None and self._seen is not None:
+            self._note(at, record, self._seen)
+        self._half_scanned += 1
+
+    def _end(self, offset: int) -> None:
+        """An op record names this half message. What `pending` tells from now on is kept nowhere else: one half message
+        that stays open for days must not hold all that end after it in memory."""
+        self.pending.pop(offset, None)
+        self._deciding.pop(offset, None)
+        for at in self._older.pop(offset, []):
+            del self._renewed[at]
+        if offset < self._began and len(self._named) < MOST_NAMED:
+            self._named.add(offset)
+
+    def _merge_ops(self) -> None:
+        """Keep half the entries, each for twice as many op records: a start may then read more than it needs."""
+        merged: deque[tuple[int, int]] = deque()
+        while len(self._ops) > 1:
+            offset, named = self._ops.popleft()
+            merged.append((offset, max(named, self._ops.popleft()[1])))
+        merged.extend(self._ops)
+        self._ops = merged
+
+    def _note(self, at: int, record: Record, seen: dict[tuple[str, int, bytes], int]) -> None:
+        """Java writes no op record for a renewed half message: only its progress says that the old one is done."""
+        key = message_key(record)
+        if check_times(record) > 0 and key in seen:
+            self.pending.pop(seen[key], None)
+        seen[key] = at
+
+    def _taken_back(self, written: int) -> None:
+        """A write failed: what it decided is undecided again, and what it renewed is back at its old place."""
+        back = False
+        for at, decision in list(self._deciding.items()):
+            if decision.op_end <= written:
+                continue
+            self._unfollow(decision.half, written)
+            if decision.certain:
+                self._deciding[at] = Decision(decision.half, OWED, certain=True)
+                continue
+            del self._deciding[at]
+            if at < self._half_scanned:
+                self.pending[at] = decision.half
+                back = True
+        if back:
+            self.pending = dict(sorted(self.pending.items()))
+
+    def _unfollow(self, old: Half, written: int) -> None:
+        new = self._renewed.get(old.queue_offset)
+        if new is None or new.end_offset <= written:
+            return
+        before = self._older.pop(new.queue_offset)[:-1]
+        del self._renewed[old.queue_offset]
+        if before:
+            self._older[old.queue_offset] = before
+        for at in before:
+            self._renewed[at] = old
+
+
+def half_offsets(body: bytes) -> list[int]:
+    """The half-queue offsets an op record names: one number (4.x), or several with commas (5.x)."""
+    return [int(part) for part in body.split(b",") if part.isdigit() and len(part) <= LONGEST_NUMBER]

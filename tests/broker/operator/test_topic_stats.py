@@ -1,0 +1,100 @@
+"""Counters by topic and group: what raises them, and what is told of a minute, an hour and a day."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bolide.broker.operator.topic_stats import TopicStatsService
+from bolide.broker.send.retries import RetryService
+from bolide.remoting import codes
+from bolide.remoting.bodies.base import decode_body
+from bolide.remoting.bodies.stats import BrokerStatsData
+from bolide.remoting.command import make_request
+from tests.broker.parts import NOW, Parts, reply_of, send_request, text
+
+
+class Counting(Parts):
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.topic_stats = TopicStatsService(self.options, self.stats, NOW)
+        self.retries = RetryService(self.options, self.store, self.door, self.topics, self.groups, self.stats)
+        self.now = NOW
+
+    def pass_time(self, milliseconds: int) -> None:
+        stop = self.now + milliseconds
+        while (due := self.topic_stats.due(self.now)) is not None and due <= stop:
+            self.now = due
+            self.topic_stats.tick(due, 1000)
+        self.now = stop
+
+    def view(self, name: str, key: str) -> BrokerStatsData:
+        command = make_request(codes.VIEW_BROKER_STATS_DATA, 1, {"statsName": name, "statsKey": key})
+        answer = reply_of(self.topic_stats.on_view(self.channel, command, self.now))
+        assert answer.code == 0, answer.remark
+        return decode_body(answer.body, BrokerStatsData)
+
+    def sums(self, name: str, key: str) -> tuple[int, int, int]:
+        data = self.view(name, key)
+        return data.stats_minute.sum, data.stats_hour.sum, data.stats_day.sum
+
+
+@pytest.fixture
+def parts(tmp_path: Path) -> Iterator[Counting]:
+    made = Counting(tmp_path)
+    yield made
+    made.close()
+
+
+def test_puts_and_gets_are_counted_by_topic_and_group(parts: Counting) -> None:
+    for _ in range(6):
+        parts.answer(send_request())
+    size = parts.store.end_offset
+    parts.answer(send_request("U", properties=text(DELAY="3")))
+    parts.pulled(maxMsgNums=4)
+    parts.pulled(maxMsgNums=4)
+    parts.pass_time(10_000)
+    minute = parts.view("TOPIC_PUT_NUMS", "T").stats_minute
+    assert (minute.sum, minute.avgpt, minute.tps) == (6, 1.0, 0.6)
+    assert parts.sums("TOPIC_PUT_SIZE", "T")[0] == size
+    assert parts.sums("TOPIC_PUT_NUMS", "SCHEDULE_TOPIC_XXXX")[0] == 1
+    got = parts.view("GROUP_GET_NUMS", "T@g").stats_minute
+    assert (got.sum, got.avgpt) == (8, 4.0)
+    assert parts.sums("GROUP_GET_SIZE", "T@g")[0] == size // 6 * 8
+    assert parts.sums("BROKER_PUT_NUMS", "DefaultCluster")[0] == 7
+    assert parts.sums("BROKER_GET_NUMS", "DefaultCluster")[0] == 8
+
+
+def test_what_is_sent_back_counts_for_the_topic_it_came_from(parts: Counting) -> None:
+    parts.answer(send_request())
+    (record,) = parts.records("T")
+    ext = {"group": "g", "offset": str(record.physical_offset), "delayLevel": "3"}
+    command = make_request(codes.CONSUMER_SEND_MSG_BACK, 1, ext)
+    assert reply_of(parts.retries.on_send_back(parts.channel, command, NOW)).code == 0
+    assert parts.sums("SNDBCK_PUT_NUMS", "T@g") == (1, 1, 1)
+
+
+@pytest.mark.parametrize(("name", "key"), [("TOPIC_PUT_NUMS", "T"), ("NO_SUCH_NUMS", "T"), ("GROUP_GET_NUMS", "T@g")])
+def test_what_was_never_counted_is_an_error(parts: Counting, name: str, key: str) -> None:
+    command = make_request(codes.VIEW_BROKER_STATS_DATA, 1, {"statsName": name, "statsKey": key})
+    answer = reply_of(parts.topic_stats.on_view(parts.channel, command, NOW))
+    assert answer.code == codes.SYSTEM_ERROR
+    assert answer.remark == f"The stats <{name}> <{key}> not exist"
+
+
+def test_a_minute_an_hour_and_a_day_pass(parts: Counting) -> None:
+    parts.answer(send_request())
+    assert parts.sums("TOPIC_PUT_NUMS", "T") == (1, 1, 1)
+    parts.pass_time(50_000)
+    assert parts.sums("TOPIC_PUT_NUMS", "T") == (1, 1, 1)
+    parts.pass_time(30_000)
+    assert parts.sums("TOPIC_PUT_NUMS", "T") == (0, 1, 1)
+    parts.pass_time(3_600_000)
+    assert parts.sums("TOPIC_PUT_NUMS", "T") == (0, 0, 1)
+    parts.answer(send_request())
+    assert parts.sums("TOPIC_PUT_NUMS", "T") == (1, 1, 2)
+    parts.pass_time(26 * 3_600_000)
+    assert "T" not in parts.stats.topic_puts
+    assert parts.sums("BROKER_PUT_NUMS", "DefaultCluster") == (0, 0, 0)

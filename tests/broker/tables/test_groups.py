@@ -1,0 +1,52 @@
+"""The group table: creation on the fly, names, and its file."""
+
+from __future__ import annotations
+
+import pytest
+
+from bolide.broker.core.effects import Effects
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.refused import Refused
+from bolide.broker.tables.groups import GroupTable, SubscriptionGroupConfig
+
+
+def table(**settings: bool) -> GroupTable:
+    return GroupTable(BrokerOptions(**settings), Effects(), 1)
+
+
+def test_groups_are_made_when_allowed() -> None:
+    made = table()
+    found = made.find("g", 5)
+    assert found is not None and found.retry_max_times == 16 and made.find("g", 6) is found
+    assert made.find("bad name", 5) is None and made.find("g" * 121, 5) is None
+    closed = table(auto_create_subscription_group=False)
+    assert closed.find("g", 5) is None
+    assert closed.find("CID_RMQ_SYS_TRANS", 5) is not None
+
+
+def test_the_file_is_read_back() -> None:
+    made = table()
+    config = SubscriptionGroupConfig("g")
+    config.retry_max_times, config.consume_enable = 3, False
+    made.put(config, 9)
+    made.forbidden["g"] = {"T": 4}
+    other = table()
+    other.load(made.encode())
+    assert other.table["g"].to_json() == config.to_json()
+    assert other.forbidden == {"g": {"T": 4}} and other.data_version.counter == 1
+    assert other.delete("g", 10) and other.forbidden == {} and not other.delete("g", 10)
+
+
+def test_forbidden_topics_have_a_limit() -> None:
+    made = GroupTable(BrokerOptions(max_groups=9), Effects(), 1)
+    for number in range(9):
+        made.forbid_read(f"g{number % 2}", f"T{number}", True, 2)
+    with pytest.raises(Refused, match="as many as maxGroups"):
+        made.forbid_read("g", "T", True, 2)
+    made.forbid_read("g0", "T0", True, 2)  # is forbidden already
+    made.forbid_read("g0", "T0", False, 2)
+    made.forbid_read("g", "T", True, 2)
+    made.forbid_read("g", "T", False, 2)
+    with pytest.raises(Refused, match="255 characters"):
+        made.forbid_read("g", "T" * 256, True, 2)
+    assert not made.may_read("g1", "T1") and made.may_read("g", "T")
