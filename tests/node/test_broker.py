@@ -17,7 +17,7 @@ from bolide.layout.message_id import host_text
 from bolide.layout.properties import parse_properties_bytes
 from bolide.layout.record import decode_records
 from bolide.node.broker import BrokerNode, store_options
-from bolide.node.front import Connections
+from bolide.node.loop.front import Connections
 from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_request
 from bolide.store.files import FileFailed, RealFiles

@@ -12,16 +12,16 @@ import pytest
 
 from bolide.errors import ConnectionLost
 from bolide.namesrv.options import NamesrvOptions
-from bolide.node.clock import Clock, steady_ms
-from bolide.node.config import load_daemon
+from bolide.node.loop.clock import Clock, steady_ms
 from bolide.node.namesrv import WRITE_HIGH, NamesrvNode, kept_settings
+from bolide.node.settings.config import load_daemon
 from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_request
 from bolide.store.errors import StoreDamaged
 from bolide.store.files import FileFailed, RealFiles
 from bolide.transport.client import ClientConnection
 from tests.client.waiting import until
-from tests.node.test_outbox import read_answers
+from tests.node.loop.test_outbox import read_answers
 
 VALUE = 200_000
 SLOW = 40

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from bolide.errors import ConfigError
-from bolide.node.exit_codes import BAD_CONFIG, FAILED, STOPPED, STORE_FAILED, restartable
+from bolide.node.process.exit_codes import BAD_CONFIG, FAILED, STOPPED, STORE_FAILED, restartable
 from bolide.node.standalone import plan
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request

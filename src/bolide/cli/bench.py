@@ -88,7 +88,7 @@ def pull(
     """Pull the same messages again and again, and show the rate, and how often a broker copies a body for it."""
     with boundary():
         from bolide.cli.pull_load import copies_of_a_body, pull_load
-        from bolide.node.daemon import new_runner
+        from bolide.node.process.daemon import new_runner
 
         figures = asyncio.run(pull_load(namesrv, topic, seconds, body, messages, in_flight))
         with new_runner() as loop:  # the loop of the daemons: what is judged is how a broker runs

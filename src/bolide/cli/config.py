@@ -32,7 +32,7 @@ def show(
     with boundary():
         import msgspec
 
-        from bolide.node.config import load_daemon, shown
+        from bolide.node.settings.config import load_daemon, shown
 
         kind, kept = settings_of(daemon)
         loaded, _ = load_daemon(kind, given_settings(settings), None if conf is None else str(conf), kept)

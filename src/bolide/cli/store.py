@@ -120,7 +120,7 @@ def verify(folder: Path = Folder, config: Path | None = Config, limit: int = Lim
 
 def _opened(folder: Path, config: Path | None) -> tuple[str, Any]:
     """Root and shape of the store; wrong usage ends the program here."""
-    from bolide.node.config import read_conf
+    from bolide.node.settings.config import read_conf
     from bolide.store.files import RealFiles
     from bolide.store.inspect import NoStore, shape_of
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def store_shape(store: Path, config: Path | None, version: str | None) -> StoreShape:
     """Of its broker.conf, else of its files' sizes and RocketMQ's defaults; wrong usage ends the program here."""
     from bolide.layout.shape import StoreShape
-    from bolide.node.config import read_conf
+    from bolide.node.settings.config import read_conf
     from bolide.store.files import RealFiles
     from bolide.store.inspect import NoStore, shape_of
 

@@ -40,8 +40,8 @@ from bolide.broker.tables.topics import TopicTable
 from bolide.broker.transactions.transactions import TransactionService
 from bolide.layout.delay import parse_delay_levels
 from bolide.layout.message_id import host_text
-from bolide.node.services import Services
-from bolide.node.store_watch import StoreWatch
+from bolide.node.loop.services import Services
+from bolide.node.loop.store_watch import StoreWatch
 from bolide.store.message_store import MessageStore
 from bolide.store.timer_files import TimerFiles
 

@@ -30,28 +30,28 @@ from bolide.broker.tables.pull_filter import Filters
 from bolide.errors import ConfigError
 from bolide.layout.message_id import encode_host
 from bolide.layout.shape import StoreShape
-from bolide.node.addresses import announced_ip, host_port
 from bolide.node.assembly import BrokerParts
-from bolide.node.clock import Clock
-from bolide.node.cold_reads import ColdReads
-from bolide.node.config import load_daemon, shown
-from bolide.node.daemon import run_daemon, start_logging
-from bolide.node.dispatchers import Dispatchers
-from bolide.node.executor import Executor
-from bolide.node.exit_codes import BAD_CONFIG
-from bolide.node.extensions import make_dispatchers, make_hooks
-from bolide.node.flusher import FlushThread
-from bolide.node.front import ALL_SERVED, Connections, Front
-from bolide.node.host import NodeHost
-from bolide.node.live_settings import LiveSettings
-from bolide.node.open_files import raise_limit, share_of_connections, share_of_store
-from bolide.node.persist import ConfigFiles
-from bolide.node.registration import Place, Registration
-from bolide.node.route_book import RouteBook
-from bolide.node.tls_renewal import TlsRenewal
-from bolide.node.topic_picks import TopicPicks
-from bolide.node.turns import Turns
-from bolide.node.unkept import refuse_unkept
+from bolide.node.loop.clock import Clock
+from bolide.node.loop.cold_reads import ColdReads
+from bolide.node.loop.executor import Executor
+from bolide.node.loop.flusher import FlushThread
+from bolide.node.loop.front import ALL_SERVED, Connections, Front
+from bolide.node.loop.host import NodeHost
+from bolide.node.loop.persist import ConfigFiles
+from bolide.node.loop.turns import Turns
+from bolide.node.plugins.dispatchers import Dispatchers
+from bolide.node.plugins.plugin_loading import make_dispatchers, make_hooks
+from bolide.node.plugins.topic_plugins import TopicPicks
+from bolide.node.process.addresses import announced_ip, host_port
+from bolide.node.process.daemon import run_daemon, start_logging
+from bolide.node.process.exit_codes import BAD_CONFIG
+from bolide.node.process.open_files import raise_limit, share_of_connections, share_of_store
+from bolide.node.process.tls_renewal import TlsRenewal
+from bolide.node.routes.registrar import Place, Registration
+from bolide.node.routes.route_book import RouteBook
+from bolide.node.settings.config import load_daemon, shown
+from bolide.node.settings.live_settings import LiveSettings
+from bolide.node.settings.unkept import refuse_unkept
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import MessageQueue
 from bolide.store.files import Files, RealFiles
@@ -448,7 +448,7 @@ def machine_memory() -> int:
 
 
 def run_broker(flags: Mapping[str, object] | None = None, conf: str | None = None, follow_stdin: bool = False) -> int:
-    """Run a broker as this process until it is told to stop; returns the exit status (node/exit_codes.py).
+    """Run a broker as this process until it is told to stop; returns the exit status (node/process/exit_codes.py).
 
     `flags` are settings by Java key that beat the file `conf`; `follow_stdin` stops it at the end of standard input.
     """

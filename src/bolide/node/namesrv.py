@@ -19,17 +19,17 @@ from bolide.namesrv.effects import KV_FILE, CloseChannel, KeepSettings
 from bolide.namesrv.kv import read_kv
 from bolide.namesrv.options import NamesrvOptions
 from bolide.namesrv.server import NameServer
-from bolide.node.addresses import announced_ip, host_port
-from bolide.node.clock import Clock
-from bolide.node.config import load_daemon
-from bolide.node.daemon import run_daemon, start_logging
-from bolide.node.exit_codes import BAD_CONFIG
-from bolide.node.front import REFUSALS_MS
-from bolide.node.kept_files import KeptFiles
-from bolide.node.live_settings import edited
-from bolide.node.open_files import ENOUGH, raise_limit, share_of_connections
-from bolide.node.refusals import ORDINARY, Refusals
-from bolide.node.tls_renewal import TlsRenewal
+from bolide.node.loop.clock import Clock
+from bolide.node.loop.front import REFUSALS_MS
+from bolide.node.loop.refusals import ORDINARY, Refusals
+from bolide.node.process.addresses import announced_ip, host_port
+from bolide.node.process.daemon import run_daemon, start_logging
+from bolide.node.process.exit_codes import BAD_CONFIG
+from bolide.node.process.kept_files import KeptFiles
+from bolide.node.process.open_files import ENOUGH, raise_limit, share_of_connections
+from bolide.node.process.tls_renewal import TlsRenewal
+from bolide.node.settings.config import load_daemon
+from bolide.node.settings.live_settings import edited
 from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_response
 from bolide.remoting.errors import BodyError, FrameError
@@ -335,7 +335,7 @@ def encode_or_refuse(request: Command, answer: Command) -> bytes:
 
 
 def run_namesrv(flags: Mapping[str, object] | None = None, conf: str | None = None, follow_stdin: bool = False) -> int:
-    """Run a name server as this process until it is told to stop; returns the exit status (node/exit_codes.py)."""
+    """Run a name server as this process until it is told to stop; returns its exit code (process/exit_codes.py)."""
     start_logging()
     try:
         loaded, kept = load_daemon(NamesrvOptions, flags, conf, kept_settings)

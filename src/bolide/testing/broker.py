@@ -24,7 +24,7 @@ from bolide.broker.tables.topics import TopicConfig
 from bolide.errors import LocalError
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.broker import BrokerNode
-from bolide.node.clock import now_ms
+from bolide.node.loop.clock import now_ms
 from bolide.node.namesrv import NamesrvNode
 from bolide.testing.stalled import StallableFiles
 

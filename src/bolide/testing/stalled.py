@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from bolide.node.flusher import THREAD_NAME
+from bolide.node.loop.flusher import THREAD_NAME
 from bolide.store.files import RealFiles
 
 

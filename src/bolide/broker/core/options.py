@@ -1,7 +1,7 @@
 """What a broker can be told: one frozen struct with Java's keys and defaults (BrokerConfig, MessageStoreConfig).
 
 Field names are ours in snake case; the key in `broker.conf` is Java's (`java_key`). Every field states its unit and
-range, which the loader (`node/config.py`) checks. Where a default differs from Java's the line says so.
+range, which the loader (`node/settings/config.py`) checks. Where a default differs from Java's the line says so.
 """
 
 from __future__ import annotations

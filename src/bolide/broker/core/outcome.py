@@ -13,7 +13,7 @@ How a service is written (one file a noun, a plain class, no sockets, no clock, 
             ...
             return reply(make_response(command, SUCCESS, body=body))
 
-        # All of these are optional; the assembly (node/services.py) looks for them by name:
+        # All of these are optional; the assembly (node/loop/services.py) looks for them by name:
         persist_name = "locks"                               # config/locks.json: effects.persist("locks") writes it,
         def encode(self) -> bytes: ...                       #   shutdown writes it, and at start a file that exists
         def load(self, data: bytes) -> None: ...             #   is loaded (its .bak when it cannot be read)

@@ -1,0 +1,103 @@
+"""Requests that read what may not be in memory: the pool reads it for them, and the loop serves others. Pulls do this
+themselves, and so does the end of a transaction, which reads after it has changed something.
+
+The handler runs until it misses something, and runs again from its start once that is fetched: it changes nothing
+before its last read. What was fetched is kept until the answer, so that it gets further each time even when the page
+cache is small.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Final
+
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.outcome import Cold, Handler, Outcome, reply
+from bolide.node.loop.send_gate import busy
+from bolide.remoting import codes
+from bolide.remoting.command import Command
+from bolide.store.message_store import MessageStore
+from bolide.store.reads import ColdRead, Fetched
+
+GATHERING: Final = frozenset(
+    {
+        codes.QUERY_MESSAGE,
+        codes.GET_TOPIC_STATS_INFO,
+        codes.GET_CONSUME_STATS,
+        codes.GET_BROKER_CONSUME_STATS,
+        codes.QUERY_CONSUME_TIME_SPAN,
+        codes.QUERY_CONSUME_QUEUE,
+    }
+)
+"""Requests that read many independent places: they name all that they miss at once."""
+ONE_BY_ONE: Final = frozenset(
+    {
+        codes.VIEW_MESSAGE_BY_ID,
+        codes.SEARCH_OFFSET_BY_TIMESTAMP,
+        codes.GET_EARLIEST_MSG_STORETIME,
+        codes.QUERY_CONSUMER_OFFSET,
+        codes.GET_BROKER_RUNTIME_INFO,
+        codes.INVOKE_BROKER_TO_RESET_OFFSET,
+        codes.CONSUME_MESSAGE_DIRECTLY,
+        codes.CONSUMER_SEND_MSG_BACK,
+    }
+)
+"""Requests whose next step depends on what they read: they stop at the first miss."""
+
+
+class Waiting:
+    """A request that waits for the disk; not a native class, because it needs weak references."""
+
+    def __init__(self) -> None:
+        self.fetched = Fetched()
+
+
+class ColdReads:
+    """Of one broker. `limit` bytes may be kept for all requests that wait for the disk."""
+
+    def __init__(self, store: MessageStore, limit: int) -> None:
+        self.limit = limit
+        self._store = store
+        self._waiting: weakref.WeakSet[Waiting] = weakref.WeakSet()
+
+    def around(self, handlers: dict[int, Handler]) -> None:
+        """Wrap the handlers that read."""
+        for code in GATHERING | ONE_BY_ONE:
+            if code in handlers:
+                handlers[code] = self._wrapped(handlers[code], code in GATHERING)
+
+    def configure(self, limit: int) -> None:
+        """Apply a new limit."""
+        self.limit = limit
+
+    def kept(self) -> int:
+        """Bytes kept for requests that wait."""
+        return sum(int(waiting.fetched.size) for waiting in self._waiting)
+
+    def _wrapped(self, handler: Handler, gather: bool) -> Handler:
+        def read(channel: Channel, command: Command, now: int) -> Outcome:
+            return self._read(lambda later: handler(channel, command, later), command, Waiting(), gather, now)
+
+        return read
+
+    def _read(
+        self, run: Callable[[int], Outcome], command: Command, waiting: Waiting, gather: bool, now: int
+    ) -> Outcome:
+        reads = self._store.reads
+        reads.begin(waiting.fetched, gather)
+        outcome: Outcome | None = None
+        try:
+            outcome = run(now)
+        except ColdRead:
+            pass  # `end` returns what it missed
+        finally:
+            missing = reads.end()
+        if outcome is not None and not missing:
+            return outcome
+        self._waiting.add(waiting)
+        kept = self.kept()
+        if kept > self.limit:
+            remark = f"requests that wait for the disk keep {kept} bytes, maxColdReadBytes is {self.limit}"
+            return reply(busy(command, f"[REJECTREQUEST]{remark}: try again later"))
+        return Cold(missing, lambda later: self._read(run, command, waiting, gather, later), waiting.fetched)

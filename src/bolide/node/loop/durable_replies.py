@@ -1,0 +1,71 @@
+"""Answers to what changes a table: they leave when the table is on disk (RocketMQ's ConfigManager.persist).
+
+This holds for changes by operators, and for those that clients cause: a message whose send created the topic is served
+after a crash only if the table has that topic. Pulls do not wait: a group that one pull created is created again by the
+next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, final
+
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.outcome import Reply
+from bolide.node.loop.parked import ParkedReply, TableWrite
+from bolide.remoting.codes import SYSTEM_ERROR
+from bolide.remoting.command import Command, make_response
+
+
+@final
+class Lasting:
+    """The answers that wait; `answer` sends one, `leave` one that also waited for the log."""
+
+    def __init__(
+        self,
+        host: Any,
+        answer: Callable[[Channel, Command, Reply], None],
+        leave: Callable[[ParkedReply], None],
+    ) -> None:
+        self._host: Any = host
+        self._answer: Callable[[Channel, Command, Reply], None] = answer
+        self._leave: Callable[[ParkedReply], None] = leave
+        self._held: list[tuple[Channel, Command, Reply]] = []
+        self._write: TableWrite | None = None
+        self.count: int = 0
+        """Turns whose tables are being written."""
+
+    def hold(self, channel: Channel, command: Command, outcome: Reply) -> None:
+        """Answer once the tables that this turn changed are on disk."""
+        self._held.append((channel, command, outcome))
+
+    def this_turn(self) -> TableWrite:
+        """The write of the tables that this turn changes, for an answer that also waits for the log."""
+        if self._write is None:
+            self._write = TableWrite()
+        return self._write
+
+    def persist(self, names: set[str]) -> None:
+        """Write the tables of this turn, and answer what waits for them then."""
+        held, self._held = self._held, []
+        write, self._write = self._write, None
+        self.count += 1
+        self._host.persist(names, partial(self._written, held, write))
+
+    def _written(self, held: list[tuple[Channel, Command, Reply]], write: TableWrite | None, error: str) -> None:
+        self.count -= 1
+        for channel, command, outcome in held:
+            if error:
+                remark = f"it is done, but a restart may undo it: {error}"
+                outcome = Reply(make_response(command, SYSTEM_ERROR, remark))
+            self._answer(channel, command, outcome)
+        confirmed: list[ParkedReply] = []
+        if write is not None:
+            write.done = True
+            write.error = error
+            confirmed, write.confirmed = write.confirmed, confirmed
+            for entry in confirmed:
+                self._leave(entry)
+        if held or confirmed:
+            self._host.another_turn()

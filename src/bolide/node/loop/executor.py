@@ -1,0 +1,418 @@
+"""Carries out outcomes and effects: the only place where what services decide becomes bytes, files and timers.
+
+One executor a loop. Everything that arrived in one turn of the loop is handled first; then, once, `end_of_turn`: one
+write to the log, the flush, dispatch, wake-ups, the replies whose records are confirmed, one write a connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, assert_never, final
+
+from mypy_extensions import i64
+
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.effects import Effects
+from bolide.broker.core.outcome import Ask, Cold, HeldPull, Hold, Nothing, Outcome, Parked, Reply
+from bolide.broker.core.overload import GATED, PULLS
+from bolide.broker.core.stats import BrokerStats
+from bolide.broker.pull.hold import HoldTable
+from bolide.broker.refused import remark_of, response_code
+from bolide.errors import BolideError, PeerError
+from bolide.node.loop.durable_replies import Lasting
+from bolide.node.loop.host_protocol import Host
+from bolide.node.loop.outbox import Outbox, Waiting
+from bolide.node.loop.parked import NO_DEADLINE, ParkedReplies, ParkedReply, TableWrite, with_code
+from bolide.node.loop.pending_requests import Asked, Asking
+from bolide.node.loop.refusals import ORDINARY
+from bolide.node.loop.resumer import COLD_ROUNDS, Reruns
+from bolide.node.loop.send_gate import SendGate, busy, later
+from bolide.node.loop.services import Services
+from bolide.remoting.codes import FLUSH_DISK_TIMEOUT, REQUEST_CODE_NOT_SUPPORTED, SERVICE_NOT_AVAILABLE, SYSTEM_ERROR
+from bolide.remoting.command import Command, encode, make_response
+from bolide.remoting.errors import FrameError
+from bolide.store.files import SyncFailed
+from bolide.store.jobs import Job
+from bolide.store.message_store import MessageStore
+
+DISPATCH_BUDGET: Final = 4000
+"""Records dispatched in one turn; more wait for the next, so that a backlog does not silence the connections."""
+
+
+@final
+class Executor:
+    """See the module. `store` and `hold` are None in a daemon that has none."""
+
+    def __init__(
+        self,
+        services: Services,
+        effects: Effects,
+        host: Host,
+        stats: BrokerStats,
+        store: MessageStore | None,
+        hold: HoldTable | None,
+        flush_timeout_ms: int,
+        sweep_ms: int,
+        write_high: int = 4 * 1024 * 1024,
+    ) -> None:
+        self._services: Services = services
+        self._handlers: dict[int, Callable[[Channel, Command, int], Outcome]] = services.handlers
+        self._effects: Effects = effects
+        self._host: Any = host
+        self._stats: BrokerStats = stats
+        self._store: MessageStore | None = store
+        self._hold: HoldTable | None = hold
+        self._dispatched: i64 = -1
+        self._flush_timeout_ms: int = flush_timeout_ms
+        self._sweep_ms: int = sweep_ms
+        self._next_sweep: int = 0
+        self._failed: bool = False
+        self._parked: ParkedReplies = ParkedReplies()
+        self.gate: SendGate = SendGate(self._parked, flush_timeout_ms)
+        self.outbox: Outbox = Outbox(host, write_high)
+        self._reruns: Reruns = Reruns(self.outbox, host, self._begin, self.settle, self._handler_failed, self.gate.look)
+        self._asking: Asking = Asking()
+        self._lasting: Lasting = Lasting(host, self._reply, self._confirmed)
+        self._persisted: int = 0
+        """`effects.persisted` when a handler began: any increase is that handler's."""
+        self._tick_failed: Any = self._service_failed
+
+    def set_clock(self, clock: Callable[[], int]) -> None:
+        """Use this clock within a turn, so that no turn takes too long; without it a turn has no limit."""
+        self._reruns.clock = clock
+        self._services.clock = clock
+
+    # ---- requests
+
+    def handle(self, channel: Channel, command: Command, not_served: frozenset[int], now: int) -> None:
+        """Run one command that came in. `not_served` holds codes this port does not know."""
+        if command.is_response:
+            self._answered(channel, command, now)
+        elif self.outbox.full(channel):
+            self.outbox.wait(channel, Waiting(command, not_served, None, 0))
+        else:
+            self._begin(channel, command, not_served, now)
+
+    def postpone(self, channel: Channel, command: Command, not_served: frozenset[int], since: int, now: int) -> None:
+        """Run a command in a later turn, because this one has used its time."""
+        if command.is_response:
+            self._answered(channel, command, now)
+        else:
+            self.outbox.postpone(channel, Waiting(command, not_served, None, 0, since))
+
+    def _begin(self, channel: Channel, command: Command, not_served: frozenset[int], now: int) -> None:
+        self._stats.requests += 1
+        self._services.touched = True
+        code = command.code
+        handler = self._handlers.get(code)
+        if handler is None or code in not_served:
+            self._send(
+                channel,
+                command,
+                make_response(command, REQUEST_CODE_NOT_SUPPORTED, f" request type {code} not supported"),
+            )
+            return
+        if self.gate.busy and code in GATED:
+            self._send(channel, command, busy(command, self.gate.busy))
+            return
+        if self.outbox.unread > self.gate.most_unread and code in PULLS:
+            self._send(channel, command, later(command, f"peers have left {self.outbox.unread} bytes unread"))
+            return
+        self._persisted = self._effects.persisted
+        try:
+            outcome = handler(channel, command, now)
+        except Exception as error:  # the one boundary: a fault in a handler is an answer, not a crash
+            self._handler_failed(channel, command, error)
+            return
+        self.settle(channel, command, outcome, now)
+
+    def settle(self, channel: Channel, command: Command, outcome: Outcome, now: int) -> None:
+        """Carry out what a handler answered; when it changed a table, its answer waits for that, too."""
+        tables: TableWrite | None = None
+        if self._effects.persisted != self._persisted:
+            self._persisted = self._effects.persisted
+            if command.code not in PULLS:
+                if isinstance(outcome, Reply):
+                    self._lasting.hold(channel, command, outcome)
+                    return
+                tables = self._lasting.this_turn()
+        if isinstance(outcome, Parked):
+            self._park(channel, command, outcome, now, tables)
+        elif isinstance(outcome, Reply):
+            self._reply(channel, command, outcome)
+        elif isinstance(outcome, Hold):
+            self._held(channel, command, outcome.held, now)
+        elif isinstance(outcome, Cold):
+            self._reruns.cold(channel, command, outcome, COLD_ROUNDS)
+        elif isinstance(outcome, Ask):
+            self._ask(channel, command, outcome, now)
+        elif isinstance(outcome, Nothing):
+            return
+        else:
+            assert_never(outcome)
+
+    def _reply(self, channel: Channel, command: Command, reply: Reply) -> None:
+        if reply.command is not None:
+            self._send(channel, command, reply.command)
+        elif not command.is_oneway:
+            self.outbox.queue(channel, reply.frame)
+            if reply.body is not None:
+                self.outbox.queue_body(channel, reply.body)
+
+    def _send(self, channel: Channel, request: Command, response: Command) -> None:
+        if response.code not in ORDINARY:
+            self._host.refused(channel, request, response)
+        self._answer(channel, request, response)
+
+    def _answer(self, channel: Channel, request: Command, response: Command) -> None:
+        if request.is_oneway:
+            return
+        try:
+            frame = encode(response)
+        except FrameError as error:
+            frame = encode(make_response(request, SYSTEM_ERROR, f"FrameError: {error}"))
+        self.outbox.queue(channel, frame)
+
+    def _park(self, channel: Channel, command: Command, parked: Parked, now: int, tables: TableWrite | None) -> None:
+        if command.is_oneway:
+            return
+        reply = parked.reply
+        frame = reply.frame
+        if reply.command is not None:
+            frame = encode(reply.command)
+        deadline = now + self._flush_timeout_ms
+        self._parked.add(ParkedReply(channel, frame, parked.offset, deadline, parked.after, tables), parked.wait)
+
+    def _confirmed(self, entry: ParkedReply) -> None:
+        """The log holds what a parked reply answers for: it goes out unless it waits for a table as well."""
+        tables = entry.tables
+        if tables is not None and not tables.done:
+            tables.confirmed.append(entry)
+        elif tables is not None and tables.error:
+            text = f"the message is stored, but its topic may be gone after a restart: {tables.error}"
+            self._leave(entry, with_code(entry.frame, SERVICE_NOT_AVAILABLE, text))
+        else:
+            self._leave(entry, entry.frame)
+
+    def _leave(self, entry: ParkedReply, frame: bytes) -> None:
+        """A parked reply goes out, as it was or with another code."""
+        if entry.after is not None:
+            entry.after(frame)
+        self.outbox.queue(entry.channel, frame)
+
+    def _held(self, channel: Channel, command: Command, held: HeldPull, now: int) -> None:
+        hold = self._hold
+        assert hold is not None
+        if not channel.alive:
+            return
+        if not hold.park(held):
+            self._send(channel, command, later(command, f"{hold.count} pulls are held, maxHeldRequests"))
+
+    # ---- requests of ours
+
+    def _ask(self, channel: Channel, command: Command, ask: Ask, now: int) -> None:
+        asked = Asked(channel, command, ask, now + ask.timeout)
+        if not ask.channel.alive:
+            self._finish(asked, None, now)
+            return
+        self._asking.add(asked)
+        self.outbox.queue(ask.channel, encode(ask.command))
+
+    def _answered(self, channel: Channel, response: Command, now: int) -> None:
+        asked = self._asking.answered(channel, response)
+        if asked is not None:
+            self._finish(asked, response, now)
+
+    def _finish(self, asked: Asked, response: Command | None, now: int) -> None:
+        try:
+            outcome = asked.ask.then(response, now)
+        except Exception as error:  # same boundary as `handle`
+            self._handler_failed(asked.channel, asked.command, error)
+            return
+        self.settle(asked.channel, asked.command, outcome, now)
+
+    # ---- faults
+
+    def _handler_failed(self, channel: Channel, command: Command, error: Exception) -> None:
+        self._stats.handler_errors += 1
+        code = response_code(error)
+        response = make_response(command, code, remark_of(error))
+        if code == SYSTEM_ERROR and not isinstance(error, PeerError):
+            self._host.failed(f"request {command.code} of {channel.remote}", error)
+            self._answer(channel, command, response)
+        else:
+            self._send(channel, command, response)
+        if isinstance(error, BolideError) and error.closes_connection:
+            self._host.close(channel)
+
+    def _service_failed(self, service: Any, error: BaseException) -> None:
+        self._host.failed(f"tick of {type(service).__name__}", error)
+
+    # ---- the end of a turn
+
+    def end_of_turn(self, now: int) -> None:
+        """Write, flush, dispatch, wake, answer: once for everything this turn brought."""
+        ready = self.outbox.take_ready()
+        if ready:
+            self._reruns.serve(ready)
+        store = self._store
+        if store is not None and not self._failed:
+            self._store_turn(store, now)
+        if self._effects.pending:
+            self._carry_out(now)
+        self.outbox.write_all()
+
+    def _store_turn(self, store: MessageStore, now: int) -> None:
+        if store.failure:  # a new log file could not be synced
+            self.flush_failed(SyncFailed(store.failure))
+            return
+        try:
+            store.write_pending()
+        except Exception as error:  # full disk or worse: the store took back what this turn appended
+            self._not_written(store.written_offset, error)
+        for entry in self._parked.take_unwaited():
+            self._leave(entry, entry.frame)
+        target = store.flush_target(now)  # -1 also while a sync is under way: the next one takes all that waits
+        if target >= 0:
+            self._host.start_flush(int(target))
+        arrivals = store.dispatch(DISPATCH_BUDGET, now)
+        if arrivals:
+            self._services.touched = True
+            hold = self._hold
+            if hold is not None and hold.count:
+                self._reruns.woken(hold.arrived(arrivals), now)
+            for hook in self._services.arrived_hooks:
+                hook(arrivals, now)
+        for entry in self._parked.take_confirmed(store.dispatched_offset):
+            if entry.tables is None:
+                self._leave(entry, entry.frame)
+            else:
+                self._confirmed(entry)
+        if store.dispatched_offset < store.confirm_offset and self._progress(store):
+            self._host.another_turn()
+        for job in store.jobs():
+            self._host.run(job, self._job_done)
+
+    def _progress(self, store: MessageStore) -> bool:
+        """False when dispatch stands still before a bad record: the clock tries again, not the next turn."""
+        stuck = store.dispatched_offset == self._dispatched
+        self._dispatched = store.dispatched_offset
+        return not stuck
+
+    def _not_written(self, written: i64, error: Exception) -> None:
+        """Refuse the sends whose records did not get into the log; the next turn may do better."""
+        self._host.failed("a write of the commit log", error)
+        text = f"the message could not be written: {error}"
+        for entry in self._parked.take_beyond(written):
+            self._leave(entry, with_code(entry.frame, SERVICE_NOT_AVAILABLE, text))
+
+    def _job_done(self, job: Job, error: str) -> None:
+        store = self._store
+        if store is not None:
+            store.job_done(job, error)
+            if store.failure:
+                self._host.another_turn()
+
+    def flushed(self, target: int, now: int) -> None:
+        """The flush thread is done: the log is on disk up to `target`."""
+        store = self._store
+        if store is not None and not self._failed:
+            store.flushed(target)
+            self.end_of_turn(now)
+
+    def flush_failed(self, error: BaseException) -> None:
+        """A sync of the log failed: its pages cannot be trusted. Every parked send is refused; we stop."""
+        if self._failed:
+            return
+        self._failed = True
+        if self._store is not None:
+            self._store.stop_writing(str(error))
+        text = f"the log could not be synced: {error}"
+        for entry in self._parked.take_all():
+            self._leave(entry, with_code(entry.frame, SERVICE_NOT_AVAILABLE, text))
+        self._host.store_failed(error)
+        self._host.another_turn()
+
+    # ---- effects, time, connections
+
+    def _carry_out(self, now: int) -> None:
+        noted = self._effects.take()
+        self._persisted = self._effects.persisted  # these writes begin now: an answer given later has no part in them
+        self._services.touched = True
+        for channel, command in noted.sends:
+            if channel.alive:
+                command.opaque = self._asking.next_opaque()
+                self.outbox.queue(channel, encode(command))
+        hold = self._hold
+        if hold is not None:
+            for topic, queue_id in noted.releases:
+                self._reruns.woken(hold.release(topic, queue_id), now)
+        for channel in noted.closes:
+            self._host.close(channel)
+        if noted.persists:
+            self._lasting.persist(noted.persists)
+        if noted.registrations:
+            self._host.register(noted.registrations)
+        for extents, then in noted.loads:
+            self._host.load(extents, then)
+        for job, done in noted.jobs:
+            self._host.run(job, done)
+        for service in noted.wakes:
+            self._services.wake(service, now)
+
+    def next_due(self) -> int:
+        """When `tick` is wanted next (ms since epoch); NO_DEADLINE for not at all."""
+        at = NO_DEADLINE
+        due = self._services.next_due()
+        if due is not None:
+            at = due
+        hold = self._hold
+        if hold is not None and hold.count:
+            deadline = hold.next_deadline()
+            if deadline is not None and deadline < at:
+                at = deadline
+            if self._next_sweep < at:
+                at = self._next_sweep
+        return self._asking.next_deadline(min(at, self._parked.next_deadline()))
+
+    def tick(self, now: int) -> None:
+        """Do everything that is due; the caller ends the turn after it."""
+        self._services.tick(now, self._tick_failed)
+        self._persisted = self._effects.persisted  # no answer waits for what a tick changed
+        hold = self._hold
+        if hold is not None and hold.count:
+            self._reruns.woken(hold.expired(now), now)
+            if now >= self._next_sweep:
+                self._next_sweep = now + self._sweep_ms
+                store = self._store
+                if store is not None:
+                    self._reruns.woken(hold.behind(store.max_queue_offset), now)
+        for entry in self._parked.take_late(now):
+            self._leave(entry, with_code(entry.frame, FLUSH_DISK_TIMEOUT, ""))
+        for asked in self._asking.take_late(now):
+            self._finish(asked, None, now)
+
+    def closed(self, channel: Channel, now: int) -> None:
+        """A connection is gone: forget what it held, tell the services, answer for it where somebody waits."""
+        channel.alive = False
+        self.outbox.closed(channel)
+        if self._hold is not None:
+            self._hold.drop(channel)
+        for asked in self._asking.take_of(channel):
+            self._finish(asked, None, now)
+        for hook in self._services.closed_hooks:
+            try:
+                hook(channel, now)
+            except Exception as error:  # one service's fault must not leave the channel in the others' tables
+                self._host.failed(f"close of {channel.remote}", error)
+        self._host.another_turn()
+
+    @property
+    def parked_count(self) -> int:
+        """Answers waiting for the log."""
+        return self._parked.count
+
+    @property
+    def unanswered(self) -> int:
+        """Answers waiting for the log, writes of tables that others wait for, and requests that wait for a turn."""
+        return self._parked.count + self._lasting.count + self.outbox.for_next_turn

@@ -1,0 +1,146 @@
+"""Requests that are run once more: held pulls that woke, cold ones whose bytes were loaded, those whose peer has read.
+
+Whatever runs again first asks the outbox whether its peer can take another answer, so a peer that does not read is
+not given the messages that arrive meanwhile. Compiled by mypyc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, final
+
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.outcome import Cold, HeldPull, Outcome, Reply
+from bolide.node.loop.outbox import Outbox, Waiting
+from bolide.remoting.codes import SYSTEM_ERROR
+from bolide.remoting.command import Command, make_response
+
+ALL_SERVED: Final[frozenset[int]] = frozenset()
+WAITING_MS: Final = 15
+"""What requests that waited for their turn, and pulls that woke, may take of one turn."""
+WOKEN_AT_ONCE: Final = 16
+"""Pulls that woke are run so many at a time before the clock is read."""
+COLD_ROUNDS: Final = 8
+"""Times a request is run again because its bytes left memory meanwhile; then it is answered with an error."""
+
+
+@final
+class Reruns:
+    """Of one executor, which lends its own ways of beginning, settling and failing a request."""
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        host: Any,
+        begin: Callable[[Channel, Command, frozenset[int], int], None],
+        settle: Callable[[Channel, Command, Outcome, int], None],
+        failed: Callable[[Channel, Command, Exception], None],
+        look: Callable[[int, int], None],
+    ) -> None:
+        self._outbox: Outbox = outbox
+        self._host: Any = host
+        self._begin: Any = begin
+        self._settle: Any = settle
+        self._failed: Any = failed
+        self._look: Any = look
+        self.clock: Callable[[], int] = _no_clock
+        """What the time is by now, within a turn."""
+
+    def held(self, held: HeldPull, now: int) -> None:
+        """Run a held pull once more, with holding off."""
+        self._run(held.channel, held.command, held.again, COLD_ROUNDS, now)
+
+    def cold(self, channel: Channel, command: Command, cold: Cold, rounds: int) -> None:
+        """Have what a pull needs read into memory, then run it again."""
+        if rounds == 0:
+            text = "the records asked for could not be kept in memory long enough to be sent: try again"
+            self._settle(channel, command, Reply(make_response(command, SYSTEM_ERROR, text)), 0)
+            return
+
+        left = rounds if cold.fetched is not None else rounds - 1
+
+        def loaded(now: int) -> None:
+            self._run(channel, command, cold.again, left, now)
+            self._host.another_turn()
+
+        self._host.load(cold.extents, loaded, cold.fetched)
+
+    def serve(self, ready: list[Channel]) -> None:
+        """Run what waits of these channels within the budget of a turn. The rest comes first in the next turn, before
+        the channel that used up this one."""
+        now = self.clock()
+        end = now + WAITING_MS
+        at = 0
+        while at < len(ready):
+            channel = ready[at]
+            at += 1
+            now = self._run_waiting(channel, now, end)
+            if now >= end:
+                for late in ready[at:]:
+                    self._outbox.make_ready(late)
+                if channel.alive and channel.waits:
+                    self._outbox.make_ready(channel)
+                return
+
+    def _run_waiting(self, channel: Channel, now: int, end: int) -> int:
+        """Run until nothing of the channel waits, the peer must read, or the time is over; returns the time then."""
+        while channel.alive:
+            waiting = self._outbox.next(channel)
+            if waiting is None:
+                return now
+            if waiting.again is None:
+                if waiting.since >= 0:
+                    self._look(now, now - waiting.since)
+                self._begin(channel, waiting.command, waiting.not_served, now)
+            else:
+                self._go_on(channel, waiting.command, waiting.again, waiting.rounds, now)
+            now = self.clock()
+            if now >= end:
+                break
+        return now
+
+    def woken(self, pulls: list[HeldPull], now: int) -> None:
+        """Run held pulls again; when there are very many, the rest run in the next turns."""
+        at = 0
+        end = 0
+        while at < len(pulls):
+            held = pulls[at]
+            self.held(held, now)
+            at += 1
+            if at % WOKEN_AT_ONCE != 0 and held.predicate is None:
+                continue
+            late = self.clock()
+            if end == 0:
+                end = late + WAITING_MS
+            elif late >= end:
+                break
+        while at < len(pulls):
+            held = pulls[at]
+            at += 1
+            if held.channel.alive:
+                self._outbox.postpone(held.channel, Waiting(held.command, ALL_SERVED, held.again, COLD_ROUNDS))
+
+    def _run(self, channel: Channel, command: Command, again: Callable[[int], Outcome], rounds: int, now: int) -> None:
+        if not channel.alive:
+            return
+        if self._outbox.full(channel):
+            self._outbox.wait(channel, Waiting(command, ALL_SERVED, again, rounds))
+            return
+        self._go_on(channel, command, again, rounds, now)
+
+    def _go_on(
+        self, channel: Channel, command: Command, again: Callable[[int], Outcome], rounds: int, now: int
+    ) -> None:
+        try:
+            outcome = again(now)
+        except Exception as error:  # the same boundary as the executor's: a fault is an answer, not a crash
+            self._failed(channel, command, error)
+            return
+        if isinstance(outcome, Cold):
+            self.cold(channel, command, outcome, rounds)
+        else:
+            self._settle(channel, command, outcome, now)
+
+
+def _no_clock() -> int:
+    return 0

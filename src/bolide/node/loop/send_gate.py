@@ -1,0 +1,52 @@
+"""The gate before the handlers: holds sends against what is parked right now, as `broker.overload` decides, and pulls
+against what peers have left unread."""
+
+from __future__ import annotations
+
+from typing import final
+
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.overload import Overload
+from bolide.node.loop.parked import ParkedReplies
+from bolide.remoting.codes import FLOW_CONTROL, SYSTEM_BUSY
+from bolide.remoting.command import Command, make_response
+
+
+@final
+class SendGate:
+    """`busy` is the remark with which sends are refused until the next look; "" lets them in."""
+
+    def __init__(self, parked: ParkedReplies, flush_timeout_ms: int) -> None:
+        self.busy: str = ""
+        self.overload: Overload | None = None
+        """The limits; None in a daemon that has none."""
+        self.most_unread: int = 1 << 62
+        """Bytes that all peers together may leave unread before pulls are sent away."""
+        self._parked: ParkedReplies = parked
+        self._flush_timeout_ms: int = flush_timeout_ms
+
+    def configure(self, options: BrokerOptions) -> None:
+        """Take over other limits."""
+        self.overload = Overload(options)
+        self.most_unread = options.client_write_buffer_total
+
+    def look(self, now: int, lag: int) -> None:
+        """Before the commands of one read, which waited `lag` ms for their turn of the loop."""
+        overload = self.overload
+        if overload is None:
+            return
+        parked = self._parked
+        count = parked.count
+        age = now - parked.next_deadline() + self._flush_timeout_ms if count > 0 else 0
+        self.busy = overload.remark(count, int(parked.size), age, lag)
+
+
+def busy(command: Command, remark: str) -> Command:
+    """The answer that sends a client away for a moment."""
+    return make_response(command, SYSTEM_BUSY, remark)
+
+
+def later(command: Command, why: str) -> Command:
+    """The answer to a pull that cannot be served or held right now. Java's clients come again after 20 ms, where any
+    other refusal costs them 3 s; Java's own broker has neither limit and never answers it."""
+    return make_response(command, FLOW_CONTROL, f"[FLOW_CONTROL]{why}: pull again in a moment")

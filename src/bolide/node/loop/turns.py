@@ -1,0 +1,108 @@
+"""The loop's turns: when one ends and when the next tick is due. All of one turn is written and sent at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, final
+
+from bolide.node.loop.clock import Clock
+from bolide.node.loop.executor import Executor
+from bolide.node.loop.parked import NO_DEADLINE
+
+MAX_WAIT_MS = 60_000
+FAILED_WAIT_MS = 1_000
+"""After a turn that ended with a fault of ours the next timer rings no sooner, or a lasting one would fill the log."""
+READS_MS = 20
+"""Time for what was read in one turn; the rest waits for the next turns, connection by connection."""
+
+
+@final
+class Turns:
+    """Schedules `end_of_turn` once per loop turn and keeps one timer for the earliest thing due."""
+
+    def __init__(self, loop: Any, executor: Executor, clock: Clock) -> None:
+        self.executor: Executor = executor
+        executor.set_clock(clock.now)
+        self.clock: Clock = clock
+        self.on_clock_set: Callable[[int], None] | None = None
+        """Called with the clock's new offset when somebody has set the wall clock."""
+        self._loop: Any = loop
+        self._scheduled: bool = False
+        self._stopped: bool = False
+        self._reading: bool = False
+        self._began: int = 0
+        self._timer: Any = None
+        self._timer_at: int = NO_DEADLINE
+        self._end: Any = self._end_of_turn
+        self._ring: Any = self._on_timer
+
+    def now(self) -> int:
+        """Milliseconds since the epoch; never jumps."""
+        return self.clock.now()
+
+    def lag(self, now: int) -> int:
+        """How long (ms) what is read now has waited since this turn's first read: all of it was ready then."""
+        if not self._reading:
+            self._reading = True
+            self._began = now
+            return 0
+        return now - self._began
+
+    def late(self) -> int:
+        """The time (ms) once the turn has used its time for what it read; -1 before."""
+        now = self.clock.now()
+        return now if now - self._began >= READS_MS else -1
+
+    def schedule(self) -> None:
+        """End this turn when every socket that was ready has been read."""
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._end)
+
+    def start(self) -> None:
+        """Begin to keep time."""
+        self._arm(1)
+
+    def stop(self) -> None:
+        """Keep time no more."""
+        self._stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _end_of_turn(self) -> None:
+        self._scheduled = False
+        self._reading = False
+        if self._stopped:
+            return  # threads are being joined; what is left is written by the stop itself
+        now = self.now()
+        least = FAILED_WAIT_MS
+        try:
+            self.executor.end_of_turn(now)
+            least = 1
+        finally:
+            self._arm(least)
+        if self.clock.moved(now) and self.on_clock_set is not None:
+            self.on_clock_set(self.clock.offset)
+            self._arm(1)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._timer_at = NO_DEADLINE
+        if self._stopped:
+            return
+        try:
+            self.executor.tick(self.now())
+        finally:
+            self._end_of_turn()  # what was done is written and answered, and the clock goes on
+
+    def _arm(self, least: int) -> None:
+        """Have the timer ring when something is due, in `least` ms at the soonest."""
+        at = self.executor.next_due()
+        if at >= self._timer_at or self._stopped:
+            return  # the timer set rings early enough; it looks again then
+        if self._timer is not None:
+            self._timer.cancel()
+        wait = min(max(at - self.now(), least), MAX_WAIT_MS)
+        self._timer_at = at
+        self._timer = self._loop.call_later(wait / 1000.0, self._ring)

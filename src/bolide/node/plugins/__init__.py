@@ -1,0 +1,1 @@
+"""How a node loads plug-ins and runs them."""

@@ -1,0 +1,213 @@
+"""A broker at its name servers: registered with each at the start, every 30 s, and at once when a topic changes.
+
+RocketMQ's BrokerController.registerBrokerAll and BrokerOuterAPI (protocol/behaviour.md 10). The first registration is
+always complete, since a 5.x name server refuses one that carries a single topic.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.tables.topics import TopicConfig, TopicTable
+from bolide.errors import BolideError
+from bolide.node.loop.clock import now_ms
+from bolide.remoting import codes
+from bolide.remoting.bodies.base import decode_body
+from bolide.remoting.bodies.stats import KVTable
+from bolide.remoting.bodies.topics import TopicConfig as TopicConfigBody
+from bolide.remoting.bodies.topics import TopicConfigAndMappingSerializeWrapper, TopicFilterType
+from bolide.remoting.bodies.versions import DataVersion
+from bolide.remoting.command import Command, make_request
+from bolide.remoting.headers.namesrv import RegisterBrokerRequestHeader, UnRegisterBrokerRequestHeader
+from bolide.remoting.register import RegisterBrokerBody, body_checksum, encode_register_body
+from bolide.transport.address import split_addresses
+from bolide.transport.client import ClientConnection
+from bolide.transport.tls_contexts import RenewedContext, current_context
+
+log = logging.getLogger("bolide.registration")
+FIRST_RETRY_S: Final = 0.05
+RETRY_S: Final = 2.0
+"""After a failed registration the next try comes soon, not only after the period: at first after FIRST_RETRY_S (a name
+server started together with us needs no longer), then twice as long each time up to this."""
+UNREGISTER_TIMEOUT_S: Final = 3.0
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where this broker is reached: addresses as clients and slaves see them."""
+
+    address: str
+    ha_address: str
+
+
+class Registration:
+    """Keeps one connection and one task for each name server."""
+
+    def __init__(
+        self, options: BrokerOptions, place: Place, topics: TopicTable, tls: RenewedContext | None = None
+    ) -> None:
+        self._options = options
+        self._place = place
+        self._topics = topics
+        self._tls = tls
+        self._servers = split_addresses(options.namesrv_addr)
+        self._connections: dict[str, ClientConnection] = {}
+        self._changed: dict[str, set[str]] = {server: {""} for server in self._servers}
+        self._wake: dict[str, asyncio.Event] = {server: asyncio.Event() for server in self._servers}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._registered: dict[str, asyncio.Event] = {server: asyncio.Event() for server in self._servers}
+        self.master_address = ""
+        """Address of the master of this broker name as the name servers know it ("" = not told)."""
+
+    def configure(self, options: BrokerOptions) -> None:
+        """Announce these from the next registration on."""
+        self._options = options
+
+    def start(self) -> None:
+        """Begin; returns at once."""
+        self._tasks = [asyncio.create_task(self._keep(server)) for server in self._servers]
+
+    async def first(self, timeout: float) -> None:
+        """Wait until every name server was told once, or `timeout` seconds are over."""
+        waits = [event.wait() for event in self._registered.values()]
+        try:
+            async with asyncio.timeout(timeout):
+                await asyncio.gather(*waits)
+        except TimeoutError:
+            late = [server for server, event in self._registered.items() if not event.is_set()]
+            log.warning("not registered yet with %s: trying on", ", ".join(late))
+
+    def changed(self, topic_names: set[str]) -> None:
+        """Tell every name server about these topics ("" among them = about all) as soon as possible."""
+        for server in self._servers:
+            self._changed[server] |= topic_names
+            self._wake[server].set()
+
+    async def stop(self) -> None:
+        """Unregister everywhere and close."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*(self._leave(server) for server in self._servers))
+        self._connections.clear()
+
+    async def _keep(self, server: str) -> None:
+        period = self._options.register_name_server_period / 1000
+        said = ""
+        pause = FIRST_RETRY_S
+        while True:
+            names, self._changed[server] = self._changed[server], set()
+            self._wake[server].clear()
+            wait = period
+            try:
+                await self._register(server, names)
+                if said:
+                    log.info("registered with %s again", server)
+                said, pause = "", FIRST_RETRY_S
+            except (BolideError, OSError) as error:
+                self._changed[server] |= names | {""}
+                wait, pause = pause, min(pause * 2, RETRY_S)
+                if str(error) != said:  # one line for each new reason, not one for each try
+                    log.warning("cannot register with the name server %s: %s", server, error)
+                    said = str(error)
+            if await self._idle(server, wait):
+                self._changed[server].add("")
+
+    async def _idle(self, server: str, wait: float) -> bool:
+        """Wait for a change; True when the time was over first."""
+        try:
+            async with asyncio.timeout(wait):
+                await self._wake[server].wait()
+        except TimeoutError:
+            return True
+        return False
+
+    async def _register(self, server: str, names: set[str]) -> None:
+        connection = await self._connection(server)
+        command = self._request(names)
+        timeout = self._options.register_broker_timeout_mills / 1000
+        response = await connection.request(command, timeout)
+        if response.code != codes.SUCCESS:
+            raise BolideError(f"answered {codes.response_name(response.code)}: {response.remark}")
+        if response.remark:
+            log.warning("registered with %s, which said: %s", server, response.remark[:500])
+        self.master_address = response.ext().get("masterAddr", "")
+        if response.body:
+            # The name server's namespace ORDER_TOPIC_CONFIG: topics it keeps as ordered.
+            self._topics.mark_ordered(decode_body(response.body, KVTable).table, now_ms())
+        self._registered[server].set()
+
+    def _request(self, names: set[str]) -> Command:
+        options = self._options
+        table = self._topics.table
+        if "" in names or not names:
+            chosen = list(table.values())
+        else:
+            chosen = [table[name] for name in names if name in table]
+        version = self._topics.data_version
+        body = encode_register_body(
+            RegisterBrokerBody(
+                TopicConfigAndMappingSerializeWrapper(
+                    {config.topic_name: body_of(config, options.broker_permission) for config in chosen},
+                    DataVersion(version.timestamp, version.counter, version.state_version),
+                )
+            ),
+            options.compressed_register,
+        )
+        header = RegisterBrokerRequestHeader(
+            broker_name=options.broker_name,
+            broker_addr=self._place.address,
+            cluster_name=options.broker_cluster_name,
+            ha_server_addr=self._place.ha_address,
+            broker_id=options.broker_id,
+            enable_acting_master=options.enable_acting_master,
+            compressed=options.compressed_register,
+            body_crc32=body_checksum(body),
+        )
+        return make_request(codes.REGISTER_BROKER, 0, header.to_ext(), body)
+
+    async def _connection(self, server: str) -> ClientConnection:
+        known = self._connections.get(server)
+        if known is None or known.closed:
+            known = await ClientConnection.connect(server, ssl=current_context(self._tls))
+            self._connections[server] = known
+        return known
+
+    async def _leave(self, server: str) -> None:
+        known = self._connections.get(server)
+        if known is None or known.closed:
+            return
+        header = UnRegisterBrokerRequestHeader(
+            broker_name=self._options.broker_name,
+            broker_addr=self._place.address,
+            cluster_name=self._options.broker_cluster_name,
+            broker_id=self._options.broker_id,
+        )
+        try:
+            await known.request(make_request(codes.UNREGISTER_BROKER, 0, header.to_ext()), UNREGISTER_TIMEOUT_S)
+        except BolideError as error:
+            log.info("left without unregistering at %s: %s", server, error)
+        known.close()
+        await known.wait_closed()
+
+
+def body_of(config: TopicConfig, broker_permission: int) -> TopicConfigBody:
+    """A topic as registered: a broker that may not be read or written says so in each of its topics."""
+    return TopicConfigBody(
+        config.topic_name,
+        config.read_queue_nums,
+        config.write_queue_nums,
+        config.perm & broker_permission if broker_permission != 6 else config.perm,
+        TopicFilterType(config.topic_filter_type),
+        config.topic_sys_flag,
+        config.order,
+        config.attributes,
+    )
+
+
+RegisterHook = Callable[[set[str]], None]

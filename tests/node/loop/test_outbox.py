@@ -1,0 +1,171 @@
+"""A peer that does not read: it costs a bounded number of bytes, others are served, and nothing it asked is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import tracemalloc
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from bolide.broker.core.channel import Channel
+from bolide.node.broker import BrokerNode
+from bolide.node.loop.outbox import Outbox, Waiting
+from bolide.remoting import codes
+from bolide.remoting.command import Command, encode, make_request
+from bolide.remoting.connection import Connection
+from tests.client.waiting import PATIENCE, until
+from tests.node.test_broker import broker, pull_request, send_request
+
+BODY = 250_000
+PULLS = 300
+HIGH = 1 << 20
+
+
+class NotingHost:
+    """What the outbox asks of its host; `unread` is what the peer leaves."""
+
+    def __init__(self) -> None:
+        self.unread = 0
+        self.calls: list[str] = []
+        self.written: list[list[bytes]] = []
+
+    def write(self, channel: Channel) -> int:
+        self.written.append(channel.frames)
+        channel.frames = []
+        return self.unread
+
+    def hold_back(self, channel: Channel) -> None:
+        self.calls.append("hold back")
+
+    def let_on(self, channel: Channel) -> None:
+        self.calls.append("let on")
+
+    def another_turn(self) -> None:
+        self.calls.append("turn")
+
+
+def waiting(opaque: int) -> Waiting:
+    return Waiting(make_request(11, opaque), frozenset(), None, 0)
+
+
+def test_requests_wait_in_order_until_the_peer_has_read() -> None:
+    host, peer = NotingHost(), Channel(1, b"", "peer")
+    outbox = Outbox(host, 100)
+    assert not outbox.full(peer)
+    outbox.queue(peer, bytes(101))
+    assert outbox.full(peer)
+    outbox.wait(peer, waiting(1))
+    outbox.wait(peer, waiting(2))
+    host.unread = 101
+    outbox.write_all()
+    assert (outbox.unread, outbox.take_ready(), outbox.next(peer)) == (101, [], None)
+    outbox.caught_up(peer)
+    assert (outbox.unread, outbox.take_ready()) == (0, [peer])
+    assert outbox.full(peer)  # what comes now stands behind what waits
+    taken = [outbox.next(peer), outbox.next(peer), outbox.next(peer)]
+    assert [one.command.opaque if one else None for one in taken] == [1, 2, None]
+    assert not outbox.full(peer)
+    assert host.calls == ["hold back", "turn", "let on"]
+
+
+def test_what_the_kernel_took_at_once_makes_room_in_the_next_turn() -> None:
+    host, peer = NotingHost(), Channel(1, b"", "peer")
+    outbox = Outbox(host, 100)
+    outbox.queue(peer, b"head")
+    outbox.queue_body(peer, [bytes(60), bytes(60)])
+    outbox.wait(peer, waiting(1))
+    outbox.write_all()
+    assert outbox.take_ready() == [peer]
+    assert host.calls == ["hold back", "turn"]
+    assert [len(piece) for piece in host.written[0]] == [4, 60, 60]
+
+
+def test_what_is_left_over_has_another_turn_though_nothing_is_to_be_sent() -> None:
+    host, peer = NotingHost(), Channel(1, b"", "peer")
+    outbox = Outbox(host, 100)
+    outbox.postpone(peer, waiting(1))
+    outbox.write_all()
+    assert host.calls == ["hold back", "turn"]
+
+
+def test_a_peer_that_goes_takes_what_waited_with_it() -> None:
+    host, peer = NotingHost(), Channel(1, b"", "peer")
+    outbox = Outbox(host, 100)
+    outbox.queue(peer, bytes(101))
+    outbox.wait(peer, waiting(1))
+    host.unread = 101
+    outbox.write_all()
+    outbox.closed(peer)
+    assert (outbox.unread, outbox.full(peer), outbox.next(peer)) == (0, False, None)
+
+
+def read_answers(sock: socket.socket, count: int) -> list[Command]:
+    sock.settimeout(PATIENCE)
+    core, found = Connection(), []
+    while len(found) < count:
+        data = sock.recv(1 << 20)
+        assert data, "the broker closed the connection"
+        found += core.receive(data)
+    return found
+
+
+@asynccontextmanager
+async def silent_peer(node: BrokerNode, asked: list[Command]) -> AsyncIterator[socket.socket]:
+    """A peer that has sent these requests and reads nothing."""
+    with socket.create_connection(("127.0.0.1", node.port)) as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+        for opaque, command in enumerate(asked):
+            command.opaque = opaque
+        await asyncio.to_thread(sock.sendall, b"".join(map(encode, asked)))
+        yield sock
+
+
+@pytest.mark.parametrize("held", [False, True], ids=["asked-at-once", "woken-from-hold"])
+def test_a_peer_that_reads_nothing_costs_little_and_loses_nothing(tmp_path: Path, held: bool) -> None:
+    async def scenario() -> None:
+        async with broker(tmp_path, client_write_buffer_high=HIGH) as (node, client):
+            outbox = node._executor.outbox
+            assert (await client.request(send_request(body=bytes(BODY)), PATIENCE)).code == 0
+            flags, wait = (6, 60_000) if held else (4, 0)
+            asked = [pull_request(offset=int(held), sys_flag=flags, suspend=wait) for _ in range(PULLS)]
+            tracemalloc.start()
+            try:
+                async with silent_peer(node, asked) as sock:
+                    if held:
+                        await until(lambda: node._hold.count == PULLS, "the pulls to be held")
+                        assert (await client.request(send_request(body=bytes(BODY)), PATIENCE)).code == 0
+                    await until(lambda: outbox.unread > 0, "the peer to fall behind")
+                    for _ in range(20):  # others go on, and what they cause does not reach the silent one
+                        assert (await client.request(send_request("Other"), PATIENCE)).code == 0
+                    assert tracemalloc.get_traced_memory()[1] < 6 * HIGH
+                    assert outbox.unread <= 2 * HIGH + BODY
+                    answers = await asyncio.to_thread(read_answers, sock, PULLS)
+            finally:
+                tracemalloc.stop()
+            assert [answer.opaque for answer in answers] == list(range(PULLS))
+            assert {(answer.code, len(answer.body) > BODY) for answer in answers} == {(0, True)}
+            await until(lambda: outbox.unread == 0, "nothing to be unread")
+
+    asyncio.run(scenario())
+
+
+def test_pulls_are_sent_away_while_all_peers_together_leave_too_much(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        more = {"client_write_buffer_high": HIGH, "client_write_buffer_total": HIGH}
+        async with broker(tmp_path, **more) as (node, client):
+            outbox = node._executor.outbox
+            assert (await client.request(send_request(body=bytes(BODY)), PATIENCE)).code == 0
+            async with silent_peer(node, [pull_request() for _ in range(PULLS)]):
+                await until(lambda: outbox.unread > HIGH, "the peer to fall behind")
+                refused = await client.request(pull_request(), PATIENCE)
+                assert refused.code == codes.FLOW_CONTROL
+                assert str(refused.remark).startswith("[FLOW_CONTROL]peers have left ")
+                assert (await client.request(send_request(), PATIENCE)).code == 0  # a send leaves little
+            await until(lambda: outbox.unread == 0, "the peer to be gone")
+            assert (await client.request(pull_request(), PATIENCE)).code == 0
+
+    asyncio.run(scenario())

@@ -1,0 +1,106 @@
+"""Handlers are merged, doubles refused, ticks come in time and a failing one does not stop the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bolide.node.loop.services import REVIEW_MS, Services
+
+
+class Clock:
+    """A service that wants ticks at the times it is given."""
+
+    def __init__(self, *times: int, fails: bool = False) -> None:
+        self.times = list(times)
+        self.ticked: list[int] = []
+        self.fails = fails
+
+    def due(self, now: int) -> int | None:
+        return self.times[0] if self.times else None
+
+    def tick(self, now: int, budget: int) -> None:
+        self.times.pop(0)
+        self.ticked.append(now)
+        if self.fails:
+            raise ValueError("broken")
+
+
+class Serves:
+    def __init__(self, *codes: int, persist_name: str = "") -> None:
+        self.codes = codes
+        self.persist_name = persist_name
+
+    def handlers(self) -> dict[int, Any]:
+        return dict.fromkeys(self.codes, self)
+
+
+def ignore(service: object, error: BaseException) -> None:
+    return None
+
+
+def test_handlers_are_merged_and_doubles_refused() -> None:
+    assert set(Services([Serves(1, 2), Serves(3), object()]).handlers) == {1, 2, 3}
+    with pytest.raises(ValueError, match="request code 2 is served by Serves already"):
+        Services([Serves(1, 2), Serves(2)])
+
+
+def test_two_tables_of_one_name_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"config/topics\.json"):
+        Services([Serves(persist_name="topics"), Serves(persist_name="topics")])
+
+
+def test_ticks_come_in_the_order_of_their_times() -> None:
+    early, late = Clock(10, 30), Clock(20)
+    services = Services([late, early])
+    services.start(0)
+    assert services.next_due() == 10
+    assert services.tick(10, ignore) == 1
+    assert services.next_due() == 20
+    assert services.tick(30, ignore) == 2
+    assert (early.ticked, late.ticked) == ([10, 30], [30])
+    assert services.tick(REVIEW_MS, ignore) == 0
+    assert services.next_due() is None
+
+
+def test_a_service_that_is_woken_is_asked_again() -> None:
+    clock = Clock()
+    services = Services([clock])
+    services.start(0)
+    assert services.next_due() is None
+    clock.times = [50]
+    services.wake(clock, 1)
+    assert services.next_due() == 50
+    clock.times = [5]
+    services.wake(clock, 1)
+    assert services.next_due() == 5
+    assert services.tick(5, ignore) == 1
+    assert services.tick(REVIEW_MS, ignore) == 0
+    assert services.next_due() is None
+
+
+def test_a_tick_that_raises_is_reported_and_tried_later() -> None:
+    broken, sound = Clock(10, 20, fails=True), Clock(10)
+    failures: list[BaseException] = []
+    services = Services([broken, sound])
+    services.start(0)
+    services.tick(10, lambda service, error: failures.append(error))
+    assert sound.ticked == [10] and len(failures) == 1
+    assert services.next_due() == REVIEW_MS
+    services.tick(REVIEW_MS, ignore)
+    assert services.next_due() == 1010
+
+
+def test_after_a_turn_everybody_is_asked_again_but_not_at_once() -> None:
+    idle = Clock()
+    services = Services([idle])
+    services.start(1000)
+    idle.times = [1010]
+    assert services.next_due() is None
+    services.touched = True
+    assert services.next_due() == 1000 + REVIEW_MS
+    assert services.tick(1000 + REVIEW_MS, ignore) == 1
+    assert idle.ticked == [1000 + REVIEW_MS]
+    assert services.tick(1000 + 2 * REVIEW_MS, ignore) == 0
+    assert services.next_due() is None

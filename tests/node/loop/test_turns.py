@@ -1,0 +1,260 @@
+"""No peer holds the loop: what takes long is shared out over turns, in order, and nothing of it is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.outcome import Hold, Outcome, Parked, reply
+from bolide.broker.core.stats import BrokerStats
+from bolide.layout.message_id import encode_host
+from bolide.node.loop.clock import Clock
+from bolide.node.loop.front import ALL_SERVED, LIGHT_AT_ONCE, Connections, Front
+from bolide.node.loop.services import TICKS_MS
+from bolide.node.loop.turns import FAILED_WAIT_MS, READS_MS, Turns
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_request, make_response
+from tests.node.loop.test_executor import NOW, OTHER, PULLS, NotingHost, World, held
+
+TEN_MS = 10
+
+
+class Loop:
+    """Runs what is to be called soon when the test says so; keeps the time."""
+
+    def __init__(self) -> None:
+        self.soon: list[Any] = []
+        self.passed = 0
+
+    def call_soon(self, call: Any) -> None:
+        self.soon.append(call)
+
+    def call_later(self, seconds: float, call: Any) -> Loop:
+        return self
+
+    def cancel(self) -> None:
+        return None
+
+    def turn(self) -> None:
+        """One turn of the loop, of which the sockets were read already."""
+        soon, self.soon = self.soon, []
+        for call in soon:
+            call()
+
+
+class PatientHost(NotingHost):
+    """Notes from whom nothing is read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held_back: set[int] = set()
+        self.turns_of: Turns | None = None
+
+    def hold_back(self, channel: Channel) -> None:
+        self.held_back.add(channel.id)
+
+    def let_on(self, channel: Channel) -> None:
+        self.held_back.discard(channel.id)
+
+    def another_turn(self) -> None:
+        assert self.turns_of is not None
+        self.turns_of.schedule()
+
+
+class Shared(World):
+    """An executor with turns, whose every answer takes `cost` ms."""
+
+    host_type = PatientHost
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.loop = Loop()
+        self.cost = TEN_MS
+        self.served: list[tuple[int, int]] = []
+        self.ticks: list[int] = []
+        assert isinstance(self.host, PatientHost)
+        self.patient = self.host
+        self.turns = Turns(self.loop, self.executor, Clock(lambda: NOW, lambda: self.loop.passed))
+        self.patient.turns_of = self.turns
+        self.front = Front(self.turns, Connections(10, 1), BrokerStats(NOW), None, ALL_SERVED)
+        self.answers = {OTHER: self.slow, codes.SEND_MESSAGE_V2: self.slow}
+
+    def handlers(self) -> dict[int, Any]:
+        return dict.fromkeys((PULLS, OTHER, codes.SEND_MESSAGE_V2), self.on_any)
+
+    def slow(self, channel: Channel, command: Command, now: int) -> Outcome:
+        self.served.append((channel.id, command.opaque))
+        self.loop.passed += self.cost
+        return reply(make_response(command, 0))
+
+    def read(self, channel: Channel, count: int, code: int = OTHER) -> None:
+        """One read of a socket brings so many requests."""
+        self.front.received(channel, [make_request(code, number) for number in range(count)])
+
+    def taken(self) -> int:
+        """Requests served since the last call."""
+        count, self.served = len(self.served), []
+        return count
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[Shared]:
+    made = Shared(tmp_path)
+    yield made
+    made.store.close(NOW)
+
+
+def test_a_turn_ends_in_time_and_what_is_left_is_served_in_order(world: Shared) -> None:
+    world.read(world.peer, 9)
+    assert world.taken() == READS_MS // TEN_MS
+    assert world.patient.held_back == {world.peer.id}
+    while world.loop.soon:
+        before = world.loop.passed
+        world.loop.turn()
+        assert world.loop.passed - before <= 2 * TEN_MS
+    assert [answer.opaque for answer in world.host.written[world.peer.id]] == list(range(9))
+    assert world.patient.held_back == set()
+
+
+def test_the_others_of_a_turn_get_their_share_of_the_next(world: Shared) -> None:
+    third = Channel(3, encode_host("10.0.0.3", 2), "10.0.0.3:2")
+    world.read(world.peer, 50)
+    world.read(world.other, 50)
+    world.read(third, 1)
+    assert len(world.served) == READS_MS // TEN_MS
+    while not any(channel == 3 for channel, _ in world.served):
+        world.loop.turn()
+    counts = [sum(1 for channel, _ in world.served if channel == number) for number in (1, 2, 3)]
+    assert counts[2] == 1
+    assert max(counts) <= 6
+    while world.loop.soon:
+        world.loop.turn()
+    for channel, asked in ((world.peer, 50), (world.other, 50), (third, 1)):
+        assert [answer.opaque for answer in world.host.written[channel.id]] == list(range(asked))
+
+
+def test_what_waits_for_a_turn_stays_before_what_comes_later(world: Shared) -> None:
+    world.read(world.peer, 4)
+    world.front.received(world.peer, [make_request(OTHER, 4)])
+    while world.loop.soon:
+        world.loop.turn()
+    assert [answer.opaque for answer in world.host.written[world.peer.id]] == list(range(5))
+
+
+def test_cheap_requests_share_one_look_at_the_clock(world: Shared) -> None:
+    world.read(world.peer, 3 * LIGHT_AT_ONCE, codes.SEND_MESSAGE_V2)
+    assert world.taken() == LIGHT_AT_ONCE
+
+
+def test_a_peer_that_goes_leaves_nothing_behind(world: Shared) -> None:
+    world.read(world.peer, 9)
+    world.taken()
+    world.executor.closed(world.peer, NOW)
+    while world.loop.soon:
+        world.loop.turn()
+    assert world.taken() == 0
+    assert world.executor.outbox.for_next_turn == 0
+
+
+def test_pulls_that_wake_together_are_shared_out(world: Shared) -> None:
+    found = held(world)
+
+    def hold_it(channel: Channel, command: Command, now: int) -> Outcome:
+        outcome = found(command)
+        assert isinstance(outcome, Hold)
+        outcome.held.command = command
+        outcome.held.predicate = lambda properties: True
+        outcome.held.again = lambda now: world.slow(channel, command, now)
+        return outcome
+
+    world.answers[PULLS] = hold_it
+    world.cost = 0
+    world.read(world.peer, 20, PULLS)
+    world.loop.turn()
+    world.cost = TEN_MS
+    assert world.hold.count == 20
+    world.executor.tick(NOW + 100)
+    assert world.taken() <= 3
+    while world.loop.soon:
+        world.loop.turn()
+    world.turns.schedule()
+    while world.loop.soon:
+        world.loop.turn()
+    assert sorted(answer.opaque for answer in world.host.written[world.peer.id]) == list(range(20))
+
+
+def test_ticks_leave_the_loop_in_time(world: Shared) -> None:
+    class Slow:
+        def __init__(self) -> None:
+            self.ticked = 0
+
+        def due(self, now: int) -> int | None:
+            return NOW if self.ticked == 0 else None
+
+        def tick(self, now: int, budget: int) -> None:
+            self.ticked += 1
+            world.loop.passed += TEN_MS
+
+    slow = [Slow() for _ in range(5)]
+    services = type(world.services)(slow)
+    services.clock = world.turns.now
+    services.start(NOW)
+    assert services.tick(NOW, lambda service, error: None) == -(-TICKS_MS // TEN_MS)
+    assert services.next_due() == NOW
+    services.tick(NOW, lambda service, error: None)
+    services.tick(NOW, lambda service, error: None)
+    assert [one.ticked for one in slow] == [1] * 5
+
+
+class Ringing(Loop):
+    """Keeps what is to be called later."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.later: list[tuple[float, Any]] = []
+
+    def call_later(self, seconds: float, call: Any) -> Loop:
+        self.later.append((seconds, call))
+        return self
+
+    def ring(self) -> None:
+        """The time of the last timer has come."""
+        seconds, call = self.later.pop()
+        self.passed += round(seconds * 1000)
+        call()
+
+
+@pytest.mark.parametrize("place", ["tick", "turn"])
+def test_a_fault_of_ours_stops_no_clock(world: Shared, place: str) -> None:
+    loop = Ringing()
+    turns = Turns(loop, world.executor, Clock(lambda: NOW, lambda: loop.passed))
+    fault = [RuntimeError("a fault of ours")]
+
+    def once(*_: object) -> None:
+        if fault:
+            raise fault.pop()
+
+    def send(channel: Channel, command: Command, now: int) -> Outcome:
+        outcome = world.store_one(wait=place == "tick")(command)
+        assert isinstance(outcome, Parked)
+        outcome.after = once
+        return outcome
+
+    world.answers[OTHER] = send
+    world.executor.handle(world.peer, make_request(OTHER, 1), ALL_SERVED, NOW)
+    turns.schedule()
+    if place == "tick":
+        loop.turn()
+        loop.passed += 500
+        world.do(OTHER, world.store_one(), now=turns.now())  # its time is over half a second later
+        turns.schedule()
+        loop.turn()
+    with pytest.raises(RuntimeError):
+        while fault:
+            loop.ring() if place == "tick" else loop.turn()
+    assert not fault
+    assert [seconds >= FAILED_WAIT_MS / 1000 for seconds, _ in loop.later] == [place == "turn"]

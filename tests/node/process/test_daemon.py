@@ -1,0 +1,113 @@
+"""A daemon's exit status, and the one line it prints."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from bolide.errors import ConfigError
+from bolide.node.process.daemon import run_daemon
+from bolide.node.process.exit_codes import BAD_CONFIG, FAILED, STOPPED, STORE_FAILED
+from bolide.store.errors import StoreDamaged
+
+
+class Scripted:
+    """A node that starts, fails or stops as told."""
+
+    address = "127.0.0.1:1"
+
+    def __init__(self, fails: BaseException | None = None, ends: BaseException | None = None, signals: int = 0) -> None:
+        self.stopped = asyncio.Event()
+        self.failure: BaseException | None = None
+        self.stops = 0
+        self.reloads = 0
+        self._fails, self._ends, self._signals = fails, ends, signals
+
+    async def start(self) -> None:
+        if self._fails is not None:
+            raise self._fails
+        if self._ends is not None:
+            self.failure = self._ends
+            self.stopped.set()
+        if self._signals:
+            os.kill(os.getpid(), self._signals)
+
+    async def stop(self) -> None:
+        self.stops += 1
+
+    async def reload(self) -> None:
+        self.reloads += 1
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+@pytest.fixture(autouse=True)
+def signals_as_before() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize(
+    ("script", "status"),
+    [
+        ({"signals": signal.SIGTERM}, STOPPED),
+        ({"signals": signal.SIGINT}, STOPPED),
+        ({"ends": OSError("disk")}, STORE_FAILED),
+    ],
+)
+def test_what_ends_a_daemon_is_its_status(
+    script: dict[str, object], status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nodes: list[Scripted] = []
+
+    def make() -> Scripted:
+        nodes.append(Scripted(**script))  # type: ignore[arg-type] # one dictionary for three kinds of argument
+        return nodes[0]
+
+    assert run_daemon(make, "broker x") == status
+    assert capsys.readouterr().out == "ready broker x 127.0.0.1:1\n"
+    assert nodes[0].stops == 1
+
+
+class Input:
+    """Standard input as far as a daemon asks it."""
+
+    def __init__(self, terminal: bool) -> None:
+        self._terminal = terminal
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_hangup_reloads_a_service_and_stops_what_lost_its_terminal(
+    terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", Input(terminal))
+
+    class HangsUp(Scripted):
+        async def start(self) -> None:
+            asyncio.get_running_loop().call_soon(asyncio.get_running_loop().call_soon, hang_up)
+
+    def hang_up() -> None:
+        os.kill(os.getpid(), signal.SIGHUP)
+
+    node = HangsUp()
+    assert run_daemon(lambda: node, "broker x") == STOPPED
+    assert (node.stops, node.reloads) == (1, 0 if terminal else 1)
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [(ConfigError("bad"), BAD_CONFIG), (StoreDamaged("torn"), BAD_CONFIG), (OSError("taken"), FAILED)],
+)
+def test_a_daemon_that_cannot_start_says_nothing_on_standard_output(
+    error: BaseException, status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_daemon(lambda: Scripted(fails=error), "broker x") == status
+    assert capsys.readouterr().out == ""

@@ -1,0 +1,116 @@
+"""A broker at real name servers: all of its topics at first, what changes at once, everything again after a loss."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from bolide.broker.core.effects import Effects
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.tables.topics import TopicConfig, TopicTable
+from bolide.namesrv.options import NamesrvOptions
+from bolide.node.namesrv import NamesrvNode
+from bolide.node.routes.registrar import Place, Registration, body_of
+
+PLACE = Place("127.0.0.1:10911", "127.0.0.1:10912")
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+def namesrv(folder: Path, port: int = 0) -> NamesrvNode:
+    return NamesrvNode(NamesrvOptions(listen_port=port, kv_config_path=str(folder / "kv.json")))
+
+
+def test_every_name_server_learns_all_topics_then_each_change(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        servers = [namesrv(tmp_path), namesrv(tmp_path)]
+        for server in servers:
+            await server.start()
+        options = BrokerOptions(namesrv_addr=";".join(server.address for server in servers))
+        topics = TopicTable(options, Effects(), 1)
+        registration = Registration(options, PLACE, topics)
+        registration.start()
+        await registration.first(5)
+        assert all(server.knows_topic("TBW102") for server in servers)
+        topics.put(TopicConfig("New"), 2)
+        registration.changed({"New"})
+        await until(lambda: all(server.knows_topic("New") for server in servers))
+        await registration.stop()
+        await until(lambda: not any(server.knows_topic("New") for server in servers))
+        for server in servers:
+            await server.stop()
+
+    asyncio.run(scenario())
+
+
+def test_topics_the_name_server_keeps_as_ordered_become_so_here(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        orders = {"T": "broker-a:4", "unknown": "broker-a:4"}
+        (tmp_path / "kv.json").write_text(json.dumps({"configTable": {"ORDER_TOPIC_CONFIG": orders}}))
+        server = namesrv(tmp_path)
+        await server.start()
+        options = BrokerOptions(namesrv_addr=server.address)
+        effects = Effects()
+        topics = TopicTable(options, effects, 1)
+        for name in ("T", "U"):
+            topics.put(TopicConfig(name), 2)
+        effects.take()
+        version = topics.data_version.counter
+        registration = Registration(options, PLACE, topics)
+        registration.start()
+        await registration.first(5)
+        assert [topics.is_order_topic(name) for name in ("T", "U", "unknown")] == [True, False, False]
+        assert topics.data_version.counter == version + 1
+        assert effects.take().persists == {"topics"}
+        topics.mark_ordered(["T"], 3)
+        assert effects.take().persists == set()
+        await registration.stop()
+        await server.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_name_server_that_comes_back_is_told_everything(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        first = namesrv(tmp_path)
+        await first.start()
+        options = BrokerOptions(namesrv_addr=first.address)
+        topics = TopicTable(options, Effects(), 1)
+        registration = Registration(options, PLACE, topics)
+        registration.start()
+        await registration.first(5)
+        await first.stop()
+        topics.put(TopicConfig("New"), 2)
+        registration.changed({"New"})
+        second = namesrv(tmp_path, first.port)
+        await second.start()
+        await until(lambda: second.knows_topic("New") and second.knows_topic("TBW102"))
+        await registration.stop()
+        await second.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_broker_starts_without_its_name_server(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        server = namesrv(tmp_path)
+        await server.start()
+        await server.stop()
+        options = BrokerOptions(namesrv_addr=server.address)
+        registration = Registration(options, PLACE, TopicTable(options, Effects(), 1))
+        registration.start()
+        await registration.first(0.05)
+        await registration.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_broker_that_may_not_be_written_says_so_in_its_topics() -> None:
+    assert body_of(TopicConfig("T", perm=6), 4).perm == 4
+    assert body_of(TopicConfig("T", perm=7), 6).perm == 7

@@ -1,0 +1,85 @@
+"""Flag beats variable beats file beats default; what is wrong stops the start and says what is allowed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bolide.broker.core.options import BrokerOptions, java_key
+from bolide.errors import ConfigError
+from bolide.namesrv.options import NamesrvOptions
+from bolide.node.settings.config import load_options, variable_name
+
+
+def conf(tmp_path: Path, text: str) -> str:
+    path = tmp_path / "broker.conf"
+    path.write_text(text)
+    return str(path)
+
+
+def test_the_nearest_source_wins_and_its_origin_is_kept(tmp_path: Path) -> None:
+    path = conf(tmp_path, "listenPort=1\nbrokerName=file\nbrokerClusterName=file\n")
+    environ = {"BOLIDE_LISTEN_PORT": "2", "BOLIDE_BROKER_NAME": "variable", "BOLIDE_IMPL": "auto"}
+    loaded = load_options(BrokerOptions, {"listenPort": 3, "namesrvAddr": None}, path, environ)
+    options = loaded.options
+    assert (options.listen_port, options.broker_name, options.broker_cluster_name) == (3, "variable", "file")
+    assert loaded.origins["listenPort"] == "flag"
+    assert loaded.origins["brokerName"] == "variable BOLIDE_BROKER_NAME"
+    assert loaded.origins["brokerClusterName"] == f"file {path}"
+    assert loaded.origins["namesrvAddr"] == "default"
+    assert loaded.warnings == []
+
+
+def test_the_variables_of_rocketmq_name_servers_where_no_setting_does(tmp_path: Path) -> None:
+    javas = {"NAMESRV_ADDR": "java:1", "ROCKETMQ_NAMESRV_ADDR": "property:2"}
+    path = conf(tmp_path, "namesrvAddr=file:3\n")
+    for environ, file, addr, origin in (
+        ({"NAMESRV_ADDR": "java:1"}, None, "java:1", "variable NAMESRV_ADDR"),
+        (javas, None, "property:2", "variable ROCKETMQ_NAMESRV_ADDR"),
+        (javas, path, "file:3", f"file {path}"),
+        ({**javas, "BOLIDE_NAMESRV_ADDR": "ours:4"}, path, "ours:4", "variable BOLIDE_NAMESRV_ADDR"),
+    ):
+        loaded = load_options(BrokerOptions, {}, file, environ)
+        assert (loaded.options.namesrv_addr, loaded.origins["namesrvAddr"]) == (addr, origin)
+    assert load_options(NamesrvOptions, {}, None, javas).warnings == []
+
+
+def test_unknown_keys_warn(tmp_path: Path) -> None:
+    loaded = load_options(BrokerOptions, {}, conf(tmp_path, "noSuchKey=1\n"), {"BOLIDE_NO_SUCH": "1"})
+    assert len(loaded.warnings) == 2
+    assert "'noSuchKey'" in loaded.warnings[0] and "BOLIDE_NO_SUCH" in loaded.warnings[1]
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("listenPort=70000", r"listenPort = '70000' \(file .*\) is not allowed: .* from 0 to 65535 \(port\)"),
+        ("listenPort=x", "a whole number"),
+        ("flushDiskType=NEVER", "ASYNC_FLUSH or SYNC_FLUSH"),
+        ("autoCreateTopicEnable=yes", "true or false"),
+        ("registerNameServerPeriod=1", "from 10000 to 60000"),
+    ],
+)
+def test_bad_values_name_key_value_and_what_is_allowed(tmp_path: Path, line: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        load_options(BrokerOptions, {}, conf(tmp_path, line), {})
+
+
+def test_a_file_that_is_not_there_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"no-such\.conf cannot be read"):
+        load_options(BrokerOptions, {}, "no-such.conf", {})
+
+
+def test_keys_are_javas() -> None:
+    assert java_key("flush_disk_type") == "flushDiskType"
+    assert java_key("broker_ip1") == "brokerIP1"
+    assert variable_name("brokerIP1") == "BOLIDE_BROKER_IP1"
+    assert variable_name("flushDiskType") == "BOLIDE_FLUSH_DISK_TYPE"
+
+
+def test_javas_tls_properties_are_taken_for_ours(tmp_path: Path) -> None:
+    path = conf(tmp_path, "tls.server.mode=enforcing\ntls.server.need.client.auth=require\n")
+    loaded = load_options(BrokerOptions, None, path, {})
+    assert (loaded.options.tls_mode, loaded.options.tls_need_client_auth) == ("enforcing", "require")
+    assert loaded.warnings == []

@@ -1,0 +1,83 @@
+"""A setting whose promise would not be kept stops the start and is named, wherever it was given."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from bolide.broker.core.options import BrokerOptions
+from bolide.errors import ConfigError
+from bolide.namesrv.options import NamesrvOptions
+from bolide.node.broker import BrokerNode
+from bolide.node.settings.config import load_options, variable_name
+from bolide.node.settings.unkept import UNKEPT
+from tests.node.test_broker import options
+
+BROKEN = {
+    "aclEnable": "true",
+    "authenticationEnabled": "true",
+    "authorizationEnabled": "True",
+    "tls.server.authClient": "true",
+    "brokerRole": "SLAVE",
+    "brokerId": "1",
+    "inSyncReplicas": "2",
+    "minInSyncReplicas": "2",
+    "allAckInSyncStateSet": "true",
+    "enableAutoInSyncReplicas": "true",
+    "enableSlaveActingMaster": "true",
+    "enableRemoteEscape": "true",
+    "enableDLegerCommitLog": "true",
+    "enableControllerMode": "true",
+    "enableControllerInNamesrv": "true",
+    "storeType": "defaultRocksDB",
+    "rocksdbCQDoubleWriteEnable": "true",
+    "timerRocksDBEnable": "true",
+    "transRocksDBEnable": "true",
+    "messageStorePlugIn": "com.example.Store",
+}
+
+
+def test_each_key_is_tried() -> None:
+    assert BROKEN.keys() == UNKEPT.keys()
+
+
+@pytest.mark.parametrize(("key", "text"), BROKEN.items())
+def test_a_promise_that_would_not_be_kept_refuses_the_start(tmp_path: Path, key: str, text: str) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text(f"brokerName=a\n{key} = {text}\n")
+    with pytest.raises(ConfigError, match=rf"{key} = {text} \(file .*\) would not be kept: .*; (set|leave) it"):
+        load_options(BrokerOptions, {}, str(path), {})
+    with pytest.raises(ConfigError, match=rf"{key} = {text} \(flag\) would not be kept"):
+        load_options(BrokerOptions, {key: text}, None, {})
+    if "." not in key:  # no shell sets a variable with one
+        with pytest.raises(ConfigError, match=rf"{key} = {text} \(variable BOLIDE_"):
+            load_options(NamesrvOptions, {}, None, {variable_name(key): text})
+
+
+@pytest.mark.parametrize(("key", "harmless"), [(key, harmless) for key, (harmless, _) in UNKEPT.items()])
+def test_the_harmless_value_is_taken_without_a_word(tmp_path: Path, key: str, harmless: str) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text(f"{key}={harmless}\n")
+    assert load_options(BrokerOptions, {}, str(path), {}).warnings == []
+
+
+def test_sync_master_is_refused_too() -> None:
+    with pytest.raises(ConfigError, match="brokerRole = SYNC_MASTER .* one machine only"):
+        load_options(BrokerOptions, {"brokerRole": "SYNC_MASTER"}, None, {})
+
+
+def test_an_embedded_broker_refuses_it_as_well(tmp_path: Path) -> None:
+    node = BrokerNode(options(tmp_path / "store", broker_role="SLAVE", broker_id=1))
+    with pytest.raises(ConfigError, match="brokerRole = SLAVE would not be kept"):
+        asyncio.run(node.start())
+    assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.parametrize("text", ["nonsense", "127.0.0.1", "127.0.0.1:9876;other", "127.0.0.1:70000", ":9876"])
+def test_a_name_server_that_is_no_address_refuses_the_start(tmp_path: Path, text: str) -> None:
+    node = BrokerNode(options(tmp_path / "store", namesrv_addr=text))
+    with pytest.raises(ConfigError, match="namesrvAddr = .* is not allowed: .* is not an address, write host:port"):
+        asyncio.run(node.start())
+    assert not (tmp_path / "store").exists()
