@@ -3,9 +3,9 @@
     python tools/generate_blocking.py            write
     python tools/generate_blocking.py --check    fail when what is checked in is not what would be written
 
-A façade object holds a native one and runs it on the private loop thread (`bolide.client.loop_thread`). How a method is
-carried over follows from its shape; what is left out, or is a future, is a rule below. A rule that fits nothing is an
-error: the source has moved on, and nobody would notice.
+A façade object holds a native one and runs it on the private loop thread (`bolide.client.instance.loop_thread`). How
+a method is carried over follows from its shape; what is left out, or is a future, is a rule below. A rule that fits
+nothing is an error: the source has moved on, and nobody would notice.
 """
 
 from __future__ import annotations
@@ -48,20 +48,23 @@ OUTPUTS = [
         "The blocking client: the native classes with the same names and arguments, without async.",
         [
             Facade(
-                "bolide.client.producer",
+                "bolide.client.producing.producer",
                 "Producer",
                 {"instance", "loop", "topics", "finished"},
                 {"group": "str"},
             ),
             Facade(
-                "bolide.client.transaction_producer",
+                "bolide.client.producing.transaction_producer",
                 "TransactionProducer",
                 {"instance", "loop", "topics", "finished", "check_transaction"},
                 {"group": "str"},
-                bases=("bolide.client.transaction_producer:TransactionProducer", "bolide.client.producer:Producer"),
+                bases=(
+                    "bolide.client.producing.transaction_producer:TransactionProducer",
+                    "bolide.client.producing.producer:Producer",
+                ),
             ),
-            Facade("bolide.client.push_consumer", "PushConsumer", attributes={"group": "str"}),
-            Facade("bolide.client.pull_consumer", "PullConsumer", attributes={"group": "str"}),
+            Facade("bolide.client.consuming.push_consumer", "PushConsumer", attributes={"group": "str"}),
+            Facade("bolide.client.consuming.pull_consumer", "PullConsumer", attributes={"group": "str"}),
         ],
     ),
     Output(
@@ -290,7 +293,7 @@ def facade(rule: Facade, imports: Imports) -> str:
 def generate(output: Output) -> str:
     """The text of a generated file, formatted."""
     imports = Imports()
-    imports.wanted["loop_thread"] = ("bolide.client.loop_thread", "loop_thread")
+    imports.wanted["loop_thread"] = ("bolide.client.instance.loop_thread", "loop_thread")
     imports.wanted["Self"] = ("typing", "Self")
     imports.wanted["TracebackType"] = ("types", "TracebackType")
     classes = [facade(rule, imports) for rule in output.facades]

@@ -1,7 +1,7 @@
 import asyncio
 
 from bolide.client import ConsumeResult, Message, Producer, PushConsumer, RetryLater
-from bolide.client.listener import DEAD_LETTER
+from bolide.client.messages.listener import DEAD_LETTER
 
 
 async def main(namesrv: str = "") -> None:

@@ -1,7 +1,7 @@
 import asyncio
 
 from bolide.client import Message, Producer, PullConsumer, PushConsumer
-from bolide.client.trace import TRACE_TOPIC, decode_trace
+from bolide.client.tracing.trace import TRACE_TOPIC, decode_trace
 
 
 async def main(namesrv: str = "") -> None:

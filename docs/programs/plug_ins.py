@@ -5,7 +5,7 @@ from bolide.broker.expressions import Compiled
 from bolide.broker.hooks import BrokerHook, SendCall
 from bolide.broker.refused import Refused
 from bolide.client import Message, Producer, PushConsumer, selector
-from bolide.client.errors import ResponseError
+from bolide.client.messages.errors import ResponseError
 
 stored = Counter()
 

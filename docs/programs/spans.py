@@ -5,7 +5,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
 
 from bolide.client import Message, Producer, PushConsumer
-from bolide.client.otel import OpenTelemetry
+from bolide.client.tracing.otel import OpenTelemetry
 
 
 async def main(namesrv: str = "") -> None:

@@ -2,7 +2,7 @@ import pytest
 
 from bolide.client import Message
 from bolide.client.blocking import Producer
-from bolide.client.errors import SendFailed
+from bolide.client.messages.errors import SendFailed
 from bolide.errors import RequestTimeout
 
 

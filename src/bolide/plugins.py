@@ -43,9 +43,9 @@ ALLOCATE_STRATEGIES: Final = Kind(
     "bolide.allocate_strategies",
     "strategy",
     {
-        "AVG": "bolide.client.strategies:avg",
-        "AVG_BY_CIRCLE": "bolide.client.strategies:avg_by_circle",
-        "CONSISTENT_HASH": "bolide.client.strategies:consistent_hash",
+        "AVG": "bolide.client.consuming.strategies:avg",
+        "AVG_BY_CIRCLE": "bolide.client.consuming.strategies:avg_by_circle",
+        "CONSISTENT_HASH": "bolide.client.consuming.strategies:consistent_hash",
     },
     {
         "CONFIG": "strategies.config(queues)",

@@ -10,7 +10,7 @@ import pytest
 from bolide.admin import Admin
 from bolide.admin.topics import ORDER_NAMESPACE
 from bolide.client import Message, MessageRefused, NoQueue, Producer, TopicNotFound
-from bolide.client.routes import QueueInfo, Route
+from bolide.client.instance.routes import QueueInfo, Route
 from bolide.errors import ConnectionLost, RequestTimeout
 from bolide.remoting import codes
 from bolide.remoting.command import make_request, make_response

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bolide.client import Message, Producer, PushConsumer, ReceivedMessage
-from bolide.client.trace import COMMITTED, DELAYED, FAILED, TraceBean, TraceContext, decode_trace, encode_trace
+from bolide.client.tracing.trace import COMMITTED, DELAYED, FAILED, TraceBean, TraceContext, decode_trace, encode_trace
 from bolide.testing.broker import Broker
 from tests.client.waiting import until
 from tests.interop.java_artefacts import BROKER_VERSION, CLIENT_VERSIONS, jars, tool

@@ -18,11 +18,11 @@ from bolide.admin.cluster import BrokerRow
 from bolide.admin.groups import GroupProgress
 from bolide.admin.messages import MAX_TIME
 from bolide.admin.topics import QueueStats
-from bolide.client.loop_thread import loop_thread
-from bolide.client.options import DEFAULT_NAMESRV, ConnectionOptions
-from bolide.client.queue import MessageQueue
-from bolide.client.received import ReceivedMessage
-from bolide.client.routes import Route
+from bolide.client.instance.loop_thread import loop_thread
+from bolide.client.instance.options import DEFAULT_NAMESRV, ConnectionOptions
+from bolide.client.instance.routes import Route
+from bolide.client.messages.queue import MessageQueue
+from bolide.client.messages.received import ReceivedMessage
 from bolide.remoting.bodies.clients import Connection, ConsumerConnection
 from bolide.remoting.bodies.groups import SubscriptionGroupConfig
 from bolide.remoting.bodies.route import ClusterInfo

@@ -8,11 +8,11 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
-from bolide.client.errors import ClientStateError, NoQueue
-from bolide.client.instance import ClientInstance
-from bolide.client.options import DEFAULT_NAMESRV, ClientOptions, ConnectionOptions
-from bolide.client.queue import MessageQueue
-from bolide.client.routes import MASTER
+from bolide.client.instance.instance import ClientInstance
+from bolide.client.instance.options import DEFAULT_NAMESRV, ClientOptions, ConnectionOptions
+from bolide.client.instance.routes import MASTER
+from bolide.client.messages.errors import ClientStateError, NoQueue
+from bolide.client.messages.queue import MessageQueue
 from bolide.remoting import codes
 from bolide.remoting.bodies import base
 from bolide.remoting.bodies.base import decode_answer

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bolide.admin.calls import AdminCalls, ext_of
-from bolide.client.routes import MASTER
+from bolide.client.instance.routes import MASTER
 from bolide.errors import BolideError
 from bolide.remoting import codes
 from bolide.remoting.bodies.stats import BrokerStatsData, KVTable

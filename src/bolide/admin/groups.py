@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import msgspec
 
 from bolide.admin.calls import AdminCalls, ext_of, queue_from
-from bolide.client.errors import ResponseError, TopicNotFound
-from bolide.client.message import check_topic
-from bolide.client.queue import MessageQueue
-from bolide.client.received import RETRY_PREFIX
+from bolide.client.messages.errors import ResponseError, TopicNotFound
+from bolide.client.messages.message import check_topic
+from bolide.client.messages.queue import MessageQueue
+from bolide.client.messages.received import RETRY_PREFIX
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_answer, encode_body
 from bolide.remoting.bodies.clients import Connection, ConsumerConnection, ProducerConnection

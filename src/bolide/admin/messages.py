@@ -6,12 +6,12 @@ from __future__ import annotations
 from typing import Final
 
 from bolide.admin.calls import AdminCalls, ext_of
-from bolide.client.errors import ResponseError
-from bolide.client.instance import now_ms
-from bolide.client.pull import PullRequest, PullStatus, pull
-from bolide.client.queue import MessageQueue
-from bolide.client.received import ReceivedMessage, received_messages
-from bolide.client.subscription import subscription
+from bolide.client.consuming.pull import PullRequest, PullStatus, pull
+from bolide.client.instance.instance import now_ms
+from bolide.client.messages.errors import ResponseError
+from bolide.client.messages.queue import MessageQueue
+from bolide.client.messages.received import ReceivedMessage, received_messages
+from bolide.client.messages.subscription import subscription
 from bolide.layout.errors import MessageIdError
 from bolide.layout.message_id import decode_offset_message_id
 from bolide.remoting import codes

@@ -4,8 +4,8 @@ skipAccumulatedMessage)."""
 from __future__ import annotations
 
 from bolide.admin.calls import AdminCalls, ext_of, queue_from
-from bolide.client.errors import ResponseError
-from bolide.client.queue import MessageQueue
+from bolide.client.messages.errors import ResponseError
+from bolide.client.messages.queue import MessageQueue
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_answer
 from bolide.remoting.bodies.offsets import ResetOffsetBody

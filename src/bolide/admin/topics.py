@@ -9,10 +9,10 @@ from typing import Final
 import msgspec
 
 from bolide.admin.calls import AdminCalls, ext_of, queue_from
-from bolide.client.errors import TopicNotFound
-from bolide.client.message import check_topic
-from bolide.client.queue import MessageQueue
-from bolide.client.routes import TEMPLATE_TOPIC, Route
+from bolide.client.instance.routes import TEMPLATE_TOPIC, Route
+from bolide.client.messages.errors import TopicNotFound
+from bolide.client.messages.message import check_topic
+from bolide.client.messages.queue import MessageQueue
 from bolide.errors import ConnectionLost, RequestTimeout
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_answer

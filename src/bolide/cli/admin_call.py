@@ -10,7 +10,7 @@ from bolide.cli import output
 
 if TYPE_CHECKING:
     from bolide.admin.client import Admin
-    from bolide.client.options import ConnectionOptions
+    from bolide.client.instance.options import ConnectionOptions
 
 T = TypeVar("T")
 

@@ -135,7 +135,7 @@ async def _consume(reading: Reading, printing: Printing) -> None:
 async def _until_it_is_there(reading: Reading, printing: Printing) -> None:
     """Wait for the topic, saying so; raises at once when no name server can be reached."""
     from bolide.admin.client import Admin
-    from bolide.client.errors import TopicNotFound
+    from bolide.client.messages.errors import TopicNotFound
 
     loop = asyncio.get_running_loop()
     end = loop.time() + reading.idle if reading.idle else inf
@@ -234,7 +234,7 @@ def start_of(text: str) -> str:
 
 
 def _expression(reading: Reading) -> Any:
-    from bolide.client.subscription import sql
+    from bolide.client.messages.subscription import sql
 
     return sql(reading.sql) if reading.sql else reading.tags
 

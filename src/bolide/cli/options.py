@@ -10,7 +10,7 @@ import typer
 def _in_force(given: str) -> str:
     """The name servers of the flag or, without it, those that any of our clients would use."""
     from bolide.cli.output import boundary
-    from bolide.client.name_servers import configured_namesrv
+    from bolide.client.instance.name_servers import configured_namesrv
 
     with boundary():
         return ";".join(configured_namesrv(given))

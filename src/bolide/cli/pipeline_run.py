@@ -68,7 +68,7 @@ def with_bad_records(more: Sequence[str], bad_records: str | None, dead_letter_p
 
 def cluster_from(namesrv: str, more: Sequence[str], flag: str = "--option") -> dict[str, str]:
     """Options of `format("rocketmq")` that name a cluster, with TLS as the environment says. Raises ConfigError."""
-    from bolide.client.environment_tls import environment_settings
+    from bolide.client.instance.environment_tls import environment_settings
 
     given = named_values(more, flag)
     says_how = any(name.lower().startswith("tls") for name in given)

@@ -21,7 +21,7 @@ from bolide.cli.output import JsonFlag, boundary
 from bolide.errors import ConnectionLost, RequestTimeout
 
 if TYPE_CHECKING:
-    from bolide.client.message import Message
+    from bolide.client.messages.message import Message
 
 IN_FLIGHT: Final = 256
 """Messages sent whose answers are not there yet."""
@@ -63,7 +63,7 @@ def produce(
     as_json: bool = JsonFlag,
 ) -> None:
     """Send messages and show where each was stored."""
-    from bolide.client.message import Message  # the daemons share this command line and need no client
+    from bolide.client.messages.message import Message  # the daemons share this command line and need no client
 
     with boundary():
         moment = moment_of(deliver_at) if deliver_at else None

@@ -1,7 +1,9 @@
 """Producers and consumers."""
 
-from bolide.client.codec import BodyError, Codec, JsonCodec, PydanticCodec
-from bolide.client.errors import (
+from bolide.client.consuming.pull_consumer import PullConsumer
+from bolide.client.consuming.push_consumer import PushConsumer
+from bolide.client.messages.codec import BodyError, Codec, JsonCodec, PydanticCodec
+from bolide.client.messages.errors import (
     ClientForked,
     ClientStateError,
     MessageRefused,
@@ -11,21 +13,19 @@ from bolide.client.errors import (
     TooFast,
     TopicNotFound,
 )
-from bolide.client.hooks import AclHook, RpcHook
-from bolide.client.interceptor import ConsumeCall, EndTransactionCall, Interceptor, SendCall
-from bolide.client.light_queues import lmq
-from bolide.client.listener import ConsumeResult, RetryLater
-from bolide.client.message import Message
-from bolide.client.namespace import NamespaceHook
-from bolide.client.producer import Producer
-from bolide.client.pull_consumer import PullConsumer
-from bolide.client.push_consumer import PushConsumer
-from bolide.client.queue import MessageQueue
-from bolide.client.received import ReceivedMessage
-from bolide.client.send_result import SendResult, SendStatus
-from bolide.client.subscription import Selector, Sql, selector, sql
-from bolide.client.transaction import TransactionListener, TransactionResult, TransactionState
-from bolide.client.transaction_producer import TransactionProducer
+from bolide.client.messages.hooks import AclHook, RpcHook
+from bolide.client.messages.light_queues import lmq
+from bolide.client.messages.listener import ConsumeResult, RetryLater
+from bolide.client.messages.message import Message
+from bolide.client.messages.namespace import NamespaceHook
+from bolide.client.messages.queue import MessageQueue
+from bolide.client.messages.received import ReceivedMessage
+from bolide.client.messages.send_result import SendResult, SendStatus
+from bolide.client.messages.subscription import Selector, Sql, selector, sql
+from bolide.client.messages.transaction import TransactionListener, TransactionResult, TransactionState
+from bolide.client.producing.producer import Producer
+from bolide.client.producing.transaction_producer import TransactionProducer
+from bolide.client.tracing.interceptor import ConsumeCall, EndTransactionCall, Interceptor, SendCall
 
 __all__ = [
     "AclHook",

@@ -8,7 +8,7 @@ from typing import Any
 
 from bolide.admin import Admin
 from bolide.client import PushConsumer, ReceivedMessage, TopicNotFound
-from bolide.client.subscription import Sql
+from bolide.client.messages.subscription import Sql
 from tests.client.waiting import until
 
 PATIENCE = 120.0

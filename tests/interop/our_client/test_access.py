@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bolide.client import Message, Producer, SendFailed
-from bolide.client.options import ConnectionOptions
+from bolide.client.instance.options import ConnectionOptions
 from tests.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
 from tests.interop.java_processes import JavaBroker
 from tests.interop.matrix import OF_OURS, marked

@@ -18,8 +18,8 @@ from bolide.client import (
     TransactionProducer,
     TransactionState,
 )
-from bolide.client.name_servers import DOMAIN, ENVIRONMENT
-from bolide.client.trace import TRACE_TOPIC, TraceContext, decode_trace
+from bolide.client.instance.name_servers import DOMAIN, ENVIRONMENT
+from bolide.client.tracing.trace import TRACE_TOPIC, TraceContext, decode_trace
 from tests.client.waiting import until
 from tests.interop.matrix import OF_OURS, marked
 from tests.interop.our_client.java_cluster import JavaCluster

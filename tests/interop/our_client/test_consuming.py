@@ -23,8 +23,8 @@ from bolide.client import (
     RetryLater,
     sql,
 )
-from bolide.client.listener import DEAD_LETTER
-from bolide.client.strategies import avg, avg_by_circle, consistent_hash
+from bolide.client.consuming.strategies import avg, avg_by_circle, consistent_hash
+from bolide.client.messages.listener import DEAD_LETTER
 from tests.client.waiting import until
 from tests.interop.matrix import OF_OURS, marked
 from tests.interop.our_client.java_cluster import JavaCluster

@@ -14,9 +14,9 @@ import pytest
 
 from bolide.admin import Admin
 from bolide.client import Message, Producer, PushConsumer
-from bolide.client.errors import ResponseError
-from bolide.client.strategies import find_strategy
-from bolide.client.subscription import selector
+from bolide.client.consuming.strategies import find_strategy
+from bolide.client.messages.errors import ResponseError
+from bolide.client.messages.subscription import selector
 from bolide.remoting import codes
 from bolide.transport.client import ClientConnection
 from tests.client.waiting import PATIENCE, until

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bolide.client.trace import (
+from bolide.client.tracing.trace import (
     CONSUME_BEGINS,
     CONSUME_ENDS,
     SENT,

@@ -1,0 +1,1 @@
+"""Push and pull consumers: group membership, pulls, delivery, offsets."""

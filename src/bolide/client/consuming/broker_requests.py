@@ -1,0 +1,106 @@
+"""What brokers ask of a consumer: reset offsets (220), tell its offsets (221) and its state (307), consume one message
+directly (309). Bodies as in remoting facts 12, with MessageQueue keys in the form both Java releases read.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any
+
+from bolide.client.consuming.group_member import GroupMember
+from bolide.client.consuming.process_queue import ProcessQueue
+from bolide.client.instance.json_body import json_body, json_text, queue_map, queue_map_text, queue_of
+from bolide.client.messages.listener import Call
+from bolide.client.messages.queue import MessageQueue
+from bolide.client.messages.received import ReceivedMessage, show_origin
+from bolide.layout.record import decode_record
+from bolide.remoting import codes
+from bolide.remoting.codes import language_name
+from bolide.remoting.command import Command, make_response
+from bolide.version import VERSION
+
+
+def reset_offsets_of(command: Command) -> dict[MessageQueue, int]:
+    """The new offsets in a RESET_CONSUMER_CLIENT_OFFSET: a map, or the list that C++ clients get."""
+    table = json_body(command.body).get("offsetTable") or {}
+    if isinstance(table, list):
+        return {queue_of(item): int(item["offset"]) for item in table}
+    return {queue: int(offset) for queue, offset in queue_map(table).items()}
+
+
+def consumer_status(member: GroupMember, command: Command) -> Command:
+    """Answer GET_CONSUMER_STATUS_FROM_CLIENT: the offsets of the queues held, of one topic."""
+    topic = command.ext().get("topic", "")
+    table = {queue: member.store.get(queue) for queue in member.owned if queue.topic == topic}
+    body = b'{"consumerTable":{},"messageQueueTable":%b}' % queue_map_text(table)
+    return make_response(command, codes.SUCCESS, body=body)
+
+
+def running_info(member: GroupMember, command: Command, started_ms: int, orderly: bool, concurrency: int) -> Command:
+    """Answer GET_CONSUMER_RUNNING_INFO: settings, subscriptions, and the state of every queue held."""
+    properties = {
+        "PROP_CLIENT_VERSION": f"bolide {VERSION}",
+        "PROP_CONSUMEORDERLY": "true" if orderly else "false",
+        "PROP_CONSUMER_START_TIMESTAMP": str(started_ms),
+        "PROP_CONSUME_TYPE": member.consume_type,
+        "PROP_NAMESERVER_ADDR": ";".join(member.options.namesrv),
+        "PROP_THREADPOOL_CORE_SIZE": str(concurrency),
+        "consumeFromWhere": member.from_where,
+        "consumerGroup": member.group,
+        "language": language_name(codes.PYTHON),
+        "messageModel": member.model,
+    }
+    info = {
+        "properties": properties,
+        "statusTable": {},
+        "subscriptionSet": [wanted.data() for wanted in member.subscriptions.values()],
+        "userConsumerInfo": {},
+    }
+    table = {queue: _queue_info(member, process_queue) for queue, process_queue in member.owned.items()}
+    body = json_text(info)[:-1] + b',"mqPopTable":{},"mqTable":' + queue_map_text(table) + b"}"
+    return make_response(command, codes.SUCCESS, body=body)
+
+
+def _queue_info(member: GroupMember, process_queue: ProcessQueue) -> dict[str, Any]:
+    first, last = process_queue.offsets
+    wall_minus_loop = time.time() - time.monotonic()
+    return {
+        "cachedMsgCount": process_queue.cached_count,
+        "cachedMsgMaxOffset": last,
+        "cachedMsgMinOffset": first,
+        "cachedMsgSizeInMiB": process_queue.cached_bytes >> 20,
+        "commitOffset": member.store.get(process_queue.queue),
+        "droped": process_queue.dropped,
+        "lastConsumeTimestamp": _wall_ms(process_queue.last_consume, wall_minus_loop),
+        "lastLockTimestamp": _wall_ms(process_queue.locked_at, wall_minus_loop),
+        "lastPullTimestamp": _wall_ms(process_queue.last_pull, wall_minus_loop),
+        "locked": process_queue.locked,
+        "transactionMsgCount": 0,
+        "transactionMsgMaxOffset": 0,
+        "transactionMsgMinOffset": 0,
+        "tryUnlockTimes": 0,
+    }
+
+
+def _wall_ms(loop_time: float, wall_minus_loop: float) -> int:
+    return int((loop_time + wall_minus_loop) * 1000) if loop_time else 0
+
+
+async def consume_directly(
+    command: Command, call_of: Callable[[ReceivedMessage], Call], threads: Executor, orderly: bool
+) -> Command:
+    """Answer CONSUME_MESSAGE_DIRECTLY: give the message to the listener now, outside any queue."""
+    message = ReceivedMessage(decode_record(command.body, 0), command.ext().get("brokerName", ""))
+    show_origin(message)
+    begin = time.monotonic()
+    failed = await call_of(message).run([message], threads)
+    result = {
+        "autoCommit": True,
+        "consumeResult": "CR_LATER" if failed else "CR_SUCCESS",
+        "order": orderly,
+        "remark": None,
+        "spentTimeMills": int((time.monotonic() - begin) * 1000),
+    }
+    return make_response(command, codes.SUCCESS, body=json_text(result))

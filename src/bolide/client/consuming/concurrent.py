@@ -1,0 +1,167 @@
+"""Concurrent consumption: messages of all queues go to listeners side by side (ConsumeMessageConcurrentlyService).
+
+At most `concurrency` listener calls run at once. What a listener fails on is sent back to the broker before its offset
+is let go, so a crash at any line repeats a message and never loses one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from typing import Final
+
+from bolide.client.consuming.consumption import ConsumeSetup
+from bolide.client.consuming.group_member import BROADCASTING
+from bolide.client.consuming.process_queue import ProcessQueue
+from bolide.client.consuming.send_back import send_back
+from bolide.client.messages.listener import PIECE, Call, Failed
+from bolide.client.messages.received import ReceivedMessage
+
+log = logging.getLogger("bolide.client")
+
+LATE_LEVEL: Final = 3
+"""Delay level (10 s) of a message sent back because its listener took too long."""
+LOCAL_RETRY: Final = 5.0
+"""Seconds until a message is tried again here when no broker would take it back."""
+
+
+class ConcurrentConsumption:
+    """Workers come when there is work and go when there is none."""
+
+    def __init__(self, setup: ConsumeSetup, consume_timeout: float) -> None:
+        self._member = setup.member
+        self._call_of = setup.call_of
+        self._concurrency = setup.concurrency
+        self._max_times = setup.max_reconsume_times
+        self._threads = setup.threads
+        self._ready: deque[tuple[ProcessQueue, Call, list[ReceivedMessage]]] = deque()
+        self._ready_count = 0
+        self._workers: set[asyncio.Task[None]] = set()
+        self._starting = False
+        self._closing = False
+        self._timers: set[asyncio.TimerHandle] = set()
+        self._timeout = consume_timeout
+        self._running: dict[int, tuple[float, ProcessQueue, list[ReceivedMessage]]] = {}
+        self._started = 0
+        self._watcher: asyncio.TimerHandle | None = None
+
+    def put(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
+        """Messages that were just pulled."""
+        first = self._call_of(messages[0])
+        if all(self._call_of(message) is first for message in messages[1:]):
+            self._ready.append((process_queue, first, messages))
+        else:  # a retry topic brings messages of several topics
+            for message in messages:
+                self._ready.append((process_queue, self._call_of(message), [message]))
+        self._ready_count += len(messages)
+        self._start_worker()
+
+    def _start_worker(self) -> None:
+        if not self._starting and not self._closing and len(self._workers) < self._concurrency:
+            self._starting = True
+            worker = asyncio.get_running_loop().create_task(self._work(), name=f"bolide consume {self._member.group}")
+            self._workers.add(worker)
+            worker.add_done_callback(self._ended)
+
+    def _ended(self, worker: asyncio.Task[None]) -> None:
+        self._workers.discard(worker)
+        if not worker.cancelled() and (error := worker.exception()) is not None:
+            log.error("a consume worker ended with %s", error, exc_info=error)
+        if self._ready:
+            self._start_worker()
+
+    async def _work(self) -> None:
+        self._starting = False
+        quick = 0
+        while self._ready and not self._closing:
+            process_queue, call, messages = self._take()
+            if process_queue.dropped:
+                continue
+            if self._ready:
+                # Starts only once this worker waits for something: a quick listener needs no second one.
+                self._start_worker()
+            await self._consume(process_queue, call, messages)
+            quick += len(messages)
+            if quick >= 2 * PIECE:
+                quick = 0
+                await asyncio.sleep(0)  # a listener that never waits must not keep heartbeats from running
+
+    def _take(self) -> tuple[ProcessQueue, Call, list[ReceivedMessage]]:
+        process_queue, call, messages = self._ready.popleft()
+        size = call.batch
+        if not size:
+            size = 1 if call.is_async else max(1, min(PIECE, self._ready_count // self._concurrency))
+        if len(messages) > size:
+            self._ready.appendleft((process_queue, call, messages[size:]))
+            messages = messages[:size]
+        self._ready_count -= len(messages)
+        return process_queue, call, messages
+
+    async def _consume(self, process_queue: ProcessQueue, call: Call, messages: list[ReceivedMessage]) -> None:
+        process_queue.begin()
+        self._started = key = self._started + 1
+        self._running[key] = (asyncio.get_running_loop().time(), process_queue, messages)
+        if self._watcher is None:
+            self._watch()
+        try:
+            failed = await call.run(messages, self._threads)
+            if key not in self._running:
+                return  # it took too long: the messages were sent back meanwhile
+            done = messages
+            if failed and self._member.model != BROADCASTING:
+                kept = await self._send_back(process_queue, failed)
+                done = [message for message in messages if message not in kept]
+            self._done(process_queue, done)
+        finally:
+            self._running.pop(key, None)
+            process_queue.end()
+
+    def _done(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
+        offset = process_queue.done(messages)
+        # A queue being given back still counts while it is ours: its successor then starts later.
+        if offset >= 0 and (not process_queue.dropped or self._member.owned.get(process_queue.queue) is process_queue):
+            self._member.store.update(process_queue.queue, offset)
+
+    def _watch(self) -> None:
+        """Send back what a listener has had for too long, so that one stuck call does not hold a queue for ever."""
+        loop = asyncio.get_running_loop()
+        self._watcher = loop.call_later(self._timeout / 10, self._watch)
+        for key, (since, process_queue, messages) in list(self._running.items()):
+            if loop.time() - since >= self._timeout and self._member.model != BROADCASTING:
+                del self._running[key]
+                log.warning("a listener has %r for more than %s s, it is sent back", messages[0], self._timeout)
+                self._member.instance.spawn(self._send_back_late(process_queue, messages), "send back")
+
+    async def _send_back_late(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
+        for message in messages:
+            if await send_back(self._member, message, LATE_LEVEL, self._max_times):
+                self._done(process_queue, [message])
+
+    async def _send_back(self, process_queue: ProcessQueue, failed: Failed) -> list[ReceivedMessage]:
+        """Messages nobody took back stay here and are tried again in a while."""
+        kept = []
+        for message, delay_level in failed:
+            if not await send_back(self._member, message, delay_level, self._max_times):
+                message.reconsume_times += 1
+                kept.append(message)
+        if kept and not self._closing:
+            loop = asyncio.get_running_loop()
+            self._timers.add(loop.call_later(LOCAL_RETRY, self._again, process_queue, kept))
+        return kept
+
+    def _again(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
+        self._timers = {timer for timer in self._timers if timer.when() > asyncio.get_running_loop().time()}
+        if not self._closing and not process_queue.dropped:
+            self.put(process_queue, messages)
+
+    async def close(self) -> None:
+        """Let the listeners that run finish; what none has seen yet is left to the next owner."""
+        self._closing = True
+        if self._watcher is not None:
+            self._watcher.cancel()
+        for timer in self._timers:
+            timer.cancel()
+        if self._workers:
+            await asyncio.wait(list(self._workers))
+        self._ready.clear()

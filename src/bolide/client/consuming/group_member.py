@@ -1,0 +1,400 @@
+"""A member of a consumer group: heartbeat, sharing out of queues, offsets. Push and pull consumers are built on it.
+
+The rounds of rebalance are RocketMQ's RebalanceImpl: every 20 s, at once when a broker says that the group has changed,
+and after one second when a round could not be completed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, Final
+
+from bolide.client.consuming.client_check import check_expressions
+from bolide.client.consuming.members import member_ids
+from bolide.client.consuming.offset_store import OffsetStore
+from bolide.client.consuming.process_queue import ProcessQueue
+from bolide.client.consuming.strategies import Strategy
+from bolide.client.instance.instance import ClientInstance, now_ms
+from bolide.client.instance.options import ClientOptions
+from bolide.client.messages.errors import ClientStateError, NoQueue, TopicNotFound
+from bolide.client.messages.light_queues import check_parent
+from bolide.client.messages.namespace import with_namespace
+from bolide.client.messages.queue import MessageQueue, java_order, queue_order
+from bolide.client.messages.received import RETRY_PREFIX
+from bolide.client.messages.start_from import StartFrom, start_name, timestamp_ms
+from bolide.client.messages.subscription import Sql, Subscription, subscription
+from bolide.errors import BolideError
+from bolide.remoting import codes
+from bolide.remoting.command import Command
+
+log = logging.getLogger("bolide.client")
+
+CLUSTERING: Final = "CLUSTERING"
+BROADCASTING: Final = "BROADCASTING"
+INCOMPLETE_RETRY: Final = 1.0
+
+
+def model_name(model: str) -> str:
+    """``CLUSTERING`` or ``BROADCASTING`` for what a user wrote in any case. Raises `ClientStateError`."""
+    if model.upper() not in (CLUSTERING, BROADCASTING):
+        raise ClientStateError(f'model={model!r} is unknown, give "clustering" or "broadcasting"')
+    return model.upper()
+
+
+class GroupMember:
+    """State and rounds shared by the consumers; the hooks `_gained` and `_lost` say what to do with a queue."""
+
+    def __init__(
+        self,
+        group: str,
+        options: ClientOptions,
+        model: str,
+        consume_type: str,
+        start_from: StartFrom,
+        strategy: Strategy,
+        gained: Callable[[ProcessQueue], Awaitable[bool]],
+        lost: Callable[[ProcessQueue], Awaitable[None]],
+        serve: Callable[[Command], Command | Coroutine[Any, Any, Command | None] | None],
+        orderly: bool = False,
+        with_retry: bool = True,
+    ) -> None:
+        self.group = with_namespace(options.namespace, group)
+        self.options = options
+        self.model = model
+        self.consume_type = consume_type
+        self.start_from = start_from
+        self.from_where = start_name(start_from)
+        self.strategy = strategy
+        self.subscriptions: dict[str, Subscription] = {}
+        self.parents: dict[str, str] = {}
+        self.owned: dict[MessageQueue, ProcessQueue] = {}
+        self.store: OffsetStore
+        self._instance: ClientInstance | None = None
+        self._gained = gained
+        self._lost = lost
+        self._serve = serve
+        self._orderly = orderly
+        self._with_retry = with_retry
+        self._wake = asyncio.Event()
+        self._round = asyncio.Lock()
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._pid = 0
+
+    @property
+    def instance(self) -> ClientInstance:
+        """The shared client. Raises `ClientStateError` before `join` and after `leave`, `ClientForked` in a child."""
+        instance = self._instance
+        if instance is None:
+            raise ClientStateError(f"consumer {self.group} is not running: use `async with` or await start()")
+        if os.getpid() != self._pid:
+            instance.check_process()
+        return instance
+
+    @property
+    def retry_topic(self) -> str:
+        """Where messages of this group wait for their next try."""
+        return RETRY_PREFIX + self.group
+
+    # -- for ClientInstance
+
+    def topics(self) -> set[str]:
+        """Topics whose routes must stay fresh."""
+        return set(self.subscriptions)
+
+    def heartbeat(self) -> dict[str, Any]:
+        """ConsumerData of the heartbeat."""
+        return {
+            "consumeFromWhere": self.from_where,
+            "consumeType": self.consume_type,
+            "groupName": self.group,
+            "messageModel": self.model,
+            "subscriptionDataSet": [wanted.data() for wanted in self.subscriptions.values()],
+            "unitMode": bool(self.options.unit),
+        }
+
+    def rebalance_soon(self) -> None:
+        """Run a round now."""
+        self._wake.set()
+
+    def serve(self, command: Command) -> Command | Coroutine[Any, Any, Command | None] | None:
+        """Answer a broker's request."""
+        return self._serve(command)
+
+    # -- life
+
+    def subscribe(self, topic: str, expression: str | Sql, parent: str = "") -> None:
+        """Want a topic; takes effect with the next round, which is asked for at once when running.
+
+        A light queue (LMQ) needs the topic its messages are sent to.
+        """
+        check_parent(topic, parent)
+        topic = with_namespace(self.options.namespace, topic)
+        if parent:
+            self.parents[topic] = with_namespace(self.options.namespace, parent)
+            if self._instance is not None:
+                self._instance.parents.update(self.parents)
+        self.subscriptions[topic] = subscription(topic, expression, now_ms())
+        if self.model == CLUSTERING and self._with_retry:
+            self.subscriptions.setdefault(self.retry_topic, subscription(self.retry_topic, "*", now_ms()))
+        if self._instance is not None:
+            self._instance.spawn(self._tell(), f"subscribe {self.group}")
+
+    async def unsubscribe(self, topic: str) -> None:
+        """Want a topic no more and give its queues back."""
+        topic = with_namespace(self.options.namespace, topic)
+        self.subscriptions.pop(topic, None)
+        async with self._round:
+            await self._apply(topic, [])
+        if self._instance is not None:
+            await self._tell()
+
+    async def _tell(self) -> None:
+        for topic in self.topics():
+            try:
+                await self.instance.route(topic)
+            except TopicNotFound:
+                continue
+        await self.instance.heartbeats.send()
+        self.rebalance_soon()
+
+    async def join(self, store: Callable[[ClientInstance], OffsetStore]) -> None:
+        """Enter the group: routes, heartbeat, and the first round of rebalance. Raises `ClientStateError`, and
+        `ResponseError` for an expression that a broker refuses.
+        """
+        instance = ClientInstance.acquire(self.options)
+        try:
+            instance.add_consumer(self)
+        except ClientStateError:
+            await instance.release()
+            raise
+        self._instance = instance
+        self._pid = os.getpid()
+        instance.parents.update(self.parents)
+        self.store = store(instance)
+        try:
+            await instance.refresh_routes()
+            await check_expressions(instance, self.group, self.subscriptions.values())
+            await instance.heartbeats.send()
+            complete = await self.rebalance()
+        except BaseException:
+            await asyncio.shield(self.leave())
+            raise
+        if not complete:
+            self._wake.set()
+        self._tasks.append(instance.spawn(self._rounds(), f"rebalance {self.group}"))
+        self._tasks.append(instance.spawn(self._persist_loop(), f"offsets {self.group}"))
+
+    async def leave(self) -> None:
+        """Give all queues back, store their offsets for certain, and tell the brokers."""
+        instance = self._instance
+        if instance is None:
+            return
+        # Not in the middle of a round: a queue just locked and not yet entered would stay locked for a minute.
+        async with self._round:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            self._tasks.clear()
+            for queue in list(self.owned):
+                await self._give_back(queue)
+        self._instance = None
+        await instance.remove_consumer(self.group)
+        await instance.release()
+
+    # -- rounds
+
+    async def _rounds(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(self.options.rebalance_interval):
+                    await self._wake.wait()
+            except TimeoutError:
+                pass
+            self._wake.clear()
+            if not await self.rebalance():
+                try:
+                    async with asyncio.timeout(INCOMPLETE_RETRY):
+                        await self._wake.wait()
+                except TimeoutError:
+                    self._wake.set()
+
+    async def rebalance(self) -> bool:
+        """One round over all topics; False when some topic could not be settled and the round is worth repeating."""
+        complete = True
+        moved: list[Subscription] = []
+        async with self._round:
+            for topic, wanted in list(self.subscriptions.items()):
+                held = self.queues_of(topic)
+                try:
+                    complete &= await self._rebalance_topic(topic)
+                except TopicNotFound:
+                    # A topic may come later; the group's own retry topic does once a broker saw the heartbeat.
+                    complete = complete and topic == self.retry_topic
+                except BolideError as error:
+                    log.warning("rebalance of %s for topic %s failed: %s", self.group, topic, error)
+                    complete = False
+                if self.queues_of(topic) != held:
+                    moved.append(wanted)
+            if moved:
+                await self._tell_anew(moved)
+        return complete
+
+    async def _tell_anew(self, moved: list[Subscription]) -> None:
+        """Where members want different things of a topic, a broker goes by the newest word: ours, as we read anew."""
+        for wanted in moved:
+            wanted.told_at = max(now_ms(), wanted.version + 1)
+        await self.instance.heartbeats.send()
+        for wanted in moved:
+            wanted.version = wanted.told_at  # a pull must not be ahead of the heartbeat: it would be refused (25)
+
+    async def _rebalance_topic(self, topic: str) -> bool:
+        route = await self.instance.route(topic)
+        queues = sorted(route.read_queues(), key=queue_order)
+        if self.model == BROADCASTING:
+            return await self._apply(topic, queues)
+        clients = await member_ids(self.instance, self.group, list(route.brokers)) if queues else []
+        if not clients:
+            return False  # as long as it is not known what is there to share, and by whom, nothing changes
+        clients.sort(key=java_order)
+        mine: Sequence[MessageQueue] = []
+        if self.instance.client_id in clients:
+            mine = self.strategy(self.group, self.instance.client_id, queues, clients)
+        settled = await self._apply(topic, mine)
+        return settled and self.instance.client_id in clients
+
+    async def _apply(self, topic: str, mine: Sequence[MessageQueue]) -> bool:
+        """Give back what is not in `mine`, take what is new; False when a new queue could not be taken yet."""
+        wanted = set(mine)
+        changed = False
+        for queue in [queue for queue in self.owned if queue.topic == topic and queue not in wanted]:
+            await self._give_back(queue)
+            changed = True
+        settled = True
+        for queue in mine:
+            if queue in self.owned:
+                continue
+            process_queue = ProcessQueue(queue, self._orderly)
+            try:
+                taken = await self._gained(process_queue)
+            except BolideError as error:
+                log.warning("queue %s is not taken yet: %s", queue, error)
+                taken = False
+            if taken:
+                self.owned[queue] = process_queue
+                changed = True
+            else:
+                settled = False
+        if changed and topic in self.subscriptions and self._instance is not None:
+            log.info("group %s holds %d queues of topic %s", self.group, len(self.queues_of(topic)), topic)
+        return settled
+
+    async def take_exactly(self, queues: Sequence[MessageQueue]) -> None:
+        """Hold these queues and no others, without asking the group. Raises `NoQueue` when one cannot be taken."""
+        async with self._round:
+            for topic in {queue.topic for queue in [*self.owned, *queues]}:
+                if not await self._apply(topic, [queue for queue in queues if queue.topic == topic]):
+                    raise NoQueue(f"not all queues of topic {topic} could be taken, see the log")
+
+    async def _give_back(self, queue: MessageQueue) -> None:
+        process_queue = self.owned.get(queue)
+        if process_queue is None:
+            return
+        process_queue.drop()
+        await self._lost(process_queue)
+        self.owned.pop(queue, None)
+        await self.store.persist([queue], wait=True)
+        self.store.forget(queue)
+
+    async def begin_anew(self, process_queue: ProcessQueue, offset: int) -> ProcessQueue | None:
+        """Read a queue from `offset` on, once the listeners that have messages of it are through; what else is cached
+        is forgotten. Returns the queue to pull now, None when it is not ours any more.
+        """
+        queue = process_queue.queue
+        log.warning("%s is read anew from offset %d", queue, offset)
+        process_queue.drop()
+        try:
+            await process_queue.wait_idle()
+            async with self._round:
+                if self.owned.get(queue) is not process_queue:
+                    return None
+                fresh = ProcessQueue(queue, self._orderly)
+                fresh.locked, fresh.locked_at = process_queue.locked, process_queue.locked_at
+                fresh.next_offset = offset
+                self.store.update(queue, offset)
+                await self.store.persist([queue], wait=True)
+                self.owned[queue] = fresh
+                return fresh
+        finally:
+            if self.owned.get(queue) is process_queue:  # given up halfway: the next round takes it again
+                del self.owned[queue]
+                self.rebalance_soon()
+
+    def queues_of(self, topic: str) -> list[MessageQueue]:
+        """The queues of a topic held now."""
+        return [queue for queue in self.owned if queue.topic == topic]
+
+    # -- offsets
+
+    async def _persist_loop(self) -> None:
+        while True:
+            await asyncio.sleep(self.options.persist_interval)
+            try:
+                await self.store.persist(list(self.owned), wait=False)
+            except BolideError as error:
+                log.warning("%s", error)
+
+    async def start_offset(self, queue: MessageQueue) -> int:
+        """Where to start a queue: at the stored offset, else by `start_from` (computePullFromWhere)."""
+        stored = await self.store.load(queue)
+        if stored >= 0:
+            return stored
+        retry = queue.topic.startswith(RETRY_PREFIX)
+        if self.start_from == "first":
+            return 0
+        if self.start_from == "last":
+            return 0 if retry else await self._newest(queue)
+        assert not isinstance(self.start_from, str)
+        if retry:
+            return await self.queue_end(queue)
+        return await self.offset_at(queue, timestamp_ms(self.start_from))
+
+    async def _newest(self, queue: MessageQueue) -> int:
+        """The end of a queue whose broker knows no progress: but a message that came since it said so counts as new."""
+        end = await self.queue_end(queue)
+        if end == 0:
+            return 0
+        # It answers 0 instead of "none" for as long as it has the first message of the queue in memory.
+        stored = await self.store.load(queue)
+        return stored if stored >= 0 else end
+
+    async def queue_end(self, queue: MessageQueue) -> int:
+        """The offset the next message will get."""
+        return await self._ask_offset(queue, codes.GET_MAX_OFFSET, {})
+
+    async def queue_begin(self, queue: MessageQueue) -> int:
+        """The offset of the oldest message kept."""
+        return await self._ask_offset(queue, codes.GET_MIN_OFFSET, {})
+
+    async def offset_at(self, queue: MessageQueue, timestamp: int) -> int:
+        """The offset of the first message stored at `timestamp` (ms since 1970) or later."""
+        return await self._ask_offset(queue, codes.SEARCH_OFFSET_BY_TIMESTAMP, {"timestamp": str(timestamp)})
+
+    async def lag(self) -> dict[MessageQueue, int]:
+        """Messages of each queue held that are not consumed. Raises `ResponseError`, `ConnectionLost`."""
+        held = dict(self.owned)
+        ends = await asyncio.gather(*(self.queue_end(queue) for queue in held))
+        lags = {}
+        for (queue, process_queue), end in zip(held.items(), ends, strict=True):
+            consumed = process_queue.commit_offset
+            lags[queue] = max(0, end - (consumed if consumed >= 0 else process_queue.next_offset))
+        return lags
+
+    async def _ask_offset(self, queue: MessageQueue, code: int, more: dict[str, str]) -> int:
+        address = self.instance.any_address(queue.broker_name)
+        if address is None:
+            raise TopicNotFound(f"no address of broker {queue.broker_name} is known", codes.TOPIC_NOT_EXIST)
+        ext = {"topic": queue.topic, "queueId": str(queue.queue_id), "bname": queue.broker_name, **more}
+        return int((await self.instance.call(address, code, ext)).ext()["offset"])

@@ -1,0 +1,97 @@
+"""Queue locks of orderly groups: a broker lets one client of the group read a queue.
+
+LOCK_BATCH_MQ and UNLOCK_BATCH_MQ, as in RocketMQ's RebalanceImpl.
+A lock expires at the broker after 60 s; it is refreshed every 20 s and trusted here for 30 s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import Final
+
+from bolide.client.consuming.group_member import BROADCASTING, GroupMember
+from bolide.client.consuming.process_queue import ProcessQueue
+from bolide.client.instance.json_body import json_body, json_text, queue_json, queue_of
+from bolide.client.messages.queue import MessageQueue
+from bolide.errors import BolideError
+from bolide.remoting import codes
+
+log = logging.getLogger("bolide.client")
+
+LOCK_REFRESH: Final = 20.0
+LOCK_LIVES: Final = 30.0
+LOCK_TIMEOUT: Final = 1.0
+
+
+class QueueLocks:
+    """Takes, refreshes and returns the locks of one consumer's queues; broadcasting needs none."""
+
+    def __init__(self, member: GroupMember) -> None:
+        self._member = member
+
+    async def lock(self, process_queue: ProcessQueue) -> bool:
+        """Ask for the lock of one queue; True when it is ours."""
+        if self._member.model == BROADCASTING:
+            process_queue.locked, process_queue.locked_at = True, asyncio.get_running_loop().time()
+            return True
+        await self._lock_at_broker(process_queue.queue.broker_name, [process_queue])
+        return process_queue.locked
+
+    async def refresh(self) -> None:
+        """Ask for the locks of all queues again, one request per broker; failures are logged."""
+        by_broker: dict[str, list[ProcessQueue]] = {}
+        for process_queue in self._member.owned.values():
+            if process_queue.orderly:
+                by_broker.setdefault(process_queue.queue.broker_name, []).append(process_queue)
+        for name, process_queues in by_broker.items():
+            await self._lock_at_broker(name, process_queues)
+
+    async def refresh_always(self) -> None:
+        """Refresh for as long as the consumer lives."""
+        while True:
+            await asyncio.sleep(LOCK_REFRESH)
+            if self._member.model != BROADCASTING:
+                await self.refresh()
+
+    async def _lock_at_broker(self, broker_name: str, process_queues: list[ProcessQueue]) -> None:
+        instance = self._member.instance
+        address = instance.master_address(broker_name)
+        if address is None:
+            return
+        queues = [process_queue.queue for process_queue in process_queues]
+        try:
+            answer = await instance.call(address, codes.LOCK_BATCH_MQ, None, self._body(queues), timeout=LOCK_TIMEOUT)
+            held = {queue_of(item) for item in json_body(answer.body).get("lockOKMQSet") or []}
+        except BolideError as error:
+            log.warning("locks at %s are not refreshed: %s", address, error)
+            return
+        now = asyncio.get_running_loop().time()
+        for process_queue in process_queues:
+            process_queue.locked = process_queue.queue in held
+            if process_queue.locked:
+                process_queue.locked_at = now
+
+    async def unlock(self, queue: MessageQueue) -> None:
+        """Give a lock back, so that the next owner need not wait for it to expire."""
+        if self._member.model == BROADCASTING:
+            return
+        instance = self._member.instance
+        address = instance.master_address(queue.broker_name)
+        if address is None:
+            return
+        try:
+            await instance.oneway(address, codes.UNLOCK_BATCH_MQ, None, self._body([queue]))
+        except BolideError as error:
+            log.info("the lock of %s is left to expire: %s", queue, error)
+
+    def _body(self, queues: Iterable[MessageQueue]) -> bytes:
+        return json_text(
+            {
+                "clientId": self._member.instance.client_id,
+                "consumerGroup": self._member.group,
+                "mqSet": [queue_json(queue) for queue in queues],
+                "onlyThisBroker": False,
+            }
+        )

@@ -1,0 +1,34 @@
+"""Who is in a consumer group, by one broker of the topic (GET_CONSUMER_LIST_BY_GROUP)."""
+
+from __future__ import annotations
+
+import logging
+import random
+
+from bolide.client.instance.instance import ClientInstance
+from bolide.client.instance.json_body import json_body
+from bolide.errors import BolideError
+from bolide.remoting import codes
+
+log = logging.getLogger("bolide.client")
+
+
+async def member_ids(instance: ClientInstance, group: str, broker_names: list[str]) -> list[str]:
+    """The client ids, by any of these brokers, since every member tells all of them; none when none of them knows."""
+    for name in random.sample(broker_names, len(broker_names)):
+        address = instance.any_address(name)
+        if address is None:
+            continue
+        try:
+            answer = await instance.call(
+                address,
+                codes.GET_CONSUMER_LIST_BY_GROUP,
+                {"consumerGroup": group, "bname": name},
+                accept=(codes.SUCCESS, codes.SYSTEM_ERROR),
+            )
+        except BolideError as error:
+            log.warning("the members of %s are not known from %s: %s", group, address, error)
+            continue
+        if answer.code == codes.SUCCESS:
+            return [str(client) for client in json_body(answer.body).get("consumerIdList") or []]
+    return []

@@ -1,0 +1,227 @@
+"""Where a consumer keeps how far it is: on the brokers for a group that shares queues, in a file when each reads all.
+
+RocketMQ's RemoteBrokerOffsetStore and LocalFileOffsetStore; the file has Java's format and place, so that a Java
+consumer with the same client id and group can go on from it. Progress is kept in memory and written every 5 seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final, Protocol
+
+from bolide.client.instance.instance import ClientInstance
+from bolide.client.instance.json_body import json_body, queue_map, queue_map_text
+from bolide.client.messages.errors import response_error
+from bolide.client.messages.queue import MessageQueue
+from bolide.errors import BolideError
+from bolide.remoting import codes
+
+log = logging.getLogger("bolide.client")
+
+PULL_READ: Final = 0.25
+"""Seconds after which a broker has read a pull, and stored the progress it carries."""
+
+
+class OffsetStore(Protocol):
+    """What a consumer asks of a store of offsets. Offsets are those of the next message to consume."""
+
+    def update(self, queue: MessageQueue, offset: int) -> None:
+        """Note progress in memory."""
+
+    def get(self, queue: MessageQueue) -> int:
+        """The progress in memory; -1 when there is none."""
+
+    def forget(self, queue: MessageQueue) -> None:
+        """Drop a queue that is no longer ours."""
+
+    def carry(self, queue: MessageQueue) -> int:
+        """The progress for a pull to carry along, -1 when pulls carry none; `carried` says that it was answered."""
+
+    def carried(self, queue: MessageQueue) -> None:
+        """The pull that carried the progress was answered, so its broker has stored it."""
+
+    async def load(self, queue: MessageQueue) -> int:
+        """The stored progress; -1 when there is none. Raises when it cannot be known now."""
+
+    async def persist(self, queues: Iterable[MessageQueue], wait: bool) -> None:
+        """Write the progress of these queues; `wait` asks for certainty instead of speed. Failures are logged."""
+
+
+class BrokerOffsets:
+    """Progress kept by each queue's broker (UPDATE_CONSUMER_OFFSET, QUERY_CONSUMER_OFFSET)."""
+
+    def __init__(self, instance: ClientInstance, group: str) -> None:
+        self._instance = instance
+        self._group = group
+        self._offsets: dict[MessageQueue, int] = {}
+        self._written: dict[MessageQueue, int] = {}
+        self._carried: dict[MessageQueue, tuple[int, float]] = {}
+
+    def update(self, queue: MessageQueue, offset: int) -> None:
+        """Note progress in memory."""
+        self._offsets[queue] = offset
+
+    def get(self, queue: MessageQueue) -> int:
+        """The progress in memory; -1 when there is none."""
+        return self._offsets.get(queue, -1)
+
+    def forget(self, queue: MessageQueue) -> None:
+        """Drop a queue that is no longer ours."""
+        self._offsets.pop(queue, None)
+        self._written.pop(queue, None)
+        self._carried.pop(queue, None)
+
+    def carry(self, queue: MessageQueue) -> int:
+        """The progress for a pull to carry along, so that the broker knows it without a request of its own."""
+        offset = self.get(queue)
+        self._carried[queue] = (offset, asyncio.get_running_loop().time())
+        return offset
+
+    def carried(self, queue: MessageQueue) -> None:
+        """The pull that carried the progress was answered: it cannot overtake a later commit any more."""
+        self._carried.pop(queue, None)
+
+    def _ext(self, queue: MessageQueue) -> dict[str, str]:
+        return {
+            "consumerGroup": self._group,
+            "topic": queue.topic,
+            "queueId": str(queue.queue_id),
+            "bname": queue.broker_name,
+        }
+
+    async def load(self, queue: MessageQueue) -> int:
+        """The stored progress; -1 when the broker has none. Raises `BolideError` when it cannot be asked."""
+        address = self._instance.any_address(queue.broker_name)
+        if address is None:
+            raise response_error(codes.TOPIC_NOT_EXIST, "its address is not known", f"for {queue}", queue.broker_name)
+        answer = await self._instance.call(
+            address,
+            codes.QUERY_CONSUMER_OFFSET,
+            self._ext(queue),
+            timeout=5.0,
+            accept=(codes.SUCCESS, codes.QUERY_NOT_FOUND),
+        )
+        return int(answer.ext()["offset"]) if answer.code == codes.SUCCESS else -1
+
+    async def persist(self, queues: Iterable[MessageQueue], wait: bool) -> None:
+        """Tell the brokers, each queue's own; what has not changed since is left out. Failures are logged."""
+        work = []
+        for queue in queues:
+            offset = self._offsets.get(queue, -1)
+            if offset >= 0 and self._written.get(queue) != offset:
+                work.append(self._write_for_certain(queue, offset) if wait else self._write(queue, offset, wait))
+        await asyncio.gather(*work)
+
+    async def _write_for_certain(self, queue: MessageQueue, offset: int) -> None:
+        """Write, and see that no older progress replaces it.
+
+        A broker serves pulls and commits in threads of their own, so the progress that a pull carried can be stored
+        after that of a commit sent later, and the next owner of the queue would begin there. The pull itself tells
+        nothing: it may be held for long. So it gets a moment to be read, and what is stored then must be ours.
+        """
+        before, sent = self._carried.get(queue, (-1, 0.0))
+        unread = sent + PULL_READ - asyncio.get_running_loop().time()
+        await self._write(queue, offset, wait=True)
+        if before in (-1, offset) or unread <= 0:
+            return
+        await asyncio.sleep(unread)
+        try:
+            if await self.load(queue) == before:
+                await self._write(queue, offset, wait=True)
+        except BolideError as error:
+            log.warning("offset %d of %s may be stored as %d: %s", offset, queue, before, error)
+
+    async def _write(self, queue: MessageQueue, offset: int, wait: bool) -> None:
+        address = self._instance.any_address(queue.broker_name)
+        if address is None:
+            log.warning("offset %d of %s is not stored: no address of its broker is known", offset, queue)
+            return
+        ext = {**self._ext(queue), "commitOffset": str(offset)}
+        try:
+            if wait:
+                await self._instance.call(address, codes.UPDATE_CONSUMER_OFFSET, ext)
+            else:
+                await self._instance.oneway(address, codes.UPDATE_CONSUMER_OFFSET, ext)
+        except BolideError as error:
+            log.warning("offset %d of %s is not stored: %s", offset, queue, error)
+        else:
+            if wait:
+                self._written[queue] = offset
+            else:  # it may be lost, or not: only an answer is reason not to write again
+                self._written.pop(queue, None)
+
+
+class FileOffsets:
+    """Progress in ``<folder>/<client id>/<group>/offsets.json`` of this machine, for broadcasting."""
+
+    def __init__(self, client_id: str, group: str, folder: Path | None = None) -> None:
+        self.path = (folder or Path.home() / ".rocketmq_offsets") / client_id / group / "offsets.json"
+        self._offsets: dict[MessageQueue, int] = {}
+        self._stored: dict[MessageQueue, int] | None = None
+        self._lock = asyncio.Lock()
+
+    def update(self, queue: MessageQueue, offset: int) -> None:
+        """Note progress in memory."""
+        self._offsets[queue] = offset
+
+    def get(self, queue: MessageQueue) -> int:
+        """The progress in memory; -1 when there is none."""
+        return self._offsets.get(queue, -1)
+
+    def forget(self, queue: MessageQueue) -> None:
+        """Drop a queue that is no longer ours; the file keeps it."""
+        self._offsets.pop(queue, None)
+
+    def carry(self, queue: MessageQueue) -> int:
+        """-1: brokers do not know how far one is who reads all queues."""
+        return -1
+
+    def carried(self, queue: MessageQueue) -> None:
+        """Nothing was."""
+
+    async def load(self, queue: MessageQueue) -> int:
+        """The progress in the file, or in its backup when the file is torn; -1 when there is none."""
+        if self._stored is None:
+            self._stored = await asyncio.to_thread(self._read)
+        return self._stored.get(queue, -1)
+
+    async def persist(self, queues: Iterable[MessageQueue], wait: bool) -> None:
+        """Write the file anew. Failures are logged."""
+        async with self._lock:
+            before = self._stored if self._stored is not None else await asyncio.to_thread(self._read)
+            changed = {queue: self._offsets[queue] for queue in queues if queue in self._offsets}
+            stored = {**before, **changed}
+            if stored == before:
+                return
+            try:
+                await asyncio.to_thread(self._save, stored)
+            except OSError as error:
+                log.warning("offsets are not stored in %s: %s", self.path, error)
+            else:
+                self._stored = stored
+
+    def _read(self) -> dict[MessageQueue, int]:
+        for path in (self.path, self.path.with_suffix(".json.bak")):
+            try:
+                table = queue_map(json_body(path.read_bytes()).get("offsetTable"))
+                return {queue: int(offset) for queue, offset in table.items()}
+            except FileNotFoundError:
+                continue
+            except (OSError, ValueError, TypeError, AttributeError, BolideError) as error:
+                log.warning("offsets in %s cannot be read: %s", path, error)
+        return {}
+
+    def _save(self, stored: dict[MessageQueue, int]) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = self.path.with_suffix(".json.tmp")
+        with fresh.open("wb") as file:
+            file.write(b'{"offsetTable":%b}' % queue_map_text(stored))
+            file.flush()
+            os.fsync(file.fileno())
+        if self.path.exists():
+            os.replace(self.path, self.path.with_suffix(".json.bak"))
+        os.replace(fresh, self.path)

@@ -1,0 +1,128 @@
+"""Orderly consumption: one listener call at a time per queue, in the order of offsets (ConsumeMessageOrderlyService).
+
+A queue may be read only while the broker holds its lock for us; a message that fails is tried again in place, so
+nothing behind it overtakes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from bolide.client.consuming.consumption import ConsumeSetup
+from bolide.client.consuming.locks import LOCK_LIVES, QueueLocks
+from bolide.client.consuming.process_queue import ProcessQueue
+from bolide.client.consuming.send_back import send_to_retry_topic
+from bolide.client.messages.listener import DEAD_LETTER, PIECE
+from bolide.client.messages.received import ReceivedMessage
+from bolide.errors import BolideError
+
+log = logging.getLogger("bolide.client")
+
+LOCK_RETRY: Final = 1.0
+
+
+class OrderlyConsumption:
+    """A task per queue that has messages; at most `concurrency` listeners at once."""
+
+    def __init__(self, setup: ConsumeSetup, locks: QueueLocks, suspend: float) -> None:
+        self._member = setup.member
+        self._call_of = setup.call_of
+        self._free = asyncio.Semaphore(setup.concurrency)
+        self._max_times = setup.max_reconsume_times
+        self._threads = setup.threads
+        self._locks = locks
+        self._suspend = suspend
+        self._closing = asyncio.Event()
+        self._running: dict[ProcessQueue, asyncio.Task[None]] = {}
+
+    def put(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
+        """Messages that were just pulled."""
+        process_queue.waiting.extend(messages)
+        if process_queue not in self._running and not self._closing.is_set():
+            task = asyncio.get_running_loop().create_task(
+                self._work(process_queue), name=f"bolide consume {process_queue.queue}"
+            )
+            self._running[process_queue] = task
+            task.add_done_callback(lambda done: self._ended(process_queue, done))
+
+    def _ended(self, process_queue: ProcessQueue, task: asyncio.Task[None]) -> None:
+        self._running.pop(process_queue, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("consumption of %s ended with %s", process_queue.queue, error, exc_info=error)
+        if process_queue.waiting and not process_queue.dropped:
+            self.put(process_queue, [])
+
+    async def _work(self, process_queue: ProcessQueue) -> None:
+        while process_queue.waiting and not process_queue.dropped and not self._closing.is_set():
+            if not await self._hold_lock(process_queue):
+                await self._pause(LOCK_RETRY)
+                continue
+            async with self._free:
+                if process_queue.dropped or self._closing.is_set():
+                    return
+                process_queue.begin()
+                try:
+                    failed = await self._consume(process_queue)
+                finally:
+                    process_queue.end()
+            if failed:
+                await self._pause(self._suspend)
+            else:
+                await asyncio.sleep(0)  # other queues take their turn
+
+    async def _hold_lock(self, process_queue: ProcessQueue) -> bool:
+        now = asyncio.get_running_loop().time()
+        if process_queue.locked and now - process_queue.locked_at < LOCK_LIVES:
+            return True
+        return await self._locks.lock(process_queue)
+
+    async def _consume(self, process_queue: ProcessQueue) -> bool:
+        """Give the next messages to the listener; True when the first of the rest waits for another try."""
+        waiting = process_queue.waiting
+        call = self._call_of(waiting[0])
+        messages = [waiting.popleft()]
+        for _ in range(min((call.batch or PIECE) - 1, len(waiting))):
+            if self._call_of(waiting[0]) is not call:
+                break
+            messages.append(waiting.popleft())
+        count, level = await call.run_in_order(
+            messages, self._threads, lambda: process_queue.dropped or self._closing.is_set()
+        )
+        if level is not None and await self._give_up(messages[count], level):
+            count += 1
+            level = None
+        if process_queue.dropped and self._member.owned.get(process_queue.queue) is not process_queue:
+            return False
+        offset = process_queue.done(messages[:count])
+        if offset >= 0:
+            self._member.store.update(process_queue.queue, offset)
+        waiting.extendleft(reversed(messages[count:]))
+        return level is not None
+
+    async def _give_up(self, message: ReceivedMessage, level: int) -> bool:
+        """Count a failed try; True when it was the last and the message went to the retry topic or dead letters."""
+        message.reconsume_times += 1
+        spent = self._max_times >= 0 and message.reconsume_times > self._max_times
+        if not spent and level != DEAD_LETTER:
+            return False
+        try:
+            await send_to_retry_topic(self._member, message, self._max_times if spent else 0)
+            return True
+        except BolideError as error:
+            log.warning("%r is out of tries and could not be sent away: %s", message, error)
+            return False
+
+    async def _pause(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._closing.wait()
+        except TimeoutError:
+            pass
+
+    async def close(self) -> None:
+        """Let the listeners that run finish; the rest is left to the next owner."""
+        self._closing.set()
+        if self._running:
+            await asyncio.wait(list(self._running.values()))

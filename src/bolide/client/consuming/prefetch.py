@@ -1,0 +1,182 @@
+"""What a pull consumer fetches ahead: a pull for each queue in the background, and messages that wait for a poll.
+
+Queues are polled in turn, so that a full one does not starve the others. What was returned stays noted as delivered
+until the consumer says that it is consumed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import Final
+
+from bolide.client.consuming.group_member import GroupMember
+from bolide.client.consuming.process_queue import ProcessQueue
+from bolide.client.consuming.pull import PullRequest, PullResult, PullStatus, pull
+from bolide.client.messages.codec import Codec
+from bolide.client.messages.queue import MessageQueue
+from bolide.client.messages.received import ReceivedMessage
+from bolide.client.messages.subscription import Subscription
+from bolide.errors import BolideError
+
+log = logging.getLogger("bolide.client")
+
+PULL_FAILED_PAUSE: Final = 1.0
+
+
+class Prefetch:
+    """The queues of one pull consumer. `limits` are the messages and bytes that may be cached of a queue; `suspend` is
+    the time in seconds a pull may wait at its broker; `assigned` is what to read of queues the caller has chosen."""
+
+    member: GroupMember
+    assigned: Subscription | None = None
+    ended = False
+
+    def __init__(self, batch: int, suspend: float, limits: tuple[int, int], codec: Codec | None) -> None:
+        self._batch = batch
+        self._suspend = suspend
+        self._limits = limits
+        self._codec = codec
+        self._arrived = asyncio.Event()
+        self._pulls: dict[ProcessQueue, asyncio.Task[None]] = {}
+        self._delivered: dict[ProcessQueue, list[ReceivedMessage]] = {}
+        self._paused: set[MessageQueue] = set()
+        self._turn = 0
+
+    def attach(self, member: GroupMember) -> None:
+        """Fetch for this member, whose hooks `gained` and `lost` are."""
+        self.member = member
+
+    # -- for polls
+
+    async def messages(self, timeout: float, max_messages: int) -> list[ReceivedMessage]:
+        """Up to `max_messages`; [] when none came within `timeout` seconds, or when the consumer has ended."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout
+        while True:
+            messages = self._take(max_messages)
+            left = deadline - loop.time()
+            if messages or self.ended or left <= 0:
+                return messages
+            self._arrived.clear()
+            try:
+                async with asyncio.timeout(left):
+                    await self._arrived.wait()
+            except TimeoutError:
+                return []
+
+    def _take(self, max_messages: int) -> list[ReceivedMessage]:
+        process_queues = [
+            process_queue
+            for queue, process_queue in self.member.owned.items()
+            if process_queue.waiting and queue not in self._paused
+        ]
+        taken: list[ReceivedMessage] = []
+        self._turn += 1
+        for step in range(len(process_queues)):
+            process_queue = process_queues[(self._turn + step) % len(process_queues)]
+            waiting = process_queue.waiting
+            count = min(max_messages - len(taken), len(waiting))
+            messages = [waiting.popleft() for _ in range(count)]
+            if messages:
+                self._delivered.setdefault(process_queue, []).extend(messages)
+                taken += messages
+        return taken
+
+    def consumed(self) -> None:
+        """What was returned so far is consumed."""
+        delivered, self._delivered = self._delivered, {}
+        for process_queue, messages in delivered.items():
+            if not process_queue.dropped:
+                self.member.store.update(process_queue.queue, process_queue.done(messages))
+
+    def end(self) -> None:
+        """Let a poll that waits return."""
+        self.ended = True
+        self._arrived.set()
+
+    def pause(self, queues: Iterable[MessageQueue]) -> None:
+        """Return nothing of these queues until `resume`."""
+        self._paused.update(queues)
+
+    def resume(self, queues: Iterable[MessageQueue]) -> None:
+        """Return messages of these queues again."""
+        self._paused.difference_update(queues)
+        self._arrived.set()
+
+    async def seek(self, process_queue: ProcessQueue, offset: int) -> None:
+        """Go on from `offset`; what was fetched ahead is forgotten."""
+        task = self._pulls.pop(process_queue, None)
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        self._delivered.pop(process_queue, None)
+        process_queue.clear()
+        process_queue.next_offset = offset
+        self._start(process_queue)
+
+    # -- queues come and go
+
+    async def gained(self, process_queue: ProcessQueue) -> bool:
+        """Take a queue and begin to fetch."""
+        process_queue.max_count, process_queue.max_bytes = self._limits
+        process_queue.next_offset = await self.member.start_offset(process_queue.queue)
+        self._start(process_queue)
+        return True
+
+    def _start(self, process_queue: ProcessQueue) -> None:
+        task = self.member.instance.spawn(self._pull_loop(process_queue), f"pull {process_queue.queue}")
+        self._pulls[process_queue] = task
+
+    async def lost(self, process_queue: ProcessQueue) -> None:
+        """A queue goes to another member: what was delivered and not committed is delivered again there."""
+        self._delivered.pop(process_queue, None)
+        task = self._pulls.pop(process_queue, None)
+        if task is not None:
+            task.cancel()
+
+    # -- fetching
+
+    async def _pull_loop(self, process_queue: ProcessQueue) -> None:
+        queue = process_queue.queue
+        while not process_queue.dropped:
+            await process_queue.wait_for_room()
+            wanted = self.assigned or self.member.subscriptions.get(queue.topic)
+            if process_queue.dropped or wanted is None:
+                return
+            process_queue.last_pull = asyncio.get_running_loop().time()
+            request = PullRequest(
+                self.member.group,
+                queue,
+                process_queue.next_offset,
+                wanted,
+                self._batch,
+                self._suspend,
+                broker_id=process_queue.suggested_broker,
+                lite=True,
+            )
+            try:
+                result = await pull(self.member.instance, request)
+            except BolideError as error:
+                log.warning("a pull of %s failed: %s", queue, error)
+                await asyncio.sleep(PULL_FAILED_PAUSE)
+                continue
+            if not process_queue.dropped:
+                self._pulled(process_queue, result)
+
+    def _pulled(self, process_queue: ProcessQueue, result: PullResult) -> None:
+        process_queue.suggested_broker = result.suggested_broker
+        process_queue.next_offset = result.next_offset
+        if result.status is PullStatus.OFFSET_ILLEGAL:
+            log.warning("%s is read on from offset %d", process_queue.queue, result.next_offset)
+            self._delivered.pop(process_queue, None)
+            process_queue.clear()
+        elif result.messages:
+            for message in result.messages:
+                message.codec = self._codec
+            process_queue.add(result.messages)
+            process_queue.waiting.extend(result.messages)
+            self._arrived.set()
+        elif process_queue.moved_to(result.next_offset):
+            self.member.store.update(process_queue.queue, result.next_offset)

@@ -1,0 +1,157 @@
+"""ProcessQueue: the messages of one queue that were pulled and are not done (RocketMQ's class of that name).
+
+Its one duty: the offset to commit is that of the oldest message not done, so that a crash repeats messages and never
+skips one. Flow control looks at what is cached here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from typing import Final
+
+from bolide.client.messages.queue import MessageQueue
+from bolide.client.messages.received import ReceivedMessage
+
+MAX_CACHED_COUNT: Final = 1000
+MAX_CACHED_BYTES: Final = 100 * 1024 * 1024
+MAX_SPAN: Final = 2000
+
+
+class ProcessQueue:
+    """One queue this consumer owns. Offsets are queue offsets; times are of the loop's clock, in seconds."""
+
+    def __init__(self, queue: MessageQueue, orderly: bool = False) -> None:
+        self.queue = queue
+        self.orderly = orderly
+        self.dropped = False
+        self.locked = False
+        self.locked_at = 0.0
+        self.next_offset = -1
+        self.last_pull = 0.0
+        self.last_consume = 0.0
+        self.suggested_broker = 0
+        self.cached_bytes = 0
+        self.waiting: deque[ReceivedMessage] = deque()
+        """Messages not given to a listener yet; used by orderly and pull consumers."""
+        self.max_count = MAX_CACHED_COUNT
+        self.max_bytes = MAX_CACHED_BYTES
+        self.max_span = MAX_SPAN
+        self._order: deque[int] = deque()
+        self._done: set[int] = set()
+        self._last = -1
+        self._running = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._room = asyncio.Event()
+        self._room.set()
+        self._empty = asyncio.Event()
+        self._empty.set()
+
+    @property
+    def cached_count(self) -> int:
+        """Messages pulled and not done."""
+        return len(self._order) - len(self._done)
+
+    @property
+    def commit_offset(self) -> int:
+        """The offset a successor must start at; -1 when nothing is known yet."""
+        return self._order[0] if self._order else self._last + 1 if self._last >= 0 else -1
+
+    @property
+    def offsets(self) -> tuple[int, int]:
+        """Offsets of the oldest message not done and of the newest one pulled; (0, 0) when none is cached."""
+        return (self._order[0], self._last) if self._order else (0, 0)
+
+    def add(self, messages: Sequence[ReceivedMessage]) -> None:
+        """Take messages in, in the order of their offsets."""
+        for message in messages:
+            self._order.append(message.record.queue_offset)
+            self.cached_bytes += len(message.record.body)
+        if messages:
+            self._last = messages[-1].record.queue_offset
+            self._empty.clear()
+            self._note_room()
+
+    def done(self, messages: Sequence[ReceivedMessage]) -> int:
+        """These are consumed, or sent back: forget them, once. Returns the offset to commit."""
+        finished = self._done
+        order = self._order
+        for message in messages:
+            offset = message.record.queue_offset
+            if offset in finished or not order or offset < order[0]:
+                continue  # a listener came to an end after its message had been sent back for being late
+            finished.add(offset)
+            self.cached_bytes -= len(message.record.body)
+        while order and order[0] in finished:
+            finished.discard(order.popleft())
+        if not order:
+            self._empty.set()
+        self._note_room()
+        return self.commit_offset
+
+    def moved_to(self, offset: int) -> bool:
+        """Nothing was found up to `offset`: with nothing cached that is the offset to commit; True if it is."""
+        if self._order:
+            return False
+        self._last = offset - 1
+        return True
+
+    def clear(self) -> None:
+        """Forget all messages (a seek, or a queue that was lost)."""
+        self._order.clear()
+        self._done.clear()
+        self.waiting.clear()
+        self.cached_bytes = 0
+        self._last = -1
+        self._empty.set()
+        self._note_room()
+
+    def drop(self) -> None:
+        """The queue is no longer ours: nobody may pull or commit it any more, and whoever waits goes on."""
+        self.dropped = True
+        self._room.set()
+        self._empty.set()
+
+    def limit(self, count: int, size: int, span: int, shared_count: int, shared_size: int, queues: int) -> None:
+        """Set the limits of flow control: this queue's own, and those that `queues` queues share (below 0: none)."""
+        share = max(1, queues)
+        self.max_count = count if shared_count < 0 else max(1, shared_count // share)
+        self.max_bytes = size if shared_size < 0 else max(1, shared_size // share)
+        self.max_span = span
+        self._note_room()
+
+    async def wait_for_room(self) -> None:
+        """Wait until little enough is cached to pull again, or the queue is dropped."""
+        await self._room.wait()
+
+    async def wait_empty(self) -> None:
+        """Wait until everything pulled is done, or the queue is dropped."""
+        await self._empty.wait()
+
+    def begin(self) -> None:
+        """A listener got messages of this queue."""
+        self._running += 1
+        self._idle.clear()
+
+    def end(self) -> None:
+        """That listener is through, and its outcome is noted."""
+        self._running -= 1
+        if not self._running:
+            self._idle.set()
+
+    async def wait_idle(self) -> None:
+        """Wait until no listener has messages of this queue."""
+        await self._idle.wait()
+
+    def _note_room(self) -> None:
+        full = (
+            self.cached_count >= self.max_count
+            or self.cached_bytes >= self.max_bytes
+            or (not self.orderly and bool(self._order) and self._last - self._order[0] > self.max_span)
+        )
+        if full and not self.dropped:
+            self._room.clear()
+        else:
+            self._room.set()

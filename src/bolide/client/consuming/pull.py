@@ -1,0 +1,126 @@
+"""One PULL_MESSAGE or LITE_PULL_MESSAGE: the request, and what its answer means (behaviour facts 7.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from bolide.client.instance.instance import ClientInstance
+from bolide.client.instance.routes import MASTER
+from bolide.client.messages.errors import NoQueue, response_error
+from bolide.client.messages.light_queues import is_lmq
+from bolide.client.messages.namespace import without_namespace
+from bolide.client.messages.queue import MessageQueue
+from bolide.client.messages.received import ReceivedMessage, received_messages
+from bolide.client.messages.subscription import Subscription
+from bolide.remoting import codes
+
+COMMIT: Final = 0x1
+SUSPEND: Final = 0x2
+SUBSCRIPTION: Final = 0x4
+LITE: Final = 0x10
+
+SQL_SINCE: Final = 232
+"""Brokers before V4_1_0 know no SQL92 in pulls."""
+LITE_SINCE: Final = 413
+"""Brokers before V5_0_0 know lite pulls by their flag only, not by a code of their own."""
+
+
+class PullStatus(Enum):
+    """What a pull found, by Java's names."""
+
+    FOUND = codes.SUCCESS
+    NO_NEW_MSG = codes.PULL_NOT_FOUND
+    NO_MATCHED_MSG = codes.PULL_RETRY_IMMEDIATELY
+    OFFSET_ILLEGAL = codes.PULL_OFFSET_MOVED
+
+
+_STATUS: Final = {status.value: status for status in PullStatus}
+
+
+@dataclass(slots=True)
+class PullResult:
+    """`next_offset` is where to pull next, whatever the status; `min_offset` and `max_offset` are the queue's ends."""
+
+    status: PullStatus
+    messages: list[ReceivedMessage]
+    next_offset: int
+    min_offset: int
+    max_offset: int
+    suggested_broker: int
+
+
+@dataclass(slots=True)
+class PullRequest:
+    """What to pull. `suspend` seconds may pass at the broker until something is there (0: answer at once)."""
+
+    group: str
+    queue: MessageQueue
+    offset: int
+    subscription: Subscription
+    max_count: int = 32
+    suspend: float = 15.0
+    commit_offset: int = -1
+    broker_id: int = MASTER
+    lite: bool = False
+    send_subscription: bool = False
+
+
+async def pull(instance: ClientInstance, request: PullRequest) -> PullResult:
+    """Ask the queue's broker. Raises `ResponseError` for a refusal, `NoQueue` when no address is known."""
+    queue = request.queue
+    address = instance.any_address(queue.broker_name, request.broker_id)
+    if address is None:
+        raise NoQueue(f"no address of broker {queue.broker_name} is known, {queue} cannot be read")
+    wanted = request.subscription
+    flags = LITE if request.lite else 0
+    if request.commit_offset > 0 and instance.master_address(queue.broker_name) == address:
+        flags |= COMMIT
+    if request.suspend > 0:
+        flags |= SUSPEND
+    if request.lite or request.send_subscription:
+        flags |= SUBSCRIPTION
+    version = instance.heartbeats.versions.get(address, codes.VERSION_5_5_0)
+    if wanted.kind != "TAG" and version < SQL_SINCE:
+        raise response_error(codes.SYSTEM_ERROR, f"its version {version} knows no SQL92", f"a pull of {queue}", address)
+    ext = {
+        "bname": queue.broker_name,
+        "commitOffset": str(request.commit_offset if request.commit_offset > 0 else 0),
+        "consumerGroup": request.group,
+        "expressionType": wanted.kind,
+        "maxMsgNums": str(request.max_count),
+        "queueId": str(queue.queue_id),
+        "queueOffset": str(request.offset),
+        "subVersion": str(wanted.version),
+        "suspendTimeoutMillis": str(int(request.suspend * 1000)),
+        "sysFlag": str(flags),
+        "topic": queue.topic,
+    }
+    if flags & SUBSCRIPTION:
+        ext["subscription"] = wanted.expression
+    answer = await instance.call(
+        address,
+        codes.LITE_PULL_MESSAGE if request.lite and version >= LITE_SINCE else codes.PULL_MESSAGE,
+        ext,
+        timeout=request.suspend + 15.0,
+        accept=tuple(_STATUS),
+    )
+    said = answer.ext()
+    status = _STATUS[answer.code]
+    messages: list[ReceivedMessage] = []
+    if status is PullStatus.FOUND:
+        messages = received_messages(answer.body, queue.broker_name, wanted.exact_tags)
+        namespace = instance.options.namespace
+        for message in messages if namespace or is_lmq(queue.topic) else ():
+            message.topic = without_namespace(namespace, message.topic)
+            if is_lmq(queue.topic):
+                message.read_from(queue.topic)
+    return PullResult(
+        status,
+        messages,
+        int(said.get("nextBeginOffset", request.offset)),
+        int(said.get("minOffset", "0")),
+        int(said.get("maxOffset", "0")),
+        int(said.get("suggestWhichBrokerId", "0")),
+    )

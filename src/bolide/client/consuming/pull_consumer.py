@@ -1,0 +1,299 @@
+"""PullConsumer: the caller asks for messages when it wants them (RocketMQ's DefaultLitePullConsumer).
+
+Queues come from the group (`subscribe`) or from the caller (`assign`). Messages are fetched ahead in the background;
+what `poll` returned counts as consumed with the next `poll` (or with `commit`, when `auto_commit` is off).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Iterable
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, Unpack
+
+from bolide.client.consuming import broker_requests
+from bolide.client.consuming.group_member import BROADCASTING, GroupMember, model_name
+from bolide.client.consuming.offset_store import BrokerOffsets, FileOffsets, OffsetStore
+from bolide.client.consuming.prefetch import Prefetch
+from bolide.client.consuming.process_queue import MAX_CACHED_BYTES, MAX_CACHED_COUNT, ProcessQueue
+from bolide.client.consuming.strategies import Strategy, find_strategy
+from bolide.client.instance.instance import ClientInstance, now_ms
+from bolide.client.instance.options import DEFAULT_NAMESRV, ClientOptions, ConnectionOptions
+from bolide.client.messages.codec import CodecChoice, find_codec
+from bolide.client.messages.errors import ClientStateError
+from bolide.client.messages.light_queues import check_parent
+from bolide.client.messages.message import check_topic
+from bolide.client.messages.namespace import with_namespace
+from bolide.client.messages.queue import MessageQueue
+from bolide.client.messages.received import ReceivedMessage
+from bolide.client.messages.start_from import StartFrom, timestamp_ms
+from bolide.client.messages.subscription import Sql, subscription
+from bolide.client.producing.producer import tracer
+from bolide.client.tracing.interceptor import Interceptor, close_all, see_polled, start_all
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_response
+
+
+class PullConsumer:
+    """Consumes by asking. ``async with PullConsumer("group") as consumer: async for message in consumer: ...``
+
+    With `auto_commit` what `poll` returned is consumed when the next poll begins, and stored every 5 s; without, only
+    `commit` moves the group's offsets. `start_from` is for a group without offsets: ``"last"``, ``"first"`` or a time.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        namesrv: str = DEFAULT_NAMESRV,
+        *,
+        model: str = "clustering",
+        start_from: StartFrom = "last",
+        auto_commit: bool = True,
+        strategy: str | Strategy = "AVG",
+        pull_batch: int = 32,
+        max_cached: int = MAX_CACHED_COUNT,
+        max_cached_bytes: int = MAX_CACHED_BYTES,
+        suspend: float = 20.0,
+        codec: CodecChoice = None,
+        interceptors: tuple[Interceptor, ...] = (),
+        trace: bool = False,
+        offset_folder: Path | None = None,
+        **connection: Unpack[ConnectionOptions],
+    ) -> None:
+        """Nothing is connected before `start`. Raises `ClientStateError` or `ConfigError` for what cannot be meant."""
+        check_topic(group)
+        model = model_name(model)
+        self.group = group
+        self.auto_commit = auto_commit
+        self._started = False
+        self._closed = False
+        self._started_ms = 0
+        self._lock = asyncio.Lock()
+        self._prefetch = Prefetch(pull_batch, suspend, (max_cached, max_cached_bytes), find_codec(codec))
+        self._offset_folder = offset_folder
+        options = ClientOptions.of(namesrv, fixed_name=model == BROADCASTING, **connection)
+        if trace:
+            interceptors = (*interceptors, tracer(f"{group}-CONSUME", options))
+        self._interceptors = interceptors
+        self._member = GroupMember(
+            group,
+            options,
+            model,
+            "CONSUME_ACTIVELY",
+            start_from,
+            find_strategy(strategy),
+            self._prefetch.gained,
+            self._prefetch.lost,
+            self._serve,
+            with_retry=False,
+        )
+        self._prefetch.attach(self._member)
+
+    # -- life
+
+    async def start(self) -> Self:
+        """Join the group. A second call does nothing. Raises `ClientStateError` when closed or the group is taken, and
+        `ResponseError` when a broker refuses an SQL expression.
+        """
+        async with self._lock:
+            if self._closed:
+                raise ClientStateError(f"consumer {self.group} is closed, make a new one")
+            if not self._started:
+                self._started_ms = now_ms()
+                try:
+                    await start_all(self._interceptors)
+                    await self._member.join(self._make_store)
+                except BaseException:
+                    await asyncio.shield(close_all(self._interceptors))
+                    raise
+                self._started = True
+        return self
+
+    def _make_store(self, instance: ClientInstance) -> OffsetStore:
+        if self._member.model == BROADCASTING:
+            return FileOffsets(instance.client_id, self._member.group, self._offset_folder)
+        return BrokerOffsets(instance, self._member.group)
+
+    async def close(self) -> None:
+        """Store the offsets (with `auto_commit`, of all that was returned) and leave. A second call does nothing."""
+        await self._close(self.auto_commit)
+
+    async def _close(self, commit: bool) -> None:
+        self._closed = True
+        self._prefetch.end()
+        async with self._lock:
+            if not self._started:
+                return
+            self._started = False
+            if commit:
+                self._prefetch.consumed()
+            await asyncio.shield(self._leave())
+
+    async def _leave(self) -> None:
+        await close_all(self._interceptors)
+        await self._member.leave()
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # Whoever leaves by an error was not through with what it got: that is delivered again.
+        await self._close(self.auto_commit and kind is None)
+
+    # -- which queues
+
+    def subscribe(self, topic: str, expression: str | Sql = "*", *, parent: str = "") -> None:
+        """Share the queues of a topic with the group: ``"*"``, ``"TagA || TagB"``, or ``sql("a > 5")``.
+
+        For a light queue, ``lmq("room-1")``, `parent` is the topic its messages are sent to.
+        """
+        if self._prefetch.assigned is not None:
+            raise ClientStateError("queues are assigned already, subscribe to topics or assign queues, not both")
+        check_topic(topic)
+        self._member.subscribe(topic, expression, parent)
+
+    async def unsubscribe(self, topic: str) -> None:
+        """Give the queues of a topic back."""
+        await self._member.unsubscribe(topic)
+
+    async def assign(self, queues: Iterable[MessageQueue], expression: str | Sql = "*", *, parent: str = "") -> None:
+        """Read exactly these queues, whoever else does, from the group's stored offsets on. Call it after `start`.
+
+        For light queues (LMQ) `parent` is the topic their messages are sent to.
+        """
+        if self._member.subscriptions:
+            raise ClientStateError("topics are subscribed already, subscribe to topics or assign queues, not both")
+        wanted = list(queues)
+        self._prefetch.assigned = subscription("", expression, now_ms())
+        for topic in {queue.topic for queue in wanted}:
+            check_parent(topic, parent)
+            if parent:
+                self._member.instance.parents[topic] = with_namespace(self._member.options.namespace, parent)
+            await self._member.instance.route(topic)
+        await self._member.take_exactly(wanted)
+
+    def assignment(self) -> list[MessageQueue]:
+        """The queues held now."""
+        return sorted(self._member.owned)
+
+    async def queues(self, topic: str, *, parent: str = "") -> list[MessageQueue]:
+        """All readable queues of a topic; a light queue (LMQ) needs its parent. Raises `TopicNotFound`."""
+        check_parent(topic, parent)
+        instance, namespace = self._member.instance, self._member.options.namespace
+        if parent:
+            instance.parents[topic] = with_namespace(namespace, parent)
+        return (await instance.fetch_route(with_namespace(namespace, topic))).read_queues()
+
+    # -- reading
+
+    async def poll(self, timeout: float = 5.0, max_messages: int = 32) -> list[ReceivedMessage]:
+        """Up to `max_messages` messages, [] when none came within `timeout` seconds.
+
+        Raises `ClientStateError` when not started or closed.
+        """
+        self._check_running()
+        if self.auto_commit:
+            self._prefetch.consumed()
+        messages = await self._prefetch.messages(timeout, max_messages)
+        if messages and self._interceptors:
+            see_polled(self.group, messages, self._interceptors)
+        return messages
+
+    async def __aiter__(self) -> AsyncIterator[ReceivedMessage]:
+        """Messages for ever, one by one; with `auto_commit` each is consumed when the next is asked for."""
+        while not self._closed:
+            for message in await self.poll(60.0, 1):
+                yield message
+
+    def _check_running(self) -> None:
+        if not self._started:
+            raise ClientStateError(f"consumer {self.group} is not running: use `async with` or await start()")
+        self._member.instance.check_process()
+
+    # -- offsets
+
+    async def commit(self) -> None:
+        """Everything returned so far is consumed: store the offsets now, and return when the brokers have answered."""
+        self._check_running()
+        self._prefetch.consumed()
+        await self._member.store.persist(list(self._member.owned), wait=True)
+
+    async def committed(self, queue: MessageQueue) -> int:
+        """The group's stored offset of a queue, -1 when there is none."""
+        self._check_running()
+        return await self._member.store.load(queue)
+
+    def position(self, queue: MessageQueue) -> int:
+        """The offset of the next message `poll` will return of a queue we hold. Raises `ClientStateError`."""
+        process_queue = self._held(queue)
+        waiting = process_queue.waiting
+        return waiting[0].queue_offset if waiting else process_queue.next_offset
+
+    async def seek(self, queue: MessageQueue, offset: int) -> None:
+        """Go on from `offset` in a queue we hold; what was fetched ahead is forgotten. Raises `ClientStateError`."""
+        await self._prefetch.seek(self._held(queue), offset)
+
+    async def seek_to_begin(self, queue: MessageQueue) -> None:
+        """Go on from the oldest message kept."""
+        await self.seek(queue, await self._member.queue_begin(queue))
+
+    async def seek_to_end(self, queue: MessageQueue) -> None:
+        """Go on with the next message that arrives."""
+        await self.seek(queue, await self._member.queue_end(queue))
+
+    async def seek_to_time(self, queue: MessageQueue, moment: int | datetime) -> None:
+        """Go on from the first message stored at a time (ms since 1970, or a datetime) or later."""
+        await self.seek(queue, await self._member.offset_at(queue, timestamp_ms(moment)))
+
+    async def begin_offset(self, queue: MessageQueue) -> int:
+        """The offset of the oldest message kept in a queue."""
+        return await self._member.queue_begin(queue)
+
+    async def end_offset(self, queue: MessageQueue) -> int:
+        """The offset the next message of a queue will get."""
+        return await self._member.queue_end(queue)
+
+    async def lag(self) -> dict[MessageQueue, int]:
+        """How many messages each queue held has that are not consumed, by its broker now."""
+        self._check_running()
+        return await self._member.lag()
+
+    def _held(self, queue: MessageQueue) -> ProcessQueue:
+        self._check_running()
+        process_queue = self._member.owned.get(queue)
+        if process_queue is None:
+            raise ClientStateError(f"{queue} is not held by this consumer of {self.group}, see assignment()")
+        return process_queue
+
+    def pause(self, queues: Iterable[MessageQueue]) -> None:
+        """Return nothing of these queues until `resume`."""
+        self._prefetch.pause(queues)
+
+    def resume(self, queues: Iterable[MessageQueue]) -> None:
+        """Return messages of these queues again."""
+        self._prefetch.resume(queues)
+
+    # -- requests of brokers
+
+    def _serve(self, command: Command) -> Command | Coroutine[Any, Any, Command | None] | None:
+        if command.code == codes.RESET_CONSUMER_CLIENT_OFFSET:
+            return self._reset(command)
+        if command.code == codes.GET_CONSUMER_STATUS_FROM_CLIENT:
+            return broker_requests.consumer_status(self._member, command)
+        if command.code == codes.GET_CONSUMER_RUNNING_INFO:
+            return broker_requests.running_info(self._member, command, self._started_ms, False, 1)
+        return make_response(
+            command, codes.REQUEST_CODE_NOT_SUPPORTED, f"a pull consumer does not serve {command.code}"
+        )
+
+    async def _reset(self, command: Command) -> Command | None:
+        for queue, offset in broker_requests.reset_offsets_of(command).items():
+            if queue in self._member.owned:
+                await self.seek(queue, offset)
+                self._member.store.update(queue, offset)
+        await self._member.store.persist(list(self._member.owned), wait=True)
+        return make_response(command, codes.SUCCESS)

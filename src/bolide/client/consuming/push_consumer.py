@@ -1,0 +1,310 @@
+"""PushConsumer: messages come to a listener as they arrive (RocketMQ's DefaultMQPushConsumer).
+
+"Push" is a long poll: a task per queue keeps one pull at the broker, which answers when something arrives. What was
+pulled is counted against flow control until a listener is through with it, and only then its offset moves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, Unpack
+
+from bolide.client.consuming import broker_requests
+from bolide.client.consuming.concurrent import ConcurrentConsumption
+from bolide.client.consuming.consumption import ConsumeSetup, Consumption
+from bolide.client.consuming.group_member import BROADCASTING, GroupMember, model_name
+from bolide.client.consuming.offset_store import BrokerOffsets, FileOffsets, OffsetStore
+from bolide.client.consuming.orderly import OrderlyConsumption
+from bolide.client.consuming.process_queue import MAX_CACHED_BYTES, MAX_CACHED_COUNT, MAX_SPAN
+from bolide.client.consuming.queue_pulls import PullSettings, QueuePulls
+from bolide.client.consuming.send_back import DEFAULT_MAX_RECONSUME_TIMES
+from bolide.client.consuming.strategies import Strategy, find_strategy
+from bolide.client.instance.instance import ClientInstance, now_ms
+from bolide.client.instance.options import DEFAULT_NAMESRV, ClientOptions, ConnectionOptions
+from bolide.client.instance.request_reply import send_reply
+from bolide.client.messages.codec import CodecChoice, find_codec
+from bolide.client.messages.errors import ClientStateError
+from bolide.client.messages.light_queues import check_parent
+from bolide.client.messages.listener import BatchListener, Call, Listener
+from bolide.client.messages.message import check_topic
+from bolide.client.messages.namespace import without_namespace
+from bolide.client.messages.queue import MessageQueue
+from bolide.client.messages.received import RETRY_PREFIX, ReceivedMessage, topics_of
+from bolide.client.messages.start_from import StartFrom, timestamp_ms
+from bolide.client.messages.subscription import Sql
+from bolide.client.producing.producer import tracer
+from bolide.client.tracing.interceptor import Interceptor, around, close_all, start_all
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_response
+
+
+class PushConsumer:
+    """Consumes in a group. ``async with PushConsumer("group") as consumer: consumer.subscribe(topic, "*", listener)``
+
+    `model` is ``"clustering"`` (the members share the queues) or ``"broadcasting"`` (each reads all); `start_from` says
+    where a new group starts: ``"last"``, ``"first"``, or a time; `orderly` gives each queue's messages one after the
+    other; `concurrency` bounds the listener calls at once. `max_reconsume_times` -1 means 16, for orderly no limit;
+    a message a listener has for more than `consume_timeout` seconds is sent back to be tried again (not orderly).
+    `max_cached_for_topic` and its bytes are shared by the queues held (Java's pullThresholdForTopic), -1 is off.
+    """
+
+    _closed = False
+    _started_ms = 0
+    _threads: ThreadPoolExecutor | None = None
+
+    def __init__(
+        self,
+        group: str,
+        namesrv: str = DEFAULT_NAMESRV,
+        *,
+        model: str = "clustering",
+        start_from: StartFrom = "last",
+        orderly: bool = False,
+        strategy: str | Strategy = "AVG",
+        concurrency: int = 20,
+        max_reconsume_times: int = -1,
+        consume_timeout: float = 900.0,
+        pull_batch: int = 32,
+        max_cached: int = MAX_CACHED_COUNT,
+        max_cached_bytes: int = MAX_CACHED_BYTES,
+        max_span: int = MAX_SPAN,
+        max_cached_for_topic: int = -1,
+        max_cached_bytes_for_topic: int = -1,
+        suspend: float = 15.0,
+        orderly_pause: float = 1.0,
+        send_subscription: bool = False,
+        codec: CodecChoice = None,
+        interceptors: tuple[Interceptor, ...] = (),
+        trace: bool = False,
+        offset_folder: Path | None = None,
+        **connection: Unpack[ConnectionOptions],
+    ) -> None:
+        """Nothing is connected before `start`. Raises `ClientStateError` or `ConfigError` for what cannot be meant."""
+        check_topic(group)
+        model = model_name(model)
+        self.group = group
+        self.orderly = orderly
+        self.concurrency = concurrency
+        self._max_times = max_reconsume_times
+        self._consume_timeout = consume_timeout
+        self._orderly_pause = orderly_pause
+        self._offset_folder = offset_folder
+        self._calls: dict[str, Call] = {}
+        self._lock = asyncio.Lock()
+        limits = (max_cached, max_cached_bytes, max_span, max_cached_for_topic, max_cached_bytes_for_topic)
+        self._pulls = QueuePulls(PullSettings(pull_batch, suspend, send_subscription, limits), orderly)
+        options = ClientOptions.of(namesrv, fixed_name=model == BROADCASTING, **connection)
+        if trace:
+            interceptors = (*interceptors, tracer(f"{group}-CONSUME", options))
+        self._interceptors = interceptors
+        self._codec = find_codec(codec)
+        self._member = GroupMember(
+            group,
+            options,
+            model,
+            "CONSUME_PASSIVELY",
+            start_from,
+            find_strategy(strategy),
+            self._pulls.gained,
+            self._pulls.lost,
+            self._serve,
+            orderly,
+        )
+        self._pulls.attach(self._member)
+
+    # -- life
+
+    def subscribe(
+        self,
+        topic: str,
+        expression: str | Sql,
+        listener: Listener | BatchListener,
+        *,
+        batch: int = 0,
+        parent: str = "",
+    ) -> None:
+        """Want messages of a topic: ``"*"``, ``"TagA || TagB"``, or ``sql("a > 5")``.
+
+        `listener` gets one message at a time, or with `batch` above 0 a list of up to so many of one queue. It may be
+        async, or plain (then it runs in a thread). Returning nothing means consumed; False, `ConsumeResult.RETRY` or an
+        exception means try again; a number says how many at the front of the list were consumed. For a light queue,
+        ``lmq("room-1")``, `parent` is the topic its messages are sent to.
+        """
+        check_topic(topic)
+        check_parent(topic, parent)
+        self._calls[topic] = Call(around(listener, batch, self.group, self._interceptors, self._codec), batch)
+        self._member.subscribe(topic, expression, parent)
+
+    async def unsubscribe(self, topic: str) -> None:
+        """Want a topic no more: its queues go to the other members."""
+        self._calls.pop(topic, None)
+        await self._member.unsubscribe(topic)
+
+    async def start(self) -> Self:
+        """Join the group; returns with the first share of queues held. A second call does nothing.
+
+        Raises `ClientStateError` when closed, or when the group is in this client already, and `ResponseError` when a
+        broker refuses an SQL expression.
+        """
+        async with self._lock:
+            if self._closed:
+                raise ClientStateError(f"consumer {self.group} is closed, make a new one")
+            if self._threads is None:
+                self._started_ms = now_ms()
+                self._threads = ThreadPoolExecutor(self.concurrency, f"bolide-{self.group}")
+                self._pulls.consumption = self._make_consumption(self._threads)
+                try:
+                    await start_all(self._interceptors)
+                    await self._member.join(self._make_store)
+                except BaseException:
+                    await asyncio.shield(close_all(self._interceptors))
+                    self._threads.shutdown(wait=False)
+                    self._threads = None
+                    raise
+                if self.orderly:
+                    self._member.instance.spawn(self._pulls.locks.refresh_always(), f"locks {self.group}")
+        return self
+
+    def _make_store(self, instance: ClientInstance) -> OffsetStore:
+        if self._member.model == BROADCASTING:
+            return FileOffsets(instance.client_id, self._member.group, self._offset_folder)
+        return BrokerOffsets(instance, self._member.group)
+
+    def _make_consumption(self, threads: ThreadPoolExecutor) -> Consumption:
+        limit = DEFAULT_MAX_RECONSUME_TIMES if self._max_times < 0 and not self.orderly else self._max_times
+        setup = ConsumeSetup(self._member, self._call_of, self.concurrency, limit, threads)
+        if self.orderly:
+            return OrderlyConsumption(setup, self._pulls.locks, self._orderly_pause)
+        return ConcurrentConsumption(setup, self._consume_timeout)
+
+    async def close(self) -> None:
+        """Let the listeners that run finish, store all offsets, and leave the group. A second call does nothing."""
+        self._closed = True
+        async with self._lock:
+            threads, self._threads = self._threads, None
+            if threads is None:
+                return
+            await asyncio.shield(self._leave(threads))
+
+    async def _leave(self, threads: ThreadPoolExecutor) -> None:
+        self._pulls.stop()
+        await self._pulls.consumption.close()
+        await close_all(self._interceptors)
+        await self._member.leave()
+        threads.shutdown(wait=False)
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # -- looking and steering
+
+    def _check_running(self) -> None:
+        if self._threads is None:
+            raise ClientStateError(f"consumer {self.group} is not running: use `async with` or await start()")
+        self._member.instance.check_process()
+
+    def assignment(self) -> list[MessageQueue]:
+        """The queues held now, those of the retry topic left out."""
+        return sorted(queue for queue in self._member.owned if not queue.topic.startswith(RETRY_PREFIX))
+
+    @property
+    def client_id(self) -> str:
+        """Who we are to the brokers."""
+        return self._member.options.client_id
+
+    def committed(self, queue: MessageQueue) -> int:
+        """The offset up to which a queue is consumed, -1 when not known here. Raises `ClientStateError` unstarted."""
+        self._check_running()
+        return self._member.store.get(queue)
+
+    async def lag(self) -> dict[MessageQueue, int]:
+        """How many messages each queue held has that are not consumed, by its broker now; retry queues included."""
+        self._check_running()
+        return await self._member.lag()
+
+    async def reply_to(self, request: ReceivedMessage, body: bytes, timeout: float | None = None) -> None:
+        """Answer a message that was sent by `Producer.request`.
+
+        Raises `MessageRefused` when it was not, `ResponseError` when the one who asked is gone.
+        """
+        await send_reply(self._member.instance, self.group, request, body, now_ms(), timeout)
+
+    def pause(self) -> None:
+        """Pull no more until `resume`; what was pulled is still consumed."""
+        self._pulls.pause()
+
+    def resume(self) -> None:
+        """Pull again."""
+        self._pulls.resume()
+
+    async def commit(self) -> None:
+        """Store the offsets now, and return when the brokers have answered."""
+        self._check_running()
+        await self._member.store.persist(list(self._member.owned), wait=True)
+
+    async def drain(self, timeout: float | None = None) -> bool:
+        """Pull no more, and return once all that was pulled is consumed and its offsets are stored: True; or False
+        after `timeout` seconds. The queues stay ours: `close` gives them away, `resume` goes on.
+        """
+        self._check_running()
+        drained = True
+        try:
+            async with asyncio.timeout(timeout):
+                await self._pulls.drain()
+        except TimeoutError:
+            drained = False
+        await self.commit()
+        return drained
+
+    async def seek(self, queue: MessageQueue, offset: int) -> None:
+        """Go on from `offset` in a queue held, once the listeners are through with what they have of it (so not from
+        within a listener). Raises `ClientStateError` when it is not held.
+        """
+        self._check_running()
+        await self._pulls.seek(queue, offset)
+
+    async def seek_to_time(self, moment: int | datetime, topic: str | None = None) -> None:
+        """Go on from the first message stored at a time (ms since 1970, or a datetime) or later, in all queues held,
+        or in those of one topic; retries that wait are not touched.
+        """
+        self._check_running()
+        for queue in self.assignment():
+            if topic in (None, queue.topic, without_namespace(self._member.options.namespace, queue.topic)):
+                await self._pulls.seek(queue, await self._member.offset_at(queue, timestamp_ms(moment)))
+
+    # -- requests of brokers
+
+    def _call_of(self, message: ReceivedMessage) -> Call:
+        call = None
+        for topic in topics_of(message):
+            call = call or self._calls.get(without_namespace(self._member.options.namespace, topic))
+        if call is None:  # a retry of a topic that is not subscribed any more: any listener, as in Java
+            call = next(iter(self._calls.values()))
+        return call
+
+    def _serve(self, command: Command) -> Command | Coroutine[Any, Any, Command | None] | None:
+        if command.code == codes.RESET_CONSUMER_CLIENT_OFFSET:
+            return self._reset(command)
+        if command.code == codes.GET_CONSUMER_STATUS_FROM_CLIENT:
+            return broker_requests.consumer_status(self._member, command)
+        if command.code == codes.GET_CONSUMER_RUNNING_INFO:
+            return broker_requests.running_info(self._member, command, self._started_ms, self.orderly, self.concurrency)
+        if command.code == codes.CONSUME_MESSAGE_DIRECTLY and self._threads is not None:
+            return broker_requests.consume_directly(command, self._call_of, self._threads, self.orderly)
+        return make_response(command, codes.REQUEST_CODE_NOT_SUPPORTED, f"a consumer does not serve {command.code}")
+
+    async def _reset(self, command: Command) -> Command | None:
+        for queue, offset in broker_requests.reset_offsets_of(command).items():
+            if queue in self._member.owned:
+                await self._pulls.seek(queue, offset)
+        return make_response(command, codes.SUCCESS)

@@ -1,0 +1,200 @@
+"""The queues of a push consumer: taken, pulled one long poll after another, given back or begun anew.
+
+A task for each queue keeps one pull at its broker; flow control and a pause hold it between two of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import Final
+
+from bolide.client.consuming.consumption import Consumption
+from bolide.client.consuming.group_member import GroupMember
+from bolide.client.consuming.locks import QueueLocks
+from bolide.client.consuming.process_queue import ProcessQueue
+from bolide.client.consuming.pull import PullRequest, PullResult, PullStatus, pull
+from bolide.client.messages.errors import ClientStateError, ResponseError
+from bolide.client.messages.queue import MessageQueue
+from bolide.client.messages.received import RETRY_PREFIX, show_origin
+from bolide.errors import BolideError
+from bolide.remoting import codes
+
+log = logging.getLogger("bolide.client")
+
+PULL_FAILED_PAUSE: Final = 3.0
+FLOW_CONTROL_PAUSE: Final = 0.02
+NOT_LOCKED_PAUSE: Final = 3.0
+HAND_OVER: Final = 1.0
+"""Seconds a queue that goes to another member waits for the listeners it is with; an orderly one waits longer."""
+HAND_OVER_ORDERLY: Final = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class PullSettings:
+    """How much a pull asks for and how long it may wait (seconds), and how much of a queue may be cached: messages,
+    bytes, span of offsets; the last two are shared by the queues of a topic, -1 is off."""
+
+    batch: int
+    suspend: float
+    send_subscription: bool
+    limits: tuple[int, int, int, int, int]
+
+
+class QueuePulls:
+    """The pulls of one group member; `consumption` takes what they bring."""
+
+    member: GroupMember
+    locks: QueueLocks
+    consumption: Consumption
+
+    def __init__(self, settings: PullSettings, orderly: bool) -> None:
+        self._settings = settings
+        self._orderly = orderly
+        self._tasks: dict[ProcessQueue, asyncio.Task[None]] = {}
+        self._resumed = asyncio.Event()
+        self._resumed.set()
+
+    def attach(self, member: GroupMember) -> None:
+        """Pull for this member, whose hooks `gained` and `lost` are."""
+        self.member = member
+        self.locks = QueueLocks(member)
+
+    # -- steering
+
+    def pause(self) -> None:
+        """No further pulls until `resume`; those that are out may still bring messages."""
+        self._resumed.clear()
+
+    def resume(self) -> None:
+        """Pull again."""
+        self._resumed.set()
+        for process_queue in self.member.owned.values():
+            if process_queue not in self._tasks and not process_queue.dropped:
+                self._start(process_queue)
+
+    def stop(self) -> None:
+        """Give up the pulls that are out: what they would bring is left to whoever pulls next."""
+        for task in list(self._tasks.values()):
+            task.cancel()
+
+    async def drain(self) -> None:
+        """Pause, give up the pulls that are out, and wait until the listeners are through with all that was pulled."""
+        self.pause()
+        self.stop()
+        await asyncio.gather(*(process_queue.wait_empty() for process_queue in self.member.owned.values()))
+
+    async def seek(self, queue: MessageQueue, offset: int) -> None:
+        """Go on from `offset`, once the listeners that have messages of the queue are through with them.
+
+        Raises `ClientStateError` when the queue is not held.
+        """
+        process_queue = self.member.owned.get(queue)
+        if process_queue is None:
+            raise ClientStateError(f"{queue} is not held by this consumer of {self.member.group}, see assignment()")
+        task = self._tasks.pop(process_queue, None)
+        if task is not None:
+            task.cancel()
+        await self._begin_anew(process_queue, offset)
+
+    # -- queues come and go
+
+    async def gained(self, process_queue: ProcessQueue) -> bool:
+        """Take a queue; False when another member still has its lock."""
+        try:
+            if self._orderly and not await self.locks.lock(process_queue):
+                return False
+            process_queue.next_offset = await self.member.start_offset(process_queue.queue)
+        except BaseException:
+            if self._orderly:
+                await self.locks.unlock(process_queue.queue)
+            raise
+        self._start(process_queue)
+        return True
+
+    def _start(self, process_queue: ProcessQueue) -> None:
+        task = self.member.instance.spawn(self._pull_loop(process_queue), f"pull {process_queue.queue}")
+        self._tasks[process_queue] = task
+        task.add_done_callback(lambda done: self._ended(process_queue, done))
+
+    def _ended(self, process_queue: ProcessQueue, task: asyncio.Task[None]) -> None:
+        if self._tasks.get(process_queue) is task:
+            del self._tasks[process_queue]
+
+    async def lost(self, process_queue: ProcessQueue) -> None:
+        """A queue goes to another member: wait a while for its listeners."""
+        task = self._tasks.pop(process_queue, None)
+        if task is not None:
+            task.cancel()
+        patience = HAND_OVER_ORDERLY if self._orderly else HAND_OVER
+        try:
+            async with asyncio.timeout(patience):
+                await process_queue.wait_idle()
+        except TimeoutError:
+            log.warning("%s goes to another member while a listener still has messages of it", process_queue.queue)
+        if self._orderly:
+            await self.member.store.persist([process_queue.queue], wait=True)
+            await self.locks.unlock(process_queue.queue)
+
+    # -- pulling
+
+    async def _pull_loop(self, process_queue: ProcessQueue) -> None:
+        loop = asyncio.get_running_loop()
+        member, settings = self.member, self._settings
+        while not process_queue.dropped:
+            process_queue.limit(*settings.limits, len(member.owned))
+            await process_queue.wait_for_room()
+            await self._resumed.wait()
+            wanted = member.subscriptions.get(process_queue.queue.topic)
+            if process_queue.dropped or wanted is None:
+                return
+            if self._orderly and not process_queue.locked:  # the broker gave the queue to another member
+                await asyncio.sleep(NOT_LOCKED_PAUSE)
+                continue
+            process_queue.last_pull = loop.time()
+            request = PullRequest(
+                member.group,
+                process_queue.queue,
+                process_queue.next_offset,
+                wanted,
+                settings.batch,
+                settings.suspend,
+                member.store.carry(process_queue.queue),
+                process_queue.suggested_broker,
+                send_subscription=settings.send_subscription,
+            )
+            try:
+                result = await pull(member.instance, request)
+            except BolideError as error:
+                await asyncio.sleep(self._pause_after(error, process_queue.queue))
+                continue
+            member.store.carried(process_queue.queue)
+            if not process_queue.dropped:
+                await self._pulled(process_queue, result)
+
+    def _pause_after(self, error: BolideError, queue: MessageQueue) -> float:
+        if isinstance(error, ResponseError) and error.code == codes.FLOW_CONTROL:
+            return FLOW_CONTROL_PAUSE
+        log.warning("a pull of %s failed: %s", queue, error)
+        return PULL_FAILED_PAUSE
+
+    async def _pulled(self, process_queue: ProcessQueue, result: PullResult) -> None:
+        process_queue.suggested_broker = result.suggested_broker
+        process_queue.next_offset = result.next_offset
+        if result.status is PullStatus.OFFSET_ILLEGAL:
+            await self._begin_anew(process_queue, result.next_offset)
+        elif result.messages:
+            if process_queue.queue.topic.startswith(RETRY_PREFIX):
+                for message in result.messages:
+                    show_origin(message, self.member.options.namespace)
+            process_queue.add(result.messages)
+            process_queue.last_consume = process_queue.last_pull
+            self.consumption.put(process_queue, result.messages)
+        elif process_queue.moved_to(result.next_offset):
+            self.member.store.update(process_queue.queue, result.next_offset)
+
+    async def _begin_anew(self, process_queue: ProcessQueue, offset: int) -> None:
+        fresh = await self.member.begin_anew(process_queue, offset)
+        if fresh is not None:
+            self._start(fresh)

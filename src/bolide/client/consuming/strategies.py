@@ -1,0 +1,113 @@
+"""Who reads which queue: RocketMQ's rebalance strategies, each a pure function of queues and client ids.
+
+A strategy gets the group, its own client id, all queues and all client ids, both sorted in Java's order: every member
+works the same table out for itself, so a strategy must not depend on anything else. More come in by the entry points
+`bolide.allocate_strategies` (`bolide.plugins`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from bolide import plugins
+from bolide.client.messages.queue import MessageQueue
+
+Strategy = Callable[[str, str, Sequence[MessageQueue], Sequence[str]], list[MessageQueue]]
+"""``strategy(group, client_id, queues, client_ids)`` returns the queues of `client_id`, one of `client_ids`."""
+
+VIRTUAL_NODES: Final = 10
+
+
+def avg(group: str, client_id: str, queues: Sequence[MessageQueue], clients: Sequence[str]) -> list[MessageQueue]:
+    """AVG: neighbouring queues together, the first clients take one more (AllocateMessageQueueAveragely)."""
+    count, index = len(clients), clients.index(client_id)
+    rest = len(queues) % count
+    size = 1 if len(queues) <= count else len(queues) // count + (1 if index < rest else 0)
+    start = index * size if rest > 0 and index < rest else index * size + rest
+    return list(queues[start : start + max(0, min(size, len(queues) - start))])
+
+
+def avg_by_circle(
+    group: str, client_id: str, queues: Sequence[MessageQueue], clients: Sequence[str]
+) -> list[MessageQueue]:
+    """AVG_BY_CIRCLE: dealt one by one like cards (AllocateMessageQueueAveragelyByCircle)."""
+    return list(queues[clients.index(client_id) :: len(clients)])
+
+
+def consistent_hash(
+    group: str, client_id: str, queues: Sequence[MessageQueue], clients: Sequence[str]
+) -> list[MessageQueue]:
+    """CONSISTENT_HASH: few queues move when a client comes or goes (AllocateMessageQueueConsistentHash, MD5)."""
+    ring = sorted({_md5(f"{client}-{node}"): client for client in clients for node in range(VIRTUAL_NODES)}.items())
+    points = [point for point, _ in ring]
+    return [queue for queue in queues if ring[bisect_left(points, _md5(queue.java_text())) % len(ring)][1] == client_id]
+
+
+def _md5(text: str) -> int:
+    return int.from_bytes(hashlib.md5(text.encode(), usedforsecurity=False).digest()[:4], "big")
+
+
+def config(mine: Iterable[MessageQueue]) -> Strategy:
+    """CONFIG: these queues, whoever else is there (AllocateMessageQueueByConfig)."""
+    fixed = list(mine)
+    return lambda group, client_id, queues, clients: list(fixed)
+
+
+def _room(broker_name: str) -> str | None:
+    """The room in ``room@name``; None for any other form, as Java's split sees it."""
+    parts = broker_name.rstrip("@").split("@")
+    return parts[0] if len(parts) == 2 else None
+
+
+def machine_room(rooms: Iterable[str]) -> Strategy:
+    """MACHINE_ROOM: only brokers named ``room@name`` of these rooms (AllocateMessageQueueByMachineRoom)."""
+    wanted = frozenset(rooms)
+
+    def strategy(
+        group: str, client_id: str, queues: Sequence[MessageQueue], clients: Sequence[str]
+    ) -> list[MessageQueue]:
+        near = [queue for queue in queues if _room(queue.broker_name) in wanted]
+        share, rest = divmod(len(near), len(clients))
+        index = clients.index(client_id)
+        mine = near[index * share : (index + 1) * share]
+        if index < rest:
+            mine.append(near[share * len(clients) + index])
+        return mine
+
+    return strategy
+
+
+def machine_room_nearby(
+    inner: Strategy, room_of_broker: Callable[[str], str], room_of_client: Callable[[str], str]
+) -> Strategy:
+    """MACHINE_ROOM_NEARBY: `inner` within each room; rooms without a client are shared by all
+    (AllocateMachineRoomNearby)."""
+
+    def strategy(
+        group: str, client_id: str, queues: Sequence[MessageQueue], clients: Sequence[str]
+    ) -> list[MessageQueue]:
+        queues_in: dict[str, list[MessageQueue]] = {}
+        for queue in queues:
+            queues_in.setdefault(room_of_broker(queue.broker_name), []).append(queue)
+        clients_in: dict[str, list[str]] = {}
+        for client in clients:
+            clients_in.setdefault(room_of_client(client), []).append(client)
+        room = room_of_client(client_id)
+        mine = inner(group, client_id, queues_in[room], clients_in[room]) if room in queues_in else []
+        for other, orphans in queues_in.items():
+            if other not in clients_in:
+                mine += inner(group, client_id, orphans, clients)
+        return mine
+
+    return strategy
+
+
+def find_strategy(name: str | Strategy) -> Strategy:
+    """The strategy of a name, built in or installed; a function is taken as it is. Raises `ConfigError`."""
+    if not isinstance(name, str):
+        return name
+    found: Strategy = plugins.find(plugins.ALLOCATE_STRATEGIES, name)
+    return found

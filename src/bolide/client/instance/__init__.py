@@ -1,0 +1,1 @@
+"""One connection of a process to a cluster: routes, name servers, heartbeats, requests and options."""

@@ -1,0 +1,100 @@
+"""The one heartbeat of a client: tells every broker which producer and consumer groups live here (HEART_BEAT).
+
+A broker knows a client by its TCP connection and forgets it when that closes, so a new connection to a broker begins
+with a heartbeat before anyone may use it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from bolide.client.instance.json_body import json_text
+from bolide.client.instance.routes import MASTER
+from bolide.errors import BolideError, RequestTimeout
+from bolide.remoting import codes
+
+if TYPE_CHECKING:
+    from bolide.client.instance.instance import ClientInstance
+    from bolide.transport.client import ClientConnection
+
+log = logging.getLogger("bolide.client")
+
+
+class Heartbeats:
+    """Sends heartbeats for the members of one instance, and remembers each broker's version from the answers."""
+
+    def __init__(self, instance: ClientInstance) -> None:
+        self._instance = instance
+        self._versions: dict[str, int] = {}
+        self._lock = asyncio.Lock()
+
+    @property
+    def versions(self) -> Mapping[str, int]:
+        """The version each broker address answered with."""
+        return self._versions
+
+    def body(self) -> bytes:
+        """HeartbeatData of all members; b"" when there are none."""
+        instance = self._instance
+        if not instance.producers and not instance.consumers:
+            return b""
+        return json_text(
+            {
+                "clientID": instance.client_id,
+                "consumerDataSet": [consumer.heartbeat() for consumer in instance.consumers.values()],
+                "heartbeatFingerprint": 0,
+                "producerDataSet": [{"groupName": group} for group in instance.producers],
+                "withoutSub": False,
+            }
+        )
+
+    async def send(self) -> None:
+        """Tell every broker who is here; one that cannot be reached is logged and tried again at the next round.
+
+        Producers alone are of no interest to slaves.
+        """
+        async with self._lock:
+            if not self.body():
+                return
+            masters_only = not self._instance.consumers
+            addresses = [
+                address
+                for known in list(self._instance.brokers.values())
+                for broker_id, address in known.items()
+                if broker_id == MASTER or not masters_only
+            ]
+            await asyncio.gather(*(self._send_to(address) for address in addresses))
+
+    async def _send_to(self, address: str) -> None:
+        pool = self._instance.pool
+        try:
+            connection = pool.live(address)
+            if connection is None:
+                await pool.get(address)  # which greets it with a heartbeat
+            else:
+                await self._beat(connection)
+        except BolideError as error:
+            log.warning("heartbeat to %s failed: %s", address, error)
+
+    async def greet(self, connection: ClientConnection) -> None:
+        """The first words on a new connection; nothing to a name server."""
+        if connection.address not in self._instance.broker_addresses():
+            return
+        try:
+            await self._beat(connection)
+        except RequestTimeout as error:
+            log.warning("first heartbeat failed: %s", error)
+
+    async def _beat(self, connection: ClientConnection) -> None:
+        body = self.body()
+        if not body:
+            return
+        timeout = self._instance.options.call_timeout
+        answer = await self._instance.call_on(connection, codes.HEART_BEAT, None, body, timeout)
+        if answer.code == codes.SUCCESS:
+            self._versions[connection.address] = answer.version
+        else:
+            log.warning("%s refused the heartbeat (%d): %s", connection.address, answer.code, answer.remark)

@@ -1,0 +1,135 @@
+"""The private event loop on which the blocking façade runs the native client.
+
+One daemon thread per process, started when first needed: heartbeats, rebalance and offset saves go on there while the
+caller computes. A child made by fork has the objects but not the thread: every call in it says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import concurrent.futures
+import os
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from typing import Any, Final, TypeVar
+
+from bolide.client.messages.errors import ClientForked, ClientStateError
+
+T = TypeVar("T")
+
+EXIT_PATIENCE: Final = 5.0
+
+
+class LoopThread:
+    """An event loop on a thread of its own. Its methods may be called from any other thread."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self._loop = _new_loop()
+        self._thread = threading.Thread(target=self._run, name="bolide-client", daemon=True)
+        self._thread.start()
+        atexit.register(self.stop)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+        tasks = asyncio.all_tasks(self._loop)
+        for task in tasks:
+            task.cancel()
+        self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+        self._loop.close()
+
+    def stop(self) -> None:
+        """End the loop and what still runs on it; called when the interpreter exits."""
+        if os.getpid() == self.pid and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(EXIT_PATIENCE)
+
+    def _check(self) -> None:
+        if os.getpid() != self.pid:
+            raise ClientForked(
+                f"this client was made in process {self.pid} and cannot be used in its child {os.getpid()}:"
+                " make a new one after the fork"
+            )
+        if threading.current_thread() is self._thread:
+            raise ClientStateError("a blocking call was made on the client's own loop: use the native client there")
+
+    def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run a coroutine to its end and return its result. An interrupt of the caller (Ctrl-C) cancels it."""
+        self._check()
+        future = asyncio.run_coroutine_threadsafe(work(), self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def call(self, work: Callable[[], T]) -> T:
+        """Run a function on the loop's thread and return its result."""
+        self._check()
+        if not self._thread.is_alive():
+            return work()
+        future: concurrent.futures.Future[T] = concurrent.futures.Future()
+
+        def do() -> None:
+            try:
+                future.set_result(work())
+            except BaseException as error:
+                future.set_exception(error)
+
+        self._loop.call_soon_threadsafe(do)
+        return future.result()
+
+    def submit(self, work: Callable[[], asyncio.Future[T]]) -> concurrent.futures.Future[T]:
+        """Start something on the loop without waiting; what it raises at once is in the future as well."""
+        self._check()
+
+        async def wait() -> T:
+            return await work()
+
+        return asyncio.run_coroutine_threadsafe(wait(), self._loop)
+
+    def iterate(self, make: Callable[[], AsyncIterator[T]]) -> Iterator[T]:
+        """The items of an async iterator, each waited for when it is asked for."""
+        iterator = self.call(make)
+
+        async def following() -> T:
+            return await anext(iterator)
+
+        while True:
+            try:
+                item = self.run(following)
+            except StopAsyncIteration:
+                return
+            yield item
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop
+    except ImportError:  # Windows has none
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+_lock = threading.Lock()
+_threads: list[LoopThread] = []
+
+
+def loop_thread() -> LoopThread:
+    """The loop thread of this process; a forked child gets one of its own."""
+    with _lock:
+        if not _threads or _threads[-1].pid != os.getpid():
+            _threads.append(LoopThread())
+        return _threads[-1]
+
+
+def _reset_lock() -> None:
+    """The parent may have held the lock at the moment of the fork."""
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(after_in_child=_reset_lock)

@@ -1,0 +1,94 @@
+"""What producers, consumers and the admin object of one process share: where the name servers are and who we are."""
+
+from __future__ import annotations
+
+import ssl as ssl_module
+from dataclasses import dataclass, field
+from typing import Final, TypedDict
+
+from bolide.client.instance.environment_tls import environment_ssl
+from bolide.client.instance.name_servers import LOCAL_NAMESRV, configured_namesrv
+from bolide.client.instance.unique_id import default_client_id, local_ip
+from bolide.client.messages.hooks import AclHook, RpcHook, UnitHook
+from bolide.client.messages.namespace import check_namespace
+
+DEFAULT_NAMESRV: Final = ""
+"""Says that the environment names the name servers (NAMESRV_ADDR), and without it 127.0.0.1:9876."""
+
+
+class ConnectionOptions(TypedDict, total=False):
+    """Keywords that every producer, consumer and admin object takes for its connections; all may be left out.
+
+    `instance_name` (``"DEFAULT"``) and the machine's address make the client id, unless `client_id` is given whole;
+    clients with equal options share connections. `access_key` and `secret_key` sign requests; `hooks` see each
+    request and answer, in their order; `ssl` encrypts every connection; `binary_header` encodes requests in
+    RocketMQ's binary form instead of JSON (Java's ``rocketmq.serialize.type=ROCKETMQ``); `namespace` goes before the
+    names of topics and groups, so that users of one cluster do not meet; `unit` names the unit a client works for
+    (Java's unitName with unitMode): what it creates is marked so, and the id ends with it.
+    """
+
+    instance_name: str
+    client_id: str | None
+    access_key: str
+    secret_key: str
+    hooks: tuple[RpcHook, ...]
+    ssl: ssl_module.SSLContext | None
+    binary_header: bool
+    namespace: str
+    unit: str
+
+
+@dataclass(frozen=True)
+class ClientOptions:
+    """Settings of a `ClientInstance`. Two clients with equal options share one instance; times are seconds."""
+
+    namesrv: tuple[str, ...] = (LOCAL_NAMESRV,)
+    client_id: str = field(default_factory=default_client_id)
+    hooks: tuple[RpcHook, ...] = ()
+    ssl: ssl_module.SSLContext | None = None
+    binary_header: bool = False
+    namespace: str = ""
+    unit: str = ""
+    heartbeat_interval: float = 30.0
+    route_interval: float = 30.0
+    persist_interval: float = 5.0
+    rebalance_interval: float = 20.0
+    call_timeout: float = 3.0
+
+    @classmethod
+    def of(
+        cls,
+        namesrv: str,
+        *,
+        fixed_name: bool = False,
+        instance_name: str = "DEFAULT",
+        client_id: str | None = None,
+        access_key: str = "",
+        secret_key: str = "",
+        hooks: tuple[RpcHook, ...] = (),
+        ssl: ssl_module.SSLContext | None = None,
+        binary_header: bool = False,
+        namespace: str = "",
+        unit: str = "",
+    ) -> ClientOptions:
+        """Options from what a user writes: ``host:port;host:port`` or the URL of an address server, and any of
+        `ConnectionOptions`. Raises `ConfigError`.
+
+        `fixed_name` keeps DEFAULT in the client id instead of the process: a broadcasting consumer finds its file
+        of offsets again after a restart, as Java's does.
+        """
+        if unit:
+            hooks = (UnitHook(), *hooks)
+        if access_key:
+            hooks = (*hooks, AclHook(access_key, secret_key))
+        return cls(
+            namesrv=configured_namesrv(namesrv, unit),
+            client_id=client_id
+            or (f"{local_ip()}@{instance_name}" if fixed_name else default_client_id(instance_name))
+            + (f"@{unit}" if unit else ""),
+            hooks=hooks,
+            ssl=ssl or environment_ssl(),
+            binary_header=binary_header,
+            namespace=check_namespace(namespace),
+            unit=unit,
+        )

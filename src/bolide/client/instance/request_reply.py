@@ -1,0 +1,110 @@
+"""Request-reply: a message that is answered by whoever consumes it, and the answer (RocketMQ's request API).
+
+The request is an ordinary message with a correlation id and the client id of its sender. The answer goes to the broker
+the request came by, which pushes it to the client with that id (PUSH_REPLY_MESSAGE_TO_CLIENT).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from bolide.client.instance.send_frame import send_ext
+from bolide.client.messages.errors import MessageRefused
+from bolide.client.messages.queue import MessageQueue
+from bolide.client.messages.received import ReceivedMessage
+from bolide.errors import ConnectionLost, PeerError
+from bolide.layout import property_names as names
+from bolide.layout.hashes import body_crc
+from bolide.layout.message_id import encode_host
+from bolide.layout.properties import format_properties
+from bolide.layout.record import MAGIC_V1, Record
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_response
+from bolide.remoting.headers.decode import decode_header
+from bolide.remoting.headers.reply import ReplyMessageRequestHeader
+
+if TYPE_CHECKING:
+    from bolide.client.instance.instance import ClientInstance
+
+log = logging.getLogger("bolide.client")
+
+REPLY = "reply"
+"""Value of MSG_TYPE by which an answer is known."""
+
+
+class Replies:
+    """The requests of one client that wait for their answers, by correlation id."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[str, asyncio.Future[ReceivedMessage]] = {}
+
+    def arrived(self, command: Command) -> Command:
+        """An answer a broker pushes; what nobody waits for any more is dropped."""
+        try:
+            message = received_reply(command)
+        except PeerError as error:
+            log.warning("a pushed answer cannot be read: %s", error)
+            return make_response(command, codes.SYSTEM_ERROR, "process reply message fail")
+        future = self.waiting.get(message.get_property(names.CORRELATION_ID) or "")
+        if future is None:
+            log.warning("an answer came that nobody waits for: %r", message)
+        elif not future.done():
+            future.set_result(message)
+        return make_response(command, codes.SUCCESS)
+
+
+def received_reply(command: Command) -> ReceivedMessage:
+    """The message inside a pushed answer. Raises `HeaderError`, `MessageIdError`."""
+    header = decode_header(command, ReplyMessageRequestHeader)
+    body = command.body
+    record = Record(
+        0,
+        MAGIC_V1,
+        body_crc(body),
+        header.queue_id,
+        header.flag,
+        0,
+        0,
+        header.sys_flag,
+        header.born_timestamp,
+        _host(header.born_host),
+        header.store_timestamp,
+        _host(header.store_host),
+        header.reconsume_times or 0,
+        0,
+        body,
+        header.topic,
+        (header.properties or "").encode(),
+    )
+    return ReceivedMessage(record, "")
+
+
+def _host(text: str) -> bytes:
+    """Java writes `ip:port`, with a slash before it in some releases."""
+    ip, _, port = text.lstrip("/").rpartition(":")
+    return encode_host(ip.strip("[]"), int(port)) if ip and port.isdecimal() else encode_host("0.0.0.0", 0)
+
+
+async def send_reply(
+    instance: ClientInstance, group: str, request: ReceivedMessage, body: bytes, now: int, timeout: float | None = None
+) -> None:
+    """Answer a request. Raises `MessageRefused` for a message that is none, `ResponseError` when its sender is gone."""
+    asker = request.get_property(names.REPLY_TO_CLIENT)
+    cluster = request.get_property(names.CLUSTER)
+    if asker is None or cluster is None:
+        raise MessageRefused(f"{request!r} is no request: only what was sent by request() can be answered")
+    properties = {
+        names.MSG_TYPE: REPLY,
+        names.CORRELATION_ID: request.get_property(names.CORRELATION_ID) or "",
+        names.REPLY_TO_CLIENT: asker,
+        names.TTL: request.get_property(names.TTL) or "",
+        names.WAIT: "true",
+    }
+    address = instance.master_address(request.broker_name)
+    if address is None:
+        raise ConnectionLost(f"broker {request.broker_name} has no master now: the answer cannot reach {asker}")
+    queue = MessageQueue(f"{cluster}_REPLY_TOPIC", request.broker_name, 0)
+    ext = send_ext(group, queue, 1, 0, now, 0, format_properties(properties))
+    await instance.call(address, codes.SEND_REPLY_MESSAGE_V2, ext, body, timeout=timeout)

@@ -1,0 +1,108 @@
+"""Where the queues of a topic are: RocketMQ's TopicRouteData, and what producers and consumers read from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from bolide.client.instance.json_body import json_body
+from bolide.client.messages.queue import MessageQueue
+from bolide.errors import ProtocolError
+
+MASTER: Final = 0
+PERM_READ: Final = 4
+PERM_WRITE: Final = 2
+TEMPLATE_TOPIC: Final = "TBW102"
+"""The topic whose route stands in for topics that do not exist yet (broker setting autoCreateTopicEnable)."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueInfo:
+    """What one broker offers of a topic."""
+
+    broker_name: str
+    read_queues: int
+    write_queues: int
+    perm: int
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The queues of a topic and the addresses of their brokers by broker id (0 is the master)."""
+
+    topic: str
+    queues: tuple[QueueInfo, ...]
+    brokers: Mapping[str, Mapping[int, str]]
+    clusters: Mapping[str, str] = field(default_factory=dict)
+    order_conf: str = ""
+
+    def write_queues(self) -> list[MessageQueue]:
+        """Queues a producer may send to: writable, on a broker whose master is known, or those of the order conf."""
+        if self.order_conf:
+            found = []
+            for part in self.order_conf.split(";"):
+                name, _, count = part.partition(":")
+                if count.isdigit():
+                    found += [MessageQueue(self.topic, name, queue_id) for queue_id in range(int(count))]
+            return found
+        return [
+            MessageQueue(self.topic, info.broker_name, queue_id)
+            for info in sorted(self.queues, key=lambda info: info.broker_name)
+            if info.perm & PERM_WRITE and MASTER in self.brokers.get(info.broker_name, {})
+            for queue_id in range(info.write_queues)
+        ]
+
+    def read_queues(self) -> list[MessageQueue]:
+        """Queues a consumer may read."""
+        return [
+            MessageQueue(self.topic, info.broker_name, queue_id)
+            for info in sorted(self.queues, key=lambda info: info.broker_name)
+            if info.perm & PERM_READ
+            for queue_id in range(info.read_queues)
+        ]
+
+    def of_light_queue(self, topic: str) -> Route:
+        """The route of a light queue (LMQ) whose messages are sent to this topic: one queue on each of its brokers."""
+        names = sorted({info.broker_name for info in self.queues})
+        queues = tuple(QueueInfo(name, 1, 1, PERM_READ | PERM_WRITE) for name in names)
+        return Route(topic, queues, self.brokers, self.clusters)
+
+    def from_template(self, topic: str, queue_count: int) -> Route:
+        """This template's route for a topic that does not exist yet, with at most `queue_count` queues a broker."""
+        queues = tuple(
+            QueueInfo(
+                info.broker_name,
+                min(queue_count, info.read_queues),
+                min(queue_count, info.read_queues),
+                info.perm,
+            )
+            for info in self.queues
+        )
+        return Route(topic, queues, self.brokers, self.clusters)
+
+
+def decode_route(topic: str, body: bytes) -> Route:
+    """The route in a GET_ROUTEINFO_BY_TOPIC answer. Raises `ProtocolError` when it is not one."""
+    data = json_body(body)
+    try:
+        return Route(
+            topic,
+            tuple(
+                QueueInfo(
+                    str(queue["brokerName"]),
+                    int(queue["readQueueNums"]),
+                    int(queue["writeQueueNums"]),
+                    int(queue["perm"]),
+                )
+                for queue in data.get("queueDatas") or []
+            ),
+            {
+                str(broker["brokerName"]): {int(key): str(value) for key, value in broker["brokerAddrs"].items()}
+                for broker in data.get("brokerDatas") or []
+            },
+            {str(broker["brokerName"]): str(broker.get("cluster", "")) for broker in data.get("brokerDatas") or []},
+            str(data.get("orderTopicConf") or ""),
+        )
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise ProtocolError(f"the route of topic {topic} cannot be read: {error!r}") from error

@@ -1,0 +1,115 @@
+"""Bodies as values: what turns a Python value into the bytes of a body, and back.
+
+JSON goes by msgspec, which checks what it reads against a type: a `msgspec.Struct`, a dataclass, a TypedDict or plain
+``list[int]``. Pydantic's models are taken when pydantic is there; Bolide itself does not need it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from dataclasses import replace
+from typing import Any, Final, Protocol, runtime_checkable
+
+import msgspec
+
+from bolide.client.messages.errors import MessageRefused
+from bolide.client.messages.message import Message
+from bolide.errors import ConfigError, PeerError
+
+NO_VALUE: Final = msgspec.UNSET
+
+
+class BodyError(PeerError):
+    """A body is not what the codec expects: the sender uses another, or another version of the type."""
+
+
+@runtime_checkable
+class Codec(Protocol):
+    """What a codec offers; both methods may raise anything."""
+
+    def encode(self, value: Any) -> bytes:
+        """The body that stands for a value."""
+
+    def decode(self, body: bytes) -> Any:
+        """The value a body stands for."""
+
+
+CodecChoice = Codec | str | type | None
+"""A codec; ``"json"``; or a type whose values travel as JSON."""
+
+
+class JsonCodec:
+    """JSON by msgspec. `kind` is the type that bodies are checked against and made into; without it anything goes."""
+
+    def __init__(self, kind: Any = Any) -> None:
+        self.kind = kind
+        self._encoder = msgspec.json.Encoder()
+        self._decoder = msgspec.json.Decoder(kind)
+
+    def encode(self, value: Any) -> bytes:
+        """JSON of a value."""
+        return self._encoder.encode(value)
+
+    def decode(self, body: bytes) -> Any:
+        """The value. Raises `msgspec.ValidationError`, `msgspec.DecodeError`."""
+        return self._decoder.decode(body)
+
+
+class PydanticCodec:
+    """JSON by pydantic: `kind` is a model, or any type its ``TypeAdapter`` takes. Raises `ImportError` without it."""
+
+    def __init__(self, kind: Any) -> None:
+        self.kind = kind
+        self._adapter = importlib.import_module("pydantic").TypeAdapter(kind)
+
+    def encode(self, value: Any) -> bytes:
+        """JSON of a value."""
+        body: bytes = self._adapter.dump_json(value)
+        return body
+
+    def decode(self, body: bytes) -> Any:
+        """The value. Raises `pydantic.ValidationError`."""
+        return self._adapter.validate_json(body)
+
+
+def find_codec(choice: CodecChoice) -> Codec | None:
+    """The codec a user means. Raises `ConfigError`."""
+    if choice is None:
+        return None
+    if isinstance(choice, str):
+        if choice.lower() != "json":
+            raise ConfigError(f'codec {choice!r} is unknown, give "json", a type, or an object with encode and decode')
+        return JsonCodec()
+    if isinstance(choice, type):
+        # A pydantic model can only be given by one who has imported pydantic.
+        pydantic = sys.modules.get("pydantic")
+        model = pydantic is not None and issubclass(choice, pydantic.BaseModel)
+        return PydanticCodec(choice) if model else JsonCodec(choice)
+    if not isinstance(choice, Codec):
+        raise ConfigError(f'codec {choice!r} has no encode and decode, give "json", a type, or an object with both')
+    return choice
+
+
+def with_body(message: Message, codec: Codec | None) -> Message:
+    """A message with its value as the body. Raises `MessageRefused` when it cannot be encoded."""
+    if message.value is NO_VALUE:
+        return message
+    if message.body:
+        raise MessageRefused(f"a message to {message.topic} has a body and a value, give one of them")
+    if codec is None:
+        raise MessageRefused(f"a message to {message.topic} has a value, give the producer a codec")
+    try:
+        return replace(message, body=codec.encode(message.value))
+    except Exception as error:
+        raise MessageRefused(f"the value for topic {message.topic} cannot be encoded: {error}") from error
+
+
+def value_of(body: bytes, codec: Codec | None, place: str) -> Any:
+    """The value of a body received. Raises `BodyError`."""
+    if codec is None:
+        raise BodyError(f"{place} has bytes only, give the consumer a codec to read values")
+    try:
+        return codec.decode(body)
+    except Exception as error:
+        raise BodyError(f"the body of {place} is not what {codec!r} expects: {error}") from error

@@ -1,0 +1,55 @@
+"""LMQ: light queues, which a broker has by the ten thousand; a message lists those it enters besides its topic's queue.
+
+A light queue is called ``%LMQ%name``, is in no route and has one queue (id 0) on each broker that keeps messages of its
+parent topic. The broker needs enableLmq=true and enableMultiDispatch=true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from bolide.client.messages.errors import ClientStateError, MessageRefused
+from bolide.layout.property_names import INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET
+
+LMQ_PREFIX: Final = "%LMQ%"
+_BARRED: Final = frozenset(",/\x00\x01\x02")
+
+
+def lmq(name: str) -> str:
+    """The topic to subscribe to for a light queue: ``lmq("room-1")`` is ``%LMQ%room-1``."""
+    return name if name.startswith(LMQ_PREFIX) else LMQ_PREFIX + name
+
+
+def is_lmq(topic: str) -> bool:
+    """True for the topic of a light queue."""
+    return topic.startswith(LMQ_PREFIX)
+
+
+def queue_list(names: Iterable[str]) -> str:
+    """Light queues as a message lists them. Raises `MessageRefused` for names that cannot be."""
+    listed = [lmq(name) for name in ([names] if isinstance(names, str) else names)]
+    for name in listed:
+        if name == LMQ_PREFIX or not _BARRED.isdisjoint(name):
+            raise MessageRefused(f"{name!r} is no light queue: its name may not be empty nor hold a comma or a slash")
+    if len(set(listed)) != len(listed):
+        raise MessageRefused(f"the light queues {','.join(listed)[:80]} are not all different: name each once")
+    return ",".join(listed)
+
+
+def check_parent(topic: str, parent: str) -> None:
+    """Raise `ClientStateError` for a light queue without the topic whose brokers have it, and for the opposite."""
+    if is_lmq(topic) and not parent:
+        raise ClientStateError(f"{topic} is in no route: say with parent= to which topic its messages are sent")
+    if parent and not is_lmq(topic):
+        raise ClientStateError(f"{topic} has a route of its own: parent= is for light queues, {LMQ_PREFIX}…")
+
+
+def light_offset(topic: str, properties: dict[str, str]) -> int:
+    """A message's place in a light queue; -1 when it was sent there by itself."""
+    names = properties.get(INNER_MULTI_DISPATCH, "").split(",")
+    offsets = properties.get(INNER_MULTI_QUEUE_OFFSET, "").split(",")
+    for name, offset in zip(names, offsets, strict=False):
+        if name == topic and offset.isdecimal():
+            return int(offset)
+    return -1

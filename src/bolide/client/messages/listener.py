@@ -1,0 +1,141 @@
+"""Listeners: what a user's function may look like, and what its outcome means.
+
+A listener is plain or async, takes one message or a list of them, and says nothing when all went well. A plain one runs
+in a thread, since it may block; an async one runs on the loop and must not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Callable
+from concurrent.futures import Executor
+from enum import Enum
+from typing import Any, Final
+
+from bolide.client.messages.received import ReceivedMessage
+
+log = logging.getLogger("bolide.client")
+
+Listener = Callable[[ReceivedMessage], Any]
+BatchListener = Callable[[list[ReceivedMessage]], Any]
+Failed = list[tuple[ReceivedMessage, int]]
+"""Messages to try again, each with a delay level: 0 lets the broker choose, -1 means the dead letter queue."""
+
+BROKER_CHOOSES: Final = 0
+DEAD_LETTER: Final = -1
+PIECE: Final = 32
+"""Most messages that one thread takes at a time: a hop to a thread costs more than a quick listener."""
+
+
+class ConsumeResult(Enum):
+    """What a listener may return; None and True mean SUCCESS, False means RETRY."""
+
+    SUCCESS = "success"
+    RETRY = "retry"
+
+
+class RetryLater(Exception):
+    """Raised by a listener to have a message tried again after a delay of its own choice (level 1 to 18).
+
+    `DEAD_LETTER` (-1) gives up at once: the message goes to the group's dead letter queue.
+    """
+
+    def __init__(self, delay_level: int = BROKER_CHOOSES) -> None:
+        super().__init__(f"retry with delay level {delay_level}")
+        self.delay_level = delay_level
+
+
+class Call:
+    """A user's listener with its shape worked out once. `batch` 0: one message a call; else up to so many."""
+
+    __slots__ = ("batch", "is_async", "listener")
+
+    def __init__(self, listener: Listener | BatchListener, batch: int = 0) -> None:
+        self.listener: Callable[[Any], Any] = listener
+        self.batch = batch
+        called = getattr(listener, "__call__", None)  # noqa: B004  an object's method, asked for its kind, not for its being
+        self.is_async = inspect.iscoroutinefunction(listener) or inspect.iscoroutinefunction(called)
+
+    async def run(self, messages: list[ReceivedMessage], threads: Executor) -> Failed:
+        """Give messages to the listener; the outcome is what failed, in order. Never raises what a listener raises."""
+        if not self.is_async:
+            return await asyncio.get_running_loop().run_in_executor(threads, self._run_plain, messages)
+        if self.batch:
+            try:
+                return failed_of(await self.listener(messages), messages)
+            except Exception as error:
+                return failed_by(error, messages)
+        failed: Failed = []
+        for message in messages:
+            try:
+                failed += failed_of(await self.listener(message), [message])
+            except Exception as error:
+                failed += failed_by(error, [message])
+        return failed
+
+    async def run_in_order(
+        self, messages: list[ReceivedMessage], threads: Executor, stop: Callable[[], bool]
+    ) -> tuple[int, int | None]:
+        """As `run`, but nothing behind a failure is given out: how many went well, and the delay level of the failure.
+
+        Ends early, with no failure, once `stop` says so.
+        """
+        if self.batch:
+            failed = await self.run(messages, threads)
+            return len(messages) - len(failed), failed[0][1] if failed else None
+        if not self.is_async:
+            return await asyncio.get_running_loop().run_in_executor(threads, self._in_order_plain, messages, stop)
+        for count, message in enumerate(messages):
+            if stop():
+                return count, None
+            failed = await self.run([message], threads)
+            if failed:
+                return count, failed[0][1]
+        return len(messages), None
+
+    def _in_order_plain(self, messages: list[ReceivedMessage], stop: Callable[[], bool]) -> tuple[int, int | None]:
+        for count, message in enumerate(messages):
+            if stop():
+                return count, None
+            failed = self._run_plain([message])
+            if failed:
+                return count, failed[0][1]
+        return len(messages), None
+
+    def _run_plain(self, messages: list[ReceivedMessage]) -> Failed:
+        if self.batch:
+            try:
+                return failed_of(self.listener(messages), messages)
+            except Exception as error:
+                return failed_by(error, messages)
+        failed: Failed = []
+        for message in messages:
+            try:
+                outcome = self.listener(message)
+                if outcome is not None:
+                    failed += failed_of(outcome, [message])
+            except Exception as error:
+                failed += failed_by(error, [message])
+        return failed
+
+
+def failed_of(outcome: Any, messages: list[ReceivedMessage]) -> Failed:
+    """What a listener's return value leaves to be tried again; a number says how many at the front went well."""
+    if outcome is None or outcome is True or outcome is ConsumeResult.SUCCESS:
+        return []
+    if outcome is False or outcome is ConsumeResult.RETRY:
+        return [(message, BROKER_CHOOSES) for message in messages]
+    if isinstance(outcome, int):
+        return [(message, BROKER_CHOOSES) for message in messages[max(0, outcome) :]]
+    log.error("a listener returned %r, which says nothing: return None, a bool, a ConsumeResult or a count", outcome)
+    return [(message, BROKER_CHOOSES) for message in messages]
+
+
+def failed_by(error: Exception, messages: list[ReceivedMessage]) -> Failed:
+    """An exception fails all messages of the call."""
+    if isinstance(error, RetryLater):
+        return [(message, error.delay_level) for message in messages]
+    log.warning("a listener failed with %r on %r", error, messages[:1], exc_info=error)
+    return [(message, BROKER_CHOOSES) for message in messages]

@@ -1,0 +1,83 @@
+"""Namespaces: topics and groups of several users of one cluster kept apart by a prefix, ``instance%topic``.
+
+RocketMQ's NamespaceUtil: %RETRY% and %DLQ% stay in front, and what belongs to the system has no namespace. The newer
+way (namespaceV2) leaves the names alone and says the namespace in every request: `NamespaceHook`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from bolide.client.messages.errors import ClientStateError
+from bolide.client.messages.hooks import Call
+from bolide.remoting.command import Command
+
+SEPARATOR: Final = "%"
+_PREFIXES: Final = ("%RETRY%", "%DLQ%")
+_SYSTEM: Final = frozenset(
+    {
+        "TBW102",
+        "SCHEDULE_TOPIC_XXXX",
+        "BenchmarkTest",
+        "RMQ_SYS_TRANS_HALF_TOPIC",
+        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
+        "TRANS_CHECK_MAX_TIME_TOPIC",
+        "RMQ_SYS_TRACE_TOPIC",
+        "SELF_TEST_TOPIC",
+        "OFFSET_MOVED_EVENT",
+        "DEFAULT_CONSUMER",
+        "TOOLS_CONSUMER",
+        "SCHEDULE_CONSUMER",
+        "FILTERSRV_CONSUMER",
+        "__MONITOR_CONSUMER",
+        "SELF_TEST_C_GROUP",
+    }
+)
+
+
+def check_namespace(namespace: str) -> str:
+    """The namespace as given. Raises `ClientStateError` when it holds the separator or nothing but blanks."""
+    if namespace and (SEPARATOR in namespace or not namespace.strip()):
+        raise ClientStateError(f"namespace {namespace!r} cannot be: it may not hold {SEPARATOR!r}, nor be blank")
+    return namespace
+
+
+def with_namespace(namespace: str, name: str) -> str:
+    """A topic or group as brokers know it."""
+    if not namespace or not name or name in _SYSTEM or name.startswith(("rmq_sys_", "CID_RMQ_SYS_", "%LMQ%")):
+        return name
+    prefix, rest = _parted(name)
+    if rest.startswith(namespace + SEPARATOR):
+        return name
+    return f"{prefix}{namespace}{SEPARATOR}{rest}"
+
+
+def without_namespace(namespace: str, name: str) -> str:
+    """A topic or group as its user knows it."""
+    if not namespace or not name:
+        return name
+    prefix, rest = _parted(name)
+    return prefix + rest.removeprefix(namespace + SEPARATOR)
+
+
+def _parted(name: str) -> tuple[str, str]:
+    for prefix in _PREFIXES:
+        if name.startswith(prefix):
+            return prefix, name[len(prefix) :]
+    return "", name
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceHook:
+    """Says the namespace in every request, for what understands it (RocketMQ's proxy): Java's setNamespaceV2."""
+
+    namespace: str
+
+    def before(self, call: Call) -> None:
+        """Add the two fields."""
+        call.ext["nsd"] = "true"
+        call.ext["ns"] = self.namespace
+
+    def after(self, call: Call, answer: Command) -> None:
+        """Nothing to do."""

@@ -1,0 +1,189 @@
+"""A message as a consumer gets it: a view of the stored record; what is asked for is decoded, once.
+
+`message_id` is the producer's id when there is one, else the broker's, as Java consumers see it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from bolide.client.messages.codec import NO_VALUE, Codec, value_of
+from bolide.client.messages.light_queues import is_lmq, light_offset
+from bolide.client.messages.namespace import without_namespace
+from bolide.client.messages.queue import MessageQueue
+from bolide.layout import property_names as names
+from bolide.layout.message_id import host_text, offset_message_id
+from bolide.layout.properties import parse_properties_bytes, property_value
+from bolide.layout.record import Record, decode_records
+from bolide.remoting.compression import COMPRESSED_FLAG, decompress_by_flag
+
+MAX_PLAIN_BODY: Final = 64 * 1024 * 1024
+"""Bytes a compressed body may inflate to; producers send at most 4 MiB, brokers may be set to take more."""
+RETRY_PREFIX: Final = "%RETRY%"
+
+
+class ReceivedMessage:
+    """One message out of a queue. `topic` is the topic it was sent to, also after retries."""
+
+    __slots__ = ("_body", "_properties", "_value", "broker_name", "codec", "reconsume_times", "record", "topic")
+
+    def __init__(self, record: Record, broker_name: str) -> None:
+        self.record = record
+        self.broker_name = broker_name
+        self.topic: str = record.topic
+        self.reconsume_times: int = record.reconsume_times
+        self._properties: dict[str, str] | None = None
+        self._body: bytes | None = None
+        self.codec: Codec | None = None
+        self._value: Any = NO_VALUE
+
+    @property
+    def body(self) -> bytes:
+        """The body as it was sent. Raises `CompressionError` when it is compressed and cannot be inflated."""
+        body = self._body
+        if body is None:
+            record = self.record
+            body = record.body
+            if record.sys_flag & COMPRESSED_FLAG:
+                body = decompress_by_flag(body, record.sys_flag, MAX_PLAIN_BODY)
+            self._body = body
+        return body
+
+    @property
+    def value(self) -> Any:
+        """The body as the consumer's codec reads it, once. Raises `BodyError`, `CompressionError`."""
+        value = self._value
+        if value is NO_VALUE:
+            value = self._value = value_of(self.body, self.codec, repr(self))
+        return value
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """All properties, those of the protocol included."""
+        properties = self._properties
+        if properties is None:
+            properties = self._properties = parse_properties_bytes(self.record.properties)
+        return properties
+
+    def get_property(self, name: str) -> str | None:
+        """One property, without decoding all of them."""
+        if self._properties is not None:
+            return self._properties.get(name)
+        return property_value(self.record.properties, name)
+
+    @property
+    def tags(self) -> str:
+        """The tag text, "" when there is none."""
+        return self.get_property(names.TAGS) or ""
+
+    @property
+    def keys(self) -> list[str]:
+        """The business keys."""
+        return (self.get_property(names.KEYS) or "").split()
+
+    @property
+    def queue(self) -> MessageQueue:
+        """The queue it was read from; on a retry, a queue of the group's retry topic."""
+        return MessageQueue(self.record.topic, self.broker_name, self.record.queue_id)
+
+    @property
+    def queue_id(self) -> int:
+        """The queue's number."""
+        return self.record.queue_id
+
+    @property
+    def queue_offset(self) -> int:
+        """The place in the queue, counted in messages."""
+        return self.record.queue_offset
+
+    @property
+    def physical_offset(self) -> int:
+        """The place in the broker's CommitLog, in bytes."""
+        return self.record.physical_offset
+
+    @property
+    def message_id(self) -> str:
+        """The producer's id, or the broker's when the producer gave none."""
+        return self.get_property(names.UNIQ_KEY) or self.offset_message_id
+
+    @property
+    def offset_message_id(self) -> str:
+        """The broker's id: store host and physical offset in hexadecimal digits."""
+        return offset_message_id(self.record.store_host, self.record.physical_offset)
+
+    @property
+    def born_timestamp(self) -> int:
+        """When the producer sent it, ms since 1970."""
+        return self.record.born_timestamp
+
+    @property
+    def store_timestamp(self) -> int:
+        """When the broker stored it, ms since 1970."""
+        return self.record.store_timestamp
+
+    @property
+    def born_host(self) -> str:
+        """``ip:port`` of the producer."""
+        return host_text(self.record.born_host)
+
+    @property
+    def store_host(self) -> str:
+        """``ip:port`` of the broker."""
+        return host_text(self.record.store_host)
+
+    @property
+    def flag(self) -> int:
+        """The application's own flag."""
+        return self.record.flag
+
+    @property
+    def sys_flag(self) -> int:
+        """The protocol's flag: compression, transaction state, kinds of addresses."""
+        return self.record.sys_flag
+
+    @property
+    def sharding_key(self) -> str:
+        """The key the queue was chosen by, "" when there was none."""
+        return self.get_property(names.SHARDING_KEY) or ""
+
+    @property
+    def transaction_id(self) -> str:
+        """The id of the transaction it came from, "" when there was none: its producer's id (as in Java; brokers 4.9
+        store no other)."""
+        prepared = self.get_property(names.TRAN_MSG) or ""
+        return (self.get_property(names.UNIQ_KEY) or "") if prepared.lower() == "true" else ""
+
+    def read_from(self, topic: str) -> None:
+        """It came out of this light queue (LMQ): its place there is the one that counts, as on a retry."""
+        offset = light_offset(topic, self.properties)
+        if offset >= 0:
+            self.record.topic = topic
+            self.record.queue_id = 0
+            self.record.queue_offset = offset
+
+    def __repr__(self) -> str:
+        place = f"{self.topic}@{self.broker_name}:{self.queue_id}+{self.queue_offset}"
+        return f"<ReceivedMessage {place} {self.message_id}>"
+
+
+def received_messages(body: bytes, broker_name: str, tags: frozenset[str] | None = None) -> list[ReceivedMessage]:
+    """The messages of an answer with records. With `tags`, only those whose tag is exactly one of them: a broker
+    compares hashes, and two tags may share one."""
+    messages = [ReceivedMessage(record, broker_name) for record in decode_records(body)]
+    if tags is not None:
+        messages = [message for message in messages if message.get_property(names.TAGS) in tags]
+    return messages
+
+
+def show_origin(message: ReceivedMessage, namespace: str = "") -> None:
+    """Give a message read from a retry topic the topic it was first sent to."""
+    if message.topic.startswith(RETRY_PREFIX):
+        origin = message.get_property(names.RETRY_TOPIC) or message.topic
+        message.topic = without_namespace(namespace, origin)
+
+
+def topics_of(message: ReceivedMessage) -> list[str]:
+    """Topics whose subscribers the message may be for: a light queue it was read from, its own, those it lists."""
+    own = [message.record.topic] if is_lmq(message.record.topic) else []
+    listed = message.get_property(names.INNER_MULTI_DISPATCH)
+    return [*own, message.topic, *(listed.split(",") if listed else [])]

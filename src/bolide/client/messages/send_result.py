@@ -1,0 +1,57 @@
+"""What a broker says of a stored message (SendMessageResponseHeader and its response code)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+from bolide.client.messages.queue import MessageQueue
+from bolide.remoting import codes
+
+# Of a broker that names no region (MixAll.DEFAULT_TRACE_REGION_ID).
+DEFAULT_REGION: Final = "DefaultRegion"
+
+
+class SendStatus(IntEnum):
+    """How safe a stored message is; all four mean that it is stored. The number is the response code."""
+
+    SEND_OK = codes.SUCCESS
+    FLUSH_DISK_TIMEOUT = codes.FLUSH_DISK_TIMEOUT
+    SLAVE_NOT_AVAILABLE = codes.SLAVE_NOT_AVAILABLE
+    FLUSH_SLAVE_TIMEOUT = codes.FLUSH_SLAVE_TIMEOUT
+
+
+STATUS_OF = {int(status): status for status in SendStatus}
+
+
+@dataclass(slots=True)
+class SendResult:
+    """Where a message is. `message_id` is the producer's id (comma-joined for a batch), `offset_message_id` the
+    broker's, `queue_offset` the place in the queue (of the first message of a batch); `region_id` and `trace_on` are
+    the broker's settings for message traces; by `recall_handle` a message with a delay of any length is taken back."""
+
+    status: SendStatus
+    message_id: str
+    offset_message_id: str
+    queue: MessageQueue
+    queue_offset: int
+    transaction_id: str = ""
+    region_id: str = DEFAULT_REGION
+    trace_on: bool = True
+    recall_handle: str = ""
+
+
+def send_result(code: int, ext: dict[str, str], message_id: str, topic: str, broker_name: str) -> SendResult:
+    """The result out of the fields of a successful answer."""
+    return SendResult(
+        STATUS_OF[code],
+        message_id,
+        ext.get("msgId", ""),
+        MessageQueue(topic, broker_name, int(ext.get("queueId", "0"))),
+        int(ext.get("queueOffset", "0")),
+        ext.get("transactionId", ""),
+        ext.get("MSG_REGION") or DEFAULT_REGION,
+        ext.get("TRACE_ON") != "false",
+        ext.get("recallHandle", ""),
+    )

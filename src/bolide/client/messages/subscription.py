@@ -1,0 +1,76 @@
+"""What a consumer wants of a topic: all, some tags (``TagA || TagB``), or an SQL92 expression over properties."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from bolide.client.messages.errors import ClientStateError
+from bolide.layout.hashes import java_hash
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """An expression that the broker evaluates: SQL92, such as ``a > 5 AND region IN ('eu', 'us')``, or a type that a
+    plug-in adds to the broker."""
+
+    expression: str
+    expression_type: str = "SQL92"
+
+
+Sql = Selector
+"""The type under the name of its commonest use."""
+
+
+def sql(expression: str) -> Selector:
+    """Select by an SQL92 expression instead of tags; the broker needs enablePropertyFilter=true."""
+    return Selector(expression)
+
+
+def selector(expression_type: str, expression: str) -> Selector:
+    """Select by an expression of a type that the broker knows by a plug-in; it needs enablePropertyFilter=true."""
+    return Selector(expression, expression_type)
+
+
+@dataclass(slots=True)
+class Subscription:
+    """One topic of a consumer, as it stands in the heartbeat (SubscriptionData). `version`, of pulls, is ms since 1970;
+    that of heartbeats, `told_at`, is ahead of it while brokers are told a newer one.
+    """
+
+    topic: str
+    expression: str
+    kind: str
+    version: int
+    tags: frozenset[str] = field(default_factory=frozenset)
+    told_at: int = 0
+
+    @property
+    def exact_tags(self) -> frozenset[str] | None:
+        """The tags to compare exactly on this side; None when everything that comes is wanted."""
+        return self.tags if self.kind == "TAG" and self.tags else None
+
+    def data(self) -> dict[str, Any]:
+        """The JSON form."""
+        return {
+            "classFilterMode": False,
+            "codeSet": [java_hash(tag) for tag in sorted(self.tags)],
+            "expressionType": self.kind,
+            "subString": self.expression,
+            "subVersion": max(self.version, self.told_at),
+            "tagsSet": sorted(self.tags),
+            "topic": self.topic,
+        }
+
+
+def subscription(topic: str, expression: str | Selector, now: int) -> Subscription:
+    """The subscription for what a user wrote; blank means all. Raises `ClientStateError` for tags without any tag."""
+    if isinstance(expression, Selector):
+        return Subscription(topic, expression.expression, expression.expression_type, now)
+    text = expression.strip()
+    if text in ("", "*"):
+        return Subscription(topic, "*", "TAG", now)
+    tags = frozenset(tag.strip() for tag in text.split("||") if tag.strip())
+    if not tags:
+        raise ClientStateError(f"{expression!r} names no tag of topic {topic}, write TagA || TagB or *")
+    return Subscription(topic, text, "TAG", now, tags)

@@ -1,0 +1,51 @@
+"""What a transaction is to its user: a listener that runs and remembers it, and how it ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Protocol
+
+from bolide.client.messages.message import Message
+from bolide.client.messages.received import ReceivedMessage
+from bolide.client.messages.send_result import SendResult
+from bolide.layout.sysflag import TRANSACTION_COMMIT, TRANSACTION_NONE, TRANSACTION_ROLLBACK
+
+
+class TransactionState(IntEnum):
+    """How a local transaction ended. UNKNOWN leaves the message where it is: the broker will ask again."""
+
+    UNKNOWN = TRANSACTION_NONE
+    COMMIT = TRANSACTION_COMMIT
+    ROLLBACK = TRANSACTION_ROLLBACK
+
+
+class TransactionListener(Protocol):
+    """The user's side of a transaction. Both methods are async, or plain (then they run in a thread)."""
+
+    def execute(self, message: Message, argument: Any) -> Any:
+        """Run the local transaction for a message that is stored but not visible; return a `TransactionState`.
+
+        None counts as UNKNOWN, and so does an exception.
+        """
+
+    def check(self, message: ReceivedMessage) -> Any:
+        """Say how the local transaction of this message ended; return a `TransactionState`. May be asked repeatedly."""
+
+
+@dataclass(slots=True)
+class TransactionResult:
+    """Where the half message is stored and what the broker was told; `error` is what `execute` raised."""
+
+    sent: SendResult
+    state: TransactionState
+    error: Exception | None = None
+
+
+def state_of(outcome: Any) -> TransactionState:
+    """What a listener returned, as a state. Raises `TypeError` for what is none."""
+    if outcome is None:
+        return TransactionState.UNKNOWN
+    if not isinstance(outcome, TransactionState):
+        raise TypeError(f"a transaction listener returned {outcome!r}: return a TransactionState")
+    return outcome

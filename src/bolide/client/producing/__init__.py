@@ -1,0 +1,1 @@
+"""Producers, and the way of a message to its broker."""

@@ -1,0 +1,391 @@
+"""Producer: sends messages, many at a time, and tries another broker when one fails (RocketMQ's DefaultMQProducer).
+
+Defaults are those of 5.5.0: 3 s for all tries together, two more tries on other brokers, bodies of 4,096 bytes and more
+compressed with zlib, topics unknown to the name server created through the template topic TBW102.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import uuid
+from collections.abc import Iterable
+from dataclasses import replace
+from types import TracebackType
+from typing import Final, Self, Unpack
+
+from bolide.client.instance.instance import ClientInstance, now_ms
+from bolide.client.instance.options import DEFAULT_NAMESRV, ClientOptions, ConnectionOptions
+from bolide.client.instance.request_reply import send_reply
+from bolide.client.instance.unique_id import UniqueIds
+from bolide.client.messages.codec import CodecChoice, find_codec, with_body
+from bolide.client.messages.errors import ClientStateError, MessageRefused, TooFast
+from bolide.client.messages.message import MAX_BODY, Message, check_body, check_topic, properties_text
+from bolide.client.messages.namespace import with_namespace
+from bolide.client.messages.queue import MessageQueue
+from bolide.client.messages.received import ReceivedMessage
+from bolide.client.messages.send_result import SendResult
+from bolide.client.producing.latency_faults import LatencyFaults
+from bolide.client.producing.message_batch import pack_batch
+from bolide.client.producing.publish import PublishRoutes, QueueChoice
+from bolide.client.producing.recalls import recall
+from bolide.client.producing.send_outcome import end_send
+from bolide.client.producing.sending import Sending
+from bolide.client.tracing.interceptor import (
+    Interceptor,
+    SendCall,
+    begin_send,
+    close_all,
+    refuse_sends,
+    start_all,
+)
+from bolide.client.tracing.tracer import TRACE_GROUP, TRACE_TIMEOUT, Tracer
+from bolide.errors import RequestTimeout
+from bolide.remoting.compression import COMPRESSED_FLAG, NAMES, TYPE_SHIFT, compress
+
+DEFAULT_GROUP: Final = "DEFAULT_PRODUCER"
+SEND_TIMEOUT: Final = 3.0
+MAX_IN_FLIGHT: Final = 4096
+
+
+class ProducerOptions(ConnectionOptions, total=False):
+    """The keywords of `Producer`, for a class that passes them on."""
+
+    timeout: float
+    retries: int
+    max_in_flight: int
+    compress_above: int
+    compression: str
+    max_body: int
+    queue_count: int
+    codec: CodecChoice
+    interceptors: tuple[Interceptor, ...]
+    trace: bool
+    latency_faults: bool
+
+
+class Producer:
+    """Sends messages to brokers found through name servers. ``async with Producer("group") as producer: ...``
+
+    `namesrv` is ``host:port;host:port``, or the ``http://`` address of a server that knows them, or "" for the
+    environment's NAMESRV_ADDR; `timeout` seconds bound one message with all its tries; `retries` are the tries on
+    another broker after the first; `max_in_flight` bounds the messages sent and not answered; `trace` sends a message
+    trace of each (see `bolide.client.tracing.trace`); `latency_faults` avoids slow and failing brokers for a while;
+    `codec` makes the body of a message out of its value: ``"json"``, a type, or a `Codec`.
+    Use a producer on the event loop it was started on.
+    """
+
+    def __init__(
+        self,
+        group: str = DEFAULT_GROUP,
+        namesrv: str = DEFAULT_NAMESRV,
+        *,
+        timeout: float = SEND_TIMEOUT,
+        retries: int = 2,
+        max_in_flight: int = MAX_IN_FLIGHT,
+        compress_above: int = 4096,
+        compression: str = "ZLIB",
+        max_body: int = MAX_BODY,
+        queue_count: int = 4,
+        codec: CodecChoice = None,
+        interceptors: tuple[Interceptor, ...] = (),
+        trace: bool = False,
+        latency_faults: bool = False,
+        **connection: Unpack[ConnectionOptions],
+    ) -> None:
+        """Nothing is connected before `start`. Raises `ConfigError` for an address that is none."""
+        check_topic(group)
+        if compression.upper() not in NAMES:
+            raise MessageRefused(f"compression {compression!r} is unknown, choose one of {', '.join(NAMES)}")
+        self.timeout = timeout
+        self.retries = retries
+        self.max_in_flight = max_in_flight
+        self.compress_above = compress_above
+        self.max_body = max_body
+        self.routes = PublishRoutes(queue_count)
+        self.options = ClientOptions.of(namesrv, **connection)
+        self.group = with_namespace(self.options.namespace, group)
+        if trace:
+            interceptors = (*interceptors, tracer(f"{group}-PRODUCE", self.options))
+        self.interceptors = interceptors
+        self.codec = find_codec(codec)
+        self.faults = LatencyFaults() if latency_faults else None
+        self._compression = NAMES[compression.upper()]
+        self._instance: ClientInstance | None = None
+        self._closed = False
+        self._pid = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ids = UniqueIds()
+        self._announced: set[str] = set()
+        self._in_flight: set[Sending] = set()
+        self._slot_free = asyncio.Event()
+        self._lock = asyncio.Lock()
+
+    # -- life
+
+    async def start(self) -> Self:
+        """Join the client of this process. A second call does nothing. Raises `ClientStateError` when closed."""
+        async with self._lock:
+            if self._closed:
+                raise ClientStateError(f"producer {self.group} is closed, make a new one")
+            if self._instance is None:
+                instance = ClientInstance.acquire(self.options)
+                try:
+                    instance.add_producer(self)
+                except ClientStateError:
+                    await instance.release()
+                    raise
+                self._loop = asyncio.get_running_loop()
+                self._pid = os.getpid()
+                self._instance = instance
+                await start_all(self.interceptors)
+        return self
+
+    async def close(self) -> None:
+        """Wait for the answers still out (at most `timeout` seconds each), then leave. A second call does nothing."""
+        self._closed = True
+        async with self._lock:
+            instance = self._instance
+            if instance is None:
+                return
+            try:
+                while self._in_flight:
+                    await asyncio.wait([sending.future for sending in self._in_flight])
+            finally:
+                await asyncio.sleep(0)  # outcomes of just now reach the interceptors first
+                await close_all(self.interceptors)
+                self._instance = None
+                await asyncio.shield(self._leave(instance))
+
+    async def _leave(self, instance: ClientInstance) -> None:
+        await instance.remove_producer(self.group)
+        await instance.release()
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @property
+    def instance(self) -> ClientInstance:
+        """The shared client. Raises `ClientStateError` before `start` and after `close`."""
+        if self._instance is None:
+            state = "closed" if self._closed else "not started: use `async with` or await start()"
+            raise ClientStateError(f"producer {self.group} is {state}")
+        return self._instance
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop of `start`."""
+        assert self._loop is not None
+        return self._loop
+
+    @property
+    def in_flight(self) -> int:
+        """Messages sent and not answered yet."""
+        return len(self._in_flight)
+
+    def topics(self) -> set[str]:
+        """Topics sent to so far."""
+        return self.routes.topics()
+
+    # -- sending
+
+    async def send(
+        self, message: Message, *, queue: QueueChoice | None = None, timeout: float | None = None
+    ) -> SendResult:
+        """Send one message and return where it is stored; waits while `max_in_flight` messages are out.
+
+        `queue` fixes the queue, or is a function that picks one; so does the message's `sharding_key`. A message bound
+        to a queue is tried once. Raises `MessageRefused`, `TopicNotFound`, `ResponseError`, `SendFailed` (after all
+        tries), `RequestTimeout`.
+        """
+        await self._wait_for_slot()
+        return await self.submit(message, queue=queue, timeout=timeout)
+
+    def submit(
+        self, message: Message, *, queue: QueueChoice | None = None, timeout: float | None = None
+    ) -> asyncio.Future[SendResult]:
+        """Send without waiting: the future holds the result.
+
+        Raises `TooFast` when `max_in_flight` are out already (in the blocking client that is in the future, too).
+        """
+        return self._accept(message, queue, timeout, False).future
+
+    async def send_many(
+        self, messages: Iterable[Message], *, queue: QueueChoice | None = None
+    ) -> list[SendResult | BaseException]:
+        """Send all, as many at a time as allowed; one outcome per message, in their order: a result or its error."""
+        futures: list[asyncio.Future[SendResult]] = []
+        for message in messages:
+            await self._wait_for_slot()
+            futures.append(self.submit(message, queue=queue))
+        return await asyncio.gather(*futures, return_exceptions=True)
+
+    async def send_batch(
+        self, messages: Iterable[Message], *, queue: QueueChoice | None = None, timeout: float | None = None
+    ) -> SendResult:
+        """Store several messages of one topic with one request: all or none. No delay levels, no %RETRY% topics.
+
+        Raises `MessageRefused` when they differ in topic or `wait_stored`, or exceed `max_body` together.
+        """
+        await self._wait_for_slot()
+        return await self._accept_batch(list(messages), queue, timeout).future
+
+    async def send_oneway(self, message: Message, *, queue: QueueChoice | None = None) -> None:
+        """Send and ask for no answer: fast, and nobody learns when it is lost."""
+        await self._wait_for_slot()
+        await self._accept(message, queue, None, True).future
+
+    async def recall(self, topic: str, handle: str, timeout: float | None = None) -> str:
+        """Take back a message that waits for its time, by the `recall_handle` of its result; returns its id.
+
+        The broker notes the wish (it must have recallMessageEnable); a message that is due just then may still come.
+        Raises `MessageRefused` for a handle that is none, `ResponseError` when its time is over.
+        """
+        return await recall(self.instance, self.group, with_namespace(self.options.namespace, topic), handle, timeout)
+
+    async def request(
+        self, message: Message, timeout: float = SEND_TIMEOUT, *, queue: QueueChoice | None = None
+    ) -> ReceivedMessage:
+        """Send a message and return the answer of whoever consumes it (`reply_to`), within `timeout` seconds.
+
+        Raises as `send`, and `RequestTimeout` when no answer came: whether the message was consumed is then unknown.
+        """
+        await self._wait_for_slot()
+        deadline = self.loop.time() + timeout
+        await self._announce(with_namespace(self.options.namespace, message.topic))
+        instance = self.instance
+        correlation_id = str(uuid.uuid4())
+        answer: asyncio.Future[ReceivedMessage] = self.loop.create_future()
+        instance.replies.waiting[correlation_id] = answer
+        try:
+            marks = (
+                f"CORRELATION_ID\x01{correlation_id}\x02REPLY_TO_CLIENT\x01{instance.client_id}\x02"
+                f"TTL\x01{int(timeout * 1000)}\x02"
+            )
+            await self._accept(message, queue, deadline - self.loop.time(), False, marks).future
+            async with asyncio.timeout_at(deadline):
+                received = await answer
+            received.codec = self.codec
+            return received
+        except TimeoutError:
+            raise RequestTimeout(f"no answer to a request to {message.topic} came within {timeout} s") from None
+        finally:
+            del instance.replies.waiting[correlation_id]
+
+    async def reply_to(self, request: ReceivedMessage, body: bytes, timeout: float | None = None) -> None:
+        """Answer a message that was sent by `request`. Raises `MessageRefused` when it was not, `ResponseError`."""
+        await send_reply(self.instance, self.group, request, body, now_ms(), timeout)
+
+    async def _announce(self, topic: str) -> None:
+        """Before the first request to a topic: its brokers find the asker among the producers they know."""
+        if topic not in self._announced:
+            await self.routes.load(self.instance, topic)
+            await self.instance.heartbeats.send()
+            self._announced.add(topic)
+
+    async def queues(self, topic: str) -> list[MessageQueue]:
+        """The queues of a topic that can be sent to. Raises `TopicNotFound`."""
+        return list((await self.routes.load(self.instance, with_namespace(self.options.namespace, topic))).queues)
+
+    async def _wait_for_slot(self) -> None:
+        while len(self._in_flight) >= self.max_in_flight:
+            self._slot_free.clear()
+            await self._slot_free.wait()
+
+    def _accept(
+        self,
+        message: Message,
+        queue: QueueChoice | None,
+        timeout: float | None,
+        oneway: bool,
+        marks: str = "",
+        sys_flag: int = 0,
+    ) -> Sending:
+        """Send a message; `marks` are properties of the protocol that no user may set, as text."""
+        self._check_room()
+        calls: list[SendCall] = []
+        try:
+            message = with_body(message, self.codec)
+            if self.interceptors:
+                calls.append(begin_send(self.group, message, self.interceptors, oneway))
+                message = calls[0].message
+            message = self._in_namespace(message)
+            check_topic(message.topic)
+            check_body(message, self.max_body)
+            message_id = self._ids.next_id()
+            properties = properties_text(message, message_id)
+            if marks:
+                properties += marks
+            body = message.body
+            if len(body) >= self.compress_above:
+                body = compress(body, self._compression)
+                sys_flag |= COMPRESSED_FLAG | self._compression << TYPE_SHIFT
+            deadline = self.loop.time() + (self.timeout if timeout is None else timeout)
+            sending = Sending(self, message, message_id, properties, body, sys_flag, deadline, queue, oneway=oneway)
+        except BaseException as error:
+            refuse_sends(calls, error, self.interceptors)
+            raise
+        return self._go(sending, calls)
+
+    def _accept_batch(self, messages: list[Message], queue: QueueChoice | None, timeout: float | None) -> Sending:
+        self._check_room()
+        calls: list[SendCall] = []
+        try:
+            messages = [with_body(message, self.codec) for message in messages]
+            if self.interceptors:
+                for message in messages:
+                    calls.append(begin_send(self.group, message, self.interceptors))
+                messages = [call.message for call in calls]
+            messages = [self._in_namespace(message) for message in messages]
+            ids, body = pack_batch(messages, self.max_body, self._ids.next_id)
+        except BaseException as error:
+            refuse_sends(calls, error, self.interceptors)
+            raise
+        first = messages[0]
+        envelope = Message(first.topic, body, sharding_key=first.sharding_key)
+        properties = f"WAIT\x01{'true' if first.wait_stored else 'false'}\x02"
+        deadline = self.loop.time() + (self.timeout if timeout is None else timeout)
+        sending = Sending(self, envelope, ",".join(ids), properties, body, 0, deadline, queue, batch=True)
+        return self._go(sending, calls)
+
+    def _in_namespace(self, message: Message) -> Message:
+        namespace = self.options.namespace
+        return replace(message, topic=with_namespace(namespace, message.topic)) if namespace else message
+
+    def _check_room(self) -> None:
+        instance = self.instance
+        if self._closed:
+            raise ClientStateError(f"producer {self.group} is closing")
+        if self._pid != os.getpid():
+            instance.check_process()
+        if len(self._in_flight) >= self.max_in_flight:
+            raise TooFast(
+                f"{self.max_in_flight} messages of producer {self.group} are in flight: wait for some of their futures,"
+                " await send(), or raise max_in_flight"
+            )
+
+    def _go(self, sending: Sending, calls: list[SendCall]) -> Sending:
+        if calls:
+            end_send(calls, sending, self.interceptors)
+        self._in_flight.add(sending)
+        sending.start()
+        return sending
+
+    # -- for Sending
+
+    def finished(self, sending: Sending) -> None:
+        """A message has its outcome: its place in flight is free."""
+        self._in_flight.discard(sending)
+        self._slot_free.set()
+
+
+def tracer(name: str, options: ClientOptions) -> Tracer:
+    """A tracer for a client with these options, which sends by a producer of its own."""
+    sender = Producer(f"{TRACE_GROUP}-{name}", timeout=TRACE_TIMEOUT)
+    sender.options = options
+    return Tracer(sender)

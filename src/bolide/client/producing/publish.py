@@ -1,0 +1,115 @@
+"""Which queue a message goes to: round robin, or by a key, over the writable queues of a topic's route.
+
+State apart from I/O: `TopicQueues` is a decision over a `Route`, `PublishRoutes` asks for those. A retry prefers
+another broker than the one that failed (RocketMQ's TopicPublishInfo.selectOneMessageQueue).
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Final
+
+from bolide.client.instance.routes import TEMPLATE_TOPIC, Route
+from bolide.client.messages.errors import NoQueue, TopicNotFound
+from bolide.client.messages.light_queues import is_lmq
+from bolide.client.messages.message import Message
+from bolide.client.messages.queue import MessageQueue
+from bolide.layout.hashes import java_hash
+
+if TYPE_CHECKING:
+    from bolide.client.instance.instance import ClientInstance
+
+QueueChoice = MessageQueue | Callable[[list[MessageQueue], Message], MessageQueue]
+"""A queue, or a function that picks one of those it is given."""
+
+KNOWN_KEYS: Final = 100_000
+
+
+class TopicQueues:
+    """The writable queues of one topic, with the place of its round robin."""
+
+    def __init__(self, route: Route) -> None:
+        self.route = route
+        self.queues = route.write_queues()
+        self._next = random.randrange(len(self.queues)) if self.queues else 0
+        self._by_key: dict[str, MessageQueue] = {}
+
+    def next_queue(self, avoid_broker: str = "", faulty: Collection[str] = ()) -> MessageQueue:
+        """The next queue, on another broker than `avoid_broker` and `faulty` if there is one. Raises `NoQueue`.
+
+        When all others are faulty, another than `avoid_broker` is still better than that.
+        """
+        queues = self.queues
+        count = len(queues)
+        if not count:
+            raise NoQueue(f"topic {self.route.topic} has no writable queue on a broker with a master")
+        self._next = start = self._next + 1
+        for avoided in (
+            ({avoid_broker, *faulty}, {avoid_broker}) if faulty else ({avoid_broker},) if avoid_broker else ()
+        ):
+            for step in range(count):
+                queue = queues[(start + step) % count]
+                if queue.broker_name not in avoided:
+                    self._next = start + step
+                    return queue
+        return queues[start % count]
+
+    def queue_for(self, sharding_key: str) -> MessageQueue:
+        """The queue of a key, as Java's SelectMessageQueueByHash picks it. Raises `NoQueue`."""
+        queue = self._by_key.get(sharding_key)
+        if queue is None:
+            if not self.queues:
+                raise NoQueue(f"topic {self.route.topic} has no writable queue on a broker with a master")
+            if len(self._by_key) >= KNOWN_KEYS:
+                self._by_key.clear()
+            index = abs(int(math.fmod(java_hash(sharding_key), len(self.queues))))
+            queue = self._by_key[sharding_key] = self.queues[index]
+        return queue
+
+
+class PublishRoutes:
+    """The topics a producer has sent to; one that does not exist yet gets the queues of the template topic."""
+
+    def __init__(self, queue_count: int) -> None:
+        self.queue_count = queue_count
+        """Queues of a topic that is created by sending to it."""
+        self._topics: dict[str, TopicQueues] = {}
+
+    def topics(self) -> set[str]:
+        """Topics sent to so far."""
+        return set(self._topics)
+
+    def known(self, instance: ClientInstance, topic: str) -> TopicQueues | None:
+        """The queues of a topic by the route known now; None when it must be loaded first."""
+        known = self._topics.get(topic)
+        route = instance.routes.get(topic)
+        if known is not None and (route is known.route or (route is None and known.route.topic == topic)):
+            return known
+        if route is None:
+            return None
+        known = self._topics[topic] = TopicQueues(route)
+        return known
+
+    def forget(self, instance: ClientInstance, topic: str) -> None:
+        """The brokers say that the route of a topic is out of date: the next try asks a name server."""
+        self._topics.pop(topic, None)
+        instance.routes.pop(topic, None)
+
+    async def load(self, instance: ClientInstance, topic: str) -> TopicQueues:
+        """Ask for the route of a topic; for one that does not exist yet, for the template's. Raises `TopicNotFound`."""
+        known = self.known(instance, topic)
+        if known is not None:
+            return known
+        try:
+            route = await instance.fetch_route(topic)
+        except TopicNotFound as missing:
+            try:
+                template = await instance.fetch_route(TEMPLATE_TOPIC)
+            except TopicNotFound:
+                raise missing from None
+            # A light queue (LMQ) is a topic that is in no route, with one queue.
+            route = template.from_template(topic, 1 if is_lmq(topic) else self.queue_count)
+        known = self._topics[topic] = TopicQueues(route)
+        return known

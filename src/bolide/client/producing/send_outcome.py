@@ -1,0 +1,40 @@
+"""The outcome of a send, as interceptors see it."""
+
+from __future__ import annotations
+
+from asyncio import Future
+from collections.abc import Sequence
+from functools import partial
+
+from bolide.client.instance.instance import ClientInstance
+from bolide.client.messages.send_result import SendResult
+from bolide.client.producing.sending import Sending
+from bolide.client.tracing.interceptor import Interceptor, SendCall, after_send
+
+
+def end_send(calls: Sequence[SendCall], sending: Sending, interceptors: Sequence[Interceptor]) -> None:
+    """Have the interceptors called with the outcome of `sending`; a batch has a call for each of its messages."""
+    sending.future.add_done_callback(partial(_sent, calls, sending, sending.producer.instance, interceptors))
+
+
+def _sent(
+    calls: Sequence[SendCall],
+    sending: Sending,
+    instance: ClientInstance,
+    interceptors: Sequence[Interceptor],
+    future: Future[SendResult],
+) -> None:
+    if future.cancelled():
+        return
+    error = future.exception()
+    queue = sending.queue
+    ids = sending.message_id.split(",")
+    address = instance.master_address(queue.broker_name) if queue is not None else None
+    for call, message_id in zip(calls, ids, strict=True):
+        call.error = error
+        call.result = None if error else future.result()
+        call.message_id = message_id
+        call.broker_address = address or ""
+        call.body_length = len(call.message.body if sending.batch else sending.body)
+        call.sys_flag = sending.sys_flag
+        after_send(call, interceptors)

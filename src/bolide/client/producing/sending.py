@@ -1,0 +1,251 @@
+"""One message on its way: tries, the next broker after a failure, and the result in a future.
+
+No task per message: the connection calls `Sending.done`, and only what must wait (a connection to be made, a route to
+be asked for) becomes a task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from bolide.client.instance.instance import now_ms
+from bolide.client.instance.routes import MASTER
+from bolide.client.instance.send_frame import send_ext, send_frame
+from bolide.client.messages.errors import NoQueue, SendFailed, TopicNotFound, response_error, worth_retry
+from bolide.client.messages.hooks import Call
+from bolide.client.messages.message import Message
+from bolide.client.messages.namespace import without_namespace
+from bolide.client.messages.queue import MessageQueue
+from bolide.client.messages.send_result import STATUS_OF, SendResult, send_result
+from bolide.client.producing.publish import QueueChoice, TopicQueues
+from bolide.errors import BolideError, RequestTimeout
+from bolide.remoting import codes
+from bolide.remoting.command import Command, encode, make_request
+from bolide.transport.client import ClientConnection
+
+if TYPE_CHECKING:
+    from bolide.client.producing.producer import Producer
+
+
+class Sending:
+    """A message that was accepted and is not answered yet."""
+
+    __slots__ = (
+        "batch",
+        "began",
+        "body",
+        "call",
+        "choice",
+        "deadline",
+        "flag",
+        "future",
+        "message",
+        "message_id",
+        "oneway",
+        "producer",
+        "properties",
+        "queue",
+        "sys_flag",
+        "topic",
+        "tries",
+        "tries_left",
+    )
+
+    def __init__(
+        self,
+        producer: Producer,
+        message: Message,
+        message_id: str,
+        properties: str,
+        body: bytes,
+        sys_flag: int,
+        deadline: float,
+        choice: QueueChoice | None,
+        batch: bool = False,
+        oneway: bool = False,
+    ) -> None:
+        self.producer = producer
+        self.message = message
+        self.topic = message.topic
+        self.message_id = message_id
+        self.properties = properties
+        self.body = body
+        self.flag = message.flag
+        self.sys_flag = sys_flag
+        self.deadline = deadline
+        self.choice = choice
+        self.batch = batch
+        self.oneway = oneway
+        # A message bound to a queue is never moved to another by a retry: its order would be lost.
+        self.tries_left = 0 if oneway or choice is not None or message.sharding_key else producer.retries
+        self.tries = 0
+        self.began = 0.0
+        self.queue: MessageQueue | None = None
+        self.call: Call | None = None
+        self.future: asyncio.Future[SendResult] = producer.loop.create_future()
+
+    def start(self) -> None:
+        """Send at once when route and connection are there, else as soon as they are."""
+        self.tries += 1
+        self.began = self.producer.loop.time()
+        try:
+            queues = self.producer.routes.known(self.producer.instance, self.topic)
+            if queues is None:
+                self.producer.instance.spawn(self._start_later(), f"send to {self.topic}")
+                return
+            queue = self.queue = self._choose(queues)
+            address = self.producer.instance.brokers.get(queue.broker_name, {}).get(MASTER)
+            if address is None:
+                raise NoQueue(f"broker {queue.broker_name} of topic {self.topic} has no master now")
+            connection = self.producer.instance.pool.live(address)
+            if connection is None:
+                self.producer.instance.spawn(self._connect_and_write(address), f"send to {address}")
+                return
+            self._write(connection, queue)
+        except BolideError as error:
+            self._failed(error)
+
+    def _choose(self, queues: TopicQueues) -> MessageQueue:
+        choice = self.choice
+        if choice is None:
+            if self.message.sharding_key:
+                return queues.queue_for(self.message.sharding_key)
+            producer = self.producer
+            last = self.queue.broker_name if self.queue is not None else ""
+            if producer.faults is None:
+                return queues.next_queue(last)
+            return queues.next_queue(last, producer.faults.unavailable(producer.loop.time()))
+        return choice if isinstance(choice, MessageQueue) else choice(list(queues.queues), self.message)
+
+    async def _start_later(self) -> None:
+        try:
+            await self.producer.routes.load(self.producer.instance, self.topic)
+        except BolideError as error:
+            if isinstance(error, TopicNotFound):
+                self.tries_left = 0  # every name server gives the same answer
+            self._failed(error)
+        except BaseException:
+            self.future.cancel()
+            self.producer.finished(self)
+            raise
+        else:
+            self.tries -= 1  # the try that found no route was none
+            self.start()
+
+    async def _connect_and_write(self, address: str) -> None:
+        try:
+            async with asyncio.timeout_at(self.deadline):
+                connection = await self.producer.instance.pool.get(address)
+            assert self.queue is not None
+            self._write(connection, self.queue)
+        except TimeoutError:
+            self._failed(RequestTimeout(f"no connection to {address} within the time allowed"))
+        except BolideError as error:
+            self._failed(error)
+        except BaseException:
+            self.future.cancel()
+            self.producer.finished(self)
+            raise
+
+    def _write(self, connection: ClientConnection, queue: MessageQueue) -> None:
+        remaining = self.deadline - self.producer.loop.time()
+        if remaining <= 0:
+            raise RequestTimeout(f"a message to {queue} was not sent within the time allowed")
+        opaque = connection.next_opaque()
+        producer = self.producer
+        if producer.options.hooks or producer.options.binary_header or self.oneway:
+            frame = self._general_frame(connection.address, opaque, queue)
+        else:
+            frame = send_frame(
+                opaque,
+                producer.group,
+                queue,
+                producer.routes.queue_count,
+                self.sys_flag,
+                now_ms(),
+                self.flag,
+                self.properties,
+                self.body,
+                self.batch,
+            )
+        if self.oneway:
+            connection.oneway_frame(frame)
+            place = {"queueId": str(queue.queue_id)}
+            self.future.set_result(send_result(0, place, self.message_id, self._shown(), queue.broker_name))
+            producer.finished(self)
+            return
+        connection.start_frame(opaque, frame, remaining, self.done)
+
+    def _general_frame(self, address: str, opaque: int, queue: MessageQueue) -> bytes:
+        producer = self.producer
+        ext = send_ext(
+            producer.group,
+            queue,
+            producer.routes.queue_count,
+            self.sys_flag,
+            now_ms(),
+            self.flag,
+            self.properties,
+            batch=self.batch,
+        )
+        code = codes.SEND_BATCH_MESSAGE if self.batch else codes.SEND_MESSAGE_V2
+        self.call = call = Call(address, code, ext, self.body, self.oneway)
+        for hook in producer.options.hooks:
+            hook.before(call)
+        kind = codes.BINARY_TYPE if producer.options.binary_header else codes.JSON_TYPE
+        return encode(make_request(code, opaque, call.ext, call.body, self.oneway, kind))
+
+    def done(self, answer: Command | None, error: BolideError | None) -> None:
+        """Called by the connection with the answer or the error."""
+        if answer is None:
+            self._failed(error or SendFailed(f"the send to {self.queue} ended without an answer"))
+            return
+        if self.call is not None:
+            for hook in self.producer.options.hooks:
+                hook.after(self.call, answer)
+        queue = self.queue
+        assert queue is not None
+        if answer.code not in STATUS_OF:
+            self._failed(response_error(answer.code, answer.remark, f"a message to {queue}", "the broker"))
+            return
+        self._note_latency(False)
+        if not self.future.done():
+            self.future.set_result(
+                send_result(answer.code, answer.ext(), self.message_id, self._shown(), queue.broker_name)
+            )
+        self.producer.finished(self)
+
+    def _shown(self) -> str:
+        """The topic as the user knows it."""
+        namespace = self.producer.options.namespace
+        return without_namespace(namespace, self.topic) if namespace else self.topic
+
+    def _failed(self, error: BolideError) -> None:
+        producer = self.producer
+        if worth_retry(error):
+            self._note_latency(True)
+        if error.refresh_route:
+            producer.routes.forget(producer.instance, self.topic)
+        if self.tries_left > 0 and worth_retry(error) and producer.loop.time() < self.deadline:
+            self.tries_left -= 1
+            self.start()
+            return
+        if not self.future.done():
+            tries = self.tries - 1
+            if tries > 0:
+                failure: BolideError = SendFailed(
+                    f"a message to topic {self.topic} failed {self.tries} times, the last time: {error}"
+                )
+                failure.__cause__ = error
+            else:
+                failure = error
+            self.future.set_exception(failure)
+        producer.finished(self)
+
+    def _note_latency(self, failed: bool) -> None:
+        """A broker that answered a try, or failed it, is chosen by how it did."""
+        producer = self.producer
+        if producer.faults is not None and self.queue is not None:
+            now = producer.loop.time()
+            producer.faults.note(self.queue.broker_name, now - self.began, failed, now)

@@ -1,0 +1,188 @@
+"""TransactionProducer: messages that appear when a local transaction commits (RocketMQ's TransactionMQProducer).
+
+The message is stored where no consumer sees it, then the local transaction runs, then the broker is told how it ended
+(END_TRANSACTION, oneway). A broker that is not told asks (CHECK_TRANSACTION_STATE), any producer of the group that
+lives: so `check` must find the outcome where it is kept, not in the memory of the process that sent the message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, Self, Unpack
+
+from bolide.client.instance.options import DEFAULT_NAMESRV
+from bolide.client.messages.errors import MessageRefused
+from bolide.client.messages.message import Message
+from bolide.client.messages.namespace import with_namespace, without_namespace
+from bolide.client.messages.received import ReceivedMessage
+from bolide.client.messages.send_result import DEFAULT_REGION, SendStatus
+from bolide.client.messages.transaction import TransactionListener, TransactionResult, TransactionState, state_of
+from bolide.client.producing.producer import Producer, ProducerOptions
+from bolide.client.producing.publish import QueueChoice
+from bolide.client.tracing.interceptor import EndTransactionCall, end_transaction
+from bolide.errors import BolideError
+from bolide.layout import property_names as names
+from bolide.layout.errors import RecordError
+from bolide.layout.message_id import decode_offset_message_id
+from bolide.layout.record import decode_record
+from bolide.layout.sysflag import TRANSACTION_PREPARED
+from bolide.remoting import codes
+from bolide.remoting.command import Command
+
+log = logging.getLogger("bolide.client")
+
+CONCURRENCY: Final = 20
+
+
+class TransactionProducer(Producer):
+    """Sends messages in transactions. ``async with TransactionProducer("group", namesrv, listener) as producer: ...``
+
+    `concurrency` bounds the checks at once, and the threads of a plain listener; what else there is, is as in
+    `Producer`: codecs, interceptors and traces, too. Plain sends work as there.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        namesrv: str = DEFAULT_NAMESRV,
+        listener: TransactionListener | None = None,
+        *,
+        concurrency: int = CONCURRENCY,
+        **options: Unpack[ProducerOptions],
+    ) -> None:
+        """Nothing is connected before `start`. Raises `MessageRefused` without a listener."""
+        super().__init__(group, namesrv, **options)
+        if listener is None:
+            raise MessageRefused(f"producer {group} sends in transactions and needs a listener: give it one")
+        self.listener = listener
+        self._checks = asyncio.Semaphore(concurrency)
+        self._threads = ThreadPoolExecutor(concurrency, thread_name_prefix=f"bolide-{group}")
+
+    async def start(self) -> Self:
+        """As in `Producer`; the brokers known already learn of the group at once, so that they can ask it."""
+        await super().start()
+        await self.instance.heartbeats.send()
+        return self
+
+    async def close(self) -> None:
+        """As in `Producer`. A transaction that is still open is asked about at another producer of the group."""
+        await super().close()
+        self._threads.shutdown(wait=False)
+
+    async def send_in_transaction(
+        self,
+        message: Message,
+        argument: Any = None,
+        *,
+        queue: QueueChoice | None = None,
+        timeout: float | None = None,
+    ) -> TransactionResult:
+        """Store a message unseen, run ``listener.execute(message, argument)``, and tell the broker how that ended.
+
+        A message that was stored but not as safe as wished is rolled back without running anything. Raises as
+        `Producer.send`, before the transaction has run; `MessageRefused` for a message with a delay.
+        """
+        if message.delayed:
+            raise MessageRefused("a message in a transaction takes no delay: it appears when it commits")
+        await self._wait_for_slot()
+        marks = f"TRAN_MSG\x01true\x02PGROUP\x01{self.group}\x02"
+        sent = await self._accept(message, queue, timeout, False, marks, TRANSACTION_PREPARED).future
+        if sent.status is not SendStatus.SEND_OK:
+            result = TransactionResult(sent, TransactionState.ROLLBACK)
+        else:
+            try:
+                state = state_of(await self._call(self.listener.execute, message, argument))
+                result = TransactionResult(sent, state)
+            except Exception as error:
+                log.warning("the local transaction of %s failed: %r", sent.message_id, error, exc_info=error)
+                result = TransactionResult(sent, TransactionState.UNKNOWN, error)
+        await self._end_sent(message, result)
+        return result
+
+    def check_transaction(self, address: str, command: Command) -> bool:
+        """A broker asks how a transaction ended; False when it is not one of this group."""
+        try:
+            message = ReceivedMessage(decode_record(command.body, 0), "")
+        except RecordError as error:
+            log.warning("%s asks about a transaction with a body that is no message: %s", address, error)
+            return False
+        message.codec = self.codec
+        if message.get_property(names.PGROUP) != self.group or self._instance is None:
+            return False
+        message.topic = without_namespace(self.options.namespace, message.topic)
+        self._instance.spawn(self._answer_check(address, message, command.ext()), f"transaction {message.message_id}")
+        return True
+
+    async def _answer_check(self, address: str, message: ReceivedMessage, asked: dict[str, str]) -> None:
+        async with self._checks:
+            try:
+                state = state_of(await self._call(self.listener.check, message))
+            except Exception as error:
+                log.warning("the check of transaction %s failed: %r", message.message_id, error, exc_info=error)
+                state = TransactionState.UNKNOWN
+        transaction_id = asked.get("transactionId") or message.message_id
+        region_id = message.get_property(names.MSG_REGION) or DEFAULT_REGION
+        call = EndTransactionCall(
+            self.group,
+            message.topic,
+            message.tags,
+            " ".join(message.keys),
+            message.message_id,
+            transaction_id,
+            state,
+            address,
+            True,
+            region_id,
+        )
+        ext = {
+            "tranStateTableOffset": asked.get("tranStateTableOffset", ""),
+            "commitLogOffset": asked.get("commitLogOffset", ""),
+            "topic": asked.get("topic") or message.record.topic,
+        }
+        await self._end(call, ext)
+
+    async def _end_sent(self, message: Message, result: TransactionResult) -> None:
+        sent = result.sent
+        address = self.instance.master_address(sent.queue.broker_name)
+        if address is None:
+            log.warning("broker %s has no master now: it will ask about %s", sent.queue.broker_name, sent.message_id)
+            return
+        call = EndTransactionCall(
+            self.group,
+            message.topic,
+            message.tags,
+            message.keys_text,
+            sent.message_id,
+            sent.transaction_id or sent.message_id,
+            result.state,
+            address,
+            False,
+            sent.region_id,
+        )
+        ext = {
+            "tranStateTableOffset": str(sent.queue_offset),
+            "commitLogOffset": str(decode_offset_message_id(sent.offset_message_id)[2]),
+            "topic": with_namespace(self.options.namespace, sent.queue.topic),
+            "bname": sent.queue.broker_name,
+        }
+        await self._end(call, ext)
+
+    async def _end(self, call: EndTransactionCall, ext: dict[str, str]) -> None:
+        end_transaction(call, self.interceptors)
+        ext["producerGroup"] = call.group
+        ext["commitOrRollback"] = str(int(call.state))
+        ext["fromTransactionCheck"] = "true" if call.from_check else "false"
+        ext["msgId"] = call.message_id
+        ext["transactionId"] = call.transaction_id
+        try:
+            await self.instance.oneway(call.broker_address, codes.END_TRANSACTION, ext)
+        except BolideError as error:
+            log.warning("%s is not told that %s ended (%s): it will ask", call.broker_address, call.message_id, error)
+
+    async def _call(self, function: Any, *arguments: Any) -> Any:
+        if inspect.iscoroutinefunction(function):
+            return await function(*arguments)
+        return await self.loop.run_in_executor(self._threads, function, *arguments)

@@ -1,0 +1,1 @@
+"""Interceptors, RocketMQ's message traces, and spans of OpenTelemetry."""

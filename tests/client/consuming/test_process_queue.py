@@ -1,0 +1,99 @@
+"""The offset to commit is that of the oldest message not done; flow control opens and shuts."""
+
+from __future__ import annotations
+
+import asyncio
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bolide.client.consuming.process_queue import ProcessQueue
+from bolide.client.messages.queue import MessageQueue
+from bolide.client.messages.received import ReceivedMessage
+from bolide.layout.record import Record
+
+
+def message(queue_offset: int, body: bytes = b"x") -> ReceivedMessage:
+    record = Record(100, 0, 0, 0, 0, queue_offset, 0, 0, 0, bytes(8), 0, bytes(8), 0, 0, body, "T", b"")
+    return ReceivedMessage(record, "b")
+
+
+def process_queue() -> ProcessQueue:
+    return ProcessQueue(MessageQueue("T", "b", 0))
+
+
+@given(st.permutations(range(12)), st.sets(st.integers(0, 30)))
+def test_the_commit_offset_is_the_oldest_not_done(order: list[int], gaps: set[int]) -> None:
+    offsets = [offset for offset in range(12 + len(gaps)) if offset not in gaps][:12]
+    queue = process_queue()
+    messages = [message(offset) for offset in offsets]
+    queue.add(messages)
+    left = set(offsets)
+    for index in order[: len(messages)]:
+        if index >= len(messages):
+            continue
+        left.discard(offsets[index])
+        assert queue.done([messages[index]]) == (min(left) if left else offsets[-1] + 1)
+    assert (queue.cached_count, queue.cached_bytes) == (0, 0)
+
+
+def test_nothing_found_moves_the_offset_only_when_nothing_is_cached() -> None:
+    queue = process_queue()
+    assert queue.commit_offset == -1
+    assert queue.moved_to(7)
+    assert queue.commit_offset == 7
+    first = message(7)
+    queue.add([first])
+    assert not queue.moved_to(20)
+    assert queue.done([first]) == 8
+
+
+def test_flow_control_shuts_by_count_bytes_and_span() -> None:
+    async def main() -> None:
+        for limit in ("max_count", "max_bytes", "max_span"):
+            queue = process_queue()
+            setattr(queue, limit, 2)
+            messages = [message(0, b"xx"), message(1), message(9)]
+            queue.add(messages)
+            waiting = asyncio.create_task(queue.wait_for_room())
+            await asyncio.sleep(0)
+            assert not waiting.done(), limit
+            queue.done(messages)
+            await asyncio.wait_for(waiting, 60)
+
+    asyncio.run(main())
+
+
+def test_nobody_waits_for_a_dropped_queue() -> None:
+    async def main() -> None:
+        queue = process_queue()
+        queue.max_count = 1
+        queue.add([message(0), message(1)])
+        queue.drop()
+        await asyncio.wait_for(queue.wait_for_room(), 60)
+        await asyncio.wait_for(queue.wait_empty(), 60)  # whoever drains waits for it no more
+
+    asyncio.run(main())
+
+
+def test_limits_of_a_topic_are_shared_by_the_queues_held() -> None:
+    queue = process_queue()
+    queue.limit(1000, 100, 2000, -1, -1, 4)
+    assert (queue.max_count, queue.max_bytes, queue.max_span) == (1000, 100, 2000)
+    queue.limit(1000, 100, 2000, 10, 7, 4)
+    assert (queue.max_count, queue.max_bytes) == (2, 1)
+    queue.limit(1000, 100, 2000, 1, 1, 4)
+    assert (queue.max_count, queue.max_bytes) == (1, 1)
+    queue.limit(1000, 100, 2000, 1, 1, 0)
+    assert (queue.max_count, queue.max_bytes) == (1, 1)
+    queue.limit(1000, 100, 2000, 2, -1, 2)
+    queue.add([message(0)])
+
+    async def main() -> None:
+        waiting = asyncio.ensure_future(queue.wait_for_room())
+        await asyncio.sleep(0)
+        assert not waiting.done()  # one of one
+        queue.limit(1000, 100, 2000, 2, -1, 1)
+        await waiting
+
+    asyncio.run(main())

@@ -1,0 +1,109 @@
+"""What a listener fails on goes back to the broker, and how."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from bolide.client import ConsumeResult, MessageQueue, ReceivedMessage, RetryLater
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_response
+from tests.client.consumer_parts import consumer
+from tests.client.scripted_broker import ScriptedBroker
+from tests.client.waiting import until
+
+
+@pytest.mark.parametrize("how", ["exception", "false", "retry", "later", "dead"])
+def test_a_failed_message_is_sent_back_and_its_offset_moves_on(how: str) -> None:
+    def listener(message: ReceivedMessage) -> Any:
+        if message.body != b"bad":
+            return None
+        match how:
+            case "exception":
+                raise ValueError("scripted")
+            case "false":
+                return False
+            case "retry":
+                return ConsumeResult.RETRY
+            case "later":
+                raise RetryLater(5)
+        raise RetryLater(-1)
+
+    async def main(broker: ScriptedBroker) -> None:
+        push = consumer(broker, max_reconsume_times=7)
+        push.subscribe("T", "*", listener)
+        async with push:
+            broker.on_loop(lambda: [broker.store("T", 0, body, "") for body in (b"good", b"bad", b"good")])
+            await until(lambda: broker.requests(codes.CONSUMER_SEND_MSG_BACK), "the message sent back")
+            await until(lambda: push.committed(MessageQueue("T", "broker-a", 0)) == 3, "the offset")
+        (request,) = broker.requests(codes.CONSUMER_SEND_MSG_BACK)
+        ext = request.ext()
+        assert ext["delayLevel"] == {"later": "5", "dead": "-1"}.get(how, "0")
+        assert (ext["group"], ext["originTopic"], ext["maxReconsumeTimes"]) == ("G", "T", "7")
+        assert int(ext["offset"]) > 0
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
+def test_a_count_says_how_many_at_the_front_of_a_batch_were_consumed() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        push = consumer(broker)
+        push.subscribe("T", "*", lambda messages: 2, batch=8)
+        broker.on_loop(lambda: [broker.store("T", 0, b"%d" % number, "") for number in range(5)])
+        async with push:
+            await until(lambda: len(broker.requests(codes.CONSUMER_SEND_MSG_BACK)) == 3, "three sent back")
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
+def test_what_the_broker_does_not_take_back_is_sent_anew_to_the_retry_topic() -> None:
+    def refuse(command: Command) -> Command:
+        return make_response(command, codes.SYSTEM_ERROR, "scripted")
+
+    async def main(broker: ScriptedBroker) -> None:
+        tries: list[tuple[str, int]] = []
+
+        def listener(message: ReceivedMessage) -> bool:
+            tries.append((message.topic, message.reconsume_times))
+            return message.reconsume_times > 0
+
+        push = consumer(broker)
+        push.subscribe("T", "*", listener)
+        async with push:
+            broker.on_loop(lambda: broker.store("T", 0, b"x", "UNIQ_KEY\x01U\x02"))
+            await until(lambda: broker.requests(codes.SEND_MESSAGE_V2), "the copy")
+        ext = broker.requests(codes.SEND_MESSAGE_V2)[0].ext()
+        assert (ext["b"], ext["j"], ext["l"]) == ("%RETRY%G", "1", "16")
+        assert "RETRY_TOPIC\x01T\x02" in ext["i"]
+        assert "DELAY\x013\x02" in ext["i"]
+        assert tries[0] == ("T", 0)
+
+    with ScriptedBroker() as broker:
+        broker.script[codes.CONSUMER_SEND_MSG_BACK] = refuse
+        asyncio.run(main(broker))
+
+
+def test_a_message_a_listener_has_for_too_long_is_sent_back_and_the_queue_goes_on() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        release = asyncio.Event()
+
+        async def listener(message: ReceivedMessage) -> None:
+            if message.body == b"slow":
+                await release.wait()
+
+        push = consumer(broker, consume_timeout=0.2)
+        push.subscribe("T", "*", listener)
+        async with push:
+            broker.on_loop(lambda: [broker.store("T", 0, body, "") for body in (b"slow", b"quick")])
+            await until(lambda: broker.requests(codes.CONSUMER_SEND_MSG_BACK), "the slow message sent back")
+            await until(lambda: push.committed(MessageQueue("T", "broker-a", 0)) == 2, "the offset behind it")
+            release.set()
+        assert broker.requests(codes.CONSUMER_SEND_MSG_BACK)[0].ext()["delayLevel"] == "3"
+        assert len(broker.requests(codes.CONSUMER_SEND_MSG_BACK)) == 1
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))

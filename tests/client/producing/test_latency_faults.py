@@ -1,0 +1,75 @@
+"""Which brokers are avoided, for how long, and what a producer makes of it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bolide.client import Message, Producer
+from bolide.client.producing.latency_faults import LatencyFaults, penalty
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_response
+from tests.client.scripted_broker import ScriptedBroker
+
+
+@pytest.mark.parametrize(
+    ("latency", "seconds"),
+    [(0.05, 0), (0.549, 0), (0.55, 2), (1.799, 2), (1.8, 5), (3, 6), (5, 10), (10, 10), (15, 30), (99, 30)],
+)
+def test_penalties_are_those_of_5(latency: float, seconds: float) -> None:
+    assert penalty(latency) == seconds
+
+
+def test_the_last_send_counts() -> None:
+    faults = LatencyFaults()
+    faults.note("slow", 2.0, False, 100.0)
+    faults.note("broken", 0.0, True, 100.0)
+    assert faults.unavailable(104.9) == {"slow", "broken"}
+    assert faults.unavailable(105.0) == {"broken"}
+    assert faults.unavailable(110.0) == set()
+    faults.note("broken", 0.01, False, 101.0)
+    assert faults.unavailable(102.0) == {"slow"}
+
+
+class FailuresAlone(LatencyFaults):
+    """Failures count, and for an hour: on a slow machine every broker answers slowly now and then."""
+
+    def note(self, broker_name: str, latency: float, failed: bool, now: float) -> None:
+        super().note(broker_name, 0.0, failed, now + 3600)
+
+
+@pytest.mark.parametrize("latency_faults", [False, True])
+def test_a_failing_broker_is_avoided(latency_faults: bool) -> None:
+    def refuse(command: Command) -> Command:
+        return make_response(command, codes.SYSTEM_ERROR, "scripted refusal")
+
+    async def main(first: ScriptedBroker, second: ScriptedBroker) -> None:
+        async with Producer("P", first.address, latency_faults=latency_faults, timeout=60) as producer:
+            assert (producer.faults is not None) == latency_faults
+            producer.faults = FailuresAlone() if latency_faults else None
+            for _ in range(20):
+                result = await producer.send(Message("T", b"x"))
+                assert result.queue.broker_name == "broker-b"
+        tries = len(first.requests(codes.SEND_MESSAGE_V2))
+        assert (tries <= 1) if latency_faults else (tries > 1)
+
+    with ScriptedBroker("broker-a") as first, ScriptedBroker("broker-b") as second:
+        first.others.append(second)
+        first.script[codes.SEND_MESSAGE_V2] = refuse
+        asyncio.run(main(first, second))
+
+
+def test_a_quick_answer_makes_up_for_a_failure() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        async with Producer("P", broker.address, latency_faults=True) as producer:
+            assert producer.faults is not None
+            producer.faults.note("broker-a", 0.0, True, producer.loop.time())
+            assert producer.faults.unavailable(producer.loop.time()) == {"broker-a"}
+            forgiven = producer.loop.time() + 9  # of the ten seconds that a failure costs
+            while producer.faults.unavailable(producer.loop.time()):  # an answer may be slow, too
+                assert producer.loop.time() < forgiven
+                await producer.send(Message("T", b"x"))  # the only broker: slow or not, it is used
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))

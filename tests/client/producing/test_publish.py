@@ -1,0 +1,37 @@
+"""Round robin that leaves out the broker that failed, and those that are known to be slow."""
+
+from __future__ import annotations
+
+import pytest
+
+from bolide.client.instance.routes import QueueInfo, Route
+from bolide.client.messages.errors import NoQueue
+from bolide.client.producing.publish import TopicQueues
+
+
+def queues(*names: str) -> TopicQueues:
+    route = Route("T", tuple(QueueInfo(name, 2, 2, 6) for name in names), {name: {0: f"{name}:1"} for name in names})
+    return TopicQueues(route)
+
+
+def chosen(topic: TopicQueues, avoid: str, faulty: set[str]) -> set[str]:
+    return {topic.next_queue(avoid, faulty).broker_name for _ in range(12)}
+
+
+def test_all_queues_take_their_turn() -> None:
+    topic = queues("a", "b")
+    assert {topic.next_queue() for _ in range(4)} == set(topic.queues)
+
+
+def test_faulty_brokers_are_avoided_while_there_are_others() -> None:
+    topic = queues("a", "b", "c")
+    assert chosen(topic, "", {"a"}) == {"b", "c"}
+    assert chosen(topic, "b", {"a"}) == {"c"}
+    assert chosen(topic, "b", {"a", "c"}) == {"a", "c"}  # all others are faulty: still not the one that failed
+    assert chosen(topic, "", {"a", "b", "c"}) == {"a", "b", "c"}
+    assert chosen(queues("a"), "a", {"a"}) == {"a"}
+
+
+def test_no_queue_is_an_error() -> None:
+    with pytest.raises(NoQueue, match="no writable queue"):
+        queues().next_queue("", {"a"})

@@ -1,0 +1,151 @@
+"""Interceptors around sends and listeners."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from bolide.client import Message, Producer, PushConsumer, ReceivedMessage, TooFast
+from bolide.client.messages.errors import MessageRefused
+from bolide.client.tracing.interceptor import ConsumeCall, Interceptor, SendCall
+from bolide.errors import BolideError
+from bolide.testing.broker import Broker
+from tests.client.waiting import until
+
+
+class Notes(Interceptor):
+    """Writes down what it sees."""
+
+    def __init__(self, name: str, notes: list[str]) -> None:
+        self.name = name
+        self.notes = notes
+        self.outcomes: list[tuple[bytes, bool]] = []
+
+    async def start(self) -> None:
+        self.notes.append(f"{self.name} starts")
+
+    async def close(self) -> None:
+        self.notes.append(f"{self.name} closes")
+
+    def before_send(self, call: SendCall) -> None:
+        if call.message.tags == "refused":
+            raise MessageRefused("not by this producer")
+        call.message = replace(call.message, properties={**call.message.properties, self.name: "was here"})
+        call.state[self.name] = len(self.notes)
+        self.notes.append(f"{self.name} before {call.message.body.decode()}")
+
+    def after_send(self, call: SendCall) -> None:
+        assert self.name in call.state
+        outcome = type(call.error).__name__ if call.result is None else call.result.message_id == call.message_id
+        self.notes.append(f"{self.name} after {call.message.body.decode()} {outcome}")
+        if self.name == "bad":
+            raise ValueError("scripted")
+
+    def before_consume(self, call: ConsumeCall) -> None:
+        if self.name == "bad" and call.messages[0].reconsume_times == 0:
+            raise ValueError("scripted")
+
+    def after_consume(self, call: ConsumeCall) -> None:
+        self.outcomes.append((call.messages[0].body, call.success))
+        if self.name == "bad":
+            raise ValueError("scripted")
+
+
+def test_around_sends(bolide_broker: Broker) -> None:
+    notes: list[str] = []
+
+    async def main() -> None:
+        pair = (Notes("a", notes), Notes("bad", notes))
+        async with Producer("P", bolide_broker.namesrv_addr, interceptors=pair, retries=0) as producer:
+            await producer.send(Message("T", b"1"))
+            with pytest.raises(MessageRefused, match="not by this"):
+                await producer.send(Message("T", b"2", tags="refused"))
+            await producer.send_oneway(Message("T", b"3"))
+            with pytest.raises(BolideError):
+                await producer.send(Message("T", b"4"), timeout=0.0)
+
+    asyncio.run(main())
+    assert notes[:2] == ["a starts", "bad starts"] and notes[-2:] == ["a closes", "bad closes"]
+    assert notes[2:6] == ["a before 1", "bad before 1", "bad after 1 True", "a after 1 True"]
+    assert not any(" 2" in note for note in notes)
+    assert {"a after 3 True", "a after 4 RequestTimeout"} <= set(notes)
+
+
+def test_a_refused_send_leaves_no_call_open() -> None:
+    notes: list[str] = []
+
+    async def main() -> None:
+        with Broker() as broker:
+            pair = (Notes("a", notes),)
+            async with Producer("P", broker.namesrv_addr, interceptors=pair, max_in_flight=1) as producer:
+                future = producer.submit(Message("T", b"1"))
+                with pytest.raises(TooFast):
+                    producer.submit(Message("T", b"2"))
+                await future
+
+    asyncio.run(main())
+    assert notes.count("a before 1") == notes.count("a after 1 True") == 1
+    assert not any("2" in note for note in notes)
+
+
+class Opens(Interceptor):
+    """Counts the calls that have begun and not ended."""
+
+    def __init__(self) -> None:
+        self.open = 0
+        self.errors: list[str] = []
+
+    def before_send(self, call: SendCall) -> None:
+        self.open += 1
+
+    def after_send(self, call: SendCall) -> None:
+        self.open -= 1
+        self.errors.append(type(call.error).__name__)
+
+
+def test_what_cannot_be_sent_has_an_end_too(bolide_broker: Broker) -> None:
+    watch = Opens()
+
+    async def main() -> None:
+        pair = (watch, Notes("a", []))
+        async with Producer("P", bolide_broker.namesrv_addr, interceptors=pair) as producer:
+            with pytest.raises(MessageRefused, match="not by this"):
+                await producer.send(Message("T", b"1", tags="refused"))
+            with pytest.raises(MessageRefused, match="empty"):
+                await producer.send(Message("T"))
+            with pytest.raises(MessageRefused, match="not by this"):
+                await producer.send_batch([Message("T", b"1"), Message("T", b"2", tags="refused")])
+            with pytest.raises(MessageRefused):
+                await producer.send_batch([Message("T", b"1"), Message("U", b"2")])
+
+    asyncio.run(main())
+    assert (watch.open, watch.errors) == (0, ["MessageRefused"] * 6)
+
+
+@pytest.mark.parametrize("batch", [0, 4])
+def test_around_listeners(bolide_broker: Broker, batch: int) -> None:
+    async def main() -> None:
+        watch, bad = Notes("a", []), Notes("bad", [])
+        seen: list[bytes] = []
+
+        def take(given: ReceivedMessage | list[ReceivedMessage]) -> bool:
+            messages = given if isinstance(given, list) else [given]
+            seen.extend(message.body for message in messages)
+            return messages[0].reconsume_times >= 2
+
+        consumer = PushConsumer(
+            "G", bolide_broker.namesrv_addr, start_from="first", orderly=True, orderly_pause=0.01,
+            interceptors=(watch, bad),
+        )  # fmt: skip
+        consumer.subscribe("T", "*", take, batch=batch)
+        async with Producer("P", bolide_broker.namesrv_addr) as producer, consumer:
+            await producer.send(Message("T", b"1"))
+            await until(lambda: (b"1", True) in watch.outcomes, "the end")
+        # The first try is failed by `bad` before the listener is reached, the second by the listener.
+        assert seen == [b"1", b"1"]
+        assert bad.outcomes == [(b"1", False), (b"1", True)]
+        assert watch.outcomes == [(b"1", False), *bad.outcomes]
+
+    asyncio.run(main())
