@@ -24,10 +24,10 @@ from bench.run import describe_machine
 from bench.shown import Step, add_json_option, say, write_json
 from bench.stopping import Failed, measured
 
-from bolide.spark.bench import Bench, sink, to_nowhere, topic_of, tree_cpu_seconds
-from bolide.spark.bench_ready import FIVE_DDL, ReadySource
-from bolide.spark.bench_store import QUEUES
-from bolide.spark.session import job_session
+from bolide.spark.bench.measure import Bench, sink, to_nowhere, topic_of, tree_cpu_seconds
+from bolide.spark.bench.ready import FIVE_DDL, ReadySource
+from bolide.spark.bench.store import QUEUES
+from bolide.spark.session.session import job_session
 from tests.interop.java_artefacts import jars
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from bench.servers import BolideBroker, DispatchOnSpark, java_broker
 from bench.shown import Step, say
 from bench.stopping import Failed, last_line
 
-from bolide.spark.bench_store import QUEUES, TOPIC
+from bolide.spark.bench.store import QUEUES, TOPIC
 from tests.interop.java_artefacts import BROKER_VERSION
 from tests.interop.java_processes import JavaBroker
 from tests.interop.processes import ServerProcess, until

@@ -50,7 +50,8 @@ def median(values: Sequence[float]) -> float:
 
 
 def _tree_cpu_seconds() -> float:
-    from bolide.spark.bench import tree_cpu_seconds  # loads Spark: not for those who only take a table from here
+    # Loads Spark, which those who only take a table from here do not need.
+    from bolide.spark.bench.measure import tree_cpu_seconds
 
     return tree_cpu_seconds()
 

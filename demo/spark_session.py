@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bolide.spark.session import QUICK_START, job_session
+from bolide.spark.session.session import QUICK_START, job_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,7 +4,7 @@ So `spark.read.format("rocketmq")` needs no registration call wherever Bolide is
 for any unknown format, and an error here would break the look-up of every Python source.
 """
 
-from bolide.spark.source import RocketMQDataSource
+from bolide.spark.data_source import RocketMQDataSource
 
 
 class DefaultSource(RocketMQDataSource):

@@ -3,7 +3,7 @@
 So `spark.read.format("rocketmq-store")` needs no registration call; `pyspark_rocketmq` does the same for clusters.
 """
 
-from bolide.spark.store_source import RocketMQStoreDataSource
+from bolide.spark.store.store_source import RocketMQStoreDataSource
 
 
 class DefaultSource(RocketMQStoreDataSource):

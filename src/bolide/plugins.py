@@ -59,9 +59,9 @@ SINKS: Final = Kind(
     "bolide.sinks",
     "sink",
     {
-        "parquet": "bolide.spark.file_sinks:ParquetSink",
-        "json": "bolide.spark.file_sinks:JsonSink",
-        "rocketmq": "bolide.spark.topic_sink:TopicSink",
+        "parquet": "bolide.spark.jobs.file_sinks:ParquetSink",
+        "json": "bolide.spark.jobs.file_sinks:JsonSink",
+        "rocketmq": "bolide.spark.jobs.topic_sink:TopicSink",
     },
 )
 KINDS: Final = (EXPRESSION_TYPES, ALLOCATE_STRATEGIES, DISPATCHERS, HOOKS, SINKS)

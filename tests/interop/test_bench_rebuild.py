@@ -17,7 +17,7 @@ from bench.served import expect, what_is_behind, what_is_missing
 from bench.servers import BolideBroker
 from bench.stopping import FAILED, Failed, last_line, measured
 
-from bolide.spark.bench_store import QUEUES, SEGMENT_SIZE, TOPIC, make_store
+from bolide.spark.bench.store import QUEUES, SEGMENT_SIZE, TOPIC, make_store
 from tests.interop.records import stored
 
 MESSAGES, FEW = 20_003, 2003

@@ -73,9 +73,9 @@ def where_from(folder: str) -> Any:
 
 
 def main(master: str, namesrv: str, golden: str, folder: str, archive: str) -> None:
-    from bolide.spark.dispatch_job import dispatch_store
+    from bolide.spark.dispatch.dispatch_job import dispatch_store
     from bolide.spark.jobs.archive import archive as archive_topics
-    from bolide.spark.session import job_session
+    from bolide.spark.session.session import job_session
     from tests.golden.stores import golden_store
 
     settings = {

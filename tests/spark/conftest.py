@@ -17,7 +17,7 @@ INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.facto
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A local session with everything it writes in a temporary folder."""
-    from bolide.spark.session import QUICK_START, job_session
+    from bolide.spark.session.session import QUICK_START, job_session
 
     folder = tmp_path_factory.mktemp("spark")
     settings = {**QUICK_START, "spark.driver.memory": "1g", **INTERPRETED}

@@ -29,10 +29,10 @@ from bolide.admin.blocking import Admin
 from bolide.client import Message
 from bolide.errors import BolideError
 from bolide.layout.record import decode_records
-from bolide.spark.cluster import Cluster
-from bolide.spark.fetch import RangeReader
-from bolide.spark.options import read_options
-from bolide.spark.ranges import Range
+from bolide.spark.source.cluster import Cluster
+from bolide.spark.source.fetch import RangeReader
+from bolide.spark.source.ranges import Range
+from bolide.spark.source.source_options import read_options
 from tests.children import start
 from tests.interop.processes import until
 from tests.spark.broker_process import RestartableBroker, RestartableJavaBroker

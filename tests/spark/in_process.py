@@ -8,7 +8,7 @@ from typing import Any
 
 
 class InProcess:
-    """In place of `bolide.spark.progress.Runner`."""
+    """In place of `bolide.spark.session.progress.Runner`."""
 
     parallelism = 2
 

@@ -27,14 +27,14 @@ from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.streaming.datasource import ReadMaxRows
 from pyspark.sql.types import BinaryType, MapType, StringType, StructField, StructType
 
-from bolide.spark.batch_log import BatchLog, Decision
-from bolide.spark.committing import PARTS, Parts
-from bolide.spark.endings import Ender
-from bolide.spark.half_handles import Half
-from bolide.spark.messages import Task
-from bolide.spark.sink_options import sink_options
-from bolide.spark.source import RocketMQDataSource
-from bolide.spark.writer import StreamWriter
+from bolide.spark.data_source import RocketMQDataSource
+from bolide.spark.sink.batch_log import BatchLog, Decision
+from bolide.spark.sink.committing import PARTS, Parts
+from bolide.spark.sink.endings import Ender
+from bolide.spark.sink.half_handles import Half
+from bolide.spark.sink.messages import Task
+from bolide.spark.sink.sink_options import sink_options
+from bolide.spark.sink.writer import StreamWriter
 from bolide.transport.blocking import Pending
 
 IN_SCHEMA = StructType(

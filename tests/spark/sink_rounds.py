@@ -8,16 +8,16 @@ from typing import Any
 import pyarrow as pa
 
 from bolide.layout.record import Record, decode_records
-from bolide.spark.cluster import Cluster
-from bolide.spark.committing import PARTS, Parts
-from bolide.spark.fetch import RangeReader
-from bolide.spark.messages import Task
-from bolide.spark.options import read_options
-from bolide.spark.queues import Queue
-from bolide.spark.ranges import Range
-from bolide.spark.sink_options import sink_options
-from bolide.spark.task_writing import Written
-from bolide.spark.writer import StreamWriter
+from bolide.spark.sink.committing import PARTS, Parts
+from bolide.spark.sink.messages import Task
+from bolide.spark.sink.sink_options import sink_options
+from bolide.spark.sink.task_writing import Written
+from bolide.spark.sink.writer import StreamWriter
+from bolide.spark.source.cluster import Cluster
+from bolide.spark.source.fetch import RangeReader
+from bolide.spark.source.queues import Queue
+from bolide.spark.source.ranges import Range
+from bolide.spark.source.source_options import read_options
 
 HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
 OP_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from bolide.admin.blocking import Admin
 from bolide.client import Message, SendResult
-from bolide.spark.cluster import Cluster
-from bolide.spark.options import read_options
-from bolide.spark.queues import Offsets, Queue
+from bolide.spark.source.cluster import Cluster
+from bolide.spark.source.queues import Offsets, Queue
+from bolide.spark.source.source_options import read_options
 from bolide.testing.broker import Broker
 from tests.interop.processes import until
 from tests.spark.produce import send

@@ -9,7 +9,7 @@ import pytest
 
 from bolide.client import Message
 from bolide.spark import read, read_stream
-from bolide.spark.conditions import Term, narrowing_of
+from bolide.spark.source.conditions import Term, narrowing_of
 from bolide.testing.broker import Broker
 from tests.spark.produce import send
 

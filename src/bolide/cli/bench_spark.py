@@ -18,7 +18,7 @@ from bolide.cli.pipeline_run import Conf, named_values
 from bolide.errors import ConfigError
 
 if TYPE_CHECKING:
-    from bolide.spark.bench import Figure
+    from bolide.spark.bench.measure import Figure
 
 TRANSFER_COUNT = 1024
 
@@ -42,7 +42,7 @@ def spark(
 ) -> None:
     """Measure on Spark: limit, offline source, dispatch, sink, live source, archive; with a profile by stage."""
     with boundary():
-        from bolide.spark.bench import MEASURES, stages
+        from bolide.spark.bench.measure import MEASURES, stages
 
         wanted = [name.strip() for name in only.split(",") if name.strip()] or list(MEASURES)
         unknown = [name for name in wanted if name not in MEASURES]
@@ -81,7 +81,7 @@ def _numbers(option: str, text: str) -> list[int]:
 
 
 def _store(root: Path, messages: int, body: int) -> Path:
-    from bolide.spark.bench_store import make_store
+    from bolide.spark.bench.store import make_store
 
     output.note(f"making a store of {messages:,} messages of {body} bytes ...")
     make_store(root / f"store-{body}", messages, body)
@@ -92,10 +92,10 @@ def _measure(
     wanted: Sequence[str], store: Path, messages: int, body: int, cores: int, namesrv: str, root: Path,
     settings: dict[str, str],
 ) -> list[Figure]:  # fmt: skip
-    from bolide.spark.bench import Bench, measure, topic_of
-    from bolide.spark.bench_store import QUEUES
-    from bolide.spark.session import job_session
-    from bolide.spark.store_source import RocketMQStoreDataSource
+    from bolide.spark.bench.measure import Bench, measure, topic_of
+    from bolide.spark.bench.store import QUEUES
+    from bolide.spark.session.session import job_session
+    from bolide.spark.store.store_source import RocketMQStoreDataSource
 
     if namesrv:
         from bolide.admin.blocking import Admin
@@ -143,7 +143,7 @@ def _speed_up(figures: Sequence[Figure]) -> dict[str, float]:
 
 
 def _show(figures: Sequence[Figure], profile: dict[str, Any]) -> None:
-    from bolide.spark.bench import LIMIT
+    from bolide.spark.bench.measure import LIMIT
 
     limits = {(one.body, one.cores): one.rate for one in figures if one.measure == LIMIT}
     rows = []

@@ -17,7 +17,7 @@ from bolide.errors import ConfigError
 
 if TYPE_CHECKING:
     from bolide.layout.shape import StoreShape
-    from bolide.spark.dispatch_job import DispatchReport
+    from bolide.spark.dispatch.dispatch_job import DispatchReport
 
 _SHOWN = 20
 
@@ -54,11 +54,11 @@ def dispatch(
         if follow:
             _follow(store, shape, str(out), once, every, durable, skip_corrupt, master, as_json)
             return
-        from bolide.spark.jvm import end
-        from bolide.spark.session import QUIET_START, begin, job_context
+        from bolide.spark.session.jvm import end
+        from bolide.spark.session.session import QUIET_START, begin, job_context
 
         begin(master, QUIET_START)  # first: what follows is read beside it
-        from bolide.spark.dispatch_job import dispatch_store
+        from bolide.spark.dispatch.dispatch_job import dispatch_store
 
         spark = job_context("bolide pipeline dispatch", master, QUIET_START)
         try:
@@ -92,11 +92,11 @@ def _follow(
     store: Path, shape: StoreShape, out: str, once: bool, every: float, durable: str, skip_corrupt: bool, master: str,
     as_json: bool,
 ) -> None:  # fmt: skip
-    from bolide.spark.jvm import end
-    from bolide.spark.session import QUIET_START, begin, job_session
+    from bolide.spark.session.jvm import end
+    from bolide.spark.session.session import QUIET_START, begin, job_session
 
     begin(master, QUIET_START)
-    from bolide.spark.follow import Followed, follow_store
+    from bolide.spark.dispatch.follow import Followed, follow_store
 
     def show(done: Followed) -> None:
         if as_json:

@@ -90,7 +90,7 @@ def asked(cluster: Mapping[str, str], ask: Callable[[Admin], Awaitable[T]]) -> T
     """One administrative call to the cluster that options of a read or a write name."""
     from bolide.cli.admin_call import call
     from bolide.spark.jobs.mirror import cluster_of
-    from bolide.spark.options import write_options
+    from bolide.spark.source.source_options import write_options
 
     as_whom = write_options(cluster_of(cluster))
     return call(

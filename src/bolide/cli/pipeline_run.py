@@ -15,7 +15,7 @@ from bolide.errors import ConfigError
 
 if TYPE_CHECKING:
     from bolide.spark.jobs.running import JobResult
-    from bolide.spark.options import SourceOptions
+    from bolide.spark.source.source_options import SourceOptions
 
 
 def named_values(given: Sequence[str], flag: str) -> dict[str, str]:
@@ -81,7 +81,7 @@ def check_read(options: Mapping[str, str], streaming: bool, absent: str = "") ->
     `absent` is what a topic that is not there means. Raises ConfigError, or OptionError for such a topic.
     """
     from bolide.spark.errors import OptionError
-    from bolide.spark.options import read_options
+    from bolide.spark.source.source_options import read_options
 
     try:
         checked = read_options(options, streaming)
@@ -96,7 +96,7 @@ def check_read(options: Mapping[str, str], streaming: bool, absent: str = "") ->
 def check_write(options: Mapping[str, str], topic: str | None, checkpoint: str | None = None) -> None:
     """The same of a write; with a checkpoint it is a stream's. Raises ConfigError."""
     from bolide.spark.errors import OptionError
-    from bolide.spark.sink_options import sink_options
+    from bolide.spark.sink.sink_options import sink_options
 
     given = {**options, **({"checkpointLocation": checkpoint} if checkpoint else {})}
     try:
@@ -107,7 +107,7 @@ def check_write(options: Mapping[str, str], topic: str | None, checkpoint: str |
 
 
 def _meet(options: SourceOptions, topics: Sequence[str], writable: bool) -> None:
-    from bolide.spark.cluster import Cluster
+    from bolide.spark.source.cluster import Cluster
 
     cluster = Cluster(options)
     try:
@@ -124,7 +124,7 @@ def _meet(options: SourceOptions, topics: Sequence[str], writable: bool) -> None
 def reachable() -> Iterator[None]:
     """A cluster that does not answer ends the command with the exit code for that."""
     from bolide.spark.errors import ClusterUnavailable
-    from bolide.spark.jobs.running import JobFailed
+    from bolide.spark.failures import JobFailed
 
     try:
         yield
@@ -143,11 +143,11 @@ def session(name: str, master: str, conf: Sequence[str]) -> Iterator[Any]:
     # traces around it.
     settings = {"spark.log.level": "OFF", **named_values(conf, "--conf")}
     logging.getLogger().setLevel(logging.CRITICAL)
-    from bolide.spark.jvm import end
-    from bolide.spark.session import begin, job_session, no_error_records
+    from bolide.spark.session.jvm import end
+    from bolide.spark.session.session import begin, job_session, no_error_records
 
     begin(master, settings)
-    from bolide.spark.jobs.running import sentences
+    from bolide.spark.failures import sentences
 
     spark = job_session(f"bolide pipeline {name}", master, settings=settings)
     no_error_records()

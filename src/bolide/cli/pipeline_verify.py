@@ -33,12 +33,12 @@ def verify(
     could not be checked."""
     with boundary(output.BROKEN):
         shape = store_shape(store, config, None)
-        from bolide.spark.jvm import end
-        from bolide.spark.session import QUIET_START, begin, job_context
+        from bolide.spark.session.jvm import end
+        from bolide.spark.session.session import QUIET_START, begin, job_context
 
         begin(master, QUIET_START)  # first: what follows is read beside it
-        from bolide.spark.verify_job import verify_on_spark
-        from bolide.spark.verify_page import verdict_page
+        from bolide.spark.verify.verify_job import verify_on_spark
+        from bolide.spark.verify.verify_page import verdict_page
 
         spark = job_context("bolide pipeline verify", master, QUIET_START)
         try:

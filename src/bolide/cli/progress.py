@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bolide.spark.progress import Progress
+    from bolide.spark.session.progress import Progress
 
 
 def shower() -> Callable[[Progress], None]:

@@ -26,7 +26,7 @@ def pack(
 ) -> None:
     """Write one archive with a Python and all that executors import, for workers that have neither."""
     with boundary():
-        from bolide.spark.pack import pack as write
+        from bolide.spark.session.pack import pack as write
 
         packed = write(out, also, shower())
         if as_json:
@@ -44,7 +44,7 @@ def prepare(as_json: bool = JsonFlag) -> None:
     Once for a Java and a PySpark; half a minute and 180 MB of the user's cache folder, or of BOLIDE_SPARK_CACHE.
     """
     with boundary():
-        from bolide.spark.jvm_training import prepare as make
+        from bolide.spark.session.jvm_training import prepare as make
 
         prepared = make()
         if as_json:

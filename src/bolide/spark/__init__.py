@@ -6,20 +6,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from bolide.spark.dispatch_job import dispatch_store
-    from bolide.spark.follow import follow_store
+    from bolide.spark.dispatch.dispatch_job import dispatch_store
+    from bolide.spark.dispatch.follow import follow_store
+    from bolide.spark.failures import JobFailed
     from bolide.spark.jobs.archive import archive, read_back
     from bolide.spark.jobs.files import export_topic, import_files
     from bolide.spark.jobs.mirror import mirror, translate_offsets
     from bolide.spark.jobs.redrive import redrive
     from bolide.spark.jobs.replay import as_replay, replay
-    from bolide.spark.jobs.running import JobFailed, JobResult
+    from bolide.spark.jobs.running import JobResult
     from bolide.spark.jobs.stats import Statistics, stats
     from bolide.spark.jobs.stats_report import stats_page
     from bolide.spark.jobs.template import write_template
     from bolide.spark.jobs.trace import trace_rows
     from bolide.spark.reading import Read, read, read_stream
-    from bolide.spark.verify_job import verify_on_spark
+    from bolide.spark.verify.verify_job import verify_on_spark
 
 __all__ = [
     "Read", "read", "read_stream",
@@ -29,16 +30,17 @@ __all__ = [
 ]  # fmt: skip
 
 _MODULES: Final = {
-    "dispatch_job": ("dispatch_store",),
-    "follow": ("follow_store",),
-    "verify_job": ("verify_on_spark",),
+    "dispatch.dispatch_job": ("dispatch_store",),
+    "dispatch.follow": ("follow_store",),
+    "verify.verify_job": ("verify_on_spark",),
     "reading": ("Read", "read", "read_stream"),
     "jobs.archive": ("archive", "read_back"),
     "jobs.files": ("export_topic", "import_files"),
     "jobs.mirror": ("mirror", "translate_offsets"),
     "jobs.redrive": ("redrive",),
     "jobs.replay": ("as_replay", "replay"),
-    "jobs.running": ("JobFailed", "JobResult"),
+    "failures": ("JobFailed",),
+    "jobs.running": ("JobResult",),
     "jobs.stats": ("Statistics", "stats"),
     "jobs.stats_report": ("stats_page",),
     "jobs.template": ("write_template",),

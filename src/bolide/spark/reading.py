@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from bolide.spark.conditions import narrowing_of, terms_of
-from bolide.spark.options import KNOWN, read_options
+from bolide.spark.source.conditions import narrowing_of, terms_of
+from bolide.spark.source.source_options import KNOWN, read_options
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -67,7 +67,7 @@ class Read:
 
     def _terms(self, condition: str | Column) -> list[tuple[Any, str]]:
         """Each term of the condition and its SQL; a term is None where it is not understood."""
-        from bolide.spark.source import read_ddl
+        from bolide.spark.data_source import read_ddl
 
         empty = self.spark.createDataFrame([], read_ddl(read_options(self.options, streaming=None)))
         filtered: Any = empty.where(condition)

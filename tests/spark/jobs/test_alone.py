@@ -17,13 +17,13 @@ from bolide.remoting import codes
 from bolide.remoting.bodies.base import MessageQueue, encode_body
 from bolide.remoting.bodies.locks import UnlockBatchRequestBody
 from bolide.remoting.command import make_request
-from bolide.spark.cluster import Cluster
 from bolide.spark.errors import AlreadyRunning
 from bolide.spark.jobs.alone import LOCK, Lease, only_run
 from bolide.spark.jobs.mirror import mirror
 from bolide.spark.jobs.redrive import redrive
-from bolide.spark.options import SourceOptions, read_options
-from bolide.spark.queues import Queue
+from bolide.spark.source.cluster import Cluster
+from bolide.spark.source.queues import Queue
+from bolide.spark.source.source_options import SourceOptions, read_options
 from bolide.testing.broker import Broker
 from tests.children import start
 from tests.interop.processes import until

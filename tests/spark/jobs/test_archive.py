@@ -11,8 +11,8 @@ from bolide.admin.blocking import Admin
 from bolide.cli.pipeline_run import batch_source
 from bolide.client import Message
 from bolide.spark.errors import DataLost, OptionError
+from bolide.spark.failures import JobFailed
 from bolide.spark.jobs.archive import archive, read_back
-from bolide.spark.jobs.running import JobFailed
 from bolide.testing.broker import Broker
 from tests.spark.produce import send
 

@@ -9,8 +9,8 @@ import pytest
 
 from bolide.client import Message
 from bolide.errors import ConfigError
+from bolide.spark.failures import JobFailed
 from bolide.spark.jobs.feed import feed
-from bolide.spark.jobs.running import JobFailed
 from bolide.testing.broker import Broker
 from tests.spark.produce import send
 

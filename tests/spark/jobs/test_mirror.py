@@ -11,8 +11,8 @@ import pytest
 
 from bolide.admin.client import Admin
 from bolide.client import Message, MessageQueue
+from bolide.spark.failures import JobFailed
 from bolide.spark.jobs.mirror import MIRRORED, mirror, translate_offsets
-from bolide.spark.jobs.running import JobFailed
 from bolide.testing.broker import Broker
 from tests.spark.produce import send
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from bolide.spark.jobs.running import COUNTED, Seen, job_failed
+from bolide.spark.failures import job_failed
+from bolide.spark.jobs.running import COUNTED, Seen
 
 OURS = """[PYTHON_DATA_SOURCE_ERROR] Failed when partitions: Traceback (most recent call last):
   File "source.py", line 1, in partitions

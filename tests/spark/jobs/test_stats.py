@@ -12,7 +12,7 @@ from bolide.spark.errors import OptionError
 from bolide.spark.jobs.stages import stages_shown
 from bolide.spark.jobs.stats import Count, Statistics, TopicStats, stats
 from bolide.spark.jobs.stats_report import size, stats_page
-from bolide.spark.progress import Progress
+from bolide.spark.session.progress import Progress
 from bolide.testing.broker import Broker
 from tests.spark.produce import send
 

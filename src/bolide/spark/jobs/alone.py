@@ -23,10 +23,10 @@ from bolide.remoting import codes
 from bolide.remoting.bodies.base import MessageQueue, decode_body, encode_body
 from bolide.remoting.bodies.locks import LockBatchRequestBody, LockBatchResponseBody, UnlockBatchRequestBody
 from bolide.remoting.command import Command, make_request
-from bolide.spark.cluster import Cluster, signed
 from bolide.spark.errors import AlreadyRunning, ClusterUnavailable
-from bolide.spark.options import SourceOptions
-from bolide.spark.queues import Queue
+from bolide.spark.source.cluster import Cluster, signed
+from bolide.spark.source.queues import Queue
+from bolide.spark.source.source_options import SourceOptions
 from bolide.store.files import FileLocked, RealFiles
 
 if TYPE_CHECKING:

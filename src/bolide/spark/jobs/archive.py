@@ -12,17 +12,17 @@ from collections.abc import Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
-from bolide.spark.cluster import Cluster
-from bolide.spark.data_loss import data_lost
 from bolide.spark.errors import OptionError
 from bolide.spark.jobs.running import JobResult, run_query, topic_stream
-from bolide.spark.last_read import changed, look, marks_of
-from bolide.spark.options import read_options
-from bolide.spark.positions import forms_of
-from bolide.spark.progress import Show, nowhere
-from bolide.spark.queues import EARLIEST, from_json, to_json
-from bolide.spark.schema import COLUMNS
-from bolide.spark.stream import FROM, QUEUES, offsets_of
+from bolide.spark.session.progress import Show, nowhere
+from bolide.spark.source.cluster import Cluster
+from bolide.spark.source.data_loss import data_lost
+from bolide.spark.source.last_read import changed, look, marks_of
+from bolide.spark.source.positions import forms_of
+from bolide.spark.source.queues import EARLIEST, from_json, to_json
+from bolide.spark.source.schema import COLUMNS
+from bolide.spark.source.source_options import read_options
+from bolide.spark.source.stream import FROM, QUEUES, offsets_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

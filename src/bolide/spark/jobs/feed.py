@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from bolide import plugins
 from bolide.spark.jobs.running import JobResult, run_query, topic_stream
-from bolide.spark.progress import Show, nowhere
-from bolide.spark.sinks import write_batch
+from bolide.spark.jobs.sinks import write_batch
+from bolide.spark.session.progress import Show, nowhere
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from bolide.spark.errors import OptionError
+from bolide.spark.failures import job_failed
 from bolide.spark.jobs.resending import own_properties
-from bolide.spark.jobs.running import JobResult, job_failed, run_query, topic_stream
-from bolide.spark.progress import Show, nowhere
+from bolide.spark.jobs.running import JobResult, run_query, topic_stream
+from bolide.spark.session.progress import Show, nowhere
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -12,14 +12,15 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from bolide.spark.bad_records import COLUMN, DROP
-from bolide.spark.cluster import Cluster
 from bolide.spark.errors import OptionError
+from bolide.spark.failures import job_failed
 from bolide.spark.jobs.resending import to_send
-from bolide.spark.jobs.running import JobResult, counted, job_failed, run_query, topic_stream
-from bolide.spark.options import CONNECTION, DEFAULT_GROUP, read_options
-from bolide.spark.progress import Show, nowhere
-from bolide.spark.queues import EARLIEST, Offsets, Queue
+from bolide.spark.jobs.running import JobResult, counted, run_query, topic_stream
+from bolide.spark.session.progress import Show, nowhere
+from bolide.spark.source.bad_records import COLUMN, DROP
+from bolide.spark.source.cluster import Cluster
+from bolide.spark.source.queues import EARLIEST, Offsets, Queue
+from bolide.spark.source.source_options import CONNECTION, DEFAULT_GROUP, read_options
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

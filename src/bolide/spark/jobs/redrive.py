@@ -13,15 +13,16 @@ from collections.abc import Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
-from bolide.spark.cluster import Cluster
 from bolide.spark.errors import OptionError
+from bolide.spark.failures import job_failed
 from bolide.spark.jobs.alone import Lease
 from bolide.spark.jobs.resending import DLQ_PREFIX, ORIGIN, to_send
-from bolide.spark.jobs.running import JobResult, job_failed
-from bolide.spark.options import read_options
-from bolide.spark.progress import Progress, Show, nowhere
-from bolide.spark.queues import EARLIEST, Offsets, Queue, to_json
-from bolide.spark.ranges import limit_offsets
+from bolide.spark.jobs.running import JobResult
+from bolide.spark.session.progress import Progress, Show, nowhere
+from bolide.spark.source.cluster import Cluster
+from bolide.spark.source.queues import EARLIEST, Offsets, Queue, to_json
+from bolide.spark.source.ranges import limit_offsets
+from bolide.spark.source.source_options import read_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

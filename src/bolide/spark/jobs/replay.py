@@ -10,13 +10,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from bolide.spark.bad_records import BAD_RECORD
 from bolide.spark.errors import OptionError
+from bolide.spark.failures import job_failed
 from bolide.spark.jobs.archive import PARQUET
 from bolide.spark.jobs.resending import to_send
-from bolide.spark.jobs.running import JobResult, counted, job_failed, run_query
-from bolide.spark.progress import Show, nowhere
-from bolide.spark.sink_options import EXACTLY_ONCE, LOG_FOLDER
+from bolide.spark.jobs.running import JobResult, counted, run_query
+from bolide.spark.session.progress import Show, nowhere
+from bolide.spark.sink.sink_options import EXACTLY_ONCE, LOG_FOLDER
+from bolide.spark.source.bad_records import BAD_RECORD
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,19 +7,16 @@ for nothing: it can be interrupted at any moment, and the same call goes on wher
 from __future__ import annotations
 
 import json
-import re
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from bolide.errors import LocalError
-from bolide.spark.errors import ClusterUnavailable
+from bolide.spark.failures import job_failed
 from bolide.spark.jobs.alone import one_at_a_time
-from bolide.spark.positions import forms_of
-from bolide.spark.progress import Progress, Show, nowhere
-from bolide.spark.queues import from_json
+from bolide.spark.session.progress import Progress, Show, nowhere
+from bolide.spark.source.positions import forms_of
+from bolide.spark.source.queues import from_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,19 +26,6 @@ if TYPE_CHECKING:
 OFFSETS_PER_BATCH: Final = 500_000
 """What a micro-batch covers by default: enough that its fixed cost does not count, and progress still shows."""
 POLL_S: Final = 0.3
-_OURS: Final = re.compile(r"^(?:.*\s)?bolide\.[\w.]*errors\.(\w+): (.+)$", re.MULTILINE)
-_ANY: Final = re.compile(r"^(?:: )?[\w.]+(?:Error|Exception): (.+)$", re.MULTILINE)
-_FOR_PROGRAMS: Final = re.compile(r"\.? SQLSTATE: \w{5}.*$")
-"""What Spark puts behind a sentence."""
-
-
-class JobFailed(LocalError):
-    """Spark gave a job up; the text is the reason, without Spark's traces."""
-
-    unreachable = False
-    """Whether the reason is that nobody answered."""
-
-
 COUNTED: Final = "bolide"
 """Name of the count that `counted` adds to a query."""
 
@@ -155,27 +139,3 @@ def _sum(text: str | None) -> int | None:
         return sum(from_json(parsed["queues"], "the progress").values())
     except (KeyError, TypeError, ValueError):
         return None
-
-
-@contextmanager
-def sentences() -> Iterator[None]:
-    """What Spark throws in the block becomes a JobFailed."""
-    from pyspark.errors import PySparkException
-
-    try:
-        yield
-    except PySparkException as error:
-        raise job_failed(error) from None
-
-
-def job_failed(error: Exception) -> JobFailed:
-    """The sentence for what Spark reports: ours where one of our errors is in its text, else the innermost reason."""
-    text = str(error)
-    ours = _OURS.findall(text)
-    if ours:
-        kind, sentence = ours[-1]
-        failed = JobFailed(sentence)
-        failed.unreachable = kind == ClusterUnavailable.__name__
-        return failed
-    reasons = _ANY.findall(text) or [text.strip().split("\n")[0]]
-    return JobFailed(f"Spark gave the job up: {_FOR_PROGRAMS.sub('', reasons[-1])}")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from bolide.spark.progress import Progress, Show
+from bolide.spark.session.progress import Progress, Show
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,0 +1,1 @@
+"""Measuring what the sources and jobs take."""

@@ -1,0 +1,251 @@
+"""What `bolide bench spark` measures: rates of sources, sink and jobs, beside the limit of any Python source.
+
+A measure is a function of a `Bench`; `MEASURES` names them, so that one more is one line. Rates are of the second of
+two runs in one session, so that neither the JVM's nor a worker's start counts; jobs from the command line are started
+as a user starts them, and everything counts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from bolide.errors import LocalError
+from bolide.layout.columns import find_starts
+from bolide.layout.shape import StoreShape
+from bolide.spark.bench.ready import FIVE, FIVE_DDL, ReadySource
+from bolide.spark.bench.store import TOPIC
+from bolide.spark.dispatch.dispatch_parts import make_part
+from bolide.spark.session.session import environment
+from bolide.spark.store.log_scan import CHUNK, Found, scan
+from bolide.spark.store.store_options import store_options
+from bolide.spark.store.store_plan import plan_stretches
+from bolide.spark.store.store_rows import read_stretch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+LIMIT: Final = "limit"
+SAMPLE: Final = 64 * 1024 * 1024
+"""Bytes of the log on which stages are timed one by one."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One rate. `cpu_seconds` are those of all processes together, 0 where the system does not tell."""
+
+    measure: str
+    body: int
+    cores: int
+    rows: int
+    seconds: float
+    cpu_seconds: float = 0.0
+    note: str = ""
+
+    @property
+    def rate(self) -> float:
+        """Rows a second."""
+        return self.rows / self.seconds if self.seconds else 0.0
+
+
+@dataclass
+class Bench:
+    """What a measure works on: a session of `cores`, a store of `messages` records, and a cluster if there is one."""
+
+    spark: SparkSession
+    cores: int
+    body: int
+    messages: int
+    store: Path
+    namesrv: str = ""
+    figures: list[Figure] = field(default_factory=list)
+
+    def timed(self, measure: str, rows: int, run: Callable[[], object], note: str = "", warm: bool = True) -> Figure:
+        """Run twice and keep the second; once when it cannot be done again."""
+        if warm:
+            run()
+        cpu, began = tree_cpu_seconds(), time.monotonic()
+        run()
+        seconds = time.monotonic() - began
+        figure = Figure(measure, self.body, self.cores, rows, seconds, max(tree_cpu_seconds() - cpu, 0.0), note)
+        self.figures.append(figure)
+        return figure
+
+
+def limit(bench: Bench) -> None:
+    """Ready Arrow batches with the five columns that are compared."""
+    bench.spark.dataSource.register(ReadySource)
+    options = {"rows": str(bench.messages), "body": str(bench.body), "partitions": str(4 * bench.cores)}
+    bench.timed(LIMIT, bench.messages, lambda: to_nowhere(_frame(bench, "bolide-bench-ready", options, None)))
+
+
+def offline(bench: Bench) -> None:
+    """The offline source with the same five columns."""
+    options = {"path": str(bench.store)}
+    bench.timed(
+        "offline source", bench.messages, lambda: to_nowhere(_frame(bench, "rocketmq-store", options, FIVE_DDL))
+    )
+
+
+def dispatch(bench: Bench) -> None:
+    """`bolide pipeline dispatch` from the start of its process to its end."""
+    with tempfile.TemporaryDirectory(prefix="bolide-bench-", dir=bench.store.parent) as out:
+        command = [sys.executable, "-m", "bolide.cli", "pipeline", "dispatch", str(bench.store), "--out", f"{out}/out"]
+        command += ["--master", f"local[{bench.cores}]", "--json"]
+        reports: list[dict[str, Any]] = []
+
+        def run() -> None:
+            done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment())
+            if done.returncode:
+                raise LocalError(f"the rebuild failed: {done.stderr.strip().splitlines()[-1]}")
+            reports.append(json.loads(done.stdout))
+
+        figure = bench.timed("dispatch", bench.messages, run, warm=False)
+        stages: Mapping[str, float] = reports[0]["stages"]
+        start = figure.seconds - float(reports[0]["seconds"])
+        told = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in stages.items())
+        note = f"process and Spark start {start:.1f} s, {told}"
+        # Processes that have ended tell no processor time.
+        bench.figures[-1] = Figure(**{**vars(figure), "cpu_seconds": 0.0, "note": note})
+
+
+def sink(bench: Bench) -> None:
+    """The sink, at least once, into a topic of eight queues."""
+    if bench.namesrv:
+        source = {"rows": str(bench.messages), "body": str(bench.body), "partitions": str(2 * bench.cores)}
+        bench.spark.dataSource.register(ReadySource)
+        frame = _frame(bench, "bolide-bench-ready", source, None).select("body")
+        options = {"namesrv": bench.namesrv, "topic": topic_of(bench.body, bench.cores)}
+        write = frame.write.format("rocketmq").mode("append").options(**options)
+        bench.timed("sink", bench.messages, write.save, warm=False)
+
+
+def live(bench: Bench) -> None:
+    """The live source with the same five columns, over what the sink sent."""
+    if bench.namesrv:
+        options = {"namesrv": bench.namesrv, "subscribe": topic_of(bench.body, bench.cores)}
+        found = _frame(bench, "rocketmq", options, FIVE_DDL).count()
+        for pulled in ("32", "1024"):
+            given = {**options, "pullBatchSize": pulled}
+            read = partial(_read_all, bench, "rocketmq", given)
+            bench.timed(f"live source, {pulled} a pull", found, read)
+
+
+def archive(bench: Bench) -> None:
+    """`archive` of what the sink sent to Parquet, once."""
+    if bench.namesrv:
+        from bolide.spark.jobs.archive import archive as run
+
+        options = {"namesrv": bench.namesrv, "subscribe": topic_of(bench.body, bench.cores)}
+        with tempfile.TemporaryDirectory(prefix="bolide-bench-") as out:
+            bench.timed("archive", bench.messages, lambda: run(bench.spark, f"{out}/table", options), warm=False)
+
+
+MEASURES: Final[dict[str, Callable[[Bench], None]]] = {
+    LIMIT: limit,
+    "offline": offline,
+    "dispatch": dispatch,
+    "sink": sink,
+    "live": live,
+    "archive": archive,
+}
+"""In this order: the source and the archive read what the sink sent."""
+
+
+def measure(bench: Bench, name: str) -> None:
+    """One of MEASURES. Raises JobFailed with Spark's reason."""
+    from pyspark.errors import PySparkException
+
+    from bolide.spark.failures import job_failed
+
+    try:
+        MEASURES[name](bench)
+    except PySparkException as error:
+        raise job_failed(error) from None
+
+
+def stages(store: Path) -> dict[str, dict[str, float]]:
+    """Microseconds a row of each stage of reading and of dispatch, one after the other in this process, on a sample."""
+    shape = StoreShape()
+    part = plan_stretches(store, SAMPLE)[0]
+    options = store_options({"path": str(store)})
+    found: dict[str, dict[str, float]] = {}
+    read = _seconds(lambda: _read_only(part.path, part.end))
+    starts = _seconds(lambda: _starts_only(part.path, part.end))
+    rows = sum(len(step.starts) for step in scan(part) if isinstance(step, Found))
+    whole = _seconds(lambda: list(read_stretch(part, options, FIVE)))
+    with tempfile.TemporaryDirectory(prefix="bolide-bench-") as folder:
+        derived = _seconds(lambda: make_part([part], shape, f"{folder}/part", 0))
+    micro = 1e6 / max(rows, 1)
+    head = {"read": read * micro, "find records": (starts - read) * micro}
+    found["offline source"] = {**head, "columns and batches": (whole - starts) * micro}
+    found["dispatch, first stage"] = {**head, "units, keys and part file": (derived - starts) * micro}
+    return found
+
+
+def to_nowhere(frame: DataFrame) -> None:
+    """Run a query for nothing but its cost."""
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def tree_cpu_seconds() -> float:
+    """Processor seconds of this process and its descendants that live, the JVM and its workers included."""
+    parents: dict[int, int] = {}
+    ticks: dict[int, int] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it ended while it was looked at
+        parents[int(stat.parent.name)] = int(fields[1])
+        ticks[int(stat.parent.name)] = sum(map(int, fields[11:15]))
+    total = 0
+    for pid, used in ticks.items():
+        at = pid
+        while at not in (0, 1, os.getpid()):
+            at = parents.get(at, 0)
+        total += used if at == os.getpid() else 0
+    return total / os.sysconf("SC_CLK_TCK")
+
+
+def _frame(bench: Bench, source: str, options: Mapping[str, str], schema: str | None) -> DataFrame:
+    reader = bench.spark.read.format(source).options(**options)
+    return (reader if schema is None else reader.schema(schema)).load()
+
+
+def _read_all(bench: Bench, source: str, options: Mapping[str, str]) -> None:
+    to_nowhere(_frame(bench, source, options, FIVE_DDL))
+
+
+def topic_of(body: int, cores: int) -> str:
+    """The topic of sink and live source; it must be there, with eight queues."""
+    return f"{TOPIC}{body}x{cores}"
+
+
+def _seconds(run: Callable[[], object]) -> float:
+    run()
+    began = time.process_time()
+    run()
+    return time.process_time() - began
+
+
+def _read_only(path: str, size: int) -> None:
+    with open(path, "rb", 0) as file:
+        for _ in range(0, size, CHUNK):
+            file.read(CHUNK)
+
+
+def _starts_only(path: str, size: int) -> None:
+    with open(path, "rb", 0) as file:
+        for at in range(0, size, CHUNK):
+            data = file.read(CHUNK)
+            find_starts(data, at)

@@ -1,0 +1,90 @@
+"""Bodies as typed columns, and what becomes of a body that is not what its schema says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from bolide.spark.body.body_format import CORRUPT_RECORD, DROP, FAIL, BodyFormat
+from bolide.spark.errors import BadBody
+
+Decoded = tuple[list[Any], Mapping[int, str]]
+"""One Arrow array a field, null in bad rows; and why each bad row is bad, by its number."""
+_compute: Any = pc  # its stubs do not know masks of numpy and null as a value
+
+
+class Decoder(Protocol):
+    """Bodies in, columns out."""
+
+    def decode(self, bodies: Any) -> Decoded:
+        """The fields of these bodies, a binary array without nulls."""
+
+
+class BodyReader:
+    """Makes the columns of one read out of its bodies, as `body.onBadRecord` says."""
+
+    def __init__(self, decoder: Decoder, names: Sequence[str], on_bad_record: str) -> None:
+        self._decoder = decoder
+        self._names: Final = [name for name in names if name != CORRUPT_RECORD]
+        self._shows_bad = CORRUPT_RECORD in names
+        self._on_bad_record = on_bad_record
+
+    def columns(self, bodies: Any, place: Callable[[int], str]) -> tuple[dict[str, Any], NDArray[np.bool_] | None]:
+        """The columns by name, and the rows to keep where some are dropped (the columns have only those).
+
+        `place` tells where the message of a row is. Raises BadBody.
+        """
+        arrays, bad = self._decoder.decode(bodies)
+        made = dict(zip(self._names, arrays, strict=True))
+        if bad and self._on_bad_record == FAIL:
+            row = min(bad)
+            raise BadBody(
+                f"the body of {place(row)} does not fit body.schema: {bad[row]}; set body.onBadRecord to drop or column"
+            )
+        good = np.ones(len(bodies), np.bool_)
+        good[list(bad)] = False
+        if bad and self._on_bad_record == DROP:
+            kept = pa.array(good)
+            return {name: array.filter(kept) for name, array in made.items()}, good
+        if self._shows_bad:
+            made[CORRUPT_RECORD] = _compute.if_else(pa.array(good), pa.scalar(None, pa.binary()), bodies)
+        return made, None
+
+
+def typed_columns(
+    reader: BodyReader, bodies: Any, good: NDArray[np.bool_] | None, place: Callable[[int], str]
+) -> tuple[dict[str, Any], NDArray[np.bool_] | None]:
+    """The columns of these bodies, and the rows to keep where some are dropped; where `good` says no there is no body.
+
+    A row without a body has null in every column and is always kept. Raises BadBody.
+    """
+    if good is None:
+        return reader.columns(bodies, place)
+    there = np.flatnonzero(good)
+    made, kept = reader.columns(bodies.filter(pa.array(good)), lambda row: place(int(there[row])))
+    keep = np.ones(len(good), np.bool_)
+    if kept is not None:
+        keep[there] = kept
+    found = np.cumsum(good & keep) - 1
+    take = pa.array(found[keep], mask=~good[keep])
+    return {name: array.take(take) for name, array in made.items()}, None if kept is None else keep
+
+
+def body_reader(body: BodyFormat, schema: pa.Schema, names: Sequence[str]) -> BodyReader:
+    """What reads bodies of this format into the columns `names` of the schema. Raises OptionError."""
+    fields = [schema.field(name) for name in names if name != CORRUPT_RECORD]
+    decoder: Decoder
+    if body.kind == "avro":
+        from bolide.spark.body.avro_body import AvroBodies
+
+        decoder = AvroBodies(body.schema, fields)
+    else:
+        from bolide.spark.body.json_body import JsonBodies
+
+        decoder = JsonBodies(fields)
+    return BodyReader(decoder, names, body.on_bad_record)

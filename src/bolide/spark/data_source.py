@@ -1,0 +1,100 @@
+"""`format("rocketmq")`: the data source that Spark meets. Options are refused here, before a cluster is asked.
+
+Spark pickles these objects between its planner, source and worker processes, so they hold options and plain data only;
+connections are made where they are used. `pushFilters` is deliberately not overridden: PySpark 4.3 keeps a pushed
+filter on the shared relation and gives wrong rows to the next query on it; `reading` has a way that does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+    InputPartition,
+)
+
+from bolide.spark.body.avro_body import parsed_schema
+from bolide.spark.errors import OptionError
+from bolide.spark.sink.writer import batch_writer, stream_writer
+from bolide.spark.source.bounds import batch_offsets
+from bolide.spark.source.cluster import Cluster
+from bolide.spark.source.key_lookup import ranges_of_keys
+from bolide.spark.source.schema import COLUMNS, check_read_schema, ddl_of, kinds_of
+from bolide.spark.source.source_options import SourceOptions, read_options
+from bolide.spark.source.sql_table import is_table
+from bolide.spark.source.stream import RocketMQStreamReader
+from bolide.spark.source.tasks import plan, read_partition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+
+class RocketMQDataSource(DataSource):
+    """Reads and writes topics of a RocketMQ cluster, Bolide's or Java's."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "rocketmq"
+
+    def schema(self) -> str:
+        if is_table(self.options, self.name()):
+            return ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
+        return read_ddl(read_options(self.options, streaming=None))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return RocketMQReader(self._checked(schema, False), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        return RocketMQStreamReader(self._checked(schema, True), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        return batch_writer(self.options, schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
+        return stream_writer(self.options, schema, overwrite)
+
+    def _checked(self, schema: StructType, streaming: bool) -> SourceOptions:
+        options = read_options(self.options, streaming)
+        check_read_schema(schema, options.extra_columns(), bool(options.body.kind))
+        if options.body.kind == "avro":
+            parsed_schema(options.body.schema)
+        if "columns" in self.options and tuple(schema.fieldNames()) != options.columns:
+            raise OptionError("a schema and option columns say different things: give one of them")
+        return options
+
+
+def read_ddl(options: SourceOptions) -> str:
+    """The schema of a read, as SQL writes it. Raises OptionError where only the user can know it."""
+    if options.body.kind and not options.body.fields:
+        raise OptionError(f"option body.format {options.body.kind} needs option body.schema, or .schema(...)")
+    return ddl_of(kinds_of(options.columns, options.extra_columns()))
+
+
+class RocketMQReader(DataSourceReader):
+    """A batch read: the end is fixed when it is planned."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+
+    def partitions(self) -> list[InputPartition]:
+        cluster = Cluster(self._options)
+        try:
+            begin, end = batch_offsets(cluster, self._options)
+            if self._options.filters.keys:
+                found = ranges_of_keys(cluster, self._options, begin, end)
+                if found is not None:
+                    return found
+            return plan(begin, end, cluster, self._options)
+        finally:
+            cluster.close()
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_partition(partition, self._options, self._schema)

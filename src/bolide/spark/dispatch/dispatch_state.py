@@ -1,0 +1,86 @@
+"""How far the derived files of a store are: what the next records go on from, and what the checkpoint says of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from bolide.layout.checkpoint import Checkpoint
+from bolide.spark.errors import OptionError
+
+if TYPE_CHECKING:
+    from bolide.layout.shape import StoreShape
+    from bolide.spark.dispatch.bitmaps import TopicFilter
+
+
+@dataclass(frozen=True)
+class QueueEnd:
+    """One queue: the byte of the stream its files begin with, the queue offset behind its last unit, and the number of
+    its extension units."""
+
+    start: int
+    units: int
+    ext: int = 0
+
+
+@dataclass
+class DerivedState:
+    """Physical offsets and store times in ms of what is dispatched; -1 and 0 while nothing is."""
+
+    end_offset: int = -1
+    """Behind the last byte of the log that was looked at."""
+    last_offset: int = -1
+    last_timestamp: int = 0
+    entries: int = 0
+    """Index entries of all files together."""
+    last_entry_offset: int = -1
+    last_entry_timestamp: int = 0
+    full_timestamp: int = 0
+    """Time of the last entry of the last full index file."""
+    index: list[str] = field(default_factory=list)
+    queues: dict[tuple[str, int], QueueEnd] = field(default_factory=dict)
+
+    def checkpoint(self, shape: StoreShape) -> Checkpoint:
+        """Everything up to the last record is in the files; the index safe up to its last full file."""
+        if self.last_offset < 0:
+            return Checkpoint()
+        return Checkpoint(
+            physic_msg_timestamp=self.last_timestamp,
+            logics_msg_timestamp=self.last_timestamp,
+            index_msg_timestamp=self.full_timestamp,
+            logics_physical_offset=self.last_offset if shape.store_version != "4.9" else 0,
+        )
+
+    def inventory(self) -> bytes:
+        """What Bolide's broker will find: of each queue the byte its files begin with, and its end; the index."""
+        table: dict[str, dict[str, list[int]]] = {}
+        for (topic, queue_id), end in sorted(self.queues.items()):
+            table.setdefault(topic, {})[str(queue_id)] = [end.start, end.units]
+        return json.dumps({"queues": table, "index": self.index}).encode()
+
+
+def encode_state(state: DerivedState, shape: StoreShape, filters: Sequence[TopicFilter]) -> bytes:
+    """The state as JSON, with what must not change while it is gone on from."""
+    kept: dict[str, Any] = {name: value for name, value in vars(state).items() if name != "queues"}
+    kept["queues"] = [[*key, end.start, end.units, end.ext] for key, end in state.queues.items()]
+    return json.dumps({"shape": asdict(shape), "filters": [asdict(one) for one in filters], "state": kept}).encode()
+
+
+def decode_state(data: bytes, shape: StoreShape, path: str) -> tuple[DerivedState, tuple[TopicFilter, ...]]:
+    """Read it back; raises OptionError when the store's shape is another now."""
+    from bolide.spark.dispatch.bitmaps import TopicFilter
+
+    found = json.loads(data)
+    if found["shape"] != json.loads(json.dumps(asdict(shape))):
+        changed = sorted(name for name, value in json.loads(json.dumps(asdict(shape))).items()
+                         if found["shape"].get(name) != value)  # fmt: skip
+        raise OptionError(
+            f"{path} was begun with other settings ({', '.join(changed)}): give the broker.conf it was begun with, or "
+            "begin anew in an empty folder"
+        )
+    state = dict(found["state"])
+    queues = {(topic, queue_id): QueueEnd(*end) for topic, queue_id, *end in state.pop("queues")}
+    filters = tuple(TopicFilter(**{**one, "bit_positions": tuple(one["bit_positions"])}) for one in found["filters"])
+    return DerivedState(**state, queues=queues), filters

@@ -1,0 +1,203 @@
+"""Derived files of a store kept up to date behind its running broker: the dispatch pipeline as a streaming query.
+
+Spark's source finds what is durable and plans micro-batches; each is dispatched by the two stages of `dispatch_job`,
+straight into the output folder. A small state file says how far that is. Every write of a batch goes to a place that
+follows from the state before it, so a batch that was cut off anywhere is done again over itself, byte for byte:
+
+1. units, extension units and index entries behind what the state knows, then slots and headers; synced;
+2. `derived.json` and `checkpoint`, which only ever speak of what is there;
+3. the state file, by a rename. From here on the batch counts, and is passed over when Spark replays it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from bolide.errors import BolideError
+from bolide.spark.dispatch.bitmaps import read_filters
+from bolide.spark.dispatch.dispatch_job import DispatchJob, DispatchReport
+from bolide.spark.dispatch.dispatch_state import DerivedState, decode_state, encode_state
+from bolide.spark.dispatch.output_files import replace_file
+from bolide.spark.dispatch.swap import CHECKPOINT, DERIVED, INVENTORY
+from bolide.spark.errors import OptionError
+from bolide.spark.session.progress import Runner
+from bolide.spark.store.log_scan import Stretch
+from bolide.spark.store.store_plan import store_root
+from bolide.spark.store.store_tables import STRETCHES
+from bolide.store.files import RealFiles
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from bolide.layout.shape import StoreShape
+
+FOLDER: Final = ".bolide-follow"
+STATE: Final = "state.json"
+BYTES_PER_BATCH: Final = 1 << 30
+_CLOSE_POLL_S: Final = 0.2
+
+
+@dataclass(frozen=True)
+class Followed:
+    """One batch that was dispatched: up to which physical offset, its records and seconds."""
+
+    end_offset: int
+    records: int
+    seconds: float
+    skipped: int
+    bad: int
+
+
+class Follower:
+    """The output folder: what it has, and how a batch is added. It knows no Spark but through `Runner`."""
+
+    def __init__(self, root: str, out: str, shape: StoreShape, skip_corrupt: bool = False) -> None:
+        self._out = Path(out)
+        self._shape = shape
+        self._skip_corrupt = skip_corrupt
+        self._folder = self._out / FOLDER
+        self._state_file = self._folder / STATE
+        if self._state_file.exists():
+            data = self._state_file.read_bytes()
+            self.state, self._filters = decode_state(data, shape, str(self._out))
+        else:
+            there = [name for name in (*DERIVED, CHECKPOINT) if (self._out / name).exists()]
+            if there:
+                names = " and ".join(there)
+                raise OptionError(f"{self._out} has {names} already, not made by following: name another folder")
+            # Bits of the filter bitmaps must mean the same in all units, so later filters are for a later rebuild.
+            self.state, self._filters = DerivedState(), read_filters(Path(root), shape)
+            # First of all: a folder without a state is somebody else's.
+            self._save(self.state)
+        for name in ("consumequeue", "index", *(("consumequeue_ext",) if shape.enable_consume_queue_ext else ())):
+            (self._out / name).mkdir(parents=True, exist_ok=True)
+
+    @property
+    def checkpoint_folder(self) -> str:
+        """Where Spark keeps the query's own checkpoint."""
+        return str(self._folder / "query")
+
+    def apply(self, stretches: Sequence[Stretch], runner: Runner) -> Followed | None:
+        """Dispatch the stretches of one batch, in order; None when that has been done already."""
+        began = time.monotonic()
+        end = max((part.start + part.end for part in stretches), default=-1)
+        known = self.state.end_offset
+        if end <= known:
+            return None
+        begin = min(part.start + part.begin for part in stretches)
+        if 0 <= known != begin:
+            raise OptionError(
+                f"{self._out} ends at physical offset {known} and the query goes on at {begin}: one of the two is an "
+                f"older copy; remove {self.checkpoint_folder} and start again"
+            )
+        parts = self._folder / "parts"
+        # What a batch that was cut off left behind.
+        shutil.rmtree(parts, ignore_errors=True)
+        report = DispatchReport("", str(self._out))
+        job = DispatchJob(runner, self._shape, self._filters, str(parts))
+        before = self.state
+        after = job.run(stretches, before, str(self._out), report, self._skip_corrupt)
+        after.end_offset = end
+        for name in set(before.index) - set(after.index):
+            # It had no entry, and got its name from its first one now.
+            with suppress(FileNotFoundError):
+                (self._out / "index" / name).unlink()
+        replace_file(str(self._out / INVENTORY), after.inventory())
+        replace_file(str(self._out / CHECKPOINT), after.checkpoint(self._shape).encode())
+        self._save(after)
+        self.state = after
+        shutil.rmtree(parts, ignore_errors=True)
+        seconds = time.monotonic() - began
+        return Followed(end, report.records, seconds, len(report.skipped), len(report.bad))
+
+    def _save(self, state: DerivedState) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        replace_file(str(self._state_file), encode_state(state, self._shape, self._filters))
+
+
+def follow_store(
+    spark: SparkSession,
+    store: str,
+    shape: StoreShape,
+    out: str,
+    once: bool = False,
+    skip_corrupt: bool = False,
+    seconds_between: float = 1.0,
+    durable: str = "auto",
+    show: Callable[[Followed], None] = lambda _: None,
+) -> DerivedState:
+    """Keep the derived files in `out` up to date until SIGINT or SIGTERM; with `once` until all there is now is done.
+
+    Raises OptionError for a folder that is no store or not made by following, FileLocked when another process has it.
+    """
+    root = store_root(store).absolute()
+    target = Path(out).absolute()
+    if target == root:
+        raise OptionError(f"{out} is the store itself, whose broker keeps these files: name a second folder")
+    target.mkdir(parents=True, exist_ok=True)
+    files = RealFiles()
+    lock = files.lock(str(target / "lock"))
+    try:
+        follower = Follower(str(root), str(target), shape, skip_corrupt)
+        if follower.state.end_offset < 0:
+            # A query without a state would pass over what its own checkpoint calls done.
+            shutil.rmtree(follower.checkpoint_folder, ignore_errors=True)
+        runner = Runner(spark.sparkContext)
+
+        failed: list[BolideError] = []
+
+        def batch(frame: DataFrame, _: int) -> None:
+            stretches = [Stretch(**row.asDict()) for row in frame.collect()]
+            try:
+                done = follower.apply(sorted(stretches, key=lambda part: part.start + part.begin), runner)
+            except BolideError as error:
+                failed.append(error)  # Spark would keep its text only
+                raise
+            if done is not None:
+                show(done)
+
+        from pyspark.errors import PySparkException
+
+        from bolide.spark.failures import job_failed
+        from bolide.spark.store.store_source import RocketMQStoreDataSource
+
+        spark.dataSource.register(RocketMQStoreDataSource)
+        start = "earliest" if follower.state.end_offset < 0 else str(follower.state.end_offset)
+        frame = (
+            spark.readStream.format("rocketmq-store")
+            .options(table=STRETCHES, startingOffsets=start, maxBytesPerTrigger=str(BYTES_PER_BATCH), durable=durable)
+            .option("corruptRecords", "skip" if skip_corrupt else "fail")
+            .load(str(root))
+        )
+        writer = frame.writeStream.foreachBatch(batch).option("checkpointLocation", follower.checkpoint_folder)
+        trigger: dict[str, Any] = {"availableNow": True} if once else {"processingTime": f"{seconds_between} seconds"}
+        try:
+            _wait(writer.trigger(**trigger).start())
+        except PySparkException as error:
+            raise failed[0] if failed else job_failed(error) from None
+        return follower.state
+    finally:
+        files.unlock(lock)
+
+
+def _wait(query: Any) -> None:
+    """Until the query ends, or a signal asks for it; then the batch at hand is left to be done again."""
+    asked: list[int] = []
+    before = {
+        number: signal.signal(number, lambda got, _: asked.append(got)) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        while not query.awaitTermination(_CLOSE_POLL_S):
+            if asked:
+                query.stop()
+                return
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,183 @@
+"""Second half of the dispatch job: stretches of index files, written side by side.
+
+Rules of RocketMQ's IndexFile.putKey. An entry's predecessor in its slot's chain may lie in an earlier stretch: each
+stretch first lets the hashes before it fill the slots, which costs a few nanoseconds an entry, and goes on from there.
+The last stretch of a file has seen them all and writes slots and header.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from bolide.layout.index_file import HEADER_SIZE, IndexHeader, entry_position, index_file_size
+from bolide.spark.dispatch.dispatch_parts import Entries, Parts, raw_bytes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from bolide.layout.property_columns import Ints
+    from bolide.layout.shape import StoreShape
+    from bolide.spark.dispatch.output_files import OutputFiles
+
+ENTRY: Final = np.dtype([("hash", ">i4"), ("at", ">i8"), ("seconds", ">i4"), ("previous", ">i4")])
+BLOCK: Final = 1 << 16
+"""Entries chained at once: few of them share a slot, and the work stays in the cache."""
+READ: Final = 1 << 18
+"""Entries read and written at once: of their columns, 5 MB, the same memory is taken again and again."""
+PIECE: Final = 1 << 21
+"""A piece of a file has as many at least, for each goes through all hashes before it."""
+_INT_MAX: Final = 0x7FFFFFFF
+
+
+@dataclass(frozen=True)
+class IndexPiece:
+    """Entries [first, end) of the parts, for one index file.
+
+    `file_first` is the file's first entry in the parts, `existing` how many it has besides (their header in `begin`).
+    """
+
+    name: str
+    first: int
+    end: int
+    file_first: int
+    existing: int
+    last: bool
+    begin_timestamp: int
+    """From which times are counted: of the file's first entry, or of the end of the file before while it has none."""
+    begin_offset: int
+
+    @property
+    def files(self) -> int:
+        """For progress: a piece counts for a file when it completes one."""
+        return int(self.last)
+
+
+def write_index(out: OutputFiles, parts: Parts, piece: IndexPiece, shape: StoreShape) -> None:
+    """Write one piece; memory is the slots, one block of entries, and the hashes before."""
+    name = f"index/{piece.name}"
+    size = index_file_size(shape.index_slots, shape.index_entries)
+    header = IndexHeader()
+    header.begin_timestamp = header.end_timestamp = piece.begin_timestamp
+    header.begin_physical_offset = header.end_physical_offset = piece.begin_offset
+    slots = _slots(out.path(name), piece, shape)
+    number = piece.existing + 1
+    for at in range(piece.file_first, piece.first, READ):
+        hashes = parts.hashes(at, min(at + READ, piece.first))
+        slots[hashes % shape.index_slots] = np.arange(number, number + len(hashes), dtype=np.int32)
+        number += len(hashes)
+    begin = piece.begin_timestamp
+    if piece.file_first < piece.first and not piece.existing:
+        begin = int(parts.index_entries(piece.file_first, piece.file_first + 1).times[0])
+    for at in range(piece.first, piece.end, READ):
+        entries = parts.index_entries(at, min(at + READ, piece.end))
+        rows, begin = entry_rows(entries, slots, number, begin)
+        out.write(name, entry_position(shape.index_slots, number), [raw_bytes(rows)], size)
+        number += len(rows)
+        header.end_timestamp, header.end_physical_offset = int(entries.times[-1]), int(entries.offsets[-1])
+    if piece.last:
+        if not piece.existing and piece.file_first < piece.end:
+            one = parts.index_entries(piece.file_first, piece.file_first + 1)
+            header.begin_timestamp, header.begin_physical_offset = int(one.times[0]), int(one.offsets[0])
+        header.index_count, header.slot_count = number, int(np.count_nonzero(slots))
+        if piece.existing:
+            out.sync()  # a slot must never lead to an entry that a loss of power took
+        out.write(name, 0, [header.encode(), raw_bytes(slots.astype(">i4"))], size)
+
+
+def entry_rows(entries: Entries, slots: NDArray[np.int32], number: int, begin: int) -> tuple[NDArray[Any], int]:
+    """Entries as they are stored, the first with this number, and the time from which the next ones count.
+
+    `slots` hold the newest entry of each, and are brought up to date.
+    """
+    count = len(entries.hashes)
+    rows = np.empty(count, ENTRY)
+    rows["hash"], rows["at"] = entries.hashes, entries.offsets
+    if number == 1 and count:
+        # The first entry of a file still counts from the end of the file before.
+        rows["seconds"] = seconds_since(entries.times, int(entries.times[0]))
+        rows["seconds"][0] = seconds_since(entries.times[:1], begin)[0]
+        begin = int(entries.times[0])
+    else:
+        rows["seconds"] = seconds_since(entries.times, begin)
+    slot_of = entries.hashes % np.int32(len(slots))
+    for at in range(0, count, BLOCK):
+        rows["previous"][at : at + BLOCK] = chain(slot_of[at : at + BLOCK], slots, number + at)
+    return rows, begin
+
+
+def chain(slot_of: NDArray[np.int32], slots: NDArray[np.int32], number: int) -> NDArray[np.int32]:
+    """The predecessor of each entry; sets each slot to its newest entry."""
+    numbers = np.arange(number, number + len(slot_of), dtype=np.int32)
+    previous = slots[slot_of]
+    slots[slot_of] = numbers  # of several for one slot the last stays
+    newest = slots[slot_of]
+    passed = np.flatnonzero(newest != numbers)
+    if len(passed):
+        # Only these and the newest of their slots share a slot with another entry of the block.
+        shares = np.zeros(len(slot_of), np.bool_)
+        shares[passed] = shares[newest[passed] - number] = True
+        shared = np.flatnonzero(shares)
+        order = shared[np.argsort(slot_of[shared], kind="stable")]
+        same = slot_of[order[1:]] == slot_of[order[:-1]]
+        previous[order[1:][same]] = numbers[order[:-1][same]]
+    return previous
+
+
+def _slots(path: str, piece: IndexPiece, shape: StoreShape) -> NDArray[np.int32]:
+    """The slots before the parts' entries: none used, or as in the file."""
+    if not piece.existing:
+        return np.zeros(shape.index_slots, np.int32)
+    found = np.fromfile(path, ">i4", shape.index_slots, offset=HEADER_SIZE).astype(np.int32)
+    # A crash can have left slots that lead to entries of a batch that counts for nothing: go back to before it.
+    ahead = np.flatnonzero(found > piece.existing)
+    if len(ahead):
+        stored = np.memmap(path, ENTRY, "r", HEADER_SIZE + 4 * shape.index_slots, (shape.index_entries,))
+        while len(ahead):
+            found[ahead] = stored["previous"][found[ahead]]
+            ahead = ahead[found[ahead] > piece.existing]
+    return found
+
+
+def seconds_since(times: Ints, begin: int) -> Ints:
+    """Time fields of entries: whole seconds since the file's begin, 0 in a file that has none yet."""
+    if begin <= 0:
+        return np.zeros(len(times), np.int64)
+    seconds: Ints = np.clip((times - begin) // 1000, 0, _INT_MAX)
+    return seconds
+
+
+def plan_index(
+    parts: Parts,
+    before: int,
+    names: Sequence[str],
+    first_header: tuple[int, int],
+    shape: StoreShape,
+    pieces: int,
+) -> list[IndexPiece]:
+    """The pieces of the files `names`, the first of which goes on from entry `before` of all files together.
+
+    `first_header` is the begin of that file: time and physical offset.
+    """
+    most = shape.index_entries - 1
+    total = parts.entries
+    found: list[IndexPiece] = []
+    existing, at = before % most, 0
+    for number, name in enumerate(names):
+        if number == 0:
+            begin_timestamp, begin_offset = first_header
+        else:
+            one = parts.index_entries(at - 1, at)
+            begin_timestamp, begin_offset = int(one.times[0]), int(one.offsets[0])
+        end = min(at + most - existing, total)
+        whole = IndexPiece(name, at, end, at, existing, True, begin_timestamp, begin_offset)
+        # A file that exists is gone on with by one task: it reads the slots that the last one writes.
+        count = 1 if existing else max(1, min(pieces, (end - at) // PIECE))
+        cuts = [at + (end - at) * i // count for i in range(count)] + [end]
+        found += [replace(whole, first=a, end=b, last=b == end) for a, b in pairwise(cuts)]
+        existing, at = 0, end
+    return found

@@ -1,0 +1,118 @@
+"""Built-in sinks that write files: Parquet, and JSON lines. A file a task; its name tells the batch and the partition.
+
+A file gets its name when it is whole, in one step, and replaces what an earlier attempt at the same rows left.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from bolide.spark.errors import OptionError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from bolide.spark.jobs.sinks import SinkTask
+
+
+COMPRESSIONS: Final = ("zstd", "snappy", "gzip", "lz4", "none")
+
+
+class Output:
+    """The file of one task, hidden until it is whole."""
+
+    def __init__(self, folder: str, task: SinkTask, suffix: str) -> None:
+        self.path = Path(folder, f"part-{task.batch:08d}-{task.partition:05d}.{suffix}")
+        self.hidden = self.path.with_name(f".{self.path.name}.{task.attempt}")
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+
+    def publish(self) -> None:
+        """It is whole: give it its name. A loss of power before this leaves a hidden file, which nobody reads."""
+        with open(self.hidden, "rb") as file:
+            os.fsync(file.fileno())
+        os.replace(self.hidden, self.path)
+
+    def discard(self) -> None:
+        """Forget it."""
+        self.hidden.unlink(missing_ok=True)
+
+
+class ParquetSink:
+    """Options: `path`, the folder; `compression` (default zstd)."""
+
+    def __init__(self, task: SinkTask) -> None:
+        options = task.only("path", "compression")
+        self._compression: Any = options.get("compression", COMPRESSIONS[0])
+        if self._compression not in COMPRESSIONS:
+            raise OptionError(f"option compression is one of {', '.join(COMPRESSIONS)}, not {self._compression!r}")
+        self._output = Output(folder_of(options), task, "parquet")
+        self._writer: Any = None
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append a row group, or a part of one."""
+        if self._writer is None:
+            import pyarrow.parquet as pq
+
+            self._writer = pq.ParquetWriter(self._output.hidden, batch.schema, compression=self._compression)
+        self._writer.write_batch(batch)
+
+    def close(self) -> None:
+        """Write the footer and give the file its name; no rows, no file."""
+        if self._writer is not None:
+            self._writer.close()
+            self._output.publish()
+
+    def abort(self) -> None:
+        """Leave nothing."""
+        if self._writer is not None:
+            self._writer.close()
+        self._output.discard()
+
+
+class JsonSink:
+    """A line a message. Options: `path`, the folder; `body`: text (UTF-8, the default) or base64."""
+
+    def __init__(self, task: SinkTask) -> None:
+        options = task.only("path", "body")
+        self._text = options.get("body", "text")
+        if self._text not in ("text", "base64"):
+            raise OptionError(f"option body is text or base64, not {self._text!r}")
+        self._output = Output(folder_of(options), task, "jsonl")
+        self._file: Any = None
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append lines."""
+        if self._file is None:
+            self._file = open(self._output.hidden, "w", encoding="utf-8")  # noqa: SIM115 # closed by close or abort
+        for row in batch.to_pylist():
+            self._file.write(json.dumps({name: self._plain(value) for name, value in row.items()}) + "\n")
+
+    def _plain(self, value: Any) -> Any:
+        if isinstance(value, bytes):
+            return value.decode("utf-8", "replace") if self._text == "text" else base64.b64encode(value).decode()
+        if isinstance(value, list) and value and isinstance(value[0], tuple):
+            return dict(value)  # a map, as Arrow gives it
+        return value.isoformat() if hasattr(value, "isoformat") else value
+
+    def close(self) -> None:
+        """Give the file its name; no rows, no file."""
+        if self._file is not None:
+            self._file.close()
+            self._output.publish()
+
+    def abort(self) -> None:
+        """Leave nothing."""
+        if self._file is not None:
+            self._file.close()
+        self._output.discard()
+
+
+def folder_of(options: dict[str, str]) -> str:
+    """The folder the files go to. Raises OptionError."""
+    if not options.get("path"):
+        raise OptionError("this sink writes files: give it the option path, the folder they go to")
+    return options["path"]

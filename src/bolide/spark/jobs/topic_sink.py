@@ -1,0 +1,41 @@
+"""Built-in sink that sends messages on to topics, of the same or another cluster; at least once.
+
+A message keeps its body, tags, keys, flag, id and its sender's properties; where it was stored does not go with it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from bolide.spark.sink.messages import Task
+from bolide.spark.sink.sink_options import sink_options
+from bolide.spark.sink.task_writing import write_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from bolide.spark.jobs.sinks import SinkTask
+
+KEPT: Final = ("body", "tags", "keys", "properties", "flag", "message_id")
+
+
+class TopicSink:
+    """Options: those of `format("rocketmq")` for writing, `namesrv` and maybe `topic` (default: the message's own)."""
+
+    def __init__(self, task: SinkTask) -> None:
+        self._options = sink_options(dict(task.options))
+        self._task = task
+        self._batches = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Send these and wait until all of them are stored."""
+        kept = [*KEPT, "topic"] if not self._options.topic else KEPT
+        self._batches += 1
+        writer = Task(f"sink-{self._task.batch}-{self._batches}", self._task.batch, self._task.partition)
+        write_rows(iter([batch.select([name for name in kept if name in batch.schema.names])]), self._options, writer)
+
+    def close(self) -> None:
+        """Everything is stored by now."""
+
+    def abort(self) -> None:
+        """What was sent stays sent: at least once."""

@@ -1,0 +1,168 @@
+"""One archive with everything an executor needs to run Bolide: an interpreter, its library, and the packages.
+
+Spark unpacks it beside each executor (`--archives FILE#bolide`, `spark.pyspark.python=./bolide/bin/python3`), so
+workers need Java and Spark, and no Python of their own. A copied CPython finds its library by its own place, which is
+what makes this work. Machines must be alike (Linux, processor, C library), as for any archive of compiled code.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import sys
+import sysconfig
+import tarfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Final
+
+from bolide.errors import LocalError
+from bolide.spark.session.progress import Progress, Show, nowhere
+
+NEEDED: Final = ("librt", "lz4", "msgspec", "mypy-extensions", "numpy", "pyarrow", "pyspark", "zstandard")
+"""What Bolide's executors import; it goes along with what it requires, and Bolide itself as it runs here. Spark's Java
+classes do not: the cluster has its own."""
+_SKIPPED_FOLDERS: Final = frozenset({
+    "__pycache__", "site-packages", "dist-packages", "test", "tests", "idlelib", "turtledemo", "tkinter", "ensurepip",
+    "lib2to3", "jars", "examples", "sbin", "licenses", "R", "data", "kubernetes", "include",
+})  # fmt: skip
+_BINARY: Final = f"python{sys.version_info.major}.{sys.version_info.minor}"
+_STARTER: Final = f"""#!/bin/sh
+# The interpreter's own library lies beside it, wherever this was unpacked.
+here=$(dirname "$(readlink -f "$0")")
+LD_LIBRARY_PATH="$here/../lib${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}" exec "$here/{_BINARY}" "$@"
+""".encode()
+_NAME: Final = re.compile(r"^[A-Za-z0-9._-]+")
+
+
+class CannotPack(LocalError):
+    """A package or part of the interpreter is not here to be packed; says which."""
+
+
+@dataclass(frozen=True)
+class Packed:
+    """What was written: the archive, its size in bytes, how many files are in it, and the distributions."""
+
+    path: str
+    size: int
+    files: int
+    distributions: tuple[str, ...]
+
+
+def pack(out: str, extra: Sequence[str] = (), show: Show = nowhere) -> Packed:
+    """Write the archive (`.tar.gz`) with these distributions as well. Raises CannotPack; leaves no half file behind."""
+    began = time.monotonic()
+    inside = f"lib/{_BINARY}"
+    names = _closure([*NEEDED, *extra])
+    files = dict(_interpreter(inside))
+    for source, place in _bolide_itself():
+        files[f"{inside}/site-packages/{place}"] = source
+    for name in names:
+        for source, place in _distribution(name):
+            files[f"{inside}/site-packages/{place}"] = source
+    half = f"{out}.part"
+    try:
+        with tarfile.open(half, "w:gz", compresslevel=3) as archive:
+            starter = tarfile.TarInfo("bin/python3")
+            starter.size, starter.mode = len(_STARTER), 0o755
+            archive.addfile(starter, io.BytesIO(_STARTER))
+            for count, (place, source) in enumerate(sorted(files.items())):
+                archive.add(source, place, recursive=False)
+                if count % 200 == 0:
+                    show(Progress("packing", count, len(files), time.monotonic() - began))
+        os.replace(half, out)
+    except BaseException:
+        Path(half).unlink(missing_ok=True)
+        raise
+    show(Progress("packing", len(files), len(files), time.monotonic() - began))
+    return Packed(out, Path(out).stat().st_size, len(files), ("bolide", *names))
+
+
+def _closure(wanted: Sequence[str]) -> list[str]:
+    """The distributions and what they require outside of extras, each once, in order of name."""
+    found: set[str] = set()
+    queue = [_normal(name) for name in wanted]
+    while queue:
+        name = queue.pop()
+        if name in found:
+            continue
+        try:
+            requires = metadata.distribution(name).requires or []
+        except metadata.PackageNotFoundError:
+            raise CannotPack(f"{name} is not installed beside this Bolide, so it is not packed: install it") from None
+        found.add(name)
+        for text in requires:
+            match = _NAME.match(text)
+            if match and "extra ==" not in text and _wanted_here(text):
+                queue.append(_normal(match[0]))
+    return sorted(found)
+
+
+def _wanted_here(requirement: str) -> bool:
+    """Whether a requirement's marker holds for this machine; those with versions of Python or systems do matter."""
+    _, _, marker = requirement.partition(";")
+    if not marker.strip():
+        return True
+    try:
+        from packaging.markers import Marker
+    except ImportError:
+        return False
+    return Marker(marker.strip()).evaluate()
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _distribution(name: str) -> Iterator[tuple[Path, str]]:
+    """Files of an installed distribution, each with its place below site-packages."""
+    distribution = metadata.distribution(name)
+    for file in distribution.files or []:
+        parts = file.parts
+        if ".." in parts or file.is_absolute() or file.suffix in (".pth", ".pyc"):
+            continue
+        if _SKIPPED_FOLDERS & set(parts[:-1]) and not parts[0].endswith((".libs", "-info")):
+            continue
+        source = Path(str(distribution.locate_file(file)))
+        if source.is_file():
+            yield source, "/".join(parts)
+
+
+def _bolide_itself() -> Iterator[tuple[Path, str]]:
+    """This very package, also when it is an editable install whose files are elsewhere, and its two doors for Spark."""
+    import bolide
+
+    [home] = bolide.__path__
+    root = Path(home).parent
+    for source in sorted(Path(home).rglob("*")):
+        if source.is_file() and source.suffix != ".pyc":
+            yield source, str(source.relative_to(root))
+    for door in root.glob("pyspark_rocketmq*.py"):
+        yield door, door.name
+    for library in root.glob("*__mypyc*.so"):
+        yield library, library.name
+
+
+def _interpreter(inside: str) -> Iterator[tuple[str, Path]]:
+    """The interpreter, the shared library it is linked with, and its standard library."""
+    if sys.platform != "linux":
+        raise CannotPack("only an interpreter on Linux can be packed: run this where the executors run")
+    base = getattr(sys, "_base_executable", sys.executable)  # of a virtual environment the one it was made from
+    yield f"bin/{_BINARY}", Path(base).resolve()
+    library = sysconfig.get_config_var("INSTSONAME") or ""
+    shared = Path(sysconfig.get_config_var("LIBDIR") or "") / library
+    if ".so" in library:
+        if not shared.is_file():
+            raise CannotPack(f"the interpreter's own library {shared} is not there: pack with another Python")
+        yield f"lib/{library}", shared.resolve()
+    standard = Path(sysconfig.get_path("stdlib"))
+    for folder, folders, names in os.walk(standard):
+        folders[:] = sorted(each for each in folders if each not in _SKIPPED_FOLDERS and not each.startswith("config-"))
+        for name in names:
+            if not name.endswith((".pyc", ".a")):
+                source = Path(folder) / name
+                yield f"{inside}/{source.relative_to(standard)}", source.resolve()

@@ -1,0 +1,159 @@
+"""What was decided about the batches of one query: a folder that outlives the driver, one file a batch.
+
+The file of a batch names the half messages that make it up and appears whole, under a name that can be taken once:
+whoever comes second, a replay or a driver thought dead, follows the first. Only then are half messages committed.
+When all are, the file shrinks to a note that says so. Who commits holds the lock of the folder; the kernel gives it
+back when the process ends, so a committer that outlived its driver is waited for.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from bolide.spark.errors import ClusterUnavailable
+from bolide.spark.sink.half_handles import Handles
+from bolide.spark.source.queues import Offsets, from_json, to_json
+from bolide.spark.synced_folders import sync_folder
+
+KEPT: Final = 100
+"""Files kept behind the newest batch; Spark keeps as many of its own (spark.sql.streaming.minBatchesToRetain)."""
+SUFFIX: Final = ".batch"
+LOCK: Final = "lock"
+SWEPT: Final = "swept.json"
+LOCK_PAUSE_S: Final = 0.1
+
+
+@dataclass
+class Decision:
+    """Which half messages make up a batch, and where their queues ended before the first became visible."""
+
+    handles: Handles
+    tails: Offsets
+    dead: list[str] = field(default_factory=list)
+    """Staged files of rows put aside, by name."""
+    done: bool = False
+
+
+@dataclass(frozen=True)
+class Swept:
+    """Up to where in each half queue stray half messages were looked for, and by which run of the query."""
+
+    run: str
+    topics: list[str]
+    """Topics the query has written to; their routes lead to the brokers."""
+    ends: dict[str, int]
+
+
+class BatchLog:
+    """The folder of one query. Methods that write are called inside `locked`."""
+
+    def __init__(self, folder: str, query: str) -> None:
+        self._folder = Path(folder) / query
+
+    @contextmanager
+    def locked(self, patience: float) -> Iterator[BatchLog]:
+        """Hold the folder for the time of a commit. Raises ClusterUnavailable when somebody else keeps it."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(self._folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            until = time.monotonic() + patience
+            while True:
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() >= until:
+                        raise ClusterUnavailable(
+                            f"{self._folder} is held by another commit of this query: see whether two drivers run it"
+                        ) from None
+                    time.sleep(LOCK_PAUSE_S)
+            yield self
+        finally:
+            os.close(handle)  # gives the lock back
+
+    def decided(self, batch: int) -> Decision | None:
+        """What was decided about a batch, or None."""
+        try:
+            data = (self._folder / f"{batch}{SUFFIX}").read_bytes()
+        except FileNotFoundError:
+            return None
+        value: dict[str, Any] = msgspec.msgpack.decode(data)
+        tails = from_json(value["tails"], "the log of batches")
+        return Decision(Handles.unpack(value["halves"]), tails, value["dead"], value["done"])
+
+    def decide(self, batch: int, decision: Decision) -> bool:
+        """Write down what a batch is; False when that was done before, and the first decision stands."""
+        target = self._folder / f"{batch}{SUFFIX}"
+        staged = self._write(decision, batch)
+        try:
+            # A crash before this line leaves a staged file nobody reads; after it, the decision stands.
+            os.link(staged, target)
+        except FileExistsError:
+            return False
+        finally:
+            staged.unlink()
+        sync_folder(self._folder)
+        return True
+
+    def finish(self, batch: int) -> None:
+        """Note that everything of a batch is visible, and let go of its half messages and of old batches."""
+        # A crash before this line leaves the decision as it was: the replay finds all of it visible.
+        os.replace(self._write(Decision(Handles(), {}, done=True), batch), self._folder / f"{batch}{SUFFIX}")
+        sync_folder(self._folder)
+        for old in self._batches():
+            if old < batch - KEPT:
+                (self._folder / f"{old}{SUFFIX}").unlink(missing_ok=True)
+
+    def swept(self) -> Swept | None:
+        """How far stray half messages were looked for."""
+        try:
+            value = msgspec.json.decode((self._folder / SWEPT).read_bytes())
+            return Swept(value["run"], value["topics"], value["ends"])
+        except (FileNotFoundError, msgspec.DecodeError, KeyError):
+            return None  # it only saves work: without it nothing is swept this time
+
+    def note_swept(self, swept: Swept) -> None:
+        """Remember how far. Needs no sync: an older place makes the next look longer, not wrong."""
+        staged = self._folder / f".{SWEPT}.{os.getpid()}"
+        staged.write_bytes(msgspec.json.encode(swept))
+        os.replace(staged, self._folder / SWEPT)
+
+    def _batches(self) -> list[int]:
+        names = (path.name.removesuffix(SUFFIX) for path in self._folder.glob(f"*{SUFFIX}"))
+        return sorted(int(name) for name in names if name.isdecimal())
+
+    def _write(self, decision: Decision, batch: int) -> Path:
+        staged = self._folder / f".{batch}.{os.getpid()}"
+        value = {
+            "halves": decision.handles.pack(),
+            "tails": to_json(decision.tails),
+            "dead": decision.dead,
+            "done": decision.done,
+        }
+        with staged.open("wb") as file:
+            file.write(msgspec.msgpack.encode(value))
+            file.flush()
+            os.fsync(file.fileno())
+        return staged
+
+
+def decided_batches(folder: str) -> frozenset[tuple[str, int]]:
+    """The newest decided batches of every query in a folder: what a task need not write again."""
+    found: set[tuple[str, int]] = set()
+    try:
+        queries = [path for path in Path(folder).iterdir() if path.is_dir()]
+    except FileNotFoundError:
+        return frozenset()
+    for path in queries:
+        batches = BatchLog(folder, path.name)._batches()
+        found.update((path.name, batch) for batch in batches[-2:])
+    return frozenset(found)

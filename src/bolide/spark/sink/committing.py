@@ -1,0 +1,169 @@
+"""What the driver does when all tasks of a batch have written, or one could not.
+
+The order, and what a crash between two steps leaves:
+1. decide: which half messages are the batch goes to the log. Before this nothing is visible, and a replay starts over.
+2. commit each of them. A crash leaves a part visible; the replay finds the decision, looks which part, and goes on.
+3. note that all are visible. A crash before it makes the replay look once more and find all of them.
+4. sweep: roll back what other attempts left. A crash leaves it to a later batch, at last to the broker's own patience.
+Spark calls `abort` also when `commit` has failed; what was decided is then left to the replay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from bolide.errors import BolideError
+from bolide.spark.errors import ClusterUnavailable
+from bolide.spark.sink.batch_log import BatchLog, Decision, Swept
+from bolide.spark.sink.dead_letters import discard, publish
+from bolide.spark.sink.endings import Ender
+from bolide.spark.sink.half_handles import Handles
+from bolide.spark.sink.sink_options import SinkOptions
+from bolide.spark.sink.task_writing import Written
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a commit is made of."""
+
+    log: type[BatchLog] = BatchLog
+    ender: type[Ender] = Ender
+
+
+PARTS: Final = Parts()
+
+
+def commit_batch(options: SinkOptions, messages: Sequence[object], batch: int, parts: Parts = PARTS) -> None:
+    """Make a batch visible, once. Raises ClusterUnavailable or DataLost; then the same call can be made again."""
+    written = [message for message in messages if isinstance(message, Written)]
+    if not written:
+        return  # a batch without a task has no rows
+    query = written[0].task.query
+    dead = [name for each in written for name in each.dead]
+    if not options.exactly_once:
+        _publish(options, query, batch, dead)
+    elif not options.commit_log:
+        with _ender(options, query, batch, parts) as ender:
+            handles = _handles(written)
+            ender.commit(handles, ender.tails(handles), begun=False)
+            _publish(options, query, batch, dead)
+            since = _since(written)
+            if _may_have_strays(written):
+                ender.roll_back(ender.strays(since, ender.half_ends([], since), handles.places()))
+    else:
+        log_of_query = parts.log(options.commit_log, query)
+        with log_of_query.locked(options.patience) as log, _ender(options, query, batch, parts) as ender:
+            _commit_logged(options, log, ender, written, batch, dead)
+
+
+def abort_batch(options: SinkOptions, messages: Sequence[object], batch: int) -> None:
+    """Give up what the tasks of a failed write left, as far as they told. Never raises what belongs to the cluster."""
+    written = [message for message in messages if isinstance(message, Written)]
+    if not written:
+        return
+    query = written[0].task.query
+    try:
+        if options.exactly_once and options.commit_log:
+            with BatchLog(options.commit_log, query).locked(options.patience) as log:
+                decision = log.decided(batch)
+                if decision is None or decision.done:
+                    _give_up(options, query, batch, written, decision)
+        else:
+            _give_up(options, query, batch, written, None)
+    except ClusterUnavailable:
+        return  # the half messages wait for a sweep, or for their broker to forget them
+
+
+def _commit_logged(
+    options: SinkOptions, log: BatchLog, ender: Ender, written: Sequence[Written], batch: int, dead: list[str]
+) -> None:
+    decision, begun = log.decided(batch), True
+    if decision is None:
+        if any(each.skipped for each in written):
+            raise ClusterUnavailable(
+                f"batch {batch} was left out as written before, and the log in {options.commit_log} does not know it "
+                "any more: put the folder back, and start the query again"
+            )
+        handles = _handles(written)
+        decision, begun = Decision(handles, ender.tails(handles), dead), False
+        if not log.decide(batch, decision):
+            decision, begun = log.decided(batch) or decision, True
+    if not decision.done:
+        ender.commit(decision.handles, decision.tails, begun)
+        publish(options.dead_letter_path, decision.dead)
+        log.finish(batch)
+    if options.dead_letter_path:
+        discard(options.dead_letter_path, written[0].task.query, batch)
+    _tidy(log, ender, written, decision, begun)
+
+
+def _tidy(log: BatchLog, ender: Ender, written: Sequence[Written], decision: Decision, begun: bool) -> None:
+    """Roll back half messages that attempts without a say have left. Failing costs nothing but the brokers' room."""
+    run = written[0].task.run
+    last = log.swept() or Swept("", [], {})
+    topics = sorted({*last.topics, *(queue.topic for each in written for queue in each.handles.by_queue)})
+    since = _earliest(_since(written), last.ends)
+    try:
+        ends = ender.half_ends(topics, since)
+        if set(ends) != set(since):
+            return  # a later commit sweeps from where this one would have begun
+        if not last.run:  # drivers may have died before the first commit of this query
+            since = _earliest(since, ender.half_progress(since))
+        if begun or _may_have_strays(written) or last.run != run:
+            ender.roll_back(ender.strays(since, ends, decision.handles.places()))
+        if not decision.done:  # else this commit came late, and later batches may lie before these ends
+            log.note_swept(Swept(run, topics, ends))
+    except BolideError:
+        return
+
+
+def _give_up(
+    options: SinkOptions, query: str, batch: int, written: Sequence[Written], decision: Decision | None
+) -> None:
+    if options.dead_letter_path:
+        discard(options.dead_letter_path, query, batch)
+    if options.exactly_once and decision is None:
+        with _ender(options, query, batch, PARTS) as ender:
+            ender.roll_back(_handles(written))
+
+
+def _publish(options: SinkOptions, query: str, batch: int, dead: list[str]) -> None:
+    if options.dead_letter_path:
+        publish(options.dead_letter_path, dead)
+        discard(options.dead_letter_path, query, batch)
+
+
+def _handles(written: Sequence[Written]) -> Handles:
+    handles = Handles()
+    for each in written:
+        handles.update(each.handles)
+    return handles
+
+
+def _since(written: Sequence[Written]) -> dict[str, int]:
+    """Where the half queues ended before the first of these attempts sent anything."""
+    return _earliest(*(each.starts for each in written))
+
+
+def _earliest(*places: Mapping[str, int]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for place in places:
+        for broker, offset in place.items():
+            found[broker] = min(offset, found.get(broker, offset))
+    return found
+
+
+def _may_have_strays(written: Sequence[Written]) -> bool:
+    return any(each.task.attempt > 0 or each.uncertain > 0 for each in written)
+
+
+@contextmanager
+def _ender(options: SinkOptions, query: str, batch: int, parts: Parts) -> Iterator[Ender]:
+    ender = parts.ender(options, query, batch)
+    try:
+        yield ender
+    finally:
+        ender.close()

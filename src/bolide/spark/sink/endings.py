@@ -1,0 +1,331 @@
+"""Ending half messages on their brokers, each once, whatever fails meanwhile.
+
+A broker answers END_TRANSACTION when the message is stored under its own topic, and repeats nothing (Bolide) or
+everything (Java) when it is asked again. So it is asked again only for what is proven invisible: the stored message
+carries the physical offset of its half message, and it lies behind `tails`, where its queue ended before the first END
+was sent. A Java broker may still work off a request of a connection that is gone; it drops what has waited for three
+seconds, so we wait longer than that before we look.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Set
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from bolide.errors import BolideError, ConnectionLost, RequestTimeout
+from bolide.layout.columns import RecordColumns, chain_starts
+from bolide.layout.properties import property_value
+from bolide.layout.property_names import CHECK_IMMUNITY_TIME_IN_SECONDS, PGROUP, TRAN_MSG
+from bolide.layout.record import decode_records
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_request
+from bolide.spark.errors import ClusterUnavailable, DataLost
+from bolide.spark.sink.half_handles import Half, Handles
+from bolide.spark.sink.sink_options import SinkOptions
+from bolide.spark.source.cluster import Cluster, connections, signed
+from bolide.spark.source.fetch import RangeReader
+from bolide.spark.source.queues import EARLIEST, Offsets, Queue
+from bolide.spark.source.ranges import Range
+from bolide.transport.blocking import ClientConnection, Pending
+
+HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
+PROGRESS_GROUP: Final = "CID_RMQ_SYS_TRANS"
+COMMIT: Final = 8
+ROLLBACK: Final = 12
+IN_FLIGHT: Final = 512
+LATE_S: Final = 5.0
+"""Longer than a Java broker works off an END of a lost connection (waitTimeMillsInTransactionQueue is 3 s)."""
+PAUSE_S: Final = 0.3
+
+
+@dataclass(frozen=True)
+class BrokerKind:
+    """What a broker is, by its answer to a first question."""
+
+    repeats: bool
+    """True when a repeated END has a second effect: every broker but Bolide."""
+    half_end: int
+    """The offset its next half message would get."""
+
+
+def broker_kind(connection: ClientConnection, options: SinkOptions) -> BrokerKind:
+    """Ask a broker for the end of its half queue, and note in which language it answers."""
+    question = make_request(codes.GET_MAX_OFFSET, 0, {"topic": HALF_TOPIC, "queueId": "0"})
+    answer = connection.request(signed(question, options.connection), options.timeout)
+    offset = answer.ext().get("offset", "") if answer.code == codes.SUCCESS else ""
+    return BrokerKind(answer.language != codes.PYTHON, int(offset) if offset.isdecimal() else -1)
+
+
+def half_marks(kind: BrokerKind, group: str, seconds: int) -> str:
+    """The properties that make a message a half message; `seconds`: how long after its birth it may be ended.
+
+    Bolide leaves it alone for the time asked for. Java would store it anew at every check for as long, and needs no
+    such time: it ends a half message by its first place even when its checks were given up.
+    """
+    marks = f"{TRAN_MSG}\x01true\x02{PGROUP}\x01{group}\x02"
+    return marks if kind.repeats else f"{marks}{CHECK_IMMUNITY_TIME_IN_SECONDS}\x01{seconds}\x02"
+
+
+def producer_group(options: SinkOptions, query: str, batch: int) -> str:
+    """The group that owns the half messages of a batch, whichever process sends or ends them."""
+    return f"{options.connection.group}-{query}-{batch}"
+
+
+class Ender:
+    """Ends the half messages of one batch. Use it from one thread; `close` it."""
+
+    late: ClassVar[float] = LATE_S
+
+    def __init__(self, options: SinkOptions, query: str, batch: int) -> None:
+        self._options = options
+        self._batch = batch
+        self._group = producer_group(options, query, batch)
+        self._cluster = Cluster(options.connection)
+        self._pool = connections(options.connection)
+        self._kinds: dict[str, BrokerKind] = {}
+        self._topics: set[str] = set()
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._pool.close()
+        self._cluster.close()
+
+    def tails(self, handles: Handles) -> Offsets:
+        """Where the queues of these half messages end now. Raises ClusterUnavailable."""
+        until = time.monotonic() + self._options.patience
+        while True:
+            try:
+                self._locate(handles.by_queue)
+                return self._cluster.latest(list(handles.by_queue))
+            except BolideError as error:
+                self._wait(until, f"the end of {len(handles.by_queue)} queues is not known: {error}")
+
+    def commit(self, handles: Handles, tails: Offsets, begun: bool) -> None:
+        """Make all of them visible. `begun`: someone may have begun before. Raises ClusterUnavailable or DataLost."""
+        until = time.monotonic() + self._options.patience
+        left: Handles | list[Half] = handles  # a list of a million takes room; most often none is made
+        doubtful = begun
+        while left:
+            given_up = False
+            try:
+                self._locate(left.by_queue if isinstance(left, Handles) else {half.queue for half in left})
+                if doubtful:
+                    self._settle(left)
+                    left = self._invisible(left, tails)
+                doubtful = True
+                left, reason, given_up = self._end(left, COMMIT)
+                if given_up:
+                    self._see(left, tails)
+                    return
+            except DataLost:
+                raise
+            except BolideError as error:
+                reason = str(error)
+            if left:
+                self._wait(until, f"{len(left)} of {len(handles)} half messages are not committed: {reason}")
+
+    def roll_back(self, halves: Iterable[Half]) -> int:
+        """Give up half messages that nobody will commit; how many were not reached: brokers forget those later."""
+        left = list(halves)
+        if not left:
+            return 0
+        try:
+            self._locate({half.queue for half in left})
+            return len(self._end(left, ROLLBACK)[0])
+        except BolideError:
+            return len(left)
+
+    def half_ends(self, topics: Iterable[str], brokers: Iterable[str]) -> dict[str, int]:
+        """Where the half queues of these brokers end now; a broker that does not answer is left out.
+
+        `topics`: where to look for the brokers, beside the topics seen so far.
+        """
+        ends = {}
+        try:
+            self._locate(Queue(topic, "", 0) for topic in topics)
+        except BolideError:
+            pass  # what is not located does not answer
+        for broker in brokers:
+            try:
+                ends[broker] = self._kind(broker, fresh=True).half_end
+            except BolideError:
+                continue
+        return ends
+
+    def half_progress(self, brokers: Iterable[str]) -> dict[str, int]:
+        """Before which place of its half queue a broker has nothing undecided; it keeps that as a consumer's offset."""
+        queues = [Queue(HALF_TOPIC, broker, 0) for broker in brokers]
+        found = self._cluster.committed(queues, PROGRESS_GROUP, EARLIEST)
+        return {queue.broker: offset for queue, offset in found.items()}
+
+    def strays(self, since: dict[str, int], ends: dict[str, int], chosen: Set[tuple[str, int]]) -> Iterator[Half]:
+        """Half messages between two places of the half queues that are not among the chosen ones.
+
+        Those of this batch and of earlier ones: this commit may be a dead driver's, and a later batch under way.
+        """
+        base = self._group.removesuffix(str(self._batch))
+        for broker, end in ends.items():
+            begin = since.get(broker, -1)
+            if not 0 <= begin < end:
+                continue
+            half_queue = Queue(HALF_TOPIC, broker, 0)
+            for data in self._tail(half_queue, begin, end, data_may_be_gone=True):
+                for record in decode_records(data):
+                    group = property_value(record.properties, PGROUP) or ""
+                    batch = group.removeprefix(base)
+                    if batch == group or not batch.isdecimal() or int(batch) > self._batch:
+                        continue
+                    if (broker, record.physical_offset) not in chosen:
+                        yield Half(half_queue, record.queue_offset, record.physical_offset, group)
+
+    # -- inside
+
+    def _wait(self, until: float, what: str) -> None:
+        if time.monotonic() >= until:
+            raise ClusterUnavailable(
+                f"{what}; nothing is lost: start the query again when the brokers run, or raise deliveryTimeoutMs"
+            )
+        time.sleep(PAUSE_S)
+        # A route and a connection from before the broker went away say nothing about where it is now.
+        self._pool.close()
+        self._cluster.close()
+        self._cluster = Cluster(self._options.connection)
+        self._kinds.clear()
+
+    def _locate(self, queues: Iterable[Queue]) -> None:
+        """Learn the addresses of the brokers of these queues."""
+        wanted = list(queues)
+        self._topics.update(queue.topic for queue in wanted if queue.topic != HALF_TOPIC)
+        self._cluster.queues(sorted(self._topics))
+        for queue in wanted:
+            if queue.broker:
+                self._address(queue.broker)
+
+    def _address(self, broker: str) -> str:
+        addresses = self._cluster.addresses.get(broker)
+        if not addresses:
+            raise ClusterUnavailable(f"broker {broker} is not registered with the name server")
+        return addresses[0]
+
+    def _kind(self, broker: str, fresh: bool = False) -> BrokerKind:
+        if fresh or broker not in self._kinds:
+            self._kinds[broker] = broker_kind(self._pool.get(self._address(broker)), self._options)
+        return self._kinds[broker]
+
+    def _settle(self, left: Iterable[Half]) -> None:
+        """Let a broker that would repeat an END work off, or drop, what it was sent before."""
+        if any(self._kind(broker).repeats for broker in {half.queue.broker for half in left}):
+            time.sleep(self.late)
+
+    def _invisible(self, left: Iterable[Half], tails: Offsets) -> list[Half]:
+        """Those that are not stored under their own topic yet."""
+        by_queue: dict[Queue, list[Half]] = {}
+        for half in left:
+            by_queue.setdefault(half.queue, []).append(half)
+        ends = self._cluster.latest(list(by_queue))
+        for broker in {queue.broker for queue in by_queue}:
+            if not self._cluster.master_answered(broker):
+                raise ClusterUnavailable(f"the master of broker {broker} does not answer")
+        missing: list[Half] = []
+        for queue, halves in by_queue.items():
+            seen: set[int] = set()
+            for data in self._tail(queue, tails[queue], ends[queue]):
+                columns = RecordColumns(data, chain_starts(data))
+                seen.update(columns.numbers("prepared_transaction_offset").tolist())
+            missing.extend(half for half in halves if half.physical_offset not in seen)
+        return missing
+
+    def _tail(self, queue: Queue, begin: int, end: int, data_may_be_gone: bool = False) -> Iterator[bytes]:
+        options = self._options.connection
+        # The master alone: a replica that lags would make what is visible look invisible.
+        reader = RangeReader(Range(queue, begin, end), (self._address(queue.broker),), options)
+        try:
+            for data, _ in reader.chunks():
+                yield data
+        except DataLost:
+            if not data_may_be_gone:
+                raise
+        finally:
+            reader.close()
+
+    def _end(self, halves: Iterable[Half], how: int) -> tuple[list[Half], str, bool]:
+        """Send an END for each; those not known to be ended, why, and whether all of these were decided before."""
+        flight: deque[tuple[Half, Pending]] = deque()
+        left: list[Half] = []
+        down: set[str] = set()
+        reason, decided_before = "", 0
+
+        def settle() -> None:
+            nonlocal reason, decided_before
+            half, pending = flight.popleft()
+            answer, why = self._answer(half.queue.broker, pending)
+            if answer is None or answer.code != codes.SUCCESS:
+                reason = why
+            elif answer.remark:  # Bolide says of a repeated END that it had no effect
+                reason = why
+                decided_before += 1
+            else:
+                return
+            left.append(half)
+
+        for half in halves:
+            while len(flight) >= IN_FLIGHT:
+                settle()
+            broker = half.queue.broker
+            pending = None if broker in down else self.send_end(half, how)
+            if pending is None:
+                down.add(broker)  # each further try would wait as long as this one did
+                left.append(half)
+                reason = f"there is no connection to broker {broker}"
+            else:
+                flight.append((half, pending))
+        while flight:
+            settle()
+        left.sort(key=lambda half: (half.queue, half.physical_offset))  # the order in which they were sent
+        return left, reason, bool(left) and decided_before == len(left)
+
+    def send_end(self, half: Half, how: int) -> Pending | None:
+        """Send one END; None when there is no connection."""
+        broker = half.queue.broker
+        try:
+            kind = self._kind(broker)
+            ext = {
+                "producerGroup": half.group or self._group,
+                "tranStateTableOffset": str(half.half_offset),
+                "commitLogOffset": str(half.physical_offset),
+                "commitOrRollback": str(how),
+                # Bolide refuses a late END unless it answers a check; Java has no such time to keep here.
+                "fromTransactionCheck": "false" if kind.repeats else "true",
+                "msgId": str(half.half_offset),
+                "topic": half.queue.topic,
+                "bname": broker,
+            }
+            command = signed(make_request(codes.END_TRANSACTION, 0, ext), self._options.connection)
+            return self._pool.get(self._address(broker)).start(command, self._options.timeout)
+        except (ConnectionLost, RequestTimeout):
+            return None
+
+    def _answer(self, broker: str, pending: Pending) -> tuple[Command | None, str]:
+        try:
+            answer = pending.result()
+        except (ConnectionLost, RequestTimeout) as error:
+            return None, str(error)
+        return answer, f"broker {broker} answered {answer.code}: {answer.remark}"
+
+    def _see(self, decided: list[Half], tails: Offsets) -> None:
+        """Wait until half messages that were decided before are visible; those that stay away were given up."""
+        until = time.monotonic() + self.late
+        lost = self._invisible(decided, tails)
+        while lost and time.monotonic() < until:  # an END just answered may still wait for the disk
+            time.sleep(PAUSE_S)
+            lost = self._invisible(lost, tails)
+        if lost:
+            brokers = ", ".join(sorted({half.queue.broker for half in lost}))
+            raise DataLost(
+                f"{len(lost)} half messages of this batch, the first at {lost[0].physical_offset} of {lost[0].queue}, "
+                f"were given up by broker {brokers} before the batch was committed: find them in "
+                "TRANS_CHECK_MAX_TIME_TOPIC, and raise transactionSeconds"
+            )

@@ -1,0 +1,339 @@
+"""Sending the messages of one task: gathered by queue, many requests in flight, tried again until one is stored.
+
+Messages of one queue that ask for nothing special travel together in one request; a batch that a broker refuses is
+sent again message by message, so that one bad row costs none of its neighbours. What fails for a passing reason is
+tried again, at another queue unless the row says which. Two sends of one message may both have been stored: at least
+once, or, as half messages, with one of the two never committed.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from bolide.errors import BolideError, ConnectionLost, RequestTimeout
+from bolide.layout.hashes import java_hash
+from bolide.remoting import codes
+from bolide.remoting.batch import ELEMENT_FIXED, BatchMessage, encode_batch
+from bolide.remoting.command import Command, make_request
+from bolide.spark.errors import ClusterUnavailable, OptionError
+from bolide.spark.sink.messages import Outgoing, Refusal
+from bolide.spark.sink.sink_options import SinkOptions
+from bolide.spark.source.cluster import Cluster, connections, signed
+from bolide.spark.source.queues import Queue
+from bolide.transport.blocking import ClientConnection, Pending
+
+PASSING: Final = frozenset(
+    {
+        codes.SYSTEM_ERROR,
+        codes.SYSTEM_BUSY,
+        codes.SERVICE_NOT_AVAILABLE,
+        codes.NO_PERMISSION,
+        codes.TOPIC_NOT_EXIST,
+    }
+)
+"""Answers after which the same message may be stored a little later, or elsewhere."""
+STORED: Final = frozenset(
+    {codes.SUCCESS, codes.FLUSH_DISK_TIMEOUT, codes.FLUSH_SLAVE_TIMEOUT, codes.SLAVE_NOT_AVAILABLE}
+)
+"""Answers after which the message is in the broker's log."""
+HALF: Final = "4"
+"""The sys flag of a message that is prepared."""
+PLAIN: Final = "0"
+TEMPLATE_TOPIC: Final = "TBW102"
+MOST_IN_BATCH: Final = 1024
+MOST_GATHERED: Final = 8 * 1024 * 1024
+"""Bytes waiting for company in their queue, over all queues."""
+MOST_IN_FLIGHT: Final = 32 * 1024 * 1024
+"""Bytes on their way at once; a single request may be larger."""
+NO_TIMERS: Final = "timer message is not enabled"
+"""What a broker without timers says of a deliver_time, as an error of the system."""
+ROUTE_S: Final = 2.0
+ROUNDS_OF_REFUSAL: Final = 5
+"""A broker that says no permission or unknown topic this often means it."""
+PAUSE_S: Final = 0.2
+LONGEST_PAUSE_S: Final = 2.0
+
+
+@dataclass(slots=True)
+class Bundle:
+    """Messages of one queue that travel in one request."""
+
+    queue: Queue
+    messages: list[Outgoing]
+    size: int
+    deadline: float = 0.0
+    tries: int = 0
+    due: float = 0.0
+    pending: Pending | None = None
+    connection: ClientConnection | None = None
+    reason: str = ""
+
+
+Stored: TypeAlias = Callable[[Bundle, Command], None]
+Refused: TypeAlias = Callable[[Refusal], None]
+Marks: TypeAlias = Callable[[str, str, int], str]
+"""(broker, its address, seconds since the message was born) -> properties that a half message carries there."""
+
+
+@dataclass
+class Tally:
+    """What came of the sends of a task."""
+
+    stored: int = 0
+    uncertain: int = 0
+    """Sends whose answer never came: the broker may hold a message nobody knows the place of."""
+
+
+@dataclass
+class _Gathering:
+    open: dict[Queue, Bundle] = field(default_factory=dict)
+    size: int = 0
+
+
+class Sender:
+    """Sends for one task. `stored` hears of every request that is in the log, `refused` of every row that cannot be."""
+
+    def __init__(self, options: SinkOptions, stored: Stored, refused: Refused, marks: Marks | None = None) -> None:
+        """`marks`: send half messages, with these properties."""
+        self.tally = Tally()
+        self._options = options
+        self._stored = stored
+        self._refused = refused
+        self._marks = marks
+        self._cluster = Cluster(options.connection)
+        self._pool = connections(options.connection)
+        self._gathering = _Gathering()
+        self._flight: deque[Bundle] = deque()
+        self._flying = 0
+        self._again: deque[Bundle] = deque()
+        self._current: dict[str, Queue] = {}
+        self._known: dict[str, tuple[float, list[Queue]]] = {}
+        self._turn = random.randrange(1 << 16)  # tasks of a few rows must not all begin with the same queue
+        self._unknown_until: float | None = None
+
+    def close(self) -> None:
+        """Close all connections; what was not drained is forgotten."""
+        self._pool.close()
+        self._cluster.close()
+
+    def send(self, message: Outgoing) -> None:
+        """Take one message; waits when too much is on its way. Raises ClusterUnavailable."""
+        queues = self._queues(message.topic)
+        if isinstance(queues, str):
+            self._refused(Refusal(message.row, message.topic, queues, message.values))
+            return
+        size = ELEMENT_FIXED + len(message.body) + len(message.properties)
+        queue = self._choose(message, queues, size)
+        if queue is None:
+            reason = f"the topic has no queue {message.queue_id} that takes messages"
+            self._refused(Refusal(message.row, message.topic, reason, message.values))
+            return
+        if message.alone or self._marks is not None:
+            self._flush(queue)  # what came before it goes first
+            self._launch(Bundle(queue, [message], size))
+            return
+        self._gather(queue, message, size)
+
+    def drain(self) -> None:
+        """Wait until everything is stored or refused. Raises ClusterUnavailable."""
+        for queue in list(self._gathering.open):
+            self._flush(queue)
+        while self._flight or self._again:
+            self._step()
+
+    # -- choosing a queue
+
+    def _queues(self, topic: str) -> list[Queue] | str:
+        """The queues a topic is written to, or why there are none.
+
+        A name server forgets a topic while its only broker restarts, so an unknown one is waited for, once a task.
+        """
+        until, queues = self._known.get(topic, (0.0, []))
+        if time.monotonic() < until:
+            return queues
+        while True:
+            try:
+                queues = self._cluster.queues([topic], writable=True)
+                if not queues:
+                    return "the topic has no queue that takes messages: check its permission"
+                self._known[topic] = time.monotonic() + ROUTE_S, queues
+                return queues
+            except OptionError:
+                if self._unknown_until is None:
+                    self._unknown_until = time.monotonic() + self._options.patience
+                if time.monotonic() >= self._unknown_until:
+                    return f"no name server knew the topic within {self._options.patience:g} s: create it"
+                time.sleep(PAUSE_S)
+
+    def _choose(self, message: Outgoing, queues: list[Queue], size: int) -> Queue | None:
+        if message.queue_id is not None:
+            fitting = [queue for queue in queues if queue.queue_id == message.queue_id]
+            return fitting[self._turn % len(fitting)] if fitting else None
+        if message.route_key:
+            # As Java's SelectMessageQueueByHash: the remainder has the sign of the hash, then its absolute value.
+            return queues[abs(java_hash(message.route_key)) % len(queues)]
+        current = self._current.get(message.topic)
+        bundle = None if current is None else self._gathering.open.get(current)
+        if current is None or bundle is None or bundle.size + size > self._options.batch_bytes:
+            self._turn += 1
+            current = self._current[message.topic] = queues[self._turn % len(queues)]
+        return current
+
+    # -- gathering
+
+    def _gather(self, queue: Queue, message: Outgoing, size: int) -> None:
+        bundle = self._gathering.open.get(queue)
+        if bundle is not None and bundle.size + size > self._options.batch_bytes:
+            self._flush(queue)
+            bundle = None
+        if bundle is None:
+            bundle = self._gathering.open[queue] = Bundle(queue, [], 0)
+        bundle.messages.append(message)
+        bundle.size += size
+        self._gathering.size += size
+        if bundle.size >= self._options.batch_bytes or len(bundle.messages) >= MOST_IN_BATCH:
+            self._flush(queue)
+        elif self._gathering.size > MOST_GATHERED:
+            self._flush(next(iter(self._gathering.open)))
+
+    def _flush(self, queue: Queue) -> None:
+        bundle = self._gathering.open.pop(queue, None)
+        if bundle is not None:
+            self._gathering.size -= bundle.size
+            self._launch(bundle)
+
+    # -- flying
+
+    def _launch(self, bundle: Bundle) -> None:
+        while (self._flight or self._again) and (
+            len(self._flight) + len(self._again) >= self._options.sends_in_flight
+            or self._flying + bundle.size > MOST_IN_FLIGHT
+        ):
+            self._step()
+        bundle.deadline = time.monotonic() + self._options.patience
+        self._start(bundle)
+
+    def _start(self, bundle: Bundle) -> None:
+        bundle.pending = None
+        addresses = self._cluster.addresses.get(bundle.queue.broker)
+        if addresses:
+            try:
+                command = self._command(bundle, addresses[0])
+                bundle.connection = self._pool.get(addresses[0])
+                bundle.pending = bundle.connection.start(command, self._options.timeout)
+            except (ConnectionLost, RequestTimeout) as error:
+                bundle.reason = str(error)
+        else:
+            bundle.reason = f"broker {bundle.queue.broker} is not registered"
+        self._flight.append(bundle)
+        self._flying += bundle.size
+
+    def _step(self) -> None:
+        """Bring the work forward: take the oldest answer, or start what waits for its next try."""
+        now = time.monotonic()
+        while self._again and (self._again[0].due <= now or not self._flight):
+            bundle = self._again.popleft()
+            time.sleep(max(0.0, bundle.due - now))
+            self._reroute(bundle)
+            self._start(bundle)
+            now = time.monotonic()
+        if self._flight:
+            self._settle(self._flight.popleft())
+
+    def _settle(self, bundle: Bundle) -> None:
+        self._flying -= bundle.size
+        if bundle.pending is None or bundle.connection is None:
+            self._later(bundle)
+            return
+        try:
+            answer = bundle.pending.result()
+        except (ConnectionLost, RequestTimeout) as error:
+            bundle.connection.close()  # this one, and not the one that may have taken its place
+            self.tally.uncertain += len(bundle.messages)
+            bundle.reason = str(error)
+            self._later(bundle)
+            return
+        if answer.code in STORED:
+            self.tally.stored += len(bundle.messages)
+            self._stored(bundle, answer)
+            return
+        bundle.reason = f"broker {bundle.queue.broker} answered {answer.code}: {answer.remark}"
+        lasting = NO_TIMERS in (answer.remark or "") or (
+            answer.code in (codes.NO_PERMISSION, codes.TOPIC_NOT_EXIST) and bundle.tries >= ROUNDS_OF_REFUSAL
+        )
+        if answer.code in PASSING and not lasting:
+            self._later(bundle)
+        elif len(bundle.messages) > 1:
+            for message in bundle.messages:  # one of them is to blame; the others are stored
+                single = ELEMENT_FIXED + len(message.body) + len(message.properties)
+                self._again.append(Bundle(bundle.queue, [message], single, bundle.deadline))
+        else:
+            message = bundle.messages[0]
+            self._refused(Refusal(message.row, message.topic, bundle.reason, message.values))
+
+    def _later(self, bundle: Bundle) -> None:
+        """Try again after a pause that grows; give up at the deadline. Raises ClusterUnavailable."""
+        now = time.monotonic()
+        if now >= bundle.deadline:
+            first = bundle.messages[0]
+            raise ClusterUnavailable(
+                f"row {first.row} of this partition was not stored in topic {first.topic} within "
+                f"{self._options.patience:g} s: {bundle.reason}; see if its broker runs, or raise deliveryTimeoutMs"
+            )
+        bundle.tries += 1
+        bundle.due = now + min(PAUSE_S * bundle.tries, LONGEST_PAUSE_S)
+        self._again.append(bundle)
+
+    def _reroute(self, bundle: Bundle) -> None:
+        """Another queue for what failed, unless its row says which; brokers may have come and gone."""
+        if not bundle.tries:
+            return
+        first = bundle.messages[0]
+        try:
+            self._cluster.relearn(bundle.queue.broker)
+            queues = self._cluster.queues([first.topic], writable=True)
+        except BolideError:
+            return  # the name server is away, too: the queue known so far may still do
+        if not queues or first.route_key:
+            return  # a key keeps its queue, or its messages would change their order
+        others = [queue for queue in queues if queue.broker != bundle.queue.broker] or queues
+        if first.queue_id is not None:
+            others = [queue for queue in others if queue.queue_id == first.queue_id] or [bundle.queue]
+        self._turn += 1
+        bundle.queue = others[self._turn % len(others)]
+
+    def _command(self, bundle: Bundle, address: str) -> Command:
+        first = bundle.messages[0]
+        now = int(time.time() * 1000)
+        born = now if first.born_timestamp is None else first.born_timestamp
+        batch = len(bundle.messages) > 1
+        properties, body = first.properties, first.body
+        if batch:
+            properties = "WAIT\x01true\x02"
+            body = encode_batch(
+                [BatchMessage(each.flag, each.body, each.properties.encode()) for each in bundle.messages]
+            )
+        elif self._marks is not None:
+            properties += self._marks(bundle.queue.broker, address, max(0, now - born) // 1000)
+        ext = {
+            "a": self._options.connection.group,
+            "b": first.topic,
+            "c": TEMPLATE_TOPIC,
+            "d": "4",
+            "e": str(bundle.queue.queue_id),
+            "f": PLAIN if self._marks is None else HALF,
+            "g": str(born),
+            "h": str(first.flag),
+            "i": properties,
+            "j": "0",
+            "k": "false",
+            "m": "true" if batch else "false",
+            "n": bundle.queue.broker,
+        }
+        code = codes.SEND_BATCH_MESSAGE if batch else codes.SEND_MESSAGE_V2
+        return signed(make_request(code, 0, ext, body), self._options.connection)

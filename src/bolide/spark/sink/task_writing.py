@@ -1,0 +1,112 @@
+"""What one task of a write does: its rows become stored messages, or half messages whose places it hands back.
+
+Spark asks nobody before a task writes: a speculative, a failed and a forgotten attempt write as the good one does. So
+at-least-once sends for all to see, and exactly-once sends half messages, which nobody sees unless the driver commits
+the very ones an attempt named in its answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import WriterCommitMessage
+
+from bolide.layout.message_id import decode_offset_message_id
+from bolide.remoting.command import Command
+from bolide.spark.sink.dead_letters import DeadLetters
+from bolide.spark.sink.endings import BrokerKind, broker_kind, half_marks, producer_group
+from bolide.spark.sink.half_handles import Half, Handles
+from bolide.spark.sink.messages import Refusal, RowReader, Task
+from bolide.spark.sink.sending import Bundle, Sender
+from bolide.spark.sink.sink_options import SinkOptions
+from bolide.spark.source.cluster import connections
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """What one attempt wrote; the driver commits, or gives up, what it names."""
+
+    task: Task
+    rows: int = 0
+    handles: Handles = field(default_factory=Handles)
+    dead: list[str] = field(default_factory=list)
+    """Staged files of refused rows."""
+    uncertain: int = 0
+    """Sends that may have stored half messages nobody knows of."""
+    starts: dict[str, int] = field(default_factory=dict)
+    """Where the half queue of each broker ended before the first half message of this attempt."""
+    skipped: bool = False
+    """True when the batch had been decided before: nothing was sent."""
+
+
+def write_rows(
+    batches: Iterator[pa.RecordBatch], options: SinkOptions, task: Task, decided: Set[tuple[str, int]] = frozenset()
+) -> Written:
+    """Write the rows of one task. Raises RowRefused or ClusterUnavailable."""
+    if (task.query, task.batch) in decided:
+        for _ in batches:  # Spark expects that its rows are taken
+            pass
+        return Written(task, skipped=True)
+    written = Written(task)
+    halves = _Halves(options, task, written) if options.exactly_once else None
+    dead = DeadLetters(options.dead_letter_path, task) if options.dead_letter_path else None
+
+    def refuse(refusal: Refusal) -> None:
+        if dead is None:
+            raise refusal.error(task.partition)
+        dead.add(refusal)
+
+    sender = Sender(options, halves.stored, refuse, halves.marks) if halves else Sender(options, _ignore, refuse)
+    reader = RowReader(options.topic, task, immediate=options.exactly_once)
+    try:
+        for batch in batches:
+            for read in reader.read(batch):
+                if isinstance(read, Refusal):
+                    refuse(read)
+                else:
+                    sender.send(read)
+        sender.drain()
+        if dead is not None:
+            written.dead = dead.close()
+    finally:
+        sender.close()
+        if halves:
+            halves.close()
+    written.rows = sender.tally.stored
+    written.uncertain = sender.tally.uncertain
+    return written
+
+
+def _ignore(bundle: Bundle, answer: Command) -> None:
+    """A message that is visible needs nothing more."""
+
+
+class _Halves:
+    """Marks messages as half messages, and notes where each was stored."""
+
+    def __init__(self, options: SinkOptions, task: Task, written: Written) -> None:
+        self._options = options
+        self._group = producer_group(options, task.query, task.batch)
+        self._written = written
+        self._kinds: dict[str, BrokerKind] = {}
+        self._pool = connections(options.connection)
+
+    def close(self) -> None:
+        self._pool.close()
+
+    def marks(self, broker: str, address: str, age: int) -> str:
+        kind = self._kinds.get(broker)
+        if kind is None:
+            kind = self._kinds[broker] = broker_kind(self._pool.get(address), self._options)
+            self._written.starts[broker] = kind.half_end
+        return half_marks(kind, self._group, self._options.transaction_seconds + age)
+
+    def stored(self, bundle: Bundle, answer: Command) -> None:
+        ext = answer.ext()
+        place = decode_offset_message_id(ext["msgId"])[2]
+        self._written.handles.add(Half(bundle.queue, int(ext["queueOffset"]), place))

@@ -1,0 +1,93 @@
+"""The sinks that Spark meets: `df.write` and `df.writeStream` with `format("rocketmq")`.
+
+Both hand rows to `task_writing` in executors and messages to `committing` on the driver. Spark makes a stream's writer
+anew for every batch, once for its tasks and again for its commit: nothing is shared but what the tasks answer.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+
+from bolide.spark.errors import OptionError
+from bolide.spark.sink.batch_log import decided_batches
+from bolide.spark.sink.committing import PARTS, Parts, abort_batch, commit_batch
+from bolide.spark.sink.messages import Task
+from bolide.spark.sink.sink_options import SinkOptions, check_columns, sink_options
+from bolide.spark.sink.task_writing import write_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+ONLY_BATCH: Final = 0
+"""A batch write is one batch."""
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """One write of a DataFrame. Pickled once, so that all its tasks share its name."""
+
+    def __init__(self, options: SinkOptions) -> None:
+        self._options = options
+        self._query = f"job-{options.job_id or uuid.uuid4().hex}"
+        self._decided = decided_batches(options.commit_log) if options.commit_log else frozenset()
+
+    def write(  # type: ignore[override] # Spark's own Arrow writer narrows it the same way
+        self, iterator: Iterator[pa.RecordBatch]
+    ) -> WriterCommitMessage:
+        return self.write_task(iterator, Task.current(self._query))
+
+    def write_task(self, batches: Iterator[pa.RecordBatch], task: Task) -> WriterCommitMessage:
+        """`write` for a task that is told who it is."""
+        return write_rows(batches, self._options, task, self._decided)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        commit_batch(self._options, messages, ONLY_BATCH)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        abort_batch(self._options, messages, ONLY_BATCH)
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """One micro-batch of a query."""
+
+    def __init__(self, options: SinkOptions, parts: Parts = PARTS) -> None:
+        self._options = options
+        self._parts = parts
+        self._decided = decided_batches(options.commit_log) if options.commit_log else frozenset()
+
+    def write(  # type: ignore[override] # Spark's own Arrow writer narrows it the same way
+        self, iterator: Iterator[pa.RecordBatch]
+    ) -> WriterCommitMessage:
+        return self.write_task(iterator, Task.current("query"))
+
+    def write_task(self, batches: Iterator[pa.RecordBatch], task: Task) -> WriterCommitMessage:
+        """`write` for a task that is told who it is."""
+        return write_rows(batches, self._options, task, self._decided)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        commit_batch(self._options, messages, batchId, self._parts)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        abort_batch(self._options, messages, batchId)
+
+
+def batch_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> BatchWriter:
+    """The sink of one `df.write`. Raises OptionError."""
+    if overwrite:
+        raise OptionError('a topic cannot be overwritten: use .mode("append")')
+    checked = sink_options(options)
+    check_columns(schema, checked.topic)
+    return BatchWriter(checked)
+
+
+def stream_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> StreamWriter:
+    """The sink of one micro-batch. Raises OptionError."""
+    if overwrite:
+        raise OptionError('a topic cannot be overwritten: use .outputMode("append") or "update"')
+    checked = sink_options(options, streaming=True)
+    check_columns(schema, checked.topic)
+    return StreamWriter(checked)

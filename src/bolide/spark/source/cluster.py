@@ -1,0 +1,350 @@
+"""What the driver asks of a cluster: routes, queues, and offsets by every rule a user may name.
+
+Runs in Spark's planner and stream processes, never in an event loop. Questions for many queues of one broker go out
+together over one connection. Transient failures are tried again here, since an error that leaves a stream reader ends
+the query: a broker is asked for as long as `retry_timeout_ms`, a name server that never answered three times only.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final, TypeVar
+
+from bolide.errors import BolideError, ConnectionLost, RequestTimeout
+from bolide.remoting import codes
+from bolide.remoting.bodies.base import decode_answer
+from bolide.remoting.bodies.route import TopicRouteData
+from bolide.remoting.bodies.topics import TopicList
+from bolide.remoting.command import Command, make_request
+from bolide.remoting.headers.offsets import UpdateConsumerOffsetRequestHeader
+from bolide.remoting.signature import sign_request
+from bolide.spark.errors import ClusterUnavailable, OptionError
+from bolide.spark.source.positions import Position
+from bolide.spark.source.queues import EARLIEST, LATEST, Offsets, Queue
+from bolide.spark.source.source_options import SourceOptions
+from bolide.transport.blocking import ClientConnection, ConnectionPool
+
+T = TypeVar("T")
+
+READABLE: Final = 4
+WRITABLE: Final = 2
+MASTER: Final = 0
+ATTEMPTS: Final = 3
+PAUSE_S: Final = 0.5
+MOST_PAUSE_S: Final = 2.0
+AT_ONCE: Final = 256
+"""Questions in flight to one broker: more would fill the sockets of both sides before anyone reads."""
+
+
+class Cluster:
+    """A cluster as its name servers describe it. Connections are made on first use and kept until `close`."""
+
+    def __init__(self, options: SourceOptions, pause_s: float = PAUSE_S) -> None:
+        self._options = options
+        self._pause_s = pause_s
+        self._timeout = options.request_timeout_ms / 1000
+        self._patience = options.retry_timeout_ms / 1000
+        self._fresh = options.discovery_interval_ms / 1000
+        self._pool = connections(options)
+        self._routes: dict[str, tuple[float, TopicRouteData]] = {}
+        self._listed: tuple[float, list[str]] | None = None
+        self._met = False
+        self._masters: dict[str, str] = {}
+        self.addresses: dict[str, tuple[str, ...]] = {}
+        """Broker name to addresses, the master's first; filled by `queues`."""
+        self.answered: dict[str, str] = {}
+        """Broker name to the address that answered last."""
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._pool.close()
+
+    def selected(self, tolerant: bool = False) -> list[Queue]:
+        """The queues the options choose, as of the last few seconds. Raises OptionError where there is nothing.
+
+        `tolerant`: a topic without a route has no queues, as when all its brokers are down.
+        """
+        choice = self._options.selection
+        topics = self._matching() if choice.pattern else choice.topics
+        if not topics and not tolerant:
+            raise OptionError(f"no topic matches subscribePattern {choice.pattern}: create one, or check the pattern")
+        found = [queue for queue in self.queues(topics, tolerant=tolerant) if choice.keeps(queue)]
+        missing = sorted(set(choice.assigned) - set(found))
+        if missing and not tolerant:
+            raise OptionError(f"option assign names the queue {missing[0]}, which no broker has for reading")
+        if not found and not tolerant:
+            raise OptionError(f"{choice} has no readable queue left: check options brokers and queueIds")
+        return found
+
+    def queues(self, topics: Iterable[str], writable: bool = False, tolerant: bool = False) -> list[Queue]:
+        """The readable (or writable) queues of the topics, sorted, as of the last few seconds.
+
+        Raises OptionError for a topic no name server knows, unless `tolerant`.
+        """
+        found: set[Queue] = set()
+        for topic in topics:
+            try:
+                route = self._fresh_route(topic)
+            except OptionError:
+                if not tolerant:
+                    raise
+                continue
+            self._note(route)
+            for queue_data in route.queue_datas:
+                count = queue_data.write_queue_nums if writable else queue_data.read_queue_nums
+                if queue_data.perm & (WRITABLE if writable else READABLE):
+                    found.update(Queue(topic, queue_data.broker_name, queue_id) for queue_id in range(count))
+        return sorted(found)
+
+    def dropped(self, queues: Iterable[Queue]) -> dict[Queue, int]:
+        """Chosen queues that their topic no longer has, with the number of read queues it has now.
+
+        A topic or a broker without a route may just be down, and has dropped nothing.
+        """
+        found: dict[Queue, int] = {}
+        for queue in queues:
+            route = self._routes.get(queue.topic)
+            if route is None or not self._options.selection.keeps(queue):
+                continue
+            for data in route[1].queue_datas:
+                if data.broker_name == queue.broker and data.perm & READABLE and queue.queue_id >= data.read_queue_nums:
+                    found[queue] = data.read_queue_nums
+        return found
+
+    def _note(self, route: TopicRouteData) -> None:
+        for broker in route.broker_datas:
+            addresses = broker.broker_addrs
+            if addresses:
+                self.addresses[broker.broker_name] = tuple(addresses[key] for key in sorted(addresses))
+            self._masters[broker.broker_name] = addresses.get(MASTER, "")
+
+    def resolve(self, position: Position, queues: list[Queue], default: int) -> Offsets:
+        """The offset of each queue at a position; queues that JSON offsets leave out get `default` (-2 or -1)."""
+        if position.kind == "earliest":
+            return self.earliest(queues)
+        if position.kind == "latest":
+            return self.latest(queues)
+        if position.kind in ("timestamp", "times"):
+            times = {queue: position.time_of(queue) for queue in queues}
+            timed = {queue: time for queue, time in times.items() if time is not None}
+            return self._fill(self.by_time(timed), queues, default)
+        if position.kind == "group":
+            return self.committed(queues, self._options.group, default)
+        return self._given(position.given(), queues, default)
+
+    def earliest(self, queues: list[Queue]) -> Offsets:
+        """The first offset still stored, by queue."""
+        return self._offsets(queues, lambda queue: (codes.GET_MIN_OFFSET, _queue_ext(queue)))
+
+    def latest(self, queues: list[Queue]) -> Offsets:
+        """The offset the next message will get, by queue."""
+        return self._offsets(queues, lambda queue: (codes.GET_MAX_OFFSET, _queue_ext(queue)))
+
+    def by_time(self, times: Mapping[Queue, int]) -> Offsets:
+        """The first offset stored at each queue's time (ms) or later."""
+
+        def question(queue: Queue) -> tuple[int, dict[str, str]]:
+            return codes.SEARCH_OFFSET_BY_TIMESTAMP, {**_queue_ext(queue), "timestamp": str(times[queue])}
+
+        return self._offsets(list(times), question)
+
+    def committed(self, queues: list[Queue], group: str, default: int) -> Offsets:
+        """A consumer group's committed offsets; queues it never committed get `default` (-2 or -1)."""
+
+        def question(queue: Queue) -> tuple[int, dict[str, str]]:
+            ext = {**_queue_ext(queue), "consumerGroup": group, "setZeroIfNotFound": "false"}
+            return codes.QUERY_CONSUMER_OFFSET, ext
+
+        found = self._offsets(queues, question, absent=codes.QUERY_NOT_FOUND)
+        return self._fill(found, queues, default)
+
+    def commit(self, offsets: Mapping[Queue, int]) -> None:
+        """Store offsets as the progress of the group. Raises ClusterUnavailable."""
+
+        def question(queue: Queue) -> tuple[int, dict[str, str]]:
+            header = UpdateConsumerOffsetRequestHeader(
+                consumer_group=self._options.group,
+                topic=queue.topic,
+                queue_id=queue.queue_id,
+                commit_offset=offsets[queue],
+            )
+            return codes.UPDATE_CONSUMER_OFFSET, header.to_ext()
+
+        for queue, answer in self.answers(list(offsets), question):
+            if answer.code != codes.SUCCESS:
+                raise ClusterUnavailable(
+                    f"the broker of {queue} refuses the offset of group {self._options.group} with {answer.code}: "
+                    f"{answer.remark}; set commitOffsets to false to do without"
+                )
+
+    def master_answered(self, broker: str) -> bool:
+        """Whether the last answer came from the master of a broker: its replicas may lag behind it."""
+        return broker in self._masters and self.answered.get(broker) == self._masters[broker]
+
+    def _given(self, given: Mapping[Queue, int], queues: list[Queue], default: int) -> Offsets:
+        unknown = sorted(set(given) - set(queues))
+        if unknown:
+            known = ", ".join(str(queue) for queue in queues[:8])
+            raise OptionError(f"offsets name the queue {unknown[0]}, which is not there; the queues are {known}")
+        plain = {queue: offset for queue, offset in given.items() if offset >= 0}
+        for mark, ask in ((EARLIEST, self.earliest), (LATEST, self.latest)):
+            marked = [queue for queue, offset in given.items() if offset == mark]
+            if marked:
+                plain.update(ask(marked))
+        return self._fill(plain, queues, default)
+
+    def _fill(self, found: Offsets, queues: list[Queue], default: int) -> Offsets:
+        missing = [queue for queue in queues if queue not in found]
+        if missing:
+            found.update(self.earliest(missing) if default == EARLIEST else self.latest(missing))
+        return found
+
+    def _offsets(
+        self, queues: list[Queue], question: Callable[[Queue], tuple[int, dict[str, str]]], absent: int | None = None
+    ) -> Offsets:
+        found: Offsets = {}
+        for queue, answer in self.answers(queues, question):
+            if answer.code == codes.SUCCESS:
+                found[queue] = int(answer.ext()["offset"])
+            elif answer.code != absent:
+                raise ClusterUnavailable(f"{queue}: the broker answered {answer.code}: {answer.remark}")
+        return found
+
+    def answers(
+        self, queues: list[Queue], question: Callable[[Queue], tuple[int, dict[str, str]]], at_once: int = AT_ONCE
+    ) -> Iterator[tuple[Queue, Command]]:
+        """The answer of its broker for each queue; at most `at_once` requests are in flight."""
+        by_broker: dict[str, list[Queue]] = {}
+        for queue in queues:
+            by_broker.setdefault(queue.broker, []).append(queue)
+        for broker, asked in by_broker.items():
+            for first in range(0, len(asked), at_once):
+                few = asked[first : first + at_once]
+                commands = []
+                for queue in few:
+                    code, ext = question(queue)
+                    commands.append(self._signed(make_request(code, 0, ext)))
+                yield from zip(few, self.ask(broker, commands), strict=True)
+
+    def ask(self, broker: str, commands: list[Command]) -> list[Command]:
+        """The answers of a broker to questions sent together. Raises ClusterUnavailable."""
+        if broker not in self.addresses:
+            self.queues(self._options.topics, tolerant=True)
+        if broker not in self.addresses:
+            raise ClusterUnavailable(f"no address of broker {broker} is known: is it registered with the name server?")
+
+        def ask(connection: ClientConnection) -> list[Command]:
+            pending = [connection.start(command, self._timeout) for command in commands]
+            answers = [each.result() for each in pending]
+            busy = next((answer for answer in answers if answer.code == codes.SYSTEM_BUSY), None)
+            if busy is not None:
+                raise RequestTimeout(f"{connection.address} is busy: {busy.remark}")
+            self.answered[broker] = connection.address
+            return answers
+
+        return self._retry(f"broker {broker}", lambda: self.addresses[broker], ask, self._patience, broker)
+
+    def _matching(self) -> list[str]:
+        """The topics of the pattern, as of the last few seconds."""
+        if self._listed is None or time.monotonic() - self._listed[0] > self._fresh:
+            names = self.topic_names()
+            hidden = self._topic_list(codes.GET_SYSTEM_TOPIC_LIST_FROM_NS)
+            self._listed = time.monotonic(), self._options.selection.matching(names, hidden)
+        return self._listed[1]
+
+    def topic_names(self) -> list[str]:
+        """All topics that the name servers know."""
+        return self._topic_list(codes.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
+
+    def _topic_list(self, code: int) -> list[str]:
+        answer = self._ask_namesrv(code, {})
+        if answer.code != codes.SUCCESS:
+            raise ClusterUnavailable(f"the list of topics: the name server answered {answer.code}: {answer.remark}")
+        return decode_answer(answer.body, TopicList).topic_list
+
+    def _fresh_route(self, topic: str) -> TopicRouteData:
+        known = self._routes.get(topic)
+        if known is None or time.monotonic() - known[0] > self._fresh:
+            known = self._routes[topic] = (time.monotonic(), self._route(topic))
+        return known[1]
+
+    def _route(self, topic: str, patience: float | None = None) -> TopicRouteData:
+        ext = {"topic": topic, "acceptStandardJsonOnly": "true"}
+        answer = self._ask_namesrv(codes.GET_ROUTEINFO_BY_TOPIC, ext, patience)
+        if answer.code == codes.TOPIC_NOT_EXIST:
+            raise OptionError(f"topic {topic} has no route: create it, check the name, or see if its broker runs")
+        if answer.code != codes.SUCCESS:
+            raise ClusterUnavailable(f"the route of {topic}: the name server answered {answer.code}: {answer.remark}")
+        return decode_answer(answer.body, TopicRouteData)
+
+    def relearn(self, broker: str) -> None:
+        """Ask the name servers once where a broker is now; what is known stays where they do not answer."""
+        for topic, (_, route) in list(self._routes.items()):
+            if any(data.broker_name == broker for data in route.broker_datas):
+                try:
+                    fresh = self._route(topic, 0.0)
+                except BolideError:
+                    return
+                self._routes[topic] = time.monotonic(), fresh
+                self._note(fresh)
+                return
+
+    def _ask_namesrv(self, code: int, ext: dict[str, str], patience: float | None = None) -> Command:
+        def ask(connection: ClientConnection) -> Command:
+            return connection.request(self._signed(make_request(code, 0, dict(ext))), self._timeout)
+
+        if patience is None:
+            patience = self._patience if self._met else 0.0
+        answer = self._retry("name server", lambda: self._options.namesrv, ask, patience, None)
+        self._met = True
+        return answer
+
+    def _retry(
+        self,
+        what: str,
+        addresses: Callable[[], tuple[str, ...]],
+        ask: Callable[[ClientConnection], T],
+        patience: float,
+        broker: str | None,
+    ) -> T:
+        """The answer of the first address that gives one, tried in rounds until the patience is over."""
+        begin = time.monotonic()
+        last: BolideError | None = None
+        rounds = 0
+        while True:
+            for address in addresses():
+                try:
+                    return ask(self._pool.get(address))
+                except (ConnectionLost, RequestTimeout) as error:
+                    last = error
+                    self._pool.drop(address)
+            rounds += 1
+            if rounds >= ATTEMPTS and time.monotonic() - begin >= patience:
+                break
+            time.sleep(min(self._pause_s * rounds, MOST_PAUSE_S))
+            if broker is not None:
+                self.relearn(broker)
+        raise ClusterUnavailable(
+            f"{what} at {', '.join(addresses())} did not answer after {rounds} rounds: {last}; is it running, and is "
+            "the address right?"
+        )
+
+    def _signed(self, command: Command) -> Command:
+        return signed(command, self._options)
+
+
+def connections(options: SourceOptions) -> ConnectionPool:
+    """An empty pool of connections as the options want them. Raises `ConfigError` for a file that TLS lacks."""
+    return ConnectionPool(ssl=options.tls.context(), connect_timeout=options.request_timeout_ms / 1000)
+
+
+def signed(command: Command, options: SourceOptions) -> Command:
+    """The command, with access key and signature when the options have them."""
+    if options.access_key:
+        sign_request(command.ext(), command.body, options.access_key, options.secret_key)
+    return command
+
+
+def _queue_ext(queue: Queue) -> dict[str, str]:
+    return {"topic": queue.topic, "queueId": str(queue.queue_id)}

@@ -1,0 +1,274 @@
+"""Reading one range of a queue in an executor: pulls in flight, answers in order, record bytes out.
+
+A broker decides how many messages an answer holds (32 by default, 8 from disk, or as many as fit into 256 KiB), so a
+reader that waits for each answer spends its time waiting. The first pull finds out how far an answer reaches; then
+several pulls are in flight, each for such a stretch. An answer may still be shorter than its stretch: the gap is
+pulled before the answers behind it are used, and later stretches are that short; now and then one pull asks for more.
+With a filter at the broker an answer may reach beyond its stretch: what comes twice is left out by `rows`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator
+from typing import Final
+
+from bolide.errors import BolideError, ConnectionLost, RequestTimeout
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_request
+from bolide.remoting.headers.decode import decode_header
+from bolide.remoting.headers.pull import PullMessageRequestHeader, PullMessageResponseHeader
+from bolide.spark.errors import ClusterUnavailable, OptionError
+from bolide.spark.source.cluster import Cluster, signed
+from bolide.spark.source.data_loss import data_lost
+from bolide.spark.source.ranges import Range
+from bolide.spark.source.source_options import SourceOptions
+from bolide.transport.blocking import ClientConnection, Pending
+
+SUBSCRIPTION_IN_REQUEST: Final = 0x4
+REMOVING: Final = "MESSAGE_WAS_REMOVING"
+"""Remark of an answer whose queue units point at a CommitLog file that is no more."""
+ATTEMPTS: Final = 5
+PAUSE_S: Final = 0.5
+MOST_PAUSE_S: Final = 2.0
+BYTES_IN_FLIGHT: Final = 16 * 1024 * 1024
+"""What all answers in flight may hold, by the size of the last one."""
+PROBE_EVERY: Final = 64
+FILTERED_STRETCH: Final = 4096
+
+
+def _steady(got: int) -> int:
+    """Offsets that an answer will hold again when one that was cut short held `got`.
+
+    Limits in messages are powers of two and stay what they are. A limit in bytes lets a little more or less fit each
+    time; every answer that falls short costs another pull, so later ones ask for less.
+    """
+    return got if got & (got - 1) == 0 else max(1, got - got // 12)
+
+
+class RangeReader:
+    """Reads [begin, end) of one queue; `chunks()` yields record bytes, each with the offset that follows it."""
+
+    def __init__(
+        self, part: Range, addresses: tuple[str, ...], options: SourceOptions, pause_s: float = PAUSE_S
+    ) -> None:
+        self._part = part
+        self._pause_s = pause_s
+        self._addresses = addresses
+        self._first = 0
+        """Where among the addresses the search for a connection begins."""
+        self._options = options
+        self._filtered = options.filters.at_broker
+        self._timeout = options.request_timeout_ms / 1000
+        self._patience = options.retry_timeout_ms / 1000
+        self._tls = options.tls.context()
+        self._connection: ClientConnection | None = None
+        self._stretch = 0
+        """Offsets a pull is for; 0 until the first answer."""
+        self._depth = options.pulls_in_flight
+        self._sent = 0
+        self._fields = self._same_fields()
+        self._failures = 0
+        self._failing_since = 0.0
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def chunks(self) -> Iterator[tuple[bytes, int]]:
+        """Record bytes in queue order; closes when it ends. Raises DataLost, ClusterUnavailable or OptionError."""
+        try:
+            yield from self._chunks()
+        finally:
+            self.close()
+
+    def _chunks(self) -> Iterator[tuple[bytes, int]]:
+        offset = self._part.begin
+        while offset < self._part.end:
+            try:
+                for body, following in self._run(offset):
+                    offset = following
+                    self._failures = 0
+                    if body:
+                        yield body, following
+                if offset < self._part.end and not self._wait_for_more():
+                    return
+            except (ConnectionLost, RequestTimeout) as error:
+                self.close()
+                if isinstance(error, RequestTimeout):
+                    self._first += 1  # a broker that hangs takes connections: its replica may answer
+                self._pause(error)
+
+    def _run(self, offset: int) -> Iterator[tuple[bytes, int]]:
+        """Pull from `offset` to the end of the range, or until an answer has nothing where something should be."""
+        connection = self._connected()
+        flight: deque[tuple[int, int, Pending]] = deque()
+        ahead = offset
+        try:
+            while offset < self._part.end:
+                while len(flight) < (self._depth if self._stretch else 1) and ahead < self._part.end:
+                    count = min(self._next_stretch(), self._part.end - ahead)
+                    flight.append((ahead, count, connection.start(self._pull(ahead, count), self._timeout)))
+                    ahead += count
+                begin, count, pending = flight.popleft()
+                body, reached, advanced = self._take(pending.result(), begin)
+                if not advanced:
+                    return
+                self._learn(count, reached - begin, len(body))
+                if reached > offset:
+                    offset = reached
+                    yield body, offset
+                while offset < begin + count:
+                    gap = connection.request(self._pull(offset, begin + count - offset), self._timeout)
+                    body, reached, advanced = self._take(gap, offset)
+                    if not advanced:
+                        return
+                    offset = reached
+                    yield body, offset
+                ahead = max(ahead, offset)
+        finally:
+            if flight:
+                self.close()  # answers still to come belong to stretches nobody waits for any more
+
+    def _next_stretch(self) -> int:
+        """How many offsets the next pull is for."""
+        most = self._options.pull_batch_size
+        self._sent += 1
+        if not self._stretch:
+            return most
+        if not self._filtered and self._sent % PROBE_EVERY == 0:
+            return min(2 * self._stretch, most)
+        return self._stretch
+
+    def _learn(self, asked: int, got: int, size: int) -> None:
+        """Fit later pulls to an answer that reached `got` offsets and holds `size` bytes."""
+        self._depth = max(1, min(self._options.pulls_in_flight, BYTES_IN_FLIGHT // max(size, 1)))
+        if self._filtered:
+            if got > self._stretch:
+                self._stretch = max(1, min(got, FILTERED_STRETCH))
+        elif not self._stretch or (asked > self._stretch and got > self._stretch):
+            self._stretch = got if got == asked else _steady(got)
+        elif got < asked == self._stretch:
+            self._stretch = _steady(got)
+
+    def _take(self, answer: Command, asked: int) -> tuple[bytes, int, bool]:
+        """Body, following offset, and whether the answer led anywhere."""
+        code = answer.code
+        if code == codes.PULL_NOT_FOUND:
+            return b"", asked, False
+        if code in (codes.SUCCESS, codes.PULL_RETRY_IMMEDIATELY):
+            header = decode_header(answer, PullMessageResponseHeader)
+            if answer.remark == REMOVING:
+                self._lost(f"offset {asked} of {self._part.queue} is gone: the broker is deleting its file")
+            return answer.body, header.next_begin_offset, header.next_begin_offset > asked
+        if code == codes.PULL_OFFSET_MOVED:
+            header = decode_header(answer, PullMessageResponseHeader)
+            if header.min_offset <= asked < header.max_offset:
+                return b"", asked, False  # someone reset the group's offset, which is said once and is not for us
+            return b"", self._moved(asked, header), True
+        where = f"{self._part.queue} at offset {asked}"
+        if code in (codes.TOPIC_NOT_EXIST, codes.INVALID_PARAMETER):
+            self._lost(f"{where}: the broker has this queue no longer ({answer.remark})", "go on without it")
+            return b"", self._part.end, True
+        if code in (codes.SYSTEM_BUSY, codes.SYSTEM_ERROR) and "to filter message" not in (answer.remark or ""):
+            raise RequestTimeout(f"{where}: the broker answered {code}: {answer.remark}")
+        if self._options.filters.sql and code in (codes.SYSTEM_ERROR, codes.SUBSCRIPTION_PARSE_FAILED):
+            raise OptionError(
+                f"option sql: the broker of {self._part.queue} refuses it with {code}: {answer.remark}; it needs "
+                "enablePropertyFilter=true in its broker.conf and an expression of RocketMQ's SQL92"
+            )
+        raise ClusterUnavailable(f"{where}: the broker answered {code}: {answer.remark}")
+
+    def _moved(self, asked: int, header: PullMessageResponseHeader) -> int:
+        low, high = header.min_offset, header.max_offset
+        queue, end = self._part.queue, self._part.end
+        self._lost(f"offset {asked} of {queue} is gone: the broker holds {low} to {high}")
+        return min(max(asked, low), end) if asked < low else end
+
+    def _pull(self, offset: int, count: int) -> Command:
+        wanted = self._options.pull_batch_size if self._filtered else count
+        ext = {**self._fields, "queueOffset": str(offset), "maxMsgNums": str(wanted)}
+        return signed(make_request(codes.PULL_MESSAGE, 0, ext), self._options)
+
+    def _same_fields(self) -> dict[str, str]:
+        """What all pulls of the range say alike, offset and count apart."""
+        queue = self._part.queue
+        kind, expression = self._options.filters.expression
+        header = PullMessageRequestHeader(
+            consumer_group=self._options.group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            queue_offset=0,
+            max_msg_nums=0,
+            sys_flag=SUBSCRIPTION_IN_REQUEST,
+            commit_offset=0,
+            suspend_timeout_millis=0,
+            sub_version=0,
+            subscription=expression,
+            expression_type=kind,
+        )
+        return header.to_ext()
+
+    def _connected(self) -> ClientConnection:
+        if self._connection is not None:
+            return self._connection
+        last: BolideError | None = None
+        first = self._first % max(len(self._addresses), 1)
+        for address in (*self._addresses[first:], *self._addresses[:first]):
+            try:
+                self._connection = ClientConnection.connect(address, self._timeout, ssl=self._tls)
+                return self._connection
+            except ConnectionLost as error:
+                last = error
+        raise last or ConnectionLost(f"no address of broker {self._part.queue.broker} is known")
+
+    def _wait_for_more(self) -> bool:
+        """The broker has nothing where something should be: wait and see. False to go on with what there is."""
+        self._count_failure()
+        on_replica = self._connection is not None and self._connection.address != self._addresses[0]
+        if on_replica:
+            self.close()  # it may lag behind its master, which may be back
+            self._first = 0
+        if self._failures < ATTEMPTS or (on_replica and self._is_patient()):
+            time.sleep(min(self._pause_s * self._failures, MOST_PAUSE_S))
+            return True
+        self._lost(f"{self._where()}: the broker has fewer messages than when the batch was planned")
+        return False
+
+    def _lost(self, what: str, instead: str = "go on with what is left") -> None:
+        data_lost(what, self._options.fail_on_data_loss, instead)
+
+    def _pause(self, error: BolideError) -> None:
+        """Wait a little before the next try, and look where the broker is now; give up when the patience is over."""
+        self._count_failure()
+        if self._failures >= ATTEMPTS and not self._is_patient():
+            raise ClusterUnavailable(f"{self._where()}: given up after {self._failures} tries: {error}") from error
+        time.sleep(min(self._pause_s * self._failures, MOST_PAUSE_S))
+        if self._failures > 1:
+            self._find_broker()
+
+    def _find_broker(self) -> None:
+        """A broker that came back may have another address, and a replica may have taken its place."""
+        queue = self._part.queue
+        cluster = Cluster(self._options, self._pause_s)
+        try:
+            cluster.queues([queue.topic], tolerant=True)
+        except BolideError:
+            return  # no name server answers: what is known stays
+        finally:
+            cluster.close()
+        self._addresses = cluster.addresses.get(queue.broker, self._addresses)
+
+    def _count_failure(self) -> None:
+        if self._failures == 0:
+            self._failing_since = time.monotonic()
+        self._failures += 1
+
+    def _is_patient(self) -> bool:
+        return time.monotonic() - self._failing_since < self._patience
+
+    def _where(self) -> str:
+        return f"{self._part.queue}, offsets {self._part.begin} to {self._part.end}"

@@ -1,0 +1,119 @@
+"""What a stream read last of each queue, to tell a queue that was created again from the one it read.
+
+A topic that is deleted and created again counts its offsets from 0, so an offset alone does not say whose it is. The
+checkpoint therefore holds, for the message before each offset, where its record lies in the CommitLog and when it was
+stored; together they identify a message. It is read by a pull of one message, and only from queues that have moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from bolide.layout.columns import RecordColumns, chain_starts
+from bolide.remoting import codes
+from bolide.remoting.command import Command
+from bolide.remoting.headers.decode import decode_header
+from bolide.remoting.headers.pull import PullMessageRequestHeader, PullMessageResponseHeader
+from bolide.spark.source.cluster import Cluster
+from bolide.spark.source.queues import Offsets, Queue, nested, queues_of
+
+LAST: Final = "last"
+AT_ONCE: Final = 8
+"""Pulls in flight to one broker: each answer is a whole message."""
+SUBSCRIPTION_IN_REQUEST: Final = 0x4
+ATTEMPTS: Final = 2
+"""After an operator resets an offset, the group's next pull is answered with that instead of messages."""
+
+
+class Mark(NamedTuple):
+    """What distinguishes a message from every other that was ever at its place in a queue."""
+
+    physical_offset: int
+    stored_ms: int
+
+
+Marks: TypeAlias = dict[Queue, Mark]
+"""By queue, the message before an offset."""
+
+
+class Found(NamedTuple):
+    """What a broker has before the offsets it was asked about."""
+
+    marks: Marks
+    ends: Offsets
+    """By queue that ends before the offset, its end."""
+
+
+def look(cluster: Cluster, group: str, offsets: Mapping[Queue, int]) -> Found:
+    """The messages before these offsets.
+
+    A queue is in neither answer when nothing is known: the message has expired, or the broker refuses the pull.
+    Raises ClusterUnavailable.
+    """
+    found = Found({}, {})
+    asked = {queue: offset - 1 for queue, offset in offsets.items() if offset > 0}
+
+    def question(queue: Queue) -> tuple[int, dict[str, str]]:
+        header = PullMessageRequestHeader(
+            consumer_group=group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            queue_offset=asked[queue],
+            max_msg_nums=1,
+            sys_flag=SUBSCRIPTION_IN_REQUEST,
+            commit_offset=0,
+            suspend_timeout_millis=0,
+            sub_version=0,
+            subscription="*",
+            expression_type="TAG",
+        )
+        return codes.PULL_MESSAGE, header.to_ext()
+
+    left = sorted(asked)
+    for _ in range(ATTEMPTS):
+        again = []
+        for queue, answer in cluster.answers(left, question, AT_ONCE):
+            if not _take(found, queue, asked[queue], answer, cluster.master_answered(queue.broker)):
+                again.append(queue)
+        left = again
+    return found
+
+
+def _take(found: Found, queue: Queue, asked: int, answer: Command, of_master: bool) -> bool:
+    """Note what an answer says. False when it says nothing but may when asked again."""
+    if answer.code == codes.SUCCESS:
+        records = RecordColumns(answer.body, chain_starts(answer.body)[:1])
+        if len(records) and int(records.numbers("queue_offset")[0]) == asked:
+            found.marks[queue] = Mark(
+                int(records.numbers("physical_offset")[0]), int(records.numbers("store_timestamp")[0])
+            )
+    elif answer.code in (codes.PULL_NOT_FOUND, codes.PULL_OFFSET_MOVED):
+        header = decode_header(answer, PullMessageResponseHeader)
+        if header.min_offset <= asked < header.max_offset:
+            return False
+        if asked >= header.max_offset and of_master:
+            found.ends[queue] = header.max_offset
+    return True
+
+
+def changed(read: Mapping[Queue, int], marks: Marks, found: Found) -> dict[Queue, str]:
+    """The queues that are no longer what was read up to the offsets `read`, each with what is seen there."""
+    other: dict[Queue, str] = {}
+    for queue in sorted(read):
+        mark, now = marks.get(queue), found.marks.get(queue)
+        if queue in found.ends:
+            other[queue] = f"ends at {found.ends[queue]} now"
+        elif mark is not None and now is not None and mark != now:
+            other[queue] = f"has another message at offset {read[queue] - 1} now"
+    return other
+
+
+def marks_to_json(marks: Marks) -> dict[str, Any]:
+    """As offsets are written, with [physical offset, store time in ms] of each queue."""
+    return nested({queue: list(mark) for queue, mark in marks.items()})
+
+
+def marks_of(offset: Mapping[str, Any]) -> Marks:
+    """The marks in a stream's offset; none in one that an earlier version wrote."""
+    return {queue: Mark(*mark) for queue, mark in queues_of(offset.get(LAST, {})).items()}

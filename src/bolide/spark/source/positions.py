@@ -1,0 +1,91 @@
+"""Where reading begins or ends, as a user may name it: an end of the queue, a time, offsets, a group's progress."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from bolide.spark.errors import OptionError
+from bolide.spark.option_values import moment
+from bolide.spark.source.queues import Offsets, Queue, parse_offsets
+
+KINDS: Final = ("earliest", "latest", "group")
+TIMES_EXAMPLE: Final = '{"topic": 1767225600000} or {"topic": {"broker": {"0": 1767225600000}}}'
+
+Times: TypeAlias = tuple[tuple[str | Queue, int], ...]
+"""(topic or queue, ms) pairs; a queue's own time goes before its topic's."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where reading begins or ends: a kind, and what the kind needs."""
+
+    kind: str
+    """earliest, latest, group, timestamp, times or offsets."""
+    timestamp: int = 0
+    """ms since the epoch, for kind timestamp."""
+    offsets: tuple[tuple[Queue, int], ...] = ()
+    """(queue, offset) pairs, for kind offsets."""
+    times: Times = ()
+    """For kind times."""
+
+    def given(self) -> Offsets:
+        """The offsets of kind offsets."""
+        return dict(self.offsets)
+
+    def time_of(self, queue: Queue) -> int | None:
+        """The time of a queue for the kinds timestamp and times; None when none is given."""
+        if self.kind == "timestamp":
+            return self.timestamp
+        times: dict[str | Queue, int] = dict(self.times)
+        return times.get(queue, times.get(queue.topic))
+
+
+def forms_of(which: str) -> tuple[str, str, str]:
+    """The options, of which one may be given, that say where reading begins (`which` is starting) or ends (ending)."""
+    return f"{which}Offsets", f"{which}Timestamp", f"{which}OffsetsByTimestamp"
+
+
+def read_position(given: Mapping[str, str], which: str, default: str) -> Position:
+    """The position that `startingOffsets` (`which` is starting) or its likes name. Raises OptionError."""
+    forms = forms_of(which)
+    named = [form for form in forms if form.lower() in given]
+    if len(named) > 1:
+        raise OptionError(f"{' and '.join(named)} exclude each other: keep one")
+    text = given[named[0].lower()] if named else default
+    if named and named[0] == forms[1]:
+        return Position("timestamp", timestamp=moment(forms[1], text))
+    if named and named[0] == forms[2]:
+        return Position("times", times=_times(text, forms[2]))
+    text = text.strip()
+    if text in KINDS:
+        if which == "ending" and text == "earliest":
+            raise OptionError("endingOffsets cannot be earliest: nothing would be read")
+        return Position(text)
+    if not text.startswith("{"):
+        raise OptionError(f"{which}Offsets must be earliest, latest, group or JSON offsets, not {text[:40]!r}")
+    return Position("offsets", offsets=tuple(sorted(parse_offsets(text, f"{which}Offsets").items())))
+
+
+def _times(text: str, where: str) -> Times:
+    found: dict[str | Queue, int] = {}
+    try:
+        nested: Any = json.loads(text)
+        for topic, below in nested.items():
+            if not isinstance(below, dict):
+                found[topic] = _time(below)
+                continue
+            for broker, queues in below.items():
+                for queue_id, time in queues.items():
+                    found[Queue(topic, broker, int(queue_id))] = _time(time)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise OptionError(f"{where} must be JSON such as {TIMES_EXAMPLE}, times being ms: {error}") from None
+    return tuple(sorted(found.items(), key=lambda item: str(item[0])))
+
+
+def _time(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"{value!r} is no time in ms")
+    return value

@@ -1,0 +1,72 @@
+"""From offsets to task ranges: what one micro-batch or one batch read covers. Pure planning, no cluster, no session."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from bolide.spark.source.queues import Offsets, Queue
+
+
+@dataclass(frozen=True)
+class Range:
+    """Offsets [begin, end) of one queue."""
+
+    queue: Queue
+    begin: int
+    end: int
+
+    @property
+    def rows(self) -> int:
+        """Offsets in the range; the rows read may be fewer when a tag filter drops some."""
+        return self.end - self.begin
+
+
+def limit_offsets(start: Mapping[Queue, int], latest: Mapping[Queue, int], limit: int) -> Offsets:
+    """The end of a micro-batch of at most `limit` offsets (0: all), shared out by each queue's part of the lag.
+
+    Every queue with lag gets its fair part rounded down; what rounding leaves goes to the queues with the largest
+    remainders, so that the sum is exactly the limit and no queue starves.
+    """
+    lag = {queue: max(end - start.get(queue, 0), 0) for queue, end in latest.items()}
+    total = sum(lag.values())
+    if limit <= 0 or total <= limit:
+        return {queue: start.get(queue, 0) + lag[queue] for queue in latest}
+    parts = {queue: lag[queue] * limit // total for queue in latest}
+    left = limit - sum(parts.values())
+    by_remainder = sorted(latest, key=lambda queue: (-(lag[queue] * limit % total), queue))
+    for queue in by_remainder[:left]:
+        parts[queue] += 1
+    return {queue: start.get(queue, 0) + parts[queue] for queue in latest}
+
+
+def split(start: Mapping[Queue, int], end: Mapping[Queue, int], most: int, least_parts: int = 0) -> list[Range]:
+    """Ranges of all queues that have something to read, in queue order; none longer than `most` (0: unlimited).
+
+    There are `least_parts` of them at least, or as many as there are rows: longer queues are cut into more.
+    """
+    rows_of = {queue: rows for queue in sorted(end) if (rows := end[queue] - start.get(queue, 0)) > 0}
+    parts = {queue: 1 if most <= 0 else -(-rows // most) for queue, rows in rows_of.items()}
+    lacking = min(least_parts, sum(rows_of.values())) - sum(parts.values())
+    if lacking > 0:
+        # Whoever has the longest parts gets the next one: at the end no part could be shorter by another share.
+        heap = [(-rows / parts[queue], queue) for queue, rows in rows_of.items()]
+        heapq.heapify(heap)
+        for _ in range(lacking):
+            _, queue = heap[0]
+            parts[queue] += 1
+            heapq.heapreplace(heap, (-rows_of[queue] / parts[queue], queue))
+    ranges: list[Range] = []
+    for queue, rows in rows_of.items():
+        begin, count = start.get(queue, 0), parts[queue]
+        # Parts of equal size: a short last part would leave its task idle while the others work.
+        cuts = [begin + rows * part // count for part in range(count + 1)]
+        ranges.extend(Range(queue, low, high) for low, high in pairwise(cuts))
+    return ranges
+
+
+def within(offsets: Mapping[Queue, int], low: int, high: int) -> Offsets:
+    """The same offsets, none below `low` or above `high`."""
+    return {queue: min(max(offset, low), high) for queue, offset in offsets.items()}

@@ -1,0 +1,190 @@
+"""Record bytes to Arrow batches with the source's columns, without a Python loop per message.
+
+Compressed bodies are the exception (`sifting`): each is inflated by itself, bounded as everywhere. Which rows are
+wanted is found out from the few fields that say so, before the costly columns are made.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bolide.layout.columns import RecordColumns, chain_starts
+from bolide.layout.sysflag import TRANSACTION_MASK
+from bolide.spark.body.typed_body import BodyReader, body_reader, typed_columns
+from bolide.spark.errors import DataLost
+from bolide.spark.source.bad_records import BAD_RECORD
+from bolide.spark.source.fetch import RangeReader
+from bolide.spark.source.ranges import Range
+from bolide.spark.source.schema import COLUMNS, PROPERTY_PREFIX
+from bolide.spark.source.sifting import Sifted, sifted
+from bolide.spark.source.source_options import SourceOptions
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from pyspark.sql.types import StructType
+
+    from bolide.spark.source.filters import Filters
+
+ROWS_PER_BATCH: Final = 8_192
+"""Spark's plateau is between 1,000 and 10,000 rows a batch."""
+BYTES_PER_BATCH: Final = 8 * 1024 * 1024
+_TRANSACTION_STATES: Final[Any] = pa.array(["none", "prepared", "commit", "rollback"])
+"""By the two transaction bits of the sys flag."""
+EARLIEST_MS: Final = -62_135_424_000_000
+"""0001-01-03: Spark's timestamps begin with the year 1, and Python asks for the day before."""
+LATEST_MS: Final = 253_402_041_600_000
+"""9999-12-29: they end with the year 9999, which some time zones reach a day sooner."""
+_compute: Any = pc  # its stubs know neither plain values as scalars nor all functions
+
+
+def read_range(
+    part: Range, addresses: tuple[str, ...], options: SourceOptions, schema: StructType
+) -> Iterator[pa.RecordBatch]:
+    """The rows of one task, a few thousand at a time; memory does not grow with the range."""
+    maker = RowMaker(part, options, schema)
+    waiting: list[bytes] = []
+    size = 0
+    since = part.begin
+    for body, following in RangeReader(part, addresses, options).chunks():
+        waiting.append(body)
+        size += len(body)
+        if size >= BYTES_PER_BATCH or following - since >= ROWS_PER_BATCH:
+            yield from maker.rows(b"".join(waiting), since, following)
+            waiting, size, since = [], 0, following
+    if waiting:
+        yield from maker.rows(b"".join(waiting), since, following)
+
+
+class RowMaker:
+    """Makes the rows of one task, in order."""
+
+    def __init__(self, part: Range, options: SourceOptions, schema: StructType) -> None:
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        self._part = part
+        self._filters = options.filters
+        self._whole = options.fail_on_data_loss and not options.filters.at_broker
+        """Whether every offset of the range must come with a message."""
+        self._schema: pa.Schema = to_arrow_schema(schema, timezone="UTC")
+        self._bad = options.bad_records
+        others = (*COLUMNS, BAD_RECORD)
+        names = [name for name in self._schema.names if name not in others and not name.startswith(PROPERTY_PREFIX)]
+        self._looks_at_bodies = bool(options.body.kind) or not {"body", BAD_RECORD}.isdisjoint(self._schema.names)
+        self._bodies: BodyReader | None = body_reader(options.body, self._schema, names) if options.body.kind else None
+
+    def rows(self, data: bytes, since: int, following: int) -> Iterator[pa.RecordBatch]:
+        """Records back to back as rows; they cover the offsets from `since` to before `following`.
+
+        One batch, unless their bodies inflate to more than one should hold.
+        """
+        starts = chain_starts(data)
+        records = RecordColumns(data, starts)
+        wanted = self._in_range(records.numbers("queue_offset"), since, following)
+        if self._filters.tags or self._filters.keys or self._filters.stored_from or self._filters.stored_to:
+            wanted &= chosen(records, self._filters)
+        if not wanted.all():
+            records = RecordColumns(data, starts[wanted])
+        if not self._looks_at_bodies:
+            yield self._batch(records, {})
+            return
+        for part in sifted(records, self._bad, self._part.queue.broker, self._place):
+            yield self._with_bodies(part)
+
+    def _batch(self, records: RecordColumns, made: dict[str, Any]) -> pa.RecordBatch:
+        """The rows of these records; `made` has the columns that are there already."""
+        if "properties" in self._schema.names:
+            made["properties"] = records.properties  # first, because tags, keys and ids are taken from it
+        columns = [self._column(records, field, made) for field in self._schema]
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+    def _with_bodies(self, part: Sifted) -> pa.RecordBatch:
+        """The rows of records whose bodies were looked at."""
+        records, body, good, reasons = part
+        made: dict[str, Any] = {}
+        if self._bodies is not None:
+            made, kept = typed_columns(self._bodies, body, good, functools.partial(self._place, records))
+            if kept is not None:
+                records, body = records.only(kept), body.filter(pa.array(kept))
+                reasons = None if reasons is None else reasons.filter(pa.array(kept))
+        made["body"] = body
+        if reasons is not None:
+            made[BAD_RECORD] = reasons
+        return self._batch(records, made)
+
+    def _in_range(self, offsets: NDArray[np.int64], since: int, following: int) -> NDArray[np.bool_]:
+        """Rows of the range, those left out that came before: answers to filtered pulls may overlap."""
+        low, high = max(since, self._part.begin), min(following, self._part.end)
+        wanted = (offsets >= low) & (offsets < high)
+        if len(offsets) > 1:
+            wanted[1:] &= offsets[1:] > np.maximum.accumulate(offsets)[:-1]
+        if self._whole and int(wanted.sum()) != high - low:
+            raise DataLost(
+                f"{self._part.queue}: of the {high - low} messages at offsets {low} to {high} the broker has only "
+                f"{int(wanted.sum())}, as where files are deleted or a topic is compacted; set failOnDataLoss to false "
+                "to go on with what is left"
+            )
+        return wanted
+
+    def _column(self, records: RecordColumns, field: pa.Field[Any], made: Mapping[str, Any]) -> Any:
+        name = field.name
+        found = made[name] if name in made else column_of(records, self._part.queue.broker, name)
+        return found if found.type == field.type else found.cast(field.type)
+
+    def _place(self, records: RecordColumns, row: int) -> str:
+        return f"{self._part.queue} offset {int(records.numbers('queue_offset')[row])}"
+
+
+def chosen(records: RecordColumns, filters: Filters) -> NDArray[np.bool_]:
+    """The records that filters want. A broker compares tags by their hash only, so the text is compared here."""
+    wanted = np.ones(len(records), np.bool_)
+    if filters.stored_from or filters.stored_to:
+        times = records.numbers("store_timestamp")
+        wanted = times >= filters.stored_from
+        if filters.stored_to:
+            wanted &= times < filters.stored_to
+    if filters.tags:
+        wanted &= _is_in(records.tags, filters.tags)
+    if filters.keys:
+        lists: Any = records.keys
+        hits = _is_in(lists.flatten(), filters.keys)
+        having = np.zeros(len(records), np.bool_)
+        having[lists.value_parent_indices().to_numpy()[hits]] = True
+        wanted &= having
+    return wanted
+
+
+def _is_in(texts: Any, names: tuple[str, ...]) -> Any:
+    """Where a text is one of these; null is in no set."""
+    return _compute.is_in(texts, pa.array(names, pa.string())).to_numpy(zero_copy_only=False)
+
+
+def column_of(records: RecordColumns, broker: str | None, name: str) -> Any:
+    """One column of the source's schema, in Arrow's own type for it; without a broker's name it is null."""
+    if name == BAD_RECORD:
+        return pa.nulls(len(records), pa.string())
+    if name == "broker":
+        return pa.nulls(len(records), pa.string()) if broker is None else pa.repeat(broker, len(records))
+    if name == "message_id":
+        return pc.coalesce(records.uniq_key, records.column("offset_message_id"))
+    if name in ("born_timestamp", "store_timestamp"):
+        return timestamps(records.numbers(name))
+    if name == "transaction_state":
+        bits = (records.numbers("sys_flag") & TRANSACTION_MASK) >> 2
+        return _TRANSACTION_STATES.take(pa.array(bits))
+    if name.startswith(PROPERTY_PREFIX):
+        return records.property_values(name.removeprefix(PROPERTY_PREFIX))
+    return records.column(name)
+
+
+def timestamps(milliseconds: NDArray[np.int64]) -> Any:
+    """Times as Spark has them, in microseconds; one out of range becomes the nearest that all time zones can show."""
+    if len(milliseconds) and (int(milliseconds.max()) > LATEST_MS or int(milliseconds.min()) < EARLIEST_MS):
+        milliseconds = np.clip(milliseconds, EARLIEST_MS, LATEST_MS)
+    near: Any = pa.array(milliseconds * 1000)
+    return near.view(pa.timestamp("us", "UTC"))

@@ -1,0 +1,117 @@
+"""Which queues a read is about: topics by name, by pattern, or queues one by one; narrowed to brokers and queue ids."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from bolide.spark.errors import OptionError
+from bolide.spark.option_values import comma_names, whole_number
+from bolide.spark.source.queues import Queue
+
+ASSIGN_EXAMPLE: Final = '{"topic": {"broker": [0, 1]}}'
+_SYSTEM_PREFIXES: Final = ("RMQ_SYS_", "rmq_sys_")
+_SYSTEM_TOPICS: Final = frozenset(
+    {
+        "BenchmarkTest",
+        "OFFSET_MOVED_EVENT",
+        "SCHEDULE_TOPIC_XXXX",
+        "SELF_TEST_TOPIC",
+        "TBW102",
+        "TRANS_CHECK_MAX_TIME_TOPIC",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """One of `topics`, `pattern` and `assigned` is given; `brokers` and `queue_ids` narrow it where they are."""
+
+    topics: tuple[str, ...] = ()
+    pattern: str = ""
+    assigned: tuple[Queue, ...] = ()
+    brokers: tuple[str, ...] = ()
+    queue_ids: tuple[int, ...] = ()
+
+    def matching(self, names: Iterable[str], of_system: Iterable[str] = ()) -> list[str]:
+        """Topics of these that the pattern names whole.
+
+        RocketMQ's own topics are left out, and retry and dead letter topics too unless the pattern begins with %.
+        """
+        pattern = re.compile(self.pattern)
+        hidden = _SYSTEM_TOPICS | set(of_system)
+        return sorted(
+            name
+            for name in set(names)
+            if pattern.fullmatch(name)
+            and name not in hidden
+            and not name.startswith(_SYSTEM_PREFIXES)
+            and not name.endswith("_REPLY_TOPIC")
+            and (not name.startswith("%") or self.pattern.startswith("%"))
+        )
+
+    def keeps(self, queue: Queue) -> bool:
+        """Whether brokers, queue ids and assigned queues leave this one in."""
+        return (
+            (not self.brokers or queue.broker in self.brokers)
+            and (not self.queue_ids or queue.queue_id in self.queue_ids)
+            and (not self.assigned or queue in self.assigned)
+        )
+
+    def __str__(self) -> str:
+        if self.pattern:
+            return f"pattern {self.pattern}"
+        if self.assigned:
+            return ", ".join(str(queue) for queue in self.assigned[:8])
+        return ", ".join(self.topics)
+
+
+def read_selection(given: Mapping[str, str]) -> Selection:
+    """The queues that options name. Raises OptionError."""
+    subscribe = given.get("subscribe") or given.get("topic") or given.get("path")
+    pattern, assign = given.get("subscribepattern"), given.get("assign")
+    named = [
+        name
+        for name, text in (("subscribe", subscribe), ("subscribePattern", pattern), ("assign", assign))
+        if text is not None
+    ]
+    if not named:
+        raise OptionError('no topic is given: set option subscribe, e.g. .option("subscribe", "flights")')
+    if len(named) > 1:
+        raise OptionError(f"options {' and '.join(named)} exclude each other: keep one")
+    brokers = comma_names("brokers", given["brokers"]) if "brokers" in given else ()
+    queue_ids: tuple[int, ...] = ()
+    if "queueids" in given:
+        number = whole_number(0, 1 << 30)
+        queue_ids = tuple(number("queueIds", text) for text in comma_names("queueIds", given["queueids"]))
+    if pattern is not None:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise OptionError(f"option subscribePattern is no regular expression: {error}") from None
+        return Selection(pattern=pattern, brokers=brokers, queue_ids=queue_ids)
+    if assign is not None:
+        assigned = _assigned(assign)
+        topics = tuple(sorted({queue.topic for queue in assigned}))
+        return Selection(topics, assigned=assigned, brokers=brokers, queue_ids=queue_ids)
+    return Selection(comma_names("subscribe", subscribe or ""), brokers=brokers, queue_ids=queue_ids)
+
+
+def _assigned(text: str) -> tuple[Queue, ...]:
+    found: set[Queue] = set()
+    try:
+        nested: Any = json.loads(text)
+        for topic, brokers in nested.items():
+            for broker, queue_ids in brokers.items():
+                for queue_id in queue_ids:
+                    if isinstance(queue_id, bool) or not isinstance(queue_id, int) or queue_id < 0:
+                        raise ValueError(f"{queue_id!r} is no queue id")
+                    found.add(Queue(topic, broker, queue_id))
+    except (AttributeError, TypeError, ValueError) as error:
+        raise OptionError(f"option assign must be JSON such as {ASSIGN_EXAMPLE}: {error}") from None
+    if not found:
+        raise OptionError(f"option assign names no queue; write {ASSIGN_EXAMPLE}")
+    return tuple(sorted(found))

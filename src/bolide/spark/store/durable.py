@@ -1,0 +1,192 @@
+"""How far a store that a broker writes at this moment may be read: up to what is durable, and not a byte further.
+
+Without the file `abort` no broker runs, and the whole log counts. Else the checkpoint says: records stored no later
+than its flushed time; and records before its confirm offset, which alone counts in controller mode, where what is
+flushed may still be cut off again. Elsewhere a Java broker writes that offset at its start only, so the later of both
+counts.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from bolide.layout.checkpoint import Checkpoint, decode_checkpoint
+from bolide.layout.columns import RecordColumns, blank_at, find_starts
+from bolide.layout.errors import LayoutError
+from bolide.spark.errors import CorruptStore
+from bolide.spark.store.log_scan import first_store_timestamp
+from bolide.spark.store.store_folder import Segment, log_end, segment_files
+
+if TYPE_CHECKING:
+    from bolide.layout.property_columns import Ints
+
+CHUNK: Final = 4 * 1024 * 1024
+SETTLED_MS: Final = 1000
+"""How old a flushed time must be before records stored in that very millisecond count."""
+CONTROLLER_FILE: Final = "epochFileCheckpoint"
+AUTO: Final = "auto"
+CONFIRM: Final = "confirm"
+FLUSHED: Final = "flushed"
+RULES: Final = (AUTO, CONFIRM, FLUSHED)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Records before physical offset `offset`, and those stored at `timestamp` (ms) or earlier, are durable; `whole`
+    says that everything is."""
+
+    offset: int
+    timestamp: int
+    whole: bool = False
+
+
+def read_limit(root: Path, rule: str = AUTO) -> Limit:
+    """What the store says of itself now."""
+    stopped = not (root / "abort").exists()
+    try:
+        checkpoint = decode_checkpoint((root / "checkpoint").read_bytes())
+    except (FileNotFoundError, LayoutError):
+        checkpoint = Checkpoint()
+    # Asked last: a broker that started in between has written nothing yet when the checkpoint was read.
+    if stopped and not (root / "abort").exists() and rule == AUTO:
+        return Limit(0, 0, whole=True)
+    flushed = checkpoint.physic_msg_timestamp
+    if flushed > time.time() * 1000 - SETTLED_MS:
+        flushed -= 1  # a record of this very millisecond may just be written
+    confirm = rule == CONFIRM or (rule == AUTO and (root / CONTROLLER_FILE).exists())
+    return Limit(0 if rule == FLUSHED else checkpoint.confirm_physical_offset, 0 if confirm else flushed)
+
+
+class DurableEnd:
+    """Follows the end of what is durable, record by record in the newest file, by file names and times before it.
+
+    Only whole records that follow one another count, so neither a torn record nor an old one behind the end is passed.
+    Of a store that was stopped cleanly all records that its queues or its checkpoint name must be there: else `find`
+    raises CorruptStore, or with `skip_corrupt` goes to where they should end.
+    """
+
+    def __init__(self, root: Path, rule: str = AUTO, skip_corrupt: bool = False) -> None:
+        self._root = root
+        self._rule = rule
+        self._skip_corrupt = skip_corrupt
+        self._at = -1
+        self._compared = -1
+        """The end that was found to be no less than what is named."""
+
+    def find(self) -> int:
+        """Physical offset behind the last durable record; the first file's start when there is none."""
+        # The limit before the files: what is written later than it was read is not covered by it.
+        limit = read_limit(self._root, self._rule)
+        files = segment_files(self._root / "commitlog")
+        if not files:
+            return max(self._at, 0)
+        starts = [start for start, _, _ in files]
+        if self._at < starts[0]:
+            self._at = starts[0]
+        for number, (start, path, size) in enumerate(files):
+            if self._at >= start + size:
+                continue
+            following = files[number + 1] if number + 1 < len(files) else None
+            if following is not None and _begins_within(following, limit):
+                self._at = following[0]
+                continue
+            try:
+                self._at, done = _walk(path, start, size, max(self._at, start), limit)
+            except FileNotFoundError:
+                continue  # deleted since it was listed: the files behind it go on
+            if not done or following is None or not _begins_within(following, limit):
+                break
+            self._at = following[0]
+        if limit.whole and self._compared != self._at:
+            self._compare(files[-1])
+        return self._at
+
+    def _compare(self, last: Segment) -> None:
+        known = log_end(self._root)
+        end = min(known.named, last[0] + last[2])
+        if known.clean and end > self._at:
+            if not self._skip_corrupt:
+                raise CorruptStore(
+                    f"{self._root} holds no whole record at physical offset {self._at}, where queues or checkpoint "
+                    f"name records up to {known.named}: set corruptRecords to skip to read the rest, or bring the file "
+                    "back"
+                )
+            self._at = end
+        self._compared = self._at
+
+
+def _begins_within(file: tuple[int, Path, int], limit: Limit) -> bool:
+    """True when the first record of a file is durable: then so is every file before it."""
+    start, path, _ = file
+    try:
+        stored = first_store_timestamp(str(path), start)
+    except FileNotFoundError:
+        return True
+    return stored >= 0 and (limit.whole or start < limit.offset or stored <= limit.timestamp)
+
+
+def _walk(path: Path, start: int, size: int, at: int, limit: Limit) -> tuple[int, bool]:
+    """Behind the last durable record from physical offset `at` on, and whether the file's filler follows."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        want = CHUNK
+        while at < start + size:
+            data = os.pread(file, min(want, start + size - at), at - start)
+            starts, end = whole_chain(data, at)
+            if not len(starts):
+                claimed = int.from_bytes(data[:4], "big")
+                proven = data[4:7] == b"\xda\xa3\x20" and int.from_bytes(data[28:36], "big") == at
+                if not proven or not len(data) < claimed <= start + size - at:
+                    return at, blank_at(data, 0)
+                want = claimed
+                continue
+            if not limit.whole:
+                records = RecordColumns(data, starts)
+                offsets, times = records.numbers("physical_offset"), records.numbers("store_timestamp")
+                beyond = np.flatnonzero((offsets >= limit.offset) & (times > limit.timestamp))
+                if len(beyond):
+                    return int(offsets[beyond[0]]), False
+            at, want = at + end, CHUNK
+        return at, True
+    finally:
+        os.close(file)
+
+
+def whole_chain(data: bytes, base: int) -> tuple[Ints, int]:
+    """Records back to back from byte 0 on, and the byte behind the last."""
+    found = find_starts(data, base)
+    starts = found.starts
+    if not len(starts) or starts[0] != 0:
+        return np.empty(0, np.int64), 0
+    if found.holes:
+        end = found.holes[0][0]
+        starts = starts[starts < end]
+        return starts, end
+    return starts, int(starts[-1]) + int.from_bytes(data[int(starts[-1]) : int(starts[-1]) + 4], "big")
+
+
+def next_start(path: str, start: int, size: int, at: int) -> int:
+    """The first record at physical offset `at` or behind it in a file; the file's end when there is none."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        want = CHUNK
+        while at < start + size:
+            data = os.pread(file, min(want, start + size - at), at - start)
+            found = find_starts(data, at)
+            if len(found.starts):
+                return at + int(found.starts[0])
+            if found.cut >= 0:
+                claimed = int.from_bytes(data[found.cut : found.cut + 4], "big")
+                if found.cut + claimed > len(data) and at + found.cut + claimed <= start + size:
+                    at, want = at + found.cut, max(CHUNK, claimed)
+                    continue
+            at += max(len(data) - 64, 1) if data else size
+        return start + size
+    finally:
+        os.close(file)

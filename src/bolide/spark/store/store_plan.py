@@ -1,0 +1,146 @@
+"""From a store folder to tasks: which stretches of which CommitLog files a read needs. Reads names and a few bytes.
+
+Time: records of a log are stored in the order of time, so a file's first record bounds the file before it. Topic: the
+topic's ConsumeQueue units say where its records lie; only what dispatch has passed is left out by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from bolide.spark.errors import OptionError
+from bolide.spark.store.log_scan import Stretch, first_store_timestamp
+from bolide.spark.store.store_folder import (
+    gaps,
+    kept_ends,
+    last_unit,
+    log_end,
+    log_files,
+    queue_folders,
+    queue_offsets,
+    segment_files,
+)
+
+STRETCH: Final = 64 * 1024 * 1024
+"""What a stretch covers unless told: little enough that many of a seldom topic's neighbours are left out."""
+_TASKS: Final = 16
+_NONE: Final = np.iinfo(np.int64).max
+_MOST: Final = 4 * STRETCH
+LAST_STRETCH: Final = 5 * 1024 * 1024
+"""The least a file's last stretch covers: more than any record, so that its task sees where the filler begins."""
+
+
+def store_root(path: str) -> Path:
+    """The store folder that a path names: itself, or the one around a `commitlog`. Raises OptionError for neither."""
+    root = Path(path)
+    if root.name == "commitlog" and segment_files(root):
+        root = root.parent
+    if not segment_files(root / "commitlog"):
+        raise OptionError(f"{path} is no store: there is no CommitLog file in {root / 'commitlog'}")
+    return root
+
+
+def plan_stretches(root: Path, split_size: int, begin_ms: int = 0, end_ms: int = 0) -> list[Stretch]:
+    """The whole log in stretches of about `split_size` bytes, without files stored outside [begin_ms, end_ms).
+
+    0 as an end is no end. A broker whose clock was set back stores out of order by as much: widen the range then.
+    What is missing between two files, or at the end of the log, is the gap of the stretch before it.
+    """
+    known = log_end(root)
+    files = log_files(root)
+    times = [first_store_timestamp(str(path), start) for start, path, _ in files]
+    holding = [number for number, time in enumerate(times) if time >= 0]
+    last = holding[-1] if holding else len(files) - 1
+    found: list[Stretch] = []
+    next_times = [-1] * len(times)
+    for number in range(len(times) - 2, -1, -1):
+        next_times[number] = times[number + 1] if times[number + 1] >= 0 else next_times[number + 1]
+    beyond = max(known.named - files[-1][0] - files[-1][2], 0) if files else 0
+    for number, ((start, path, size), following, gap) in enumerate(
+        zip(files, next_times, [*gaps(files), beyond], strict=True)
+    ):
+        if 0 <= following < begin_ms or (end_ms and times[number] >= end_ms):
+            continue
+        # Bytes behind the start of the next file are no part of the log.
+        there = size + min(gap, 0)
+        whole = Stretch(
+            str(path), start, there, 0, there, last=number >= last, named_end=known.named, clean=known.clean, gap=gap
+        )
+        found += cut(whole, split_size)
+    return found
+
+
+def cut(whole: Stretch, split_size: int) -> list[Stretch]:
+    """A stretch in pieces of about this size; the last of a file is never small."""
+    tail = LAST_STRETCH if whole.end == whole.size > 2 * LAST_STRETCH else 0
+    cuts = [at for at in range(whole.begin, whole.end, split_size) if at == whole.begin or at + tail <= whole.end]
+    return [
+        replace(
+            whole, begin=a, end=b, known_begin=whole.known_begin and a == whole.begin,
+            known_end=whole.known_end and b == whole.end, gap=whole.gap if b == whole.end else 0,
+        )
+        for a, b in pairwise([*(cuts or [whole.begin]), whole.end])
+        if a < b or whole.gap
+    ]  # fmt: skip
+
+
+def tasks_of(parts: Sequence[Stretch], split_size: int = 0) -> list[tuple[Stretch, ...]]:
+    """Stretches as tasks of about this size; of a size that fits the whole when none is told.
+
+    A task costs Spark as much as reading some 50,000 records, so a large log is not cut finely; a small one is, since
+    what comes behind a source is shared out by its tasks.
+    """
+    size = sum(part.end - part.begin for part in parts) // _TASKS
+    return packed(parts, split_size or min(max(size, STRETCH), _MOST))
+
+
+def packed(stretches: Sequence[Stretch], split_size: int) -> list[tuple[Stretch, ...]]:
+    """Neighbours together, as long as they are no larger than this, so that ten thousand small files are few tasks."""
+    groups: list[tuple[Stretch, ...]] = []
+    size = split_size
+    for part in stretches:
+        size += part.end - part.begin
+        if size > split_size:
+            groups.append((part,))
+            size = part.end - part.begin
+        else:
+            groups[-1] += (part,)
+    return groups
+
+
+def with_topics(root: Path, parts: list[Stretch], topics: tuple[str, ...]) -> list[Stretch]:
+    """The stretches in which records of these topics may begin.
+
+    All of them when a topic has no queue files, or ones that do not name all its records. What no queue of the store
+    has passed yet is never left out, nor what lies before a gap of the log.
+    """
+    folders = [(topic, folder) for topic in topics for folder in queue_folders(root, topic)]
+    if not parts or any(not (root / "consumequeue" / topic).is_dir() for topic in topics):
+        return parts
+    noted = {topic: kept_ends(root, topic) for topic in topics}
+    if any(not (root / "consumequeue" / topic / queue).is_dir() for topic in topics for queue in noted[topic]):
+        return parts
+    passed = max((last_unit(folder)[0] for folder in (root / "consumequeue").glob("*/[0-9]*")), default=-1)
+    begins = np.array([part.start + part.begin for part in parts], np.int64)
+    named = np.full(len(parts), _NONE)
+    for topic, folder in folders:
+        queue = queue_offsets(folder)
+        if queue is None or queue.end < noted[topic].get(folder.name, 0):
+            return parts
+        within = np.searchsorted(begins, queue.offsets, "right") - 1
+        np.minimum.at(named, within[within >= 0], queue.offsets[within >= 0])
+    found: list[Stretch] = []
+    before = True
+    for part, first in zip(parts, named.tolist(), strict=True):
+        kept = first < _NONE or part.start + part.end > passed or part.gap != 0
+        if kept:
+            # The stretch before is not read, so a hole that reaches into this one shows only by what a queue names.
+            found.append(part if before or not part.begin else replace(part, named=first if first < _NONE else -1))
+        before = kept
+    return found

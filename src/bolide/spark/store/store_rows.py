@@ -1,0 +1,119 @@
+"""The rows of a stretch of a log: its records as columns, and the places that hold none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bolide.layout.columns import RecordColumns
+from bolide.layout.delay import SCHEDULE_TOPIC
+from bolide.layout.sysflag import TRANSACTION_MASK, TRANSACTION_PREPARED
+from bolide.spark.errors import CorruptStore
+from bolide.spark.source.bad_records import BAD_RECORD
+from bolide.spark.source.rows import ROWS_PER_BATCH, column_of
+from bolide.spark.source.schema import arrow_schema
+from bolide.spark.source.sifting import Sifted, sifted
+from bolide.spark.store.deleted import alive, marks_of
+from bolide.spark.store.log_scan import BadRange, Found, Stretch, scan
+from bolide.spark.store.store_options import columns_of
+from bolide.spark.store.store_tables import BAD_RANGES, STRETCHES, TABLES
+
+if TYPE_CHECKING:
+    from bolide.spark.store.store_options import StoreOptions
+
+HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
+WHEEL_TOPIC: Final = "rmq_sys_wheel_timer"
+_compute: Any = pc  # its stubs do not know plain values as scalars
+
+
+def read_stretch(part: Stretch, options: StoreOptions, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    """The messages of one task. Raises CorruptStore at the first bad range unless told to skip them."""
+    schema = arrow_schema(columns, columns_of(options))
+    marks = marks_of(part.path)
+    for step in scan(part, options.check_crc):
+        if isinstance(step, BadRange):
+            if not step.torn and not options.skip_corrupt:
+                raise CorruptStore(
+                    f"{step.path} holds {step.reason} at physical offset {step.physical_offset} ({step.size} bytes): "
+                    'set corruptRecords to skip to read the rest, option("table", "bad_ranges") lists all such places'
+                )
+            continue
+        # Batches of like size: a small rest would cost Spark as much as a whole one.
+        total = len(step.starts)
+        count = -(-total // ROWS_PER_BATCH)
+        for number in range(count):
+            few = slice(total * number // count, total * (number + 1) // count)
+            yield from _rows(Found(step.data, step.base, step.parts.of(few)), options, schema, marks)
+
+
+def _rows(found: Found, options: StoreOptions, schema: pa.Schema, marks: dict[str, int]) -> Iterator[pa.RecordBatch]:
+    """Records as rows; nothing when no row is wanted, which is decided before the costly columns are made."""
+    records = found.records()
+    wanted = np.ones(len(records), np.bool_)
+    if marks:
+        wanted = alive(records.topic, records.numbers("physical_offset"), marks)
+    if options.begin_ms or options.end_ms:
+        times = records.numbers("store_timestamp")
+        wanted &= times >= options.begin_ms
+        if options.end_ms:
+            wanted &= times < options.end_ms
+    if options.topics and wanted.any():
+        listed: Any = pc.is_in(records.topic, pa.array(options.topics, pa.string()))
+        wanted &= listed.to_numpy(zero_copy_only=False)
+    if not wanted.any():
+        return
+    if not wanted.all():
+        records = RecordColumns(found.data, found.parts.of(wanted))
+    parts: Iterable[Sifted] = [Sifted(records, None, None, None)]
+    if not {"body", BAD_RECORD}.isdisjoint(schema.names):
+        parts = sifted(records, options.bad_records, options.broker, _place)
+    for part in parts:
+        made = {"body": part.body, BAD_RECORD: part.reasons}
+        arrays = [_column(part.records, options.broker, field, made) for field in schema]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _place(records: RecordColumns, row: int) -> str:
+    topic, queue_id, offset = (records.column(name)[row].as_py() for name in ("topic", "queue_id", "queue_offset"))
+    return f"{topic}:{queue_id} offset {offset} at physical offset {int(records.numbers('physical_offset')[row])}"
+
+
+def _column(records: RecordColumns, broker: str | None, field: pa.Field[Any], plain: Mapping[str, Any]) -> Any:
+    made = plain.get(field.name)
+    if made is None:
+        made = kinds(records) if field.name == "kind" else column_of(records, broker, field.name)
+    if field.name == "transaction_state":
+        # A half message is stored with its bits cleared; by its topic it is one all the same.
+        made = _compute.if_else(_compute.equal(records.topic, HALF_TOPIC), "prepared", made)
+    return made if made.type == field.type else made.cast(field.type)
+
+
+def kinds(records: RecordColumns) -> Any:
+    """What each record is to a consumer: half (prepared, undecided or not), delayed (waiting), else normal."""
+    prepared = (records.numbers("sys_flag") & TRANSACTION_MASK) == TRANSACTION_PREPARED
+    topic = records.topic
+    half = _compute.or_(_compute.equal(topic, HALF_TOPIC), pa.array(prepared))
+    delayed = _compute.is_in(topic, pa.array([SCHEDULE_TOPIC, WHEEL_TOPIC]))
+    return _compute.if_else(half, "half", _compute.if_else(delayed, "delayed", "normal"))
+
+
+def bad_ranges(part: Stretch, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    """The bad ranges that one task owns, as rows."""
+    schema = arrow_schema(columns, TABLES[BAD_RANGES])
+    found = [asdict(step) for step in scan(part, check_crc=True) if isinstance(step, BadRange)]
+    if found:
+        arrays: list[Any] = [pa.array([bad[name] for bad in found], schema.field(name).type) for name in columns]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def stretch_rows(parts: Sequence[Stretch], columns: tuple[str, ...]) -> pa.RecordBatch:
+    """The stretches themselves, a row each."""
+    schema = arrow_schema(columns, TABLES[STRETCHES])
+    rows = [asdict(part) for part in parts]
+    arrays: list[Any] = [pa.array([row[name] for row in rows], schema.field(name).type) for name in columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

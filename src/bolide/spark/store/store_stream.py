@@ -1,0 +1,219 @@
+"""A stream of `format("rocketmq-store")`: follows the log of a store that a broker writes, up to what is durable.
+
+An offset is a physical offset between two records, so it also says how far a query has come in bytes. The first end
+offset carries its start, because Spark asks for the start again when it replays the first batch. Each carries the
+record before it (`last_record`): a folder that was replaced by another store, or by an older copy, has the same
+offsets.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
+
+from bolide.spark.errors import DataLost
+from bolide.spark.session.worker_process import settle
+from bolide.spark.source.data_loss import data_lost
+from bolide.spark.store.durable import DurableEnd, next_start
+from bolide.spark.store.last_record import LAST, Before, changed, record_before
+from bolide.spark.store.log_scan import Stretch
+from bolide.spark.store.store_folder import segment_files
+from bolide.spark.store.store_options import EARLIEST, LATEST, StoreOptions
+from bolide.spark.store.store_plan import STRETCH, cut, plan_stretches, store_root, tasks_of
+from bolide.spark.store.store_rows import bad_ranges, read_stretch, stretch_rows
+from bolide.spark.store.store_tables import BAD_RANGES, STRETCHES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+OFFSET: Final = "offset"
+FROM: Final = "from"
+INITIAL: Final = "initial"
+ASK_INTERVAL_S: Final = 0.1
+
+
+@dataclass
+class LogPartition(InputPartition):
+    """One task over the log."""
+
+    parts: tuple[Stretch, ...]
+
+    def __post_init__(self) -> None:
+        super().__init__(None)
+
+
+class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Lives in one process for a whole run of a query; `read` runs in executors."""
+
+    def __init__(self, options: StoreOptions, columns: tuple[str, ...]) -> None:
+        self._options = options
+        self._columns = columns
+        self._root: Path | None = None
+        self._durable: DurableEnd | None = None
+        self._initial: dict[str, Any] | None = None
+        self._latest = -1
+        self._until = -1
+        self._asked = -ASK_INTERVAL_S
+        self._compared = False
+        """Whether this run has checked that the log is the one of the checkpoint."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_options": self._options, "_columns": self._columns}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["_options"], state["_columns"])  # type: ignore[misc] # what it has learnt stays behind
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        most = self._options.max_bytes_per_trigger
+        return ReadMaxBytes(most) if most else ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._until = self._end()
+
+    def initialOffset(self) -> dict[str, Any]:
+        # Spark asks twice before the first batch; "latest" must not move in between.
+        if self._initial is None:
+            options = self._options
+            files = segment_files(self._store() / "commitlog")
+            at = files[0][0]
+            if options.starting == LATEST:
+                at = self._end()
+            elif options.starting != EARLIEST:
+                at = max(options.starting, at)
+                end = self._end()
+                # Behind the end there is nothing to find yet, and what comes begins right there.
+                at = self._boundary(at, end) if at < end else at
+            elif options.begin_ms:
+                parts = plan_stretches(self._store(), 1 << 40, options.begin_ms)
+                at = parts[0].start if parts else self._end()
+            self._initial = {INITIAL: True, OFFSET: at, **self._last(at)}
+        return self._initial
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        begin = int(start[OFFSET])
+        end = self._until if self._until >= 0 else self._end()
+        replaced = self._is_replaced(start)
+        if replaced:
+            begin = segment_files(self._store() / "commitlog")[0][0]
+            self._durable = None  # it knows the end of the old log
+            end = self._end()
+            if self._until >= 0:
+                self._until = end
+        self._compared = True
+        self._latest = end
+        if isinstance(limit, ReadMaxBytes) and end - begin > limit.max_bytes:
+            end = self._boundary(begin + limit.max_bytes, end)
+        if end <= begin and not replaced:
+            return start  # Spark compares offsets by their text: the same object says that nothing is new
+        reached: dict[str, Any] = {OFFSET: end, **self._last(end)}
+        if start.get(INITIAL) or replaced:
+            reached[FROM] = begin
+        return reached
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        return None if self._latest < 0 else {OFFSET: self._latest}
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        options = self._options
+        begin, reached = int(end.get(FROM, start[OFFSET])), int(end[OFFSET])
+        if not self._compared and self._is_replaced(end, read_again=True):
+            return []  # planned by an earlier run; the next batch begins with the first record of what there is now
+        parts = stretches_between(self._store(), begin, reached, options.split_size or STRETCH)
+        there = sum(part.end - part.begin for part in parts)
+        if there < reached - begin and options.fail_on_data_loss:
+            first = parts[0].start if parts else reached
+            raise DataLost(
+                f"{options.path} no longer has its log from physical offset {begin} to {reached}, it goes on at "
+                f"{first}: the broker deleted the file; set failOnDataLoss to false to go on there"
+            )
+        if options.table == STRETCHES:
+            return [LogPartition(tuple(parts))]
+        return [LogPartition(group) for group in tasks_of(parts, options.split_size)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if isinstance(partition, LogPartition):
+            yield from read_parts(partition, self._options, self._columns)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """The checkpoint is the truth; nothing is written into a store."""
+
+    def stop(self) -> None:
+        """Nothing is held open."""
+
+    def _store(self) -> Path:
+        if self._root is None:
+            self._root = store_root(self._options.path)
+        return self._root
+
+    def _last(self, at: int) -> dict[str, Any]:
+        """What an offset says about the record before it; nothing when that is gone, or not there yet."""
+        found = record_before(segment_files(self._store() / "commitlog"), at)
+        return {} if found is None else {LAST: list(found)}
+
+    def _is_replaced(self, offset: dict[str, Any], read_again: bool = False) -> bool:
+        """Whether the log is another one than this offset is from. Raises DataLost unless loss is allowed."""
+        if INITIAL in offset and LAST not in offset:
+            return False  # begins at the first record, or at a place of the user's that is not reached yet
+        known = Before(*offset[LAST]) if LAST in offset else None
+        at = int(offset[OFFSET])
+        seen = changed(segment_files(self._store() / "commitlog"), at, known, read_again)
+        if seen:
+            data_lost(
+                f"{self._options.path} was read up to physical offset {at} and {seen}: the folder was replaced by "
+                "another store, or by an older copy of it",
+                self._options.fail_on_data_loss,
+                "read it from its first record",
+            )
+        return bool(seen)
+
+    def _end(self) -> int:
+        # An idle stream polls every 10 ms; the store is looked at ten times a second at most.
+        wait = self._asked + ASK_INTERVAL_S - time.monotonic()
+        if wait > 0:
+            time.sleep(wait)
+        self._asked = time.monotonic()
+        if self._durable is None:
+            self._durable = DurableEnd(self._store(), self._options.durable, self._options.skip_corrupt)
+        return self._durable.find()
+
+    def _boundary(self, at: int, end: int) -> int:
+        """The first record at `at` or behind it, but `end` at most."""
+        for start, path, size in segment_files(self._store() / "commitlog"):
+            if start <= at < start + size:
+                return at if at == start else min(next_start(str(path), start, size, at), max(end, at))
+        return min(at, end)
+
+
+def stretches_between(root: Path, begin: int, end: int, split_size: int) -> list[Stretch]:
+    """What of the log lies between two physical offsets at which a record or the filler begins, as far as it exists."""
+    found: list[Stretch] = []
+    for start, path, size in segment_files(root / "commitlog"):
+        low, high = max(begin - start, 0), min(end - start, size)
+        if low < high:
+            whole = Stretch(str(path), start, size, low, high, last=False, known_begin=True, known_end=high < size)
+            found += cut(whole, split_size)
+    return found
+
+
+def read_parts(partition: LogPartition, options: StoreOptions, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    """The rows of one task over the log, of whatever table."""
+    if options.table == STRETCHES:
+        yield stretch_rows(partition.parts, columns)
+        return
+    read = bad_ranges if options.table == BAD_RANGES else None
+    for part in partition.parts:
+        try:
+            yield from read(part, columns) if read is not None else read_stretch(part, options, columns)
+        except FileNotFoundError:
+            if options.fail_on_data_loss:
+                raise DataLost(
+                    f"{part.path} was deleted by the broker before it was read: set failOnDataLoss to false to go on "
+                    "without it"
+                ) from None
+    settle()

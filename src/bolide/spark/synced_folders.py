@@ -1,0 +1,21 @@
+"""Making the names in folders durable: a file that is synced may still lose its name to a loss of power."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_tree(folder: Path) -> None:
+    """Make all names below a folder durable, deepest first."""
+    for path, _, _ in os.walk(folder, topdown=False):
+        sync_folder(Path(path))

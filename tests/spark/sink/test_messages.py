@@ -1,0 +1,99 @@
+"""Rows to messages: every part of a row is where the protocol has it, and a bad row is refused in one sentence."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from bolide.layout.properties import parse_properties
+from bolide.spark.sink.messages import Outgoing, Refusal, RowReader, Task
+
+TASK = Task("q", 3, 1)
+TIME = datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)
+
+
+def read(*rows: dict[str, Any], topic: str = "T", immediate: bool = False) -> list[Outgoing | Refusal]:
+    names = list(rows[0])
+    kinds = {"properties": pa.map_(pa.string(), pa.string()), "deliver_time": pa.timestamp("us", "UTC")}
+    arrays = [pa.array([row[name] for row in rows], kinds.get(name)) for name in names]
+    return list(RowReader(topic, TASK, immediate).read(pa.RecordBatch.from_arrays(arrays, names=names)))
+
+
+def one(**row: Any) -> Outgoing:
+    (message,) = read({"body": b"x", **row})
+    assert isinstance(message, Outgoing), message
+    return message
+
+
+def refusal(row: dict[str, Any], immediate: bool = False, default: str = "T") -> str:
+    (found,) = read({"body": b"x", **row}, topic=default, immediate=immediate)
+    assert isinstance(found, Refusal), found
+    return str(found.error(TASK.partition))
+
+
+def test_every_column_has_its_place() -> None:
+    message = one(
+        topic="Other",
+        tags="a",
+        keys=["k1", None, "k2"],
+        properties=[("p", "1"), ("empty", ""), ("none", None), ("MSG_REGION", "r"), ("TAGS", "lost")],
+        sharding_key="s",
+        queue_id=2,
+        flag=7,
+    )
+    properties = parse_properties(message.properties)
+    assert (message.topic, message.queue_id, message.flag, message.route_key) == ("Other", 2, 7, "s")
+    assert {name: properties.get(name) for name in ("TAGS", "KEYS", "p", "__SHARDINGKEY", "WAIT")} == {
+        "TAGS": "a",
+        "KEYS": "k1 k2",
+        "p": "1",
+        "__SHARDINGKEY": "s",
+        "WAIT": "true",
+    }
+    assert not {"empty", "none", "MSG_REGION"} & set(properties)
+    assert not message.alone
+
+
+def test_an_id_is_that_of_the_place() -> None:
+    first, second = (parse_properties(one().properties)["UNIQ_KEY"] for _ in range(2))
+    assert first == second
+    assert len(first) == 32
+    both = read({"body": b"x"}, {"body": b"x"})
+    assert len({parse_properties(each.properties)["UNIQ_KEY"] for each in both if isinstance(each, Outgoing)}) == 2
+    assert parse_properties(one(message_id="ABC").properties)["UNIQ_KEY"] == "ABC"
+
+
+def test_delays() -> None:
+    level, timed = one(delay_level=3), one(deliver_time=TIME)
+    assert parse_properties(level.properties)["DELAY"] == "3"
+    assert parse_properties(timed.properties)["TIMER_DELIVER_MS"] == "1772366400250"
+    assert level.alone and timed.alone
+    assert parse_properties(one(deliver_time=None).properties).get("TIMER_DELIVER_MS") is None
+    assert one(born_timestamp=1234).born_timestamp == 1234
+
+
+@pytest.mark.parametrize(
+    ("row", "text"),
+    [
+        ({"body": b""}, "partition 1, row 0, topic T: its body is empty"),
+        ({"body": None}, "its body is empty"),
+        ({"topic": "a b"}, "topic a b: a topic has up to 127 letters"),
+        ({"tags": "a\x01"}, "the property TAGS holds a character that separates"),
+        ({"delay_level": 19}, "levels go from 1 to 18"),
+        ({"delay_level": 1, "deliver_time": TIME}, "both delay_level and deliver_time"),
+        ({"queue_id": -1}, "queues are counted from 0"),
+        ({"flag": 1 << 40}, "takes 32 bits only"),
+        ({"properties": [("p", "x" * 40_000)]}, "more than 32767 bytes"),
+        ({"immediate": True, "delay_level": 1}, "a message in a transaction cannot have"),
+        ({"topic": None, "default": ""}, "topic (none): it names no topic"),
+    ],
+    ids=lambda value: value[:30] if isinstance(value, str) else None,
+)
+def test_a_bad_row_is_named_by_its_place(row: dict[str, Any], text: str) -> None:
+    row = dict(row)
+    said = refusal(row, row.pop("immediate", False), row.pop("default", "T"))
+    assert text in said
+    assert "set option deadLetterPath" in said

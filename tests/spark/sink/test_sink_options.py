@@ -1,0 +1,91 @@
+"""Options and columns of a write: what is refused says what to set instead."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from bolide.spark.errors import OptionError
+from bolide.spark.sink.sink_options import check_columns, sink_options
+
+GOOD = {"namesrv": "h:1", "topic": "T"}
+ONCE = {**GOOD, "mode": "exactly-once"}
+
+
+def schema(**columns: DataType) -> StructType:
+    return StructType([StructField(name, kind) for name, kind in columns.items()])
+
+
+def test_defaults_and_the_log_beside_the_checkpoint() -> None:
+    plain = sink_options(GOOD)
+    assert (plain.topic, plain.exactly_once, plain.commit_log, plain.dead_letter_path) == ("T", False, "", "")
+    once = sink_options({**ONCE, "checkpointLocation": "file:///c/d/", "queryName": "q"}, streaming=True)
+    assert once.exactly_once
+    assert once.commit_log == "/c/d/rocketmq-commits"
+    assert sink_options({**ONCE, "commitLog": "/log"}, streaming=True).commit_log == "/log"
+    job = sink_options({**ONCE, "commitLog": "/log", "jobId": "night-1"})
+    assert (job.commit_log, job.job_id) == ("/log", "night-1")
+    assert sink_options(ONCE).commit_log == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "streaming", "text"),
+    [
+        ({**GOOD, "startingOffsets": "latest"}, False, "startingoffsets is unknown to a write"),
+        ({**GOOD, "mode": "once"}, False, "mode must be at-least-once or exactly-once"),
+        (ONCE, True, "set option checkpointLocation"),
+        ({**ONCE, "checkpointLocation": "s3a://b/c"}, True, "set commitLog to such a folder"),
+        ({**ONCE, "commitLog": "/l"}, False, "commitLog and jobId of a batch write go together"),
+        ({**ONCE, "commitLog": "/l", "jobId": "a/b"}, False, "jobId takes up to 100 letters"),
+        ({**ONCE, "jobId": "a"}, True, "a stream is known by its checkpoint"),
+        ({**GOOD, "commitLog": "/l"}, False, "belong to mode=exactly-once"),
+        ({**GOOD, "deadLetterPath": "hdfs://n/x"}, False, "deadLetterPath must be a folder that is mounted"),
+        ({**GOOD, "batchBytes": "0"}, False, "batchBytes must be a whole number"),
+        ({"topic": "T"}, False, "set option namesrv"),
+    ],
+    ids=lambda value: value[:40] if isinstance(value, str) else None,
+)
+def test_what_is_refused(options: dict[str, str], streaming: bool, text: str) -> None:
+    with pytest.raises(OptionError, match=text):
+        sink_options(options, streaming)
+
+
+def test_columns_and_their_types() -> None:
+    check_columns(
+        schema(
+            topic=StringType(),
+            body=StringType(),
+            tags=StringType(),
+            keys=ArrayType(StringType()),
+            properties=MapType(StringType(), StringType()),
+            delay_level=IntegerType(),
+            deliver_time=TimestampType(),
+            sharding_key=StringType(),
+            queue_id=LongType(),
+            flag=IntegerType(),
+            route_key=StringType(),
+            message_id=StringType(),
+            born_timestamp=LongType(),
+        ),
+        "",
+    )
+    with pytest.raises(OptionError, match="column valeu means nothing"):
+        check_columns(schema(body=BinaryType(), valeu=StringType()), "T")
+    with pytest.raises(OptionError, match="deliver_time of the rocketmq sink must be timestamp or bigint"):
+        check_columns(schema(body=BinaryType(), deliver_time=TimestampNTZType()), "T")
+    with pytest.raises(OptionError, match="needs a column body"):
+        check_columns(schema(tags=StringType()), "T")
+    with pytest.raises(OptionError, match="needs a column topic"):
+        check_columns(schema(body=BinaryType()), "")

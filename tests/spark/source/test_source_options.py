@@ -1,0 +1,179 @@
+"""Options: what is taken, what is refused, and whether the sentence names the option."""
+
+from __future__ import annotations
+
+import pytest
+
+from bolide.spark.body.body_format import ddl_fields
+from bolide.spark.errors import OptionError
+from bolide.spark.source.queues import Queue, from_json, parse_offsets, to_json
+from bolide.spark.source.source_options import read_options, write_options
+
+BASE = {"namesrv": "127.0.0.1:9876;127.0.0.1:9877", "subscribe": "a, b"}
+
+
+def test_defaults() -> None:
+    options = read_options(BASE)
+    assert options.namesrv == ("127.0.0.1:9876", "127.0.0.1:9877")
+    assert options.topics == ("a", "b")
+    assert (options.starting.kind, options.ending.kind) == ("earliest", "latest")
+    assert options.fail_on_data_loss
+    assert read_options(BASE, streaming=True).starting.kind == "latest"
+
+
+def test_names_ignore_case_and_topic_and_path_are_other_words_for_subscribe() -> None:
+    given = {"NameSrv": "h:1", "TOPIC": "T", "MaxOffsetsPerTrigger": "7"}
+    assert read_options(given).topics == ("T",)
+    assert read_options(given).max_offsets_per_trigger == 7
+    assert read_options({"namesrv": "h:1", "path": "T"}).topics == ("T",)
+
+
+@pytest.mark.parametrize(
+    ("extra", "text"),
+    [
+        ({"startingOffset": "earliest"}, "startingoffset is unknown"),
+        ({"startingOffsets": "first"}, "startingOffsets must be"),
+        ({"startingOffsets": '{"a":{"b":{"0":-3}}}'}, "startingOffsets must be JSON"),
+        ({"startingOffsets": '{"a":{"b":{"0":true}}}'}, "startingOffsets must be JSON"),
+        ({"startingOffsets": "{"}, "startingOffsets is no JSON"),
+        ({"startingOffsets": "latest", "startingTimestamp": "1"}, "exclude each other"),
+        ({"endingOffsets": "earliest"}, "endingOffsets cannot be earliest"),
+        ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger must be a whole number"),
+        ({"maxOffsetsPerTrigger": "many"}, "maxOffsetsPerTrigger must be a whole number"),
+        ({"failOnDataLoss": "perhaps"}, "failondataloss must be true or false"),
+        ({"accessKey": "a"}, "accessKey and secretKey go together"),
+        ({"tlsEnable": "perhaps"}, "tlsEnable must be true or false"),
+        ({"tlsClientTrustCertPath": "c"}, "tlsClientTrustCertPath has no effect without tlsEnable"),
+        ({"tlsEnable": "true", "tlsClientTrustCertPath": "c"}, "TrustCertPath has no effect without tlsClientAuth"),
+        ({"tlsEnable": "true", "tlsClientCertPath": "c"}, "tlsClientCertPath and tlsClientKeyPath go together"),
+        ({"subscribe": " , "}, "subscribe is empty"),
+        ({"subscribePattern": "a.*"}, "subscribe and subscribePattern exclude each other"),
+        ({"startingOffsetsByTimestamp": "[1]"}, "startingOffsetsByTimestamp must be JSON"),
+        ({"startingOffsetsByTimestamp": '{"a": -1}'}, "startingOffsetsByTimestamp must be JSON"),
+        ({"startingTimestamp": "yesterday"}, "startingTimestamp must be ms since 1970 or a time with a zone"),
+        ({"startingTimestamp": "2026-03-01T00:00:00"}, "a time with a zone"),
+        ({"queueIds": "0,x"}, "queueIds must be a whole number"),
+        ({"keys": "a b"}, "a key of a message holds no blank"),
+        ({"sql": " "}, "sql is empty"),
+        ({"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "8"}, "minOffsetsPerTrigger 9 is more than"),
+        ({"maxTriggerDelay": "soon"}, "maxTriggerDelay must be a length of time"),
+        ({"commitOffsets": "true"}, "commitOffsets is for streams"),
+        ({"columns": "topic, colour"}, "columns names colour, which is no column"),
+        ({"columns": "property."}, "columns names property., which is no column"),
+        ({"body.schema": "id BIGINT"}, "body.schema needs option body.format"),
+        ({"body.format": "xml"}, "body.format must be json or avro"),
+        ({"body.format": "json", "body.onBadRecord": "ignore"}, "body.onBadRecord must be fail, drop or column"),
+        ({"body.format": "json", "body.schema": "id"}, "'id' is no column"),
+        ({"body.format": "json", "body.schema": "tags STRING"}, "a field tags, which is a column of the source"),
+        ({"body.format": "json", "body.schema": "id INT NOT NULL"}, "id cannot be NOT NULL"),
+        ({"body.format": "json", "body.schema": "id INT, id INT"}, "names id twice"),
+        ({"body.format": "avro"}, "avro needs option body.schema"),
+        ({"body.format": "avro", "body.schema": '"long"'}, "must be a record"),
+        (
+            {
+                "body.format": "avro",
+                "body.schema": '{"type":"record","name":"R","fields":[{"name":"u","type":["int","string"]}]}',
+            },
+            "u is a union of several types",
+        ),
+    ],
+)
+def test_what_is_refused_is_named(extra: dict[str, str], text: str) -> None:
+    with pytest.raises(OptionError, match=f"(?i){text}"):
+        read_options({**BASE, **extra})
+
+
+def test_a_stream_has_no_end() -> None:
+    with pytest.raises(OptionError, match="a stream has no end"):
+        read_options({**BASE, "endingOffsets": "latest"}, streaming=True)
+
+
+def test_name_server_and_topic_are_needed() -> None:
+    with pytest.raises(OptionError, match="set option namesrv"):
+        read_options({"subscribe": "a"})
+    with pytest.raises(OptionError, match="set option subscribe"):
+        read_options({"namesrv": "h:1"})
+    assert write_options({"namesrv": "h:1"}).topic == ""
+    assert write_options({"namesrv": "h:1", "topic": "T"}).topic == "T"
+
+
+def test_offsets_survive_their_json() -> None:
+    offsets = {Queue("T", "b", 10): 4, Queue("T", "b", 2): -1, Queue("S", "a", 0): -2}
+    assert from_json(to_json(offsets), "test") == offsets
+    assert parse_offsets('{"T":{"b":{"10":4,"2":-1}},"S":{"a":{"0":-2}}}', "test") == offsets
+    assert list(to_json(offsets)) == ["S", "T"], "sorted, since Spark compares the text"
+
+
+def test_topics_can_be_chosen_by_pattern_and_queues_one_by_one() -> None:
+    by_pattern = read_options({"namesrv": "h:1", "subscribePattern": "ord.*"}).selection
+    names = ["orders", "ord", "TBW102", "%RETRY%ord", "rmq_sys_ord", "border", "ord_REPLY_TOPIC"]
+    assert by_pattern.matching(names) == ["ord", "orders"]
+    assert by_pattern.matching(names, ["ord"]) == ["orders"]
+    retries = read_options({"namesrv": "h:1", "subscribePattern": "%RETRY%.*"}).selection
+    assert retries.matching(names) == ["%RETRY%ord"]
+    assigned = read_options({"namesrv": "h:1", "assign": '{"T":{"b":[2,0]}}'}).selection
+    assert assigned.topics == ("T",)
+    assert [number for number in range(4) if assigned.keeps(Queue("T", "b", number))] == [0, 2]
+    narrowed = read_options({**BASE, "brokers": "b", "queueIds": "1, 2"}).selection
+    assert narrowed.keeps(Queue("a", "b", 1))
+    assert not narrowed.keeps(Queue("a", "b", 0))
+    assert not narrowed.keeps(Queue("a", "c", 1))
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"T":{"b":0}}', '{"T":{"b":["0"]}}', '{"T":{"b":[-1]}}'])
+def test_assign_must_name_queues(text: str) -> None:
+    with pytest.raises(OptionError, match="option assign"):
+        read_options({"namesrv": "h:1", "assign": text})
+
+
+def test_times_by_topic_and_by_queue() -> None:
+    text = '{"T": 5, "S": {"b": {"1": 7}}}'
+    position = read_options({**BASE, "startingOffsetsByTimestamp": text}).starting
+    times = [position.time_of(Queue(*queue)) for queue in (("T", "b", 0), ("S", "b", 1), ("S", "b", 0))]
+    assert times == [5, 7, None]
+    spoken = read_options({**BASE, "startingTimestamp": "2026-03-01T01:00:00+01:00"}).starting
+    assert spoken == read_options({**BASE, "startingTimestamp": "1772323200000"}).starting
+
+
+def test_filters_and_columns() -> None:
+    options = read_options({**BASE, "tags": "A||B || A", "keys": "k1,k2", "columns": "property.x, *"})
+    assert options.filters.tags == ("A", "B")
+    assert options.filters.expression == ("TAG", "A || B")
+    assert options.filters.keys == ("k1", "k2")
+    assert options.columns[:2] == ("property.x", "topic")
+    assert read_options({**BASE, "tags": "*"}).filters.at_broker is False
+    both = read_options({**BASE, "tags": "A", "sql": "n > 3"}).filters
+    assert both.expression == ("SQL92", "n > 3")
+
+
+def test_a_schema_is_cut_where_its_columns_end() -> None:
+    text = "id BIGINT, `a,b` STRING, place STRUCT<city: STRING, at: ARRAY<DECIMAL(3,1)>>, m MAP<STRING,INT>"
+    assert ddl_fields(text) == {
+        "id": "BIGINT",
+        "a,b": "STRING",
+        "place": "STRUCT<city: STRING, at: ARRAY<DECIMAL(3,1)>>",
+        "m": "MAP<STRING,INT>",
+    }
+
+
+def test_avro_types_become_those_of_spark() -> None:
+    schema = """{"type": "record", "name": "R", "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "note", "type": ["null", "string"]},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
+        {"name": "kind", "type": {"type": "enum", "name": "Kind", "symbols": ["A", "B"]}},
+        {"name": "other", "type": "Kind"},
+        {"name": "parts", "type": {"type": "array", "items": {"type": "map", "values": "double"}}},
+        {"name": "place", "type": {"type": "record", "name": "P", "fields": [{"name": "x", "type": "int"}]}}]}"""
+    body = read_options({**BASE, "body.format": "avro", "body.schema": schema}).body
+    assert dict(body.fields) == {
+        "id": "bigint",
+        "note": "string",
+        "at": "timestamp",
+        "price": "decimal(9,2)",
+        "kind": "string",
+        "other": "string",
+        "parts": "array<map<string, double>>",
+        "place": "struct<`x`: int>",
+    }
