@@ -93,7 +93,7 @@ def run(chosen: argparse.Namespace, work: Path, ends: ExitStack) -> list[Read]:
     from pyspark.errors import PySparkException
 
     from bolide.admin.blocking import Admin
-    from bolide.cli.bench_broker import BrokerProcess
+    from bolide.cli.bench.broker import BrokerProcess
 
     with Step(f"looking for the jars of Kafka {VERSION} and of Spark's source"):
         jars(JARS)

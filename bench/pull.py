@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.servers import BolideBroker, Server, java_broker
 
-from bolide.cli.pull_load import GROUP, copies_of_a_body, measure_pulls
+from bolide.cli.bench.pull_load import GROUP, copies_of_a_body, measure_pulls
 from bolide.node.process.daemon import new_runner
 from bolide.remoting import codes
 from bolide.remoting.command import make_request

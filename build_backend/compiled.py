@@ -63,7 +63,7 @@ COMPILED: Final[dict[str, str]] = {
     "bolide.remoting.command": "the envelope of every frame",
     "bolide.remoting.connection": "cuts the frames out of every read",
     "bolide.remoting.headers.decode": "reads the header of every request",
-    "bolide.remoting.replies": "the answer to every send and every pull",
+    "bolide.remoting.response_bytes": "the answer to every send and every pull",
     "bolide.store.arrival": "one object a message dispatched",
     "bolide.store.commit_log": "encodes and gathers every message",
     "bolide.store.consume_queue": "one append a message, one read a pull",

@@ -17,7 +17,7 @@ def verb(patch: pytest.MonkeyPatch, *words: str) -> Result:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    from bolide.cli.pipeline import app
+    from bolide.cli.pipeline.verbs import app
 
     stopped: list[object] = []
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from bolide.remoting.command import encode, make_request
-from bolide.transport.entrance import Doorman, Entrance
+from bolide.transport.protocol_detector import Doorman, Entrance
 from bolide.transport.server import ServerConnection
 from bolide.transport.unfinished import Unfinished
 from tests.transport.certificates import Certificate, have_openssl
-from tests.transport.test_entrance import entrance_of, trusting
+from tests.transport.test_protocol_detector import entrance_of, trusting
 from tests.transport.test_server import NotingOwner, NotingTransport
 
 FRAME = encode(make_request(11, 1, body=bytes(10_000)))

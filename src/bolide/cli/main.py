@@ -33,6 +33,8 @@ NOUNS: Final = {
     "config": "Settings of broker and name server.",
     "bench": "Measure.",
 }
+ROOMS: Final = ("pipeline", "bench")
+"""Nouns whose verbs are a room of files; the others are one file."""
 VERBS: Final = ("serve", "produce", "consume", "doctor")
 
 
@@ -40,7 +42,8 @@ def load() -> typer.Typer:
     """Attach what the other files of this room define."""
     if not app.registered_groups:
         for noun, text in NOUNS.items():
-            app.add_typer(import_module(f"bolide.cli.{noun}").app, name=noun, help=text, no_args_is_help=True)
+            module = f"bolide.cli.{noun}.verbs" if noun in ROOMS else f"bolide.cli.{noun}"
+            app.add_typer(import_module(module).app, name=noun, help=text, no_args_is_help=True)
         for name in VERBS:
             import_module(f"bolide.cli.{name}").attach(app)
     return app

@@ -58,7 +58,7 @@ from bolide.store.files import Files, RealFiles
 from bolide.store.message_store import MessageStore
 from bolide.store.options import StoreOptions, warnings_for
 from bolide.transport.address import split_addresses
-from bolide.transport.entrance import Entrance
+from bolide.transport.protocol_detector import Entrance
 from bolide.transport.server import bound_port, listen
 from bolide.transport.tls_contexts import RenewedContext, client_context
 from bolide.transport.unfinished import Unfinished

@@ -35,7 +35,7 @@ from bolide.remoting.command import Command, encode, make_response
 from bolide.remoting.errors import BodyError, FrameError
 from bolide.store.errors import StoreDamaged
 from bolide.store.files import Files, RealFiles
-from bolide.transport.entrance import Entrance
+from bolide.transport.protocol_detector import Entrance
 from bolide.transport.server import ServerConnection, bound_port, listen
 from bolide.transport.unfinished import Unfinished
 

@@ -28,6 +28,7 @@ from bolide.store.jobs import Job, MakeSegment
 from bolide.store.known_end import Traces
 from bolide.store.lock import RunMark, lock_store, mark_closed, mark_running, read_mark, was_killed
 from bolide.store.lookups import Lookups
+from bolide.store.maintenance import Upkeep
 from bolide.store.options import StoreOptions
 from bolide.store.put import Appended, Put
 from bolide.store.queue_numbers import QueueNumbers
@@ -35,7 +36,6 @@ from bolide.store.recovery import Recovery, RecoveryReport
 from bolide.store.reput import Reput
 from bolide.store.running_flags import INDEX_ERROR, LOGIC_QUEUE_ERROR, NOT_WRITABLE, RunningFlags
 from bolide.store.segments import HandleCache
-from bolide.store.upkeep import Upkeep
 
 __all__ = ["Appended", "Arrival", "MessageStore", "Put", "RecoveryReport"]
 

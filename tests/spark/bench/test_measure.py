@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from bolide.cli.bench import app
+from bolide.cli.bench.verbs import app
 from bolide.layout.shape import StoreShape
 from bolide.spark.bench.measure import LIMIT, MEASURES, Bench, stages
 from bolide.spark.bench.store import QUEUES, make_store

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bolide.admin.blocking import Admin
-from bolide.cli.pipeline_run import batch_source
+from bolide.cli.pipeline.run import batch_source
 from bolide.client import Message
 from bolide.spark.errors import DataLost, OptionError
 from bolide.spark.failures import JobFailed

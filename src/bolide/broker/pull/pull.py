@@ -41,7 +41,7 @@ from bolide.remoting.codes import (
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.pull import PullMessageRequestHeader
-from bolide.remoting.replies import pull_response_head
+from bolide.remoting.response_bytes import pull_response_head
 from bolide.store.message_store import MessageStore
 from bolide.store.read import (
     FOUND,

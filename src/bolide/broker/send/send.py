@@ -41,7 +41,7 @@ from bolide.remoting.command import Command, make_response
 from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.send import SendMessageRequestHeader, SendMessageRequestHeaderV2
 from bolide.remoting.recall_handle import encode_recall_handle
-from bolide.remoting.replies import encode_send_response
+from bolide.remoting.response_bytes import encode_send_response
 
 HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
 _HALF_BYTES: Final = HALF_TOPIC.encode()

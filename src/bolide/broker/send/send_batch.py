@@ -22,7 +22,7 @@ from bolide.remoting.batch import BatchMessage, decode_batch
 from bolide.remoting.codes import BINARY_TYPE, SUCCESS
 from bolide.remoting.command import Command
 from bolide.remoting.errors import BodyError
-from bolide.remoting.replies import encode_send_response
+from bolide.remoting.response_bytes import encode_send_response
 from bolide.store.put import Put
 
 

@@ -10,7 +10,7 @@ import typer
 from bolide.cli import output
 from bolide.cli.options import Master, Namesrv
 from bolide.cli.output import JsonFlag, boundary
-from bolide.cli.pipeline_run import BadRecords, Checkpoint, Conf, DeadLetterPath, SourceOption
+from bolide.cli.pipeline.run import BadRecords, Checkpoint, Conf, DeadLetterPath, SourceOption
 from bolide.cli.progress import shower
 from bolide.errors import ConfigError
 
@@ -50,7 +50,7 @@ def mirror(
             raise ConfigError("name a --checkpoint: a folder that remembers how far the mirror came")
         if only_offsets and not groups:
             raise ConfigError("--only-offsets needs --groups")
-        from bolide.cli.pipeline_run import check_read, check_write, cluster_from, finished, session, with_bad_records
+        from bolide.cli.pipeline.run import check_read, check_write, cluster_from, finished, session, with_bad_records
 
         names = [name.strip() for name in topics.split(",") if name.strip()]
         read = with_bad_records(option, bad_records, dead_letter_path)

@@ -11,7 +11,8 @@ import time
 
 import typer
 
-from bolide.cli import bench_spark, output
+from bolide.cli import output
+from bolide.cli.bench import spark as bench_spark
 from bolide.cli.options import Namesrv
 from bolide.cli.output import JsonFlag, boundary
 
@@ -87,7 +88,7 @@ def pull(
 ) -> None:
     """Pull the same messages again and again, and show the rate, and how often a broker copies a body for it."""
     with boundary():
-        from bolide.cli.pull_load import copies_of_a_body, pull_load
+        from bolide.cli.bench.pull_load import copies_of_a_body, pull_load
         from bolide.node.process.daemon import new_runner
 
         figures = asyncio.run(pull_load(namesrv, topic, seconds, body, messages, in_flight))

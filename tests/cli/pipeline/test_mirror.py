@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bolide.admin.blocking import Admin
-from bolide.cli.pipeline_mirror import make_groups, make_topics
+from bolide.cli.pipeline.mirror import make_groups, make_topics
 from bolide.testing.broker import Broker
 
 

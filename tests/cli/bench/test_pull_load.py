@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from bolide.cli.pull_load import copies_of_a_body, pull_load
+from bolide.cli.bench.pull_load import copies_of_a_body, pull_load
 from bolide.node.process.daemon import new_runner
 from bolide.testing.broker import Broker
 

@@ -7,7 +7,7 @@ import typer
 from bolide.cli import output
 from bolide.cli.options import Master, Namesrv
 from bolide.cli.output import JsonFlag, boundary, print_json_line
-from bolide.cli.pipeline_run import Conf, SourceOption
+from bolide.cli.pipeline.run import Conf, SourceOption
 from bolide.cli.progress import shower
 from bolide.errors import ConfigError
 
@@ -34,7 +34,7 @@ def trace(
 ) -> None:
     """Show what became of each traced message: when it was sent, and every attempt to consume it."""
     with boundary():
-        from bolide.cli.pipeline_run import batch_source, session
+        from bolide.cli.pipeline.run import batch_source, session
         from bolide.spark.jobs.stages import stages_shown
 
         if out is not None and as_json:

@@ -14,7 +14,7 @@ import typer
 
 from bolide.cli import output
 from bolide.cli.output import JsonFlag, boundary
-from bolide.cli.pipeline_run import Conf, named_values
+from bolide.cli.pipeline.run import Conf, named_values
 from bolide.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _cluster(namesrv: str, needed: set[str], root: Path) -> Iterator[str]:
     if namesrv or not needed:
         yield namesrv
         return
-    from bolide.cli.bench_broker import BrokerProcess
+    from bolide.cli.bench.broker import BrokerProcess
 
     broker = BrokerProcess(root / "broker", {"maxTransferCountOnMessageInMemory": str(TRANSFER_COUNT)})
     try:

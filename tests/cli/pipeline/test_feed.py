@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from bolide.cli.pipeline import app
+from bolide.cli.pipeline.verbs import app
 from bolide.client import Message
 from bolide.client.blocking import Producer
 from bolide.testing.broker import Broker

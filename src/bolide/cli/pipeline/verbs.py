@@ -1,4 +1,4 @@
-"""`bolide pipeline VERB`: jobs over stores and clusters, on Spark; each verb is a file `pipeline_<verb>` beside this.
+"""`bolide pipeline VERB`: jobs over stores and clusters, on Spark; each verb is a file of this room.
 
 Exit codes: 0 done, 1 it could not be done, 2 wrong usage. Of verify: 1 something was found, 4 it could not be checked.
 """
@@ -24,4 +24,4 @@ def pipeline() -> None:
 
 
 for _verb in VERBS:
-    import_module(f"bolide.cli.pipeline_{_verb}").attach(app)
+    import_module(f"bolide.cli.pipeline.{_verb}").attach(app)

@@ -6,7 +6,7 @@ import typer
 
 from bolide.cli.options import Master, Namesrv
 from bolide.cli.output import JsonFlag, boundary
-from bolide.cli.pipeline_run import Conf, SourceOption, TableFormat, Where
+from bolide.cli.pipeline.run import Conf, SourceOption, TableFormat, Where
 from bolide.cli.progress import shower
 
 
@@ -31,7 +31,7 @@ def replay(
 ) -> None:
     """Send archived messages again, queue by queue in their order; an interrupted replay goes on where it stopped."""
     with boundary():
-        from bolide.cli.pipeline_run import check_write, cluster_from, finished, session
+        from bolide.cli.pipeline.run import check_write, cluster_from, finished, session
 
         options = cluster_from(namesrv, option)
         check_write(options, topic)

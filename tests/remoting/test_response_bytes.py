@@ -10,7 +10,7 @@ from bolide.remoting.connection import Connection
 from bolide.remoting.headers import Header
 from bolide.remoting.headers.pull import PullMessageResponseHeader
 from bolide.remoting.headers.send import SendMessageResponseHeader
-from bolide.remoting.replies import encode_send_response, pull_response_head
+from bolide.remoting.response_bytes import encode_send_response, pull_response_head
 
 
 def same(

@@ -6,7 +6,7 @@ import typer
 
 from bolide.cli.options import Master, Namesrv
 from bolide.cli.output import JsonFlag, boundary
-from bolide.cli.pipeline_run import BadRecords, Checkpoint, Conf, DeadLetterPath, Pattern, SourceOption, Topics
+from bolide.cli.pipeline.run import BadRecords, Checkpoint, Conf, DeadLetterPath, Pattern, SourceOption, Topics
 from bolide.cli.progress import shower
 
 FileFormat = typer.Option("json", "--format", help="csv, json (a line a message) or parquet.")
@@ -36,7 +36,7 @@ def export_topic(
 ) -> None:
     """Write what topics hold as files; the next run writes what came since."""
     with boundary():
-        from bolide.cli.pipeline_run import finished, read_from, session, with_bad_records
+        from bolide.cli.pipeline.run import finished, read_from, session, with_bad_records
 
         more = with_bad_records(option, bad_records, dead_letter_path)
         options = read_from(namesrv, topics, pattern, more)
@@ -64,7 +64,7 @@ def import_files(
 ) -> None:
     """Send each row of files as a message; files that were sent are not sent again by the next run."""
     with boundary():
-        from bolide.cli.pipeline_run import check_write, cluster_from, finished, session
+        from bolide.cli.pipeline.run import check_write, cluster_from, finished, session
 
         options = cluster_from(namesrv, option)
         check_write(options, topic, checkpoint)

@@ -7,7 +7,7 @@ import typer
 from bolide.cli import output
 from bolide.cli.options import Master, Namesrv
 from bolide.cli.output import JsonFlag, boundary
-from bolide.cli.pipeline_run import (
+from bolide.cli.pipeline.run import (
     BadRecords,
     Checkpoint,
     Conf,
@@ -43,7 +43,7 @@ def archive(
 ) -> None:
     """Append what topics hold to a table partitioned by topic and date: incrementally, each message exactly once."""
     with boundary():
-        from bolide.cli.pipeline_run import finished, read_from, session, with_bad_records
+        from bolide.cli.pipeline.run import finished, read_from, session, with_bad_records
 
         more = with_bad_records(option, bad_records, dead_letter_path)
         options = read_from(namesrv, topics, pattern, more)

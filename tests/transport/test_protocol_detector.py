@@ -16,7 +16,7 @@ import uvloop
 from bolide.errors import ConfigError
 from bolide.remoting.command import Command, encode, make_request, make_response
 from bolide.transport.client import ClientConnection
-from bolide.transport.entrance import Entrance
+from bolide.transport.protocol_detector import Entrance
 from bolide.transport.server import ServerConnection, bound_port, listen
 from bolide.transport.tls_contexts import RenewedContext, server_context
 from tests.transport.certificates import Certificate, have_openssl

@@ -10,7 +10,7 @@ import typer
 from bolide.cli import output
 from bolide.cli.options import Master, Namesrv
 from bolide.cli.output import JsonFlag, boundary
-from bolide.cli.pipeline_run import Conf, SourceOption, Topics, Where
+from bolide.cli.pipeline.run import Conf, SourceOption, Topics, Where
 from bolide.cli.progress import shower
 
 
@@ -34,7 +34,7 @@ def stats(
 ) -> None:
     """Count messages, sizes, rates and latencies by topic, tag, key and time."""
     with boundary():
-        from bolide.cli.pipeline_run import batch_source, session
+        from bolide.cli.pipeline.run import batch_source, session
         from bolide.spark.jobs.stages import stages_shown
 
         load = batch_source(namesrv, topics, store, archive, option)

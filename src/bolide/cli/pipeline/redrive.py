@@ -6,7 +6,7 @@ import typer
 
 from bolide.cli.options import Master, Namesrv
 from bolide.cli.output import JsonFlag, boundary
-from bolide.cli.pipeline_run import Conf, SourceOption, Where
+from bolide.cli.pipeline.run import Conf, SourceOption, Where
 from bolide.cli.progress import shower
 
 
@@ -29,7 +29,7 @@ def redrive(
 ) -> None:
     """Send the dead letters of a group back to the topics they came from; the next run goes on behind them."""
     with boundary():
-        from bolide.cli.pipeline_run import check_read, cluster_from, finished, session
+        from bolide.cli.pipeline.run import check_read, cluster_from, finished, session
 
         options = cluster_from(namesrv, option)
         dead = f"%DLQ%{group}"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from bolide.cli.pipeline import app
+from bolide.cli.pipeline.verbs import app
 from bolide.testing.broker import Broker
 from tests import children
 

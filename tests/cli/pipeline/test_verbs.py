@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from bolide.cli.pipeline import app
+from bolide.cli.pipeline.verbs import app
 from tests.golden.stores import golden_store
 
 

@@ -6,7 +6,7 @@ import typer
 
 from bolide.cli.options import Master, Namesrv
 from bolide.cli.output import JsonFlag, boundary
-from bolide.cli.pipeline_run import BadRecords, Conf, DeadLetterPath, Pattern, SourceOption, Topics
+from bolide.cli.pipeline.run import BadRecords, Conf, DeadLetterPath, Pattern, SourceOption, Topics
 from bolide.cli.progress import shower
 
 
@@ -33,7 +33,7 @@ def feed(
     """Hand what topics hold to a sink, in Arrow batches; the next run hands over what came since."""
     with boundary():
         from bolide import plugins
-        from bolide.cli.pipeline_run import finished, named_values, read_from, session, with_bad_records
+        from bolide.cli.pipeline.run import finished, named_values, read_from, session, with_bad_records
 
         plugins.find(plugins.SINKS, sink)
         more = with_bad_records(option, bad_records, dead_letter_path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import typer
 
-from bolide.cli.pipeline_run import batch_source, check_read, check_write, cluster_from, read_from
+from bolide.cli.pipeline.run import batch_source, check_read, check_write, cluster_from, read_from
 from bolide.errors import ConfigError
 from bolide.spark.errors import OptionError
 from bolide.testing.broker import Broker

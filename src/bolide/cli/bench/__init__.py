@@ -1,0 +1,1 @@
+"""`bolide bench`: load against brokers, and speed of the pipeline."""

@@ -1,0 +1,1 @@
+"""`bolide pipeline`: the jobs on Spark."""
