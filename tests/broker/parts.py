@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from bolide.broker.append.log_writer import PutDoor
+from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.append.timer_rules import TimerRules
 from bolide.broker.append.uniq_key import UniqKeys
 from bolide.broker.consumers.locks import QueueLocks
@@ -65,10 +65,10 @@ class Parts:
         self.locks = QueueLocks()
         self.stats = BrokerStats(NOW)
         self.timer_rules = TimerRules(options)
-        self.door = PutDoor(self.store, options.max_message_size, 18, self.timer_rules, self.stats.topic_puts)
-        self.door.set_host(STORE)
+        self.writer = LogWriter(self.store, options.max_message_size, 18, self.timer_rules, self.stats.topic_puts)
+        self.writer.set_host(STORE)
         keys = UniqKeys(b"\x7f\x00\x00\x01", 1, 2)
-        self.send_service = SendService(options, self.door, self.topics, self.groups, self.locks, keys, self.stats)
+        self.send_service = SendService(options, self.writer, self.topics, self.groups, self.locks, keys, self.stats)
         self.pull_service = PullService(
             options,
             self.store,
@@ -78,7 +78,7 @@ class Parts:
             self.clients,
             self.stats,
             self.filters,
-            OffsetMovedEvents(self.door, options.broker_name, options.offset_moved_event_enable),
+            OffsetMovedEvents(self.writer, options.broker_name, options.offset_moved_event_enable),
         )
         self.channel = Channel(1, PEER, "10.1.2.3:4567", 10911)
 

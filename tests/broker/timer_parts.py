@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bolide.broker.append.log_writer import PutDoor, Scanned, scan_properties
+from bolide.broker.append.log_writer import LogWriter, PropertyScan, scan_properties
 from bolide.broker.append.timer_rules import TimerRules
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.names import TIMER_TOPIC
@@ -40,10 +40,10 @@ class Timer:
         self.store = MessageStore(self.files, ROOT, SHAPE, StoreOptions(flush_disk_type=flush))
         self.store.load(now)
         rules = TimerRules(self.options)
-        self.door = PutDoor(self.store, 1 << 16, 18, rules)
-        self.door.set_host(STORE)
+        self.writer = LogWriter(self.store, 1 << 16, 18, rules)
+        self.writer.set_host(STORE)
         self.wheel = TimerFiles(self.files, ROOT, rules.precision, LOG_FILE, ROUND)
-        self.service = TimerService(self.options, rules, self.store, self.door, self.effects, self.wheel, now)
+        self.service = TimerService(self.options, rules, self.store, self.writer, self.effects, self.wheel, now)
         self.service.load(now)
 
     def again(self, files: Files | None = None, now: int | None = None, **settings: Any) -> Timer:
@@ -51,15 +51,15 @@ class Timer:
         at = self.now if now is None else now
         return Timer(files or self.files, at, self.sync, **{**self.settings, **settings})
 
-    def put(self, key: str, topic: str = "T", queue_id: int = 0, **properties: str) -> Scanned:
+    def put(self, key: str, topic: str = "T", queue_id: int = 0, **properties: str) -> PropertyScan:
         """Put one message with this UNIQ_KEY through the door; what the door found."""
         text = "".join(f"{name}\x01{value}\x02" for name, value in {"UNIQ_KEY": key, **properties}.items())
         found = scan_properties(text)
         body = key.encode()
-        self.door.put_text(topic, topic.encode(), queue_id, body, text, found, 0, 0, 5, PEER, 0, 0, self.now)
+        self.writer.put_text(topic, topic.encode(), queue_id, body, text, found, 0, 0, 5, PEER, 0, 0, self.now)
         return found
 
-    def send(self, key: str, delay: int, **properties: str) -> Scanned:
+    def send(self, key: str, delay: int, **properties: str) -> PropertyScan:
         """A message to be delivered in so many ms, acknowledged."""
         found = self.put(key, TIMER_DELIVER_MS=str(self.now + delay), **properties)
         self.turn()

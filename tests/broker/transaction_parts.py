@@ -46,13 +46,13 @@ class Transactions(Parts):
         """A service for sends that takes half messages."""
         keys = UniqKeys(b"\x7f\x00\x00\x01", 1, 2)
         self.send_service = SendService(
-            self.options, self.door, self.topics, self.groups, self.locks, keys, self.stats, self.service
+            self.options, self.writer, self.topics, self.groups, self.locks, keys, self.stats, self.service
         )
 
     def start_service(self) -> None:
         """What a start of the broker does: nothing is known but what is stored."""
         self.service = TransactionService(
-            self.options, self.store, self.door, self.topics, self.offsets, self.clients, self.effects, self.now
+            self.options, self.store, self.writer, self.topics, self.offsets, self.clients, self.effects, self.now
         )
         self.begin_sends()
 

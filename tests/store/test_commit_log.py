@@ -293,7 +293,7 @@ class TestNewFile:
         log.end_offset = RESERVE_FIRST - 100
         machine.files.fail_next("reserve", DiskFull("no room for them"))
         machine.run_jobs()
-        assert "no room for them" in machine.store.upkeep.take_problem()
+        assert "no room for them" in machine.store.maintenance.take_problem()
         assert log.next_blocks() is None
         assert machine.store.writable(), "there may be room for a message still"
         log.end_offset += RESERVE_FIRST + 1

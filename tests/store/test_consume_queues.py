@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bolide.dispatch.row import Dispatch
-from bolide.store.consume_queues import AT_ONCE, FEW, MOST_WAITING, QUEUE_COST, ConsumeQueues
+from bolide.store.consume_queues import AT_ONCE, FEW, MAX_WAITING, QUEUE_COST, ConsumeQueues
 from bolide.store.files import FileFailed, RealFiles
 from bolide.store.segments import HandleCache
 from bolide.testing.files import SimulatedFiles
@@ -95,7 +95,7 @@ def test_what_all_queues_keep_in_memory_has_a_limit() -> None:
         queues.put(record("T", number, 0, number * 100))
     queues.make_room()
     assert queues._waiting.units == AT_ONCE + 10, "little waits"
-    queues._waiting.units += MOST_WAITING // 20 - (AT_ONCE + 10) * (1 + QUEUE_COST // 20) + 1
+    queues._waiting.units += MAX_WAITING // 20 - (AT_ONCE + 10) * (1 + QUEUE_COST // 20) + 1
     queues.make_room()
     assert len([queue for queue in queues.all_queues() if queue.dirty]) == 10
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bolide.errors import ConfigError
-from bolide.store.consume_queues import AT_ONCE, MOST_WAITING
+from bolide.store.consume_queues import AT_ONCE, MAX_WAITING
 from bolide.store.errors import ServiceNotAvailable
 from bolide.store.files import FileFailed, FileLocked, RealFiles
 from bolide.store.message_store import MessageStore
@@ -196,7 +196,7 @@ class TestManyQueues:
             machine.run_jobs()
             seen.append(sum(not queue.dirty for queue in machine.store.queues.all_queues()))
         assert seen[:3] == [64, 128, 150]
-        assert machine.store.upkeep.checkpoint.logics_physical_offset > 0
+        assert machine.store.maintenance.checkpoint.logics_physical_offset > 0
         machine.power_cut(1)
         assert not missing(machine.store, machine.acknowledged)
 
@@ -206,9 +206,9 @@ class TestManyQueues:
         for number in range(count):
             machine.append(1, f"T{number}")
         machine.turn()
-        machine.store.queues._waiting.units += MOST_WAITING // 20
+        machine.store.queues._waiting.units += MAX_WAITING // 20
         machine.turn()  # much waits: some queues are written, of the others it is the turn next
-        machine.store.queues._waiting.units -= MOST_WAITING // 20
+        machine.store.queues._waiting.units -= MAX_WAITING // 20
         for _ in range(60):
             machine.append(1, f"T{count - 1}")
         machine.turn()

@@ -9,7 +9,7 @@ import pytest
 from bolide.store.extents import Extent
 from bolide.store.files import FileFailed
 from bolide.store.handles import HandleCache
-from bolide.store.reads import MOST_MISSING, PAGE, WINDOW, ColdRead, Fetched
+from bolide.store.reads import MAX_MISSING, PAGE, WINDOW, ColdRead, Fetched
 from tests.store.parts import ColdFiles
 
 TEXT = bytes(range(256)) * 512
@@ -62,9 +62,9 @@ def test_places_that_do_not_depend_on_each_other_are_named_in_one_go(cache: Hand
     assert [extent.offset for extent in missing] == [0, 2 * WINDOW]
     cache.reads.begin(fetched, True)
     with pytest.raises(ColdRead):
-        for number in range(MOST_MISSING + 1):
+        for number in range(MAX_MISSING + 1):
             cache.read(path, 1, number * WINDOW)
-    assert len(cache.reads.end()) == MOST_MISSING
+    assert len(cache.reads.end()) == MAX_MISSING
 
 
 def test_a_place_that_cannot_be_read_is_an_error_and_nothing_else(cache: HandleCache, tmp_path: Path) -> None:

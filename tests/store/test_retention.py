@@ -241,7 +241,7 @@ class TestFlags:
             machine.tick(1000)
             machine.files.faults_over()
         assert machine.store.flags.bits == LOGIC_QUEUE_ERROR
-        assert "simulated" in machine.store.upkeep.take_problem()
+        assert "simulated" in machine.store.maintenance.take_problem()
         assert machine.store.readable()
         machine.store.close(machine.now)
         assert machine.files.size(f"{ROOT}/abort") >= 0
@@ -253,7 +253,7 @@ class TestFlags:
     def test_queues_that_can_be_written_again_let_sends_in(self) -> None:
         machine = Machine()
         machine.turn(3)
-        machine.store.upkeep.failed_flushes = 29
+        machine.store.maintenance.failed_flushes = 29
         machine.files.fail_next("write_at")
         machine.tick(1000)
         assert machine.store.flags.bits == LOGIC_QUEUE_ERROR
@@ -407,7 +407,7 @@ class TestFlags:
         machine.turn(3)
         machine.tick(1000)
         machine.turn(20)
-        before = machine.store.upkeep.checkpoint
+        before = machine.store.maintenance.checkpoint
         if at_a_flush:
             machine.turn(20)  # its first index file is full, and to be synced
             machine.files.fail_next("datasync")
@@ -425,7 +425,7 @@ class TestFlags:
         machine.flush()
         for _ in range(3):
             machine.tick(61_000)
-        assert machine.store.upkeep.checkpoint.logics_physical_offset == before.logics_physical_offset
+        assert machine.store.maintenance.checkpoint.logics_physical_offset == before.logics_physical_offset
         assert len(machine.acknowledged) == 43 and machine.store.writable()
         machine.restart()
         assert machine.report.abnormal
@@ -435,17 +435,17 @@ class TestFlags:
         machine = Machine()
         machine.turn(3)
         machine.tick(1000)
-        before = machine.store.upkeep.checkpoint
+        before = machine.store.maintenance.checkpoint
         machine.turn(3)
         machine.store.queues.flush()
         machine.store.index.flush()
         machine.files.fail_next("write_at", FileFailed("cannot open: Too many open files"))
         machine.tick(61_000)
-        assert machine.store.upkeep.checkpoint.logics_physical_offset == before.logics_physical_offset
+        assert machine.store.maintenance.checkpoint.logics_physical_offset == before.logics_physical_offset
         machine.files.faults_over()
         machine.tick(1000)
         machine.tick(1000)
-        moved = machine.store.upkeep.checkpoint
+        moved = machine.store.maintenance.checkpoint
         assert moved.logics_physical_offset > before.logics_physical_offset
         machine.turn(3)
         machine.files.fail_next("datasync")
@@ -453,7 +453,7 @@ class TestFlags:
         machine.files.faults_over()
         for _ in range(3):
             machine.tick(61_000)
-        assert machine.store.upkeep.checkpoint.logics_physical_offset == moved.logics_physical_offset
+        assert machine.store.maintenance.checkpoint.logics_physical_offset == moved.logics_physical_offset
         machine.restart()
         assert machine.report.abnormal, "such a stop is not a clean one"
         assert not missing(machine.store, machine.acknowledged)

@@ -16,7 +16,7 @@ import uvloop
 from bolide.errors import ConfigError
 from bolide.remoting.command import Command, encode, make_request, make_response
 from bolide.transport.client import ClientConnection
-from bolide.transport.protocol_detector import Entrance
+from bolide.transport.protocol_detector import Ingress
 from bolide.transport.server import ServerConnection, bound_port, listen
 from bolide.transport.tls_contexts import RenewedContext, server_context
 from tests.transport.certificates import Certificate, have_openssl
@@ -71,9 +71,9 @@ def run(request: pytest.FixtureRequest) -> Callable[[Coroutine[Any, Any, None]],
 
 
 @asynccontextmanager
-async def served(entrance: Entrance) -> AsyncIterator[tuple[EchoOwner, int]]:
+async def served(ingress: Ingress) -> AsyncIterator[tuple[EchoOwner, int]]:
     owner = EchoOwner()
-    server = await listen(owner, "127.0.0.1", 0, 1 << 24, 1 << 20, 1 << 26, entrance)
+    server = await listen(owner, "127.0.0.1", 0, 1 << 24, 1 << 20, 1 << 26, ingress)
     try:
         yield owner, bound_port(server)
     finally:
@@ -85,9 +85,9 @@ def trusting(certificate: Certificate) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=certificate.cert)
 
 
-def entrance_of(certificate: Certificate, mode: str = "permissive", client_auth: str = "none") -> Entrance:
+def entrance_of(certificate: Certificate, mode: str = "permissive", client_auth: str = "none") -> Ingress:
     make = partial(server_context, certificate.cert, certificate.key, "", certificate.cert, client_auth)
-    return Entrance(mode, RenewedContext(make, (certificate.cert, certificate.key)))
+    return Ingress(mode, RenewedContext(make, (certificate.cert, certificate.key)))
 
 
 async def ask(port: int, context: ssl.SSLContext | None, body: bytes = b"hello") -> bytes:
@@ -143,8 +143,8 @@ def test_what_a_mode_refuses_is_closed_with_one_sentence(
     run: Callable[[Coroutine[Any, Any, None]], None], certificate: Certificate, mode: str
 ) -> None:
     async def scenario() -> None:
-        entrance = entrance_of(certificate, mode) if mode == "enforcing" else Entrance(mode)
-        async with served(entrance) as (owner, port):
+        ingress = entrance_of(certificate, mode) if mode == "enforcing" else Ingress(mode)
+        async with served(ingress) as (owner, port):
             if mode == "enforcing":
                 assert await answer_to(port, [encode(make_request(11, 1))]) == b""
                 assert await ask(port, trusting(certificate)) == b"hello"
@@ -201,7 +201,7 @@ def test_a_preamble_names_the_client_before_frames(
     run: Callable[[Coroutine[Any, Any, None]], None], byte_by_byte: bool
 ) -> None:
     async def scenario() -> None:
-        async with served(Entrance()) as (owner, port):
+        async with served(Ingress()) as (owner, port):
             data = V1 + encode(make_request(11, 1))
             pieces = [data[i : i + 1] for i in range(len(data))] if byte_by_byte else [data]
             assert await answer_to(port, pieces) != b""
@@ -214,7 +214,7 @@ def test_a_preamble_names_the_client_before_frames(
 
 def test_a_second_preamble_is_a_bad_frame(run: Callable[[Coroutine[Any, Any, None]], None]) -> None:
     async def scenario() -> None:
-        async with served(Entrance()) as (owner, port):
+        async with served(Ingress()) as (owner, port):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(V1)
             await until(lambda: owner.addresses != [])

@@ -7,7 +7,7 @@ import ipaddress
 import pytest
 
 from bolide.errors import ProtocolError
-from bolide.transport.proxy_preamble import V1_MOST, V2_MOST, V2_SIGNATURE, may_begin, read_preamble
+from bolide.transport.proxy_preamble import V1_MAX, V2_MAX, V2_SIGNATURE, may_begin, read_preamble
 
 V1 = b"PROXY TCP4 203.0.113.7 10.0.0.1 56324 10911\r\n"
 
@@ -56,10 +56,10 @@ def test_a_preamble_is_read_when_whole_and_not_before(data: bytes, ip: str, port
         b"PROXY TCP4 ::1 ::1 1 2\r\n",
         b"PROXY TCP4 1.2.3.4 1.2.3.4 65536 2\r\n",
         b"PROXY UDP4 1.2.3.4 1.2.3.4 1 2\r\n",
-        b"PROXY " + b"x" * V1_MOST,
+        b"PROXY " + b"x" * V1_MAX,
         version_2(0x31, 0x11, addresses("1.2.3.4", "1.2.3.4", 1)),
         version_2(0x21, 0x11, b"short"),
-        version_2(0x21, 0x11, b"", V2_MOST + 1),
+        version_2(0x21, 0x11, b"", V2_MAX + 1),
     ],
 )
 def test_a_bad_preamble_is_refused_with_a_sentence(data: bytes) -> None:

@@ -137,12 +137,12 @@ def test_a_slow_reader_is_not_read_from_and_then_cut_off() -> None:
 
 def test_what_its_owner_holds_back_stays_unread_until_both_let_it_on() -> None:
     connection, transport = connected(NotingOwner())
-    connection.hold_back()
+    connection.pause_reading()
     connection.pause_writing()
     connection.resume_writing()
     assert transport.calls[1:] == ["pause", "pause"]
     connection.pause_writing()
-    connection.let_on()
+    connection.resume_reading()
     assert transport.calls[1:] == ["pause"] * 3
     connection.resume_writing()
     assert transport.calls[-1] == "resume"

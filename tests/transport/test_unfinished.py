@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bolide.remoting.command import encode, make_request
-from bolide.transport.protocol_detector import Doorman, Entrance
+from bolide.transport.protocol_detector import Ingress, ProtocolDetector
 from bolide.transport.server import ServerConnection
 from bolide.transport.unfinished import Unfinished
 from tests.transport.certificates import Certificate, have_openssl
@@ -90,11 +90,11 @@ def test_a_frame_that_takes_too_long_closes_its_connection() -> None:
 
 
 class Secret:
-    """A peer that speaks TLS through an entrance, in pieces of any size."""
+    """A peer that speaks TLS through an ingress, in pieces of any size."""
 
-    def __init__(self, peers: Peers, entrance: Entrance, context: ssl.SSLContext) -> None:
+    def __init__(self, peers: Peers, ingress: Ingress, context: ssl.SSLContext) -> None:
         self.connection = ServerConnection(peers.owner, 1 << 20, 1000, 5000, peers.frames)
-        self.transport = KeptTransport(Doorman(entrance, self.connection))
+        self.transport = KeptTransport(ProtocolDetector(ingress, self.connection))
         self.transport.protocol.connection_made(self.transport)
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname="127.0.0.1")
@@ -191,7 +191,7 @@ def test_a_record_counts_until_it_is_whole(secret: tuple[Peers, Secret]) -> None
 def test_a_preamble_counts_until_it_is_whole() -> None:
     peers = Peers()
     connection = ServerConnection(peers.owner, 1 << 20, 1000, 5000, peers.frames)
-    transport = KeptTransport(Doorman(Entrance(), connection))
+    transport = KeptTransport(ProtocolDetector(Ingress(), connection))
     transport.protocol.connection_made(transport)
     transport.protocol.data_received(b"PROXY UNKNOWN 1.2.3")
     assert peers.frames.size == 19

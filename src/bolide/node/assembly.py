@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from bolide.broker.append.log_writer import PutDoor
+from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.append.timer_rules import TimerRules
 from bolide.broker.append.uniq_key import UniqKeys
 from bolide.broker.consumers.assignments import AssignmentService
@@ -74,20 +74,20 @@ class BrokerParts:
         self.clients = clients = Clients(options.client_channel_expired_time)
         self.locks = locks = QueueLocks(options.rebalance_lock_max_live_time, options.max_queue_locks)
         rules = TimerRules(options)
-        self.door = door = PutDoor(store, options.max_message_size, len(levels), rules, stats.topic_puts)
-        self.delay = delay = DelayService(levels, store, door, effects, now, options.flush_delay_offset_interval)
+        self.writer = writer = LogWriter(store, options.max_message_size, len(levels), rules, stats.topic_puts)
+        self.delay = delay = DelayService(levels, store, writer, effects, now, options.flush_delay_offset_interval)
         wheel = TimerFiles(store.files, store.root, rules.precision, options.mapped_file_size_timer_log)
-        self.timers = timers = TimerService(options, rules, store, door, effects, wheel, now)
+        self.timers = timers = TimerService(options, rules, store, writer, effects, wheel, now)
         self.assignments = assignments = AssignmentService(options, topics, groups, clients, effects)
-        moved = OffsetMovedEvents(door, options.broker_name, options.offset_moved_event_enable)
+        moved = OffsetMovedEvents(writer, options.broker_name, options.offset_moved_event_enable)
         topic_stats = TopicStatsService(options, stats, now)
 
         self.transactions = transactions = TransactionService(
-            options, store, door, topics, offsets, clients, effects, now, log
+            options, store, writer, topics, offsets, clients, effects, now, log
         )
 
         def address() -> str:
-            return host_text(door.store_host)
+            return host_text(writer.store_host)
 
         filters.store_time = store.store_time
         self.pulls = pulls = PullService(options, store, topics, groups, offsets, clients, stats, filters, moved)
@@ -104,8 +104,8 @@ class BrokerParts:
             offsets,
             delay,
             timers,
-            RecallService(options, door, topics),
-            SendService(options, door, topics, groups, locks, uniq_keys, stats, transactions),
+            RecallService(options, writer, topics),
+            SendService(options, writer, topics, groups, locks, uniq_keys, stats, transactions),
             transactions,
             pulls,
             filters,
@@ -113,14 +113,14 @@ class BrokerParts:
             HeartbeatService(options, effects, clients, topics, groups, filters),
             GroupExpiry(options, store, groups, topics, offsets, clients, now),
             LockService(locks),
-            RetryService(options, store, door, topics, groups, stats),
+            RetryService(options, store, writer, topics, groups, stats),
             QueryService(store),
             TopicAdminService(options, store, topics, offsets, picks),
             GroupAdminService(options, groups, offsets, clients, address),
             ConsumeStatsService(options, store, topics, groups, offsets, clients, topic_stats, address),
             InspectService(options, store, stats, delay, timers, clients, filters, topics, settings, update, disk, now),
             RelayService(options.broker_name, clients, store, topics, groups),
-            ReplyService(options, door, topics, clients),
+            ReplyService(options, writer, topics, clients),
             assignments,
             *more,
         ]

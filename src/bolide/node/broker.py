@@ -58,7 +58,7 @@ from bolide.store.files import Files, RealFiles
 from bolide.store.message_store import MessageStore
 from bolide.store.options import StoreOptions, warnings_for
 from bolide.transport.address import split_addresses
-from bolide.transport.protocol_detector import Entrance
+from bolide.transport.protocol_detector import Ingress
 from bolide.transport.server import bound_port, listen
 from bolide.transport.tls_contexts import RenewedContext, client_context
 from bolide.transport.unfinished import Unfinished
@@ -216,7 +216,7 @@ class BrokerNode:
         host.on_store_failed = self._on_store_failed
         self.connections = connections_of(options, host.log)
         await self._listen(parts, host)
-        parts.door.set_host(encode_host(self.ip, self.port))
+        parts.writer.set_host(encode_host(self.ip, self.port))
         parts.timers.load(now)
         parts.transactions.begin()
         parts.services.start(now)
@@ -238,10 +238,10 @@ class BrokerNode:
         options = self.options
         limits = (options.max_frame_length, options.client_write_buffer_high, options.client_write_buffer_limit)
         front = Front(self._turns, self.connections, parts.stats, host.log, ALL_SERVED)
-        entrance = Entrance.of(options)
-        self._tls.add(entrance.tls)
+        ingress = Ingress.of(options)
+        self._tls.add(ingress.tls)
         self._unfinished = frames = Unfinished(options.max_unfinished_bytes, options.max_frame_seconds)
-        given: dict[str, Any] = {"entrance": entrance, "frames": frames}
+        given: dict[str, Any] = {"ingress": ingress, "frames": frames}
         server = await listen(front, options.bind_address, options.listen_port, *limits, **given)
         self._servers.append(server)
         self.port = bound_port(server)
@@ -319,12 +319,12 @@ class BrokerNode:
     def _apply(self, options: BrokerOptions) -> None:
         """Tell everybody who reads a setting that may change. Raises `ConfigError` before anybody is told."""
         rules = store_options(options)
-        self.store.upkeep.retention.configure(rules)
+        self.store.maintenance.retention.configure(rules)
         for configure in self.parts.services.configured:
             configure(options)
         self._executor.gate.configure(options)
         self._hold.configure(options.max_held_requests)
-        self.connections.configure(most_connections(options), options.server_channel_max_idle_time_seconds * 1000)
+        self.connections.configure(max_connections(options), options.server_channel_max_idle_time_seconds * 1000)
         if self._registration is not None:
             self._registration.configure(options)
 
@@ -423,7 +423,7 @@ def store_options(options: BrokerOptions) -> StoreOptions:
 
 def connections_of(options: BrokerOptions, told: logging.Logger) -> Connections:
     """The table of connections; logs when it holds fewer than the settings allow."""
-    table = Connections(most_connections(options), options.server_channel_max_idle_time_seconds * 1000)
+    table = Connections(max_connections(options), options.server_channel_max_idle_time_seconds * 1000)
     if table.limit < options.max_connections:
         told.info(
             "%d connections are allowed, not maxConnections = %d: raise the limit of open files with ulimit -n",
@@ -433,7 +433,7 @@ def connections_of(options: BrokerOptions, told: logging.Logger) -> Connections:
     return table
 
 
-def most_connections(options: BrokerOptions) -> int:
+def max_connections(options: BrokerOptions) -> int:
     """Connections that may be open without taking a descriptor from the store."""
     limit = raise_limit()
     return share_of_connections(limit, options.max_connections, share_of_store(limit))

@@ -35,7 +35,7 @@ from bolide.remoting.command import Command, encode, make_response
 from bolide.remoting.errors import BodyError, FrameError
 from bolide.store.errors import StoreDamaged
 from bolide.store.files import Files, RealFiles
-from bolide.transport.protocol_detector import Entrance
+from bolide.transport.protocol_detector import Ingress
 from bolide.transport.server import ServerConnection, bound_port, listen
 from bolide.transport.unfinished import Unfinished
 
@@ -104,12 +104,12 @@ class NamesrvNode:
         self.ip = announced_ip(options.bind_address, "")
         self._server = NameServer(options, self._stored(), self._clock.now())
         limits = (MAX_FRAME, WRITE_HIGH, WRITE_LIMIT)
-        entrance = Entrance.of(options)
+        ingress = Ingress.of(options)
         self._unfinished = frames = Unfinished(options.max_unfinished_bytes, options.max_frame_seconds)
         self._listener = await listen(
-            self, options.bind_address, options.listen_port, *limits, entrance=entrance, frames=frames
+            self, options.bind_address, options.listen_port, *limits, ingress=ingress, frames=frames
         )
-        self._tls.add(entrance.tls)
+        self._tls.add(ingress.tls)
         self._tls.start()
         self.port = bound_port(self._listener)
         self._tasks = [asyncio.create_task(self._keep_time()), asyncio.create_task(self._close_idle())]
@@ -191,7 +191,7 @@ class NamesrvNode:
             peer.queued = False
             self._serve(peer)
             if not (peer.waiting or peer.behind):
-                peer.connection.let_on()
+                peer.connection.resume_reading()
             if self._clock.now() >= self._turn_end:
                 break
         if self._next_turn:
@@ -217,7 +217,7 @@ class NamesrvNode:
                 now = self._clock.now()
             peer.behind = peer.connection.write(frames) > 0
         if peer.waiting:
-            peer.connection.hold_back()
+            peer.connection.pause_reading()
 
     def bad_frame(self, peer: Peer, error: Exception) -> None:
         """One line for a peer that breaks the protocol."""

@@ -30,7 +30,7 @@ HEALTHY_S: Final = 60.0
 """A child that ran this long starts its pauses anew."""
 STOP_TIMEOUT_S: Final = 120.0
 """Then a child is killed. On a slow disk the last syncs take long, and a broker killed in them has all to recover."""
-MOST_BROKERS: Final = 26
+MAX_BROKERS: Final = 26
 
 
 def run_standalone(
@@ -62,8 +62,8 @@ def plan(
     store: str, namesrv_port: int, broker_port: int, brokers: int, host: str, flags: dict[str, object]
 ) -> list[Child]:
     """The children, name server first. Ports are fixed here, so that a child comes back under its old address."""
-    if not 1 <= brokers <= MOST_BROKERS:
-        raise ConfigError(f"--brokers {brokers} is not allowed: it must be 1 to {MOST_BROKERS}")
+    if not 1 <= brokers <= MAX_BROKERS:
+        raise ConfigError(f"--brokers {brokers} is not allowed: it must be 1 to {MAX_BROKERS}")
     root = Path(store).expanduser().resolve()
     namesrv_port = namesrv_port or free_port(host)
     folder_of_names = root / "namesrv"

@@ -31,7 +31,7 @@ RECORD_ALLOWANCE: Final = 64 * 1024
 PAGE: Final = 4096
 EARLY_PAGES: Final = 4
 """Dirty pages after which an async flush does not wait for its interval, when the setting is 0."""
-MOST_AHEAD_MS: Final = 1000
+MAX_AHEAD_MS: Final = 1000
 """Store times do not go back while they are ahead of the wall clock by no more than this."""
 RESERVE_STEP: Final = 64 * 1024 * 1024
 """Most bytes that are reserved ahead at once; steps begin with `RESERVE_FIRST` and double."""
@@ -161,7 +161,7 @@ class CommitLog:
     def append(self, put: Put, queue_offset: i64, now: i64) -> Dispatch:
         """Encode one checked message, for which room was made, behind the batch."""
         wall = now + self.times.offset
-        if wall > self.last_store_timestamp or self.last_store_timestamp - wall > MOST_AHEAD_MS:
+        if wall > self.last_store_timestamp or self.last_store_timestamp - wall > MAX_AHEAD_MS:
             self.last_store_timestamp = wall
         store_timestamp = self.last_store_timestamp
         physical_offset = self.end_offset

@@ -20,11 +20,11 @@ from bolide.store.deleted_topics import DeletedTopics
 from bolide.store.files import FileFailed, Files
 from bolide.store.segments import HandleCache
 
-_MOST_REFUSALS: Final = 100
+_MAX_REFUSALS: Final = 100
 FEW: Final = 512
 """Most queues that one round of flushing writes, the oldest first. The others wait, because each costs a write and
 usually an open and a close; recovery begins at the last thorough flush anyway, which writes all."""
-MOST_WAITING: Final = 64 * 1024 * 1024
+MAX_WAITING: Final = 64 * 1024 * 1024
 """Bytes that all queues together may keep in memory, before dispatch writes the oldest."""
 QUEUE_COST: Final = 400
 """Bytes of memory of a tail, beside its units."""
@@ -159,12 +159,12 @@ class ConsumeQueues:
             self.stuck[-1].write_tail()
             self.stuck.pop()
         queues = len(self._dirty) + len(self._round)
-        if self._waiting.units * UNIT_SIZE + queues * QUEUE_COST > MOST_WAITING:
+        if self._waiting.units * UNIT_SIZE + queues * QUEUE_COST > MAX_WAITING:
             self.flush_some(AT_ONCE)
 
     def _refuse(self, d: Dispatch) -> None:
         self.refused_records += 1
-        if len(self._refusals) < _MOST_REFUSALS:
+        if len(self._refusals) < _MAX_REFUSALS:
             self._refusals.append(
                 f"the record at offset {d.physical_offset} of the log is in no queue: its topic {d.topic[:64]!r} with "
                 f"queue {d.queue_id} cannot name a folder of {self.folder}"

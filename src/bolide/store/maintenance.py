@@ -30,7 +30,7 @@ THOROUGH_BYTES: Final = 256 * 1024 * 1024
 """A thorough flush also comes after this much log, so that recovery never has much more to dispatch again."""
 
 
-class Upkeep:
+class Maintenance:
     """The clockwork of one store. Times are ms since the epoch."""
 
     def __init__(

@@ -28,7 +28,7 @@ from bolide.store.jobs import Job, MakeSegment
 from bolide.store.known_end import Traces
 from bolide.store.lock import RunMark, lock_store, mark_closed, mark_running, read_mark, was_killed
 from bolide.store.lookups import Lookups
-from bolide.store.maintenance import Upkeep
+from bolide.store.maintenance import Maintenance
 from bolide.store.options import StoreOptions
 from bolide.store.put import Appended, Put
 from bolide.store.queue_numbers import QueueNumbers
@@ -81,7 +81,7 @@ class MessageStore(Lookups):
         self.times = self.log.times
         self.flags = RunningFlags()
         self.reput = Reput(self.log, self.queues, self.index, shape)
-        self.upkeep = Upkeep(files, root, options, self.flags, self.log, self.queues, self.index, self.reput)
+        self.maintenance = Maintenance(files, root, options, self.flags, self.log, self.queues, self.index, self.reput)
         self.replicated_offset: i64 = -1
         """The least physical offset acknowledged by the replicas a send waits for; -1 = nobody is waited for."""
         self.failure = ""
@@ -151,8 +151,8 @@ class MessageStore(Lookups):
             self._mark_running(boot_id, now)
         self.log.start_at(end, report.last_store_timestamp, now)
         self.reput.dispatched_offset = end
-        self.upkeep.run_id = now
-        self.upkeep.start(checkpoint, end, report.last_store_timestamp, now)
+        self.maintenance.run_id = now
+        self.maintenance.start(checkpoint, end, report.last_store_timestamp, now)
         self._open = True
         return report
 
@@ -191,8 +191,8 @@ class MessageStore(Lookups):
             if left == backlog:
                 break
             backlog = left
-        self.upkeep.close(backlog == 0, now)
-        if self.flags.writable() and backlog == 0 and not self.upkeep.sync_failed:
+        self.maintenance.close(backlog == 0, now)
+        if self.flags.writable() and backlog == 0 and not self.maintenance.sync_failed:
             self.queues.deleted.save()
             write_inventory(self.files, self.root, int(self.log.written_offset), self.queues, self.index)
             mark_closed(self.files, self.root)
@@ -272,7 +272,7 @@ class MessageStore(Lookups):
         try:
             log.make_room(size)
         except DiskFull as error:
-            self.upkeep.retention.write_refused(int(self._now))
+            self.maintenance.retention.write_refused(int(self._now))
             raise ServiceNotAvailable(str(error)) from error
         except SyncFailed as error:
             self.stop_writing(str(error))
@@ -307,7 +307,7 @@ class MessageStore(Lookups):
             self.log.write_pending()
         except Exception as error:  # whatever it is, memory or disk: nobody is told that these records are there
             if isinstance(error, DiskFull):
-                self.upkeep.retention.write_refused(int(self._now))
+                self.maintenance.retention.write_refused(int(self._now))
             self.log.give_up_pending()  # does nothing where the log itself failed
             self._take_back()
             raise
@@ -393,9 +393,9 @@ class MessageStore(Lookups):
             return []
         if failed > 0:
             self._failed_dispatches = 0
-            self.upkeep.dispatch_fails = False
+            self.maintenance.dispatch_fails = False
             self.flags.clear(INDEX_ERROR)
-            if self.upkeep.failed_flushes == 0:
+            if self.maintenance.failed_flushes == 0:
                 self.flags.clear(LOGIC_QUEUE_ERROR)
         return arrivals
 
@@ -403,9 +403,9 @@ class MessageStore(Lookups):
         """Keep the record first in line and try again: a full disk or a lack of descriptors can pass."""
         self._failed_at = now
         self._failed_dispatches += 1
-        self.upkeep.problem = str(error)
+        self.maintenance.problem = str(error)
         of_index = self.index.folder in str(error)
-        self.upkeep.dispatch_fails = not of_index
+        self.maintenance.dispatch_fails = not of_index
         if self._failed_dispatches >= DISPATCH_TRIES:
             self.flags.set(INDEX_ERROR if of_index else LOGIC_QUEUE_ERROR)
 
@@ -413,7 +413,7 @@ class MessageStore(Lookups):
 
     def due(self, now: i64) -> i64:
         """When `tick` wants to be called, ms since the epoch. The log's own flush: ask `flush_target` then, too."""
-        when = self.upkeep.due(now)
+        when = self.maintenance.due(now)
         flush = self.log.due(now)
         return min(when, flush) if flush >= 0 else when
 
@@ -421,15 +421,15 @@ class MessageStore(Lookups):
         """Flush queues and index, move the checkpoint, delete what has expired. Raises nothing."""
         self._now = now
         if self._open:
-            self.upkeep.tick(now, budget)
+            self.maintenance.tick(now, budget)
 
     def jobs(self) -> list[Job]:
         """Work for a pool since the last call: run each job's `run` on any thread, then `job_done` on the loop."""
-        return [] if self.failure else self.upkeep.jobs()
+        return [] if self.failure else self.maintenance.jobs()
 
     def delete_expired(self, now: int) -> None:
         """Delete expired log files in the next rounds, whatever the hour."""
-        self.upkeep.retention.delete_now(now)
+        self.maintenance.retention.delete_now(now)
 
     def disk_ratio(self) -> float:
         """Used part (0.0 to 1.0) of the disk; -1 when it cannot be asked."""
@@ -440,7 +440,7 @@ class MessageStore(Lookups):
 
     def job_done(self, job: Job, error: str = "") -> None:
         """A job has run; `error` is the text of what it raised."""
-        self.upkeep.job_done(job, error)
+        self.maintenance.job_done(job, error)
         if isinstance(job, MakeSegment) and job.sync_failed:
             self.stop_writing(error)
 

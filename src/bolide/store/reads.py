@@ -20,7 +20,7 @@ from bolide.store.files import FileFailed, Files
 PAGE: Final = 4096
 WINDOW: Final = 16 * 1024
 """Least bytes fetched around what is missing: the next read is often beside it."""
-MOST_MISSING: Final = 256
+MAX_MISSING: Final = 256
 """Most places noted at once; a request that misses more notes the others the next time."""
 
 
@@ -92,7 +92,7 @@ class Reads:
         if data is not None:
             return data
         self._miss(path, size, offset)
-        if not self._gather or len(self._missing) >= MOST_MISSING:
+        if not self._gather or len(self._missing) >= MAX_MISSING:
             raise ColdRead(f"{size} bytes at {offset} of {path} are not in memory")
         return b""
 

@@ -22,7 +22,7 @@ from bolide.store.verify_queue import QueueCheck
 from bolide.store.walk import End, Problem, SegmentFile, segment_files, strange_names, walk_segment
 
 _PENDING = 200_000
-_MOST_NOTES = 100
+_MAX_NOTES = 100
 """Records held back so that each queue's units are read in long stretches."""
 
 
@@ -192,7 +192,7 @@ class _LogCheck:
 
     def _placeless(self, d: Dispatch) -> None:
         """No queue of ours can have it, and a broker leaves it out."""
-        if len(self._verdict.notes) < _MOST_NOTES:
+        if len(self._verdict.notes) < _MAX_NOTES:
             sentence = f"the record at offset {d.physical_offset} of the log is in no queue: its topic {d.topic[:64]!r}"
             self._verdict.notes.append(f"{sentence} with queue {d.queue_id} cannot name a folder")
 

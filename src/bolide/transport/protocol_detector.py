@@ -38,7 +38,7 @@ class TlsOptions(Protocol):
     def tls_need_client_auth(self) -> str: ...
 
 
-class Entrance:
+class Ingress:
     """How one daemon's ports are entered: `mode` "disabled", "permissive" or "enforcing", and the certificate."""
 
     def __init__(self, mode: str = "permissive", tls: RenewedContext | None = None) -> None:
@@ -46,8 +46,8 @@ class Entrance:
         self.tls = tls
 
     @classmethod
-    def of(cls, options: TlsOptions) -> Entrance:
-        """The entrance these options ask for. Raises `ConfigError` when they do not fit together."""
+    def of(cls, options: TlsOptions) -> Ingress:
+        """The ingress these options ask for. Raises `ConfigError` when they do not fit together."""
         if options.tls_mode == "disabled":
             return cls("disabled")
         if not options.tls_cert_path:
@@ -70,16 +70,16 @@ class Entrance:
         """The SSL context of the next connection; None when TLS is refused."""
         return current_context(self.tls)
 
-    def doorman(self, connection: ServerConnection) -> Doorman:
+    def detector(self, connection: ServerConnection) -> ProtocolDetector:
         """Who receives the first bytes of a new connection."""
-        return Doorman(self, connection)
+        return ProtocolDetector(self, connection)
 
 
-class Doorman:
+class ProtocolDetector:
     """The asyncio protocol of a connection until its first bytes are known; the limits count it from the start."""
 
-    def __init__(self, entrance: Entrance, connection: ServerConnection) -> None:
-        self._entrance = entrance
+    def __init__(self, ingress: Ingress, connection: ServerConnection) -> None:
+        self._ingress = ingress
         self._connection = connection
         self._transport: Any = None
         self._seen = b""
@@ -107,7 +107,7 @@ class Doorman:
                 return  # bounded: a preamble is whole or refused within its own limits
             self._proxied = True
             if preamble.ip:
-                connection.stands_for(preamble.ip, preamble.port)
+                connection.set_client_address(preamble.ip, preamble.port)
             seen = self._seen = seen[preamble.size :]
         connection.keeps(0)
         if seen:
@@ -131,20 +131,20 @@ class Doorman:
         self._connection.resume_writing()
 
     def _let_in(self, data: bytes) -> None:
-        connection, entrance = self._connection, self._entrance
+        connection, ingress = self._connection, self._ingress
         if data[0] != HANDSHAKE:
-            if entrance.mode == "enforcing":
+            if ingress.mode == "enforcing":
                 connection.refuse(ProtocolError("the peer does not speak TLS, which tlsMode = enforcing demands"))
                 return
             self._transport.set_protocol(connection)
             connection.data_received(data)
             return
-        context = entrance.context
+        context = ingress.context
         if context is None:
-            why = "tlsMode is disabled" if entrance.mode == "disabled" else "there is no certificate (tlsCertPath)"
+            why = "tlsMode is disabled" if ingress.mode == "disabled" else "there is no certificate (tlsCertPath)"
             connection.refuse(ProtocolError(f"the peer wants TLS, and {why}"))
             return
         layer = TlsLayer(self._transport, connection, context)
-        connection.carried_by(layer)
+        connection.replace_transport(layer)
         self._transport.set_protocol(layer)
         layer.data_received(data)

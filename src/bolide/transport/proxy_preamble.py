@@ -12,11 +12,11 @@ from typing import Final
 from bolide.errors import ProtocolError
 
 V1_PREFIX: Final = b"PROXY "
-V1_MOST: Final = 107
+V1_MAX: Final = 107
 """Longest line of version 1 with its CR LF, by the specification."""
 V2_SIGNATURE: Final = b"\r\n\r\n\0\r\nQUIT\n"
 V2_HEADER: Final = 16
-V2_MOST: Final = 2048
+V2_MAX: Final = 2048
 """Bytes of addresses and extensions taken in version 2: its length field could ask for 64 KiB of memory a peer."""
 _ADDRESS_BYTES: Final = {0x11: 4, 0x21: 16}
 """By family and transport (TCP over IPv4, TCP over IPv6): the size of one address."""
@@ -46,10 +46,10 @@ def read_preamble(data: bytes) -> Preamble | None:
 
 
 def _version_1(data: bytes) -> Preamble | None:
-    end = data.find(b"\r\n", 0, V1_MOST)
+    end = data.find(b"\r\n", 0, V1_MAX)
     if end < 0:
-        if len(data) >= V1_MOST:
-            raise ProtocolError(f"the PROXY line is longer than {V1_MOST} bytes")
+        if len(data) >= V1_MAX:
+            raise ProtocolError(f"the PROXY line is longer than {V1_MAX} bytes")
         return None
     words = data[:end].split(b" ")
     if words[1] == b"UNKNOWN":
@@ -74,8 +74,8 @@ def _version_2(data: bytes) -> Preamble | None:
     length = int.from_bytes(data[14:16], "big")
     if command not in (0x20, 0x21):
         raise ProtocolError(f"the PROXY preamble has version and command 0x{command:02x}: 0x20 and 0x21 are known")
-    if length > V2_MOST:
-        raise ProtocolError(f"the PROXY preamble is {length} bytes long: {V2_MOST} are taken")
+    if length > V2_MAX:
+        raise ProtocolError(f"the PROXY preamble is {length} bytes long: {V2_MAX} are taken")
     if len(data) < V2_HEADER + length:
         return None
     width = _ADDRESS_BYTES.get(family)

@@ -132,20 +132,20 @@ class ServerConnection:
                 self._transport.resume_reading()
             self._owner.caught_up(self._peer)
 
-    # ---- what the entrance calls, before any frame
+    # ---- what the ingress calls, before any frame
 
     @property
     def closing(self) -> bool:
         """True once nothing is taken any more."""
         return self._closing
 
-    def stands_for(self, ip: str, port: int) -> None:
+    def set_client_address(self, ip: str, port: int) -> None:
         """The peer told, in a PROXY preamble, for whom it connects."""
         self.remote_ip = ip
         self.remote_port = port
         self._owner.proxied(self._peer, self)
 
-    def carried_by(self, transport: Any) -> None:
+    def replace_transport(self, transport: Any) -> None:
         """Write through another transport from now on: the one that encrypts."""
         self._transport = transport
 
@@ -187,13 +187,13 @@ class ServerConnection:
             self._transport.abort()
         return unread
 
-    def hold_back(self) -> None:
-        """Read nothing more until `let_on`: the peer asks faster than it reads."""
+    def pause_reading(self) -> None:
+        """Read nothing more until `resume_reading`: the peer asks faster than it reads."""
         self._held_back = True
         if not self._closing and not self._choked:
             self._transport.pause_reading()
 
-    def let_on(self) -> None:
+    def resume_reading(self) -> None:
         """Read again, unless the peer is still behind."""
         self._held_back = False
         if not self._closing and not self._choked:
@@ -226,10 +226,10 @@ class ServerConnection:
         self._transport.close()
 
 
-class Entrance(Protocol):
-    """Who looks at a connection's first bytes; see `transport.entrance`, which knows this module."""
+class FirstBytes(Protocol):
+    """Who looks at a connection's first bytes; see `transport.protocol_detector`, which knows this module."""
 
-    def doorman(self, connection: ServerConnection) -> Any:
+    def detector(self, connection: ServerConnection) -> Any:
         """The asyncio protocol that receives them."""
 
 
@@ -240,19 +240,19 @@ async def listen(
     max_frame: int,
     write_high: int,
     write_limit: int,
-    entrance: Entrance | None = None,
+    ingress: FirstBytes | None = None,
     frames: Unfinished | None = None,
 ) -> asyncio.Server:
     """Accept connections on `host:port` (0 = any free port). Raises OSError when the address cannot be had.
 
-    Without an `entrance` the first bytes are a frame, always. `frames` limits what all connections together keep of
+    Without an `ingress` the first bytes are a frame, always. `frames` limits what all connections together keep of
     frames that are not whole.
     """
     loop = asyncio.get_running_loop()
 
     def accepted() -> Any:
         connection = ServerConnection(owner, max_frame, write_high, write_limit, frames)
-        return connection if entrance is None else entrance.doorman(connection)
+        return connection if ingress is None else ingress.detector(connection)
 
     server: asyncio.Server = await loop.create_server(
         accepted,  # duck-typed protocol: a native class cannot inherit asyncio.Protocol

@@ -118,7 +118,7 @@ def test_a_delayed_message_enters_when_it_is_delivered(parts: Parts) -> None:
     raw = waiting.properties.decode()
     found = scan_properties(raw)
     found.delay_level = 0
-    parts.door.put_text("T", b"T", 0, b"late", raw, found, 0, 0, NOW, PEER, 0, 0, NOW)
+    parts.writer.put_text("T", b"T", 0, b"late", raw, found, 0, 0, NOW, PEER, 0, 0, NOW)
     parts.settle()
     assert bodies(parts, "%LMQ%a") == [b"late"]
 

@@ -30,28 +30,28 @@ def test_a_topic_that_is_none_is_refused_whoever_writes(parts: Parts, topic: str
     (record,) = parts.records("T")
     end = parts.store.end_offset
     for _ in range(2):
-        assert not parts.door.takes(topic, 0)
+        assert not parts.writer.takes(topic, 0)
         with pytest.raises(Refused) as refused:
-            parts.door.put_again(record, topic, 0, text(UNIQ_KEY="u"), NOW)
+            parts.writer.put_again(record, topic, 0, text(UNIQ_KEY="u"), NOW)
         assert refused.value.response_code == MESSAGE_ILLEGAL
         with pytest.raises(Refused):
-            parts.door.put_properties(topic, 0, b"", {}, 0, 0, NOW, PEER, 0, 0, NOW)
+            parts.writer.put_properties(topic, 0, b"", {}, 0, 0, NOW, PEER, 0, 0, NOW)
     assert parts.store.end_offset == end
 
 
 @pytest.mark.parametrize("queue_id", [-1, 65_536, 1 << 31])
 def test_a_queue_that_cannot_be_is_refused_whoever_writes(parts: Parts, queue_id: int) -> None:
-    assert not parts.door.takes("T", queue_id)
+    assert not parts.writer.takes("T", queue_id)
     with pytest.raises(Refused, match="queues go from 0 to 65535") as refused:
-        parts.door.put_properties("T", queue_id, b"", {}, 0, 0, NOW, PEER, 0, 0, NOW)
+        parts.writer.put_properties("T", queue_id, b"", {}, 0, 0, NOW, PEER, 0, 0, NOW)
     assert refused.value.response_code == MESSAGE_ILLEGAL
-    assert parts.door.takes("T", 65_535)
+    assert parts.writer.takes("T", 65_535)
 
 
 @pytest.mark.parametrize("topic", ["T", "%RETRY%" + "g" * 248, "%DLQ%g", "%LMQ%a-b_c", "rmq_sys_wheel_timer"])
 def test_every_name_that_rocketmq_allows_is_taken(parts: Parts, topic: str) -> None:
-    assert parts.door.takes(topic, 0)
-    parts.door.put_properties(topic, 0, b"", {}, 0, 0, NOW, PEER, 0, 0, NOW)
+    assert parts.writer.takes(topic, 0)
+    parts.writer.put_properties(topic, 0, b"", {}, 0, 0, NOW, PEER, 0, 0, NOW)
 
 
 def test_a_delayed_message_is_checked_before_it_waits(parts: Parts) -> None:
@@ -59,7 +59,7 @@ def test_a_delayed_message_is_checked_before_it_waits(parts: Parts) -> None:
     found = scan_properties(text(DELAY="1"))
     for topic, queue_id in (("../T", 0), ("T", -1)):
         with pytest.raises(Refused):
-            parts.door.put_text(
+            parts.writer.put_text(
                 topic, topic.encode(), queue_id, b"", text(DELAY="1"), found, 0, 0, NOW, PEER, 0, 0, NOW
             )
     assert parts.store.next_queue_offset(SCHEDULE_TOPIC, 0) == 0
@@ -69,6 +69,6 @@ def test_a_delay_that_has_acted_may_say_anything(parts: Parts) -> None:
     """A record from another's hand: its delivery must not stop at it."""
     parts.answer(send_request(queue_id="0"))
     (record,) = parts.records("T")
-    parts.door.put_again(record, "T", 1, text(DELAY="none"), NOW)
+    parts.writer.put_again(record, "T", 1, text(DELAY="none"), NOW)
     with pytest.raises(Refused):
-        parts.door.put_again(record, "T", 1, text(DELAY="none"), NOW, delays=True)
+        parts.writer.put_again(record, "T", 1, text(DELAY="none"), NOW, delays=True)

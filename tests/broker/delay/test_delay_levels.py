@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bolide.broker.delay.delay_levels import BYTES_AT_ONCE, MOST_UNCONFIRMED, UNITS_AT_ONCE, DelayService
+from bolide.broker.delay.delay_levels import BYTES_AT_ONCE, MAX_UNCONFIRMED, UNITS_AT_ONCE, DelayService
 from bolide.layout.delay import DEFAULT_DELAY_LEVELS, SCHEDULE_TOPIC, parse_delay_levels
 from bolide.layout.ext_unit import is_ext_address
 from bolide.layout.record import Record
@@ -31,7 +31,7 @@ class Delaying(Parts):
         self.start_service()
 
     def start_service(self, stored: bytes = b"", now: int = NOW) -> None:
-        self.service = DelayService(LEVELS, self.store, self.door, self.effects, now)
+        self.service = DelayService(LEVELS, self.store, self.writer, self.effects, now)
         if stored:
             self.service.load(stored)
 
@@ -84,7 +84,7 @@ def test_a_message_comes_when_its_time_has_come_and_no_earlier(parts: Delaying, 
 def test_a_message_for_no_queue_holds_up_nobody(parts: Delaying, queue_id: str) -> None:
     """Only another's store can hold one: what a producer says of REAL_QID is written over."""
     properties = {"REAL_TOPIC": "T", "REAL_QID": queue_id}
-    parts.door.put_properties(SCHEDULE_TOPIC, 0, b"astray", properties, 0, 0, NOW, PEER, 0, 0, NOW)
+    parts.writer.put_properties(SCHEDULE_TOPIC, 0, b"astray", properties, 0, 0, NOW, PEER, 0, 0, NOW)
     parts.delayed(1)
     parts.tick(NOW + 5_000)
     assert [record.body for record in parts.delivered()] == [b"late"]
@@ -189,10 +189,10 @@ def test_the_file_is_written_once_the_log_has_caught_up(parts: Delaying) -> None
 
 def test_what_the_store_does_not_take_is_tried_again(parts: Delaying) -> None:
     parts.delayed(1)
-    parts.door.max_message_size = 1  # refuses every body from now on
+    parts.writer.max_message_size = 1  # refuses every body from now on
     parts.tick(NOW + 1000)
     assert parts.service.failures == 1 and parts.delivered() == []
-    parts.door.max_message_size = 1 << 22
+    parts.writer.max_message_size = 1 << 22
     parts.tick(NOW + 1100)
     assert len(parts.delivered()) == 1
 
@@ -406,17 +406,17 @@ def test_a_topic_that_is_none_holds_up_nobody(parts: Delaying) -> None:
     parts.delayed(1, b"bad")
     (record,) = parts.records(SCHEDULE_TOPIC, 0)
     for topic in ("../../T", "SCHEDULE_TOPIC_XXXX", "T\0", "x" * 128):
-        parts.door.put_again(record, SCHEDULE_TOPIC, 0, text(REAL_TOPIC=topic, REAL_QID="2", DELAY="none"), NOW)
+        parts.writer.put_again(record, SCHEDULE_TOPIC, 0, text(REAL_TOPIC=topic, REAL_QID="2", DELAY="none"), NOW)
     parts.delayed(1, b"good")
     parts.tick(NOW + 5_000)
     assert [record.body for record in parts.delivered()] == [b"bad", b"good"]
-    assert "names no queue" in parts.store.upkeep.take_problem()
+    assert "names no queue" in parts.store.maintenance.take_problem()
 
 
 def test_a_log_that_waits_for_the_disk_makes_deliveries_wait(failing: Failing) -> None:
     failing.delayed(1)
     failing.store.replicated_offset = failing.store.end_offset
-    for _ in range(MOST_UNCONFIRMED // 900_000 + 1):
+    for _ in range(MAX_UNCONFIRMED // 900_000 + 1):
         failing.answer(send_request(body=b"x" * 900_000))
     end = failing.store.end_offset
     failing.tick(NOW + 1_000)

@@ -25,7 +25,7 @@ class Recalling(Parts):
 
     def __init__(self, folder: Path, **settings: Any) -> None:
         super().__init__(folder, **{"recall_message_enable": True, **settings})
-        self.recalls = RecallService(self.options, self.door, self.topics)
+        self.recalls = RecallService(self.options, self.writer, self.topics)
         answer = self.answer(send_request(properties=text(UNIQ_KEY="U", TIMER_DELAY_SEC="60")))
         self.handle = answer.ext()["recallHandle"]
 

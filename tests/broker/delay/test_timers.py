@@ -155,7 +155,7 @@ def test_a_clean_stop_delivers_nothing_twice_and_loses_nothing() -> None:
         timer = timer.again()
     timer.later(10_000)
     assert timer.delivered() == [f"m{second}" for second in range(1, 60)]
-    assert not timer.store.upkeep.problem
+    assert not timer.store.maintenance.problem
 
 
 def test_a_store_nobody_delayed_anything_in_has_no_file_of_the_timer() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bolide.broker.delay.timer_slot import BYTES_AT_ONCE
-from bolide.broker.delay.timers import MOST_UNCONFIRMED
+from bolide.broker.delay.timers import MAX_UNCONFIRMED
 from bolide.layout.timer_checkpoint import decode_timer_checkpoint
 from bolide.store.files import FileFailed
 from bolide.store.running_flags import NOT_WRITABLE
@@ -147,12 +147,12 @@ def test_lost_files_are_made_again_from_the_queue(what: str) -> None:
         for name in timer.files.list_dir(f"{ROOT}/timerlog"):
             timer.files.remove(f"{ROOT}/timerlog/{name}")
     timer = timer.again(**settings)
-    assert "enqueued again" in timer.store.upkeep.problem
+    assert "enqueued again" in timer.store.maintenance.problem
     timer.later(60_000)
     assert timer.delivered() == [f"m{second}" for second in range(1, 90, 4) if second != 81]
     timer.close()
     timer = timer.again(**settings)
-    assert not timer.store.upkeep.problem
+    assert not timer.store.maintenance.problem
 
 
 def test_a_damaged_unit_is_noticed_and_everything_enqueued_again() -> None:
@@ -168,7 +168,7 @@ def test_a_damaged_unit_is_noticed_and_everything_enqueued_again() -> None:
     timer = timer.again()
     timer.later(60_000)
     assert timer.delivered() == [f"m{number}" for number in range(20)]
-    assert "damaged" in timer.store.upkeep.problem
+    assert "damaged" in timer.store.maintenance.problem
 
 
 def test_files_of_the_timer_log_go_with_their_records() -> None:
@@ -321,11 +321,11 @@ def test_a_write_that_fails_again_keeps_the_order() -> None:
 
 def test_a_message_that_cannot_be_stored_is_kept_and_told() -> None:
     timer = due_in_the_wheel("a")
-    timer.door.max_message_size = 0
+    timer.writer.max_message_size = 0
     timer.later(2_000)
     assert timer.delivered() == []
-    assert "it cannot deliver" in timer.store.upkeep.take_problem()
-    timer.door.max_message_size = 100
+    assert "it cannot deliver" in timer.store.maintenance.take_problem()
+    timer.writer.max_message_size = 100
     timer.later(1_000)
     assert timer.delivered() == ["a"]
 
@@ -349,7 +349,7 @@ def test_one_turn_delivers_no_more_than_some_megabytes() -> None:
     most = BYTES_AT_ONCE // 60_000 + 1
     for number in range(most + 5):
         properties = {"UNIQ_KEY": f"m{number}", "TIMER_DELAY_SEC": "5"}
-        timer.door.put_properties("T", 0, b"x" * 60_000, properties, 0, 0, 5, PEER, 0, 0, timer.now)
+        timer.writer.put_properties("T", 0, b"x" * 60_000, properties, 0, 0, 5, PEER, 0, 0, timer.now)
     timer.turn()
     timer.later(2_000)
     assert timer.wheel.wheel.count == most + 5
@@ -364,8 +364,8 @@ def test_one_turn_delivers_no_more_than_some_megabytes() -> None:
 def test_a_log_that_waits_for_the_disk_makes_the_timer_wait() -> None:
     timer = due_in_the_wheel("a")
     timer.store.replicated_offset = timer.store.end_offset
-    for _ in range(MOST_UNCONFIRMED // 60_000 + 1):
-        timer.door.put_properties("T", 1, b"x" * 60_000, {}, 0, 0, 5, PEER, 0, 0, timer.now)
+    for _ in range(MAX_UNCONFIRMED // 60_000 + 1):
+        timer.writer.put_properties("T", 1, b"x" * 60_000, {}, 0, 0, 5, PEER, 0, 0, timer.now)
     timer.turn()
     end = timer.store.end_offset
     timer.later(100)

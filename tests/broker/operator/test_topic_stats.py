@@ -20,7 +20,7 @@ class Counting(Parts):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.topic_stats = TopicStatsService(self.options, self.stats, NOW)
-        self.retries = RetryService(self.options, self.store, self.door, self.topics, self.groups, self.stats)
+        self.retries = RetryService(self.options, self.store, self.writer, self.topics, self.groups, self.stats)
         self.now = NOW
 
     def pass_time(self, milliseconds: int) -> None:

@@ -30,7 +30,7 @@ class Replying(Parts):
         super().__init__(folder, **settings)
         self.asker = Channel(7, PEER, "10.1.2.3:7777", 10911)
         self.clients.register_producer("pg", Client(self.asker, "asker", 0, 513, NOW))
-        self.service = ReplyService(self.options, self.door, self.topics, self.clients)
+        self.service = ReplyService(self.options, self.writer, self.topics, self.clients)
 
     def reply(self, topic: str = TOPIC, properties: str = text(**SENT), **fields: str) -> Outcome:
         command = send_request(topic, b"answer", properties, code=codes.SEND_REPLY_MESSAGE_V2, **fields)  # type: ignore[arg-type] # the fields of a header are texts
@@ -68,7 +68,7 @@ def test_the_answer_is_pushed_to_the_asker_then_stored(parts: Replying) -> None:
     (stored,) = parts.records(TOPIC)
     assert (stored.body, properties_of(stored)) == (b"answer", SENT)
     assert told.code == 0
-    assert told.ext()["msgId"] == parts.door.message_id(stored.physical_offset)
+    assert told.ext()["msgId"] == parts.writer.message_id(stored.physical_offset)
     assert (told.ext()["queueId"], told.ext()["queueOffset"]) == ("0", "0")
 
 

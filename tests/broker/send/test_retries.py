@@ -24,7 +24,7 @@ class Retrying(Parts):
 
     def __init__(self, folder: Path, **settings: Any) -> None:
         super().__init__(folder, **settings)
-        self.service = RetryService(self.options, self.store, self.door, self.topics, self.groups, self.stats)
+        self.service = RetryService(self.options, self.store, self.writer, self.topics, self.groups, self.stats)
 
     def stored(self, **fields: str) -> Record:
         """Send one message and return its record."""

@@ -12,7 +12,7 @@ import pytest
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.names import HALF_TOPIC, OP_HALF_TOPIC
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
-from bolide.broker.transactions.half_messages import GROUP, MOST_OPS, HalfMessages, half_offsets
+from bolide.broker.transactions.half_messages import GROUP, MAX_OPS, HalfMessages, half_offsets
 from bolide.broker.transactions.transactions import COMMIT, ROLLBACK
 from bolide.layout.properties import text_of
 from bolide.layout.record import Record
@@ -153,7 +153,7 @@ def test_a_renewal_that_java_named_in_no_op_record_is_found(parts: Transactions)
     half = parts.half()
     (record,) = parts.records(HALF_TOPIC)
     renewed = text_of(record.properties) + "TRANSACTION_CHECK_TIMES\x011\x02"
-    parts.door.put_again(record, HALF_TOPIC, 0, renewed, parts.now)
+    parts.writer.put_again(record, HALF_TOPIC, 0, renewed, parts.now)
     parts.answer(send_request("Other"))  # so that nothing was torn
     parts.settle()
     parts.offsets.commit(GROUP, HALF_TOPIC, 0, 3, NOW)
@@ -180,7 +180,7 @@ def test_progress_follows_what_survives_a_power_cut(parts: Transactions) -> None
 def test_an_op_record_means_only_what_lies_before_it(parts: Transactions) -> None:
     parts.half()
     body = b"0,1," + b"9" * 5000 + b",x,"
-    parts.door.put_properties(OP_HALF_TOPIC, 0, body, {"TAGS": "d"}, 0, 0, NOW, PEER, 0, 0, NOW)
+    parts.writer.put_properties(OP_HALF_TOPIC, 0, body, {"TAGS": "d"}, 0, 0, NOW, PEER, 0, 0, NOW)
     parts.settle()
     half = parts.half(UNIQ_KEY="V")
     parts.start_service()
@@ -215,9 +215,9 @@ def test_one_that_stays_open_holds_nothing_else_in_memory(parts: Transactions) -
     for half in ended:
         assert parts.code(half, ROLLBACK) == 0
     last = parts.store.max_queue_offset(HALF_TOPIC, 0) - 1
-    for number in range(MOST_OPS + 10):
+    for number in range(MAX_OPS + 10):
         body = b"%d," % (last if number % 2 else 0)
-        parts.door.put_properties(OP_HALF_TOPIC, 0, body, {"TAGS": "d"}, 0, 0, NOW, PEER, 0, 0, NOW)
+        parts.writer.put_properties(OP_HALF_TOPIC, 0, body, {"TAGS": "d"}, 0, 0, NOW, PEER, 0, 0, NOW)
         if number % 500 == 0:
             parts.settle()
     parts.settle()
@@ -225,7 +225,7 @@ def test_one_that_stays_open_holds_nothing_else_in_memory(parts: Transactions) -
         parts.store.dispatch(1_000, parts.now)
     parts.later(5_000)
     halves = parts.service.halves
-    assert list(halves.pending) == [1] and halves.remembered <= MOST_OPS
+    assert list(halves.pending) == [1] and halves.remembered <= MAX_OPS
     done, done_ops = parts.progress()
     assert done == 1 and done_ops <= 1
     parts.restart()
@@ -236,15 +236,15 @@ def test_one_that_stays_open_holds_nothing_else_in_memory(parts: Transactions) -
 def test_merged_op_records_are_passed_over_when_all_are_done(parts: Transactions) -> None:
     first, second = parts.half(), parts.half(UNIQ_KEY="V")
     parts.later(1_000)
-    for number in range(MOST_OPS + 10):
+    for number in range(MAX_OPS + 10):
         body = b"1," if number else b"0,"
-        parts.door.put_properties(OP_HALF_TOPIC, 0, body, {"TAGS": "d"}, 0, 0, NOW, PEER, 0, 0, NOW)
+        parts.writer.put_properties(OP_HALF_TOPIC, 0, body, {"TAGS": "d"}, 0, 0, NOW, PEER, 0, 0, NOW)
     third = parts.half(UNIQ_KEY="W")
     for _ in range(10):
         parts.store.dispatch(1_000, parts.now)
     parts.settle()
     parts.later(5_000)
-    assert parts.progress()[0] == 2 and parts.progress()[1] >= MOST_OPS
+    assert parts.progress()[0] == 2 and parts.progress()[1] >= MAX_OPS
     for half in (first, second, third):
         assert parts.code(half, COMMIT) == 0
     assert len(parts.records("T", 2)) == 1
@@ -263,9 +263,9 @@ def test_merged_op_records_stay_while_one_of_them_is_needed(parts: Transactions)
     parts.half(UNIQ_KEY="A")
     parts.half(CHECK_IMMUNITY_TIME_IN_SECONDS="259200")
     parts.half(UNIQ_KEY="C")
-    for number in range(MOST_OPS + 10):
+    for number in range(MAX_OPS + 10):
         body = b"2," if number % 2 else b"0,"
-        parts.door.put_properties(OP_HALF_TOPIC, 0, body, {"TAGS": "d"}, 0, 0, NOW, PEER, 0, 0, NOW)
+        parts.writer.put_properties(OP_HALF_TOPIC, 0, body, {"TAGS": "d"}, 0, 0, NOW, PEER, 0, 0, NOW)
     parts.settle()
     for _ in range(10):
         parts.store.dispatch(1_000, parts.now)

@@ -160,7 +160,7 @@ def test_what_was_given_up_is_not_taken_up_beyond_the_limit(tmp_path: Path) -> N
     (given_up,) = parts.records(TRANS_CHECK_MAX_TIME_TOPIC)
     parts.half()
     parts.service.configure(BrokerOptions(max_open_transactions=1))
-    name = parts.door.message_id(given_up.physical_offset)
+    name = parts.writer.message_id(given_up.physical_offset)
     request = make_request(codes.RESUME_CHECK_HALF_MESSAGE, 1, {"msgId": name})
     assert reply_of(parts.service.on_resume(parts.channel, request, parts.now)).code == codes.SYSTEM_BUSY
     parts.service.configure(BrokerOptions(max_open_transactions=2))

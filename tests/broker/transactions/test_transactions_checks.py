@@ -159,7 +159,7 @@ def test_what_was_given_up_can_be_taken_up_again(tmp_path: Path) -> None:
     (lost,) = parts.records(TRANS_CHECK_MAX_TIME_TOPIC)
 
     def resume(physical_offset: int) -> int:
-        fields = {"msgId": parts.door.message_id(physical_offset)}
+        fields = {"msgId": parts.writer.message_id(physical_offset)}
         command = make_request(codes.RESUME_CHECK_HALF_MESSAGE, 1, fields)
         answer = reply_of(parts.service.on_resume(parts.channel, command, parts.now))
         parts.settle()

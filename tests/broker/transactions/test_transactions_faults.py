@@ -100,7 +100,7 @@ def fill_the_file_but_for(parts: Transactions, room: int) -> None:
     """Leave just so many bytes of this file of the log."""
 
     def filler(length: int) -> int:
-        stored = parts.door.put_properties("Other", 0, bytes(length), {}, 0, 0, parts.now, PEER, 0, 0, parts.now)
+        stored = parts.writer.put_properties("Other", 0, bytes(length), {}, 0, 0, parts.now, PEER, 0, 0, parts.now)
         parts.settle()
         return int(stored.size)
 

@@ -37,7 +37,7 @@ def parts() -> Iterator[Transactions]:
 def store_half(parts: Transactions, properties: dict[str, str], body: bytes = b"forged") -> Record:
     """A half message as no send makes it: of a store that others wrote."""
     given = {"UNIQ_KEY": "F", "TRAN_MSG": "true", "PGROUP": "pg", "REAL_TOPIC": "T", "REAL_QID": "2", **properties}
-    at = parts.door.put_properties(HALF_TOPIC, 0, body, given, 0, 0, parts.now, PEER, 0, 0, parts.now)
+    at = parts.writer.put_properties(HALF_TOPIC, 0, body, given, 0, 0, parts.now, PEER, 0, 0, parts.now)
     parts.settle()
     record = parts.store.record_at(at.physical_offset)
     assert record is not None
@@ -45,7 +45,7 @@ def store_half(parts: Transactions, properties: dict[str, str], body: bytes = b"
 
 
 def end_of(parts: Transactions, record: Record, how: int = COMMIT) -> Command:
-    fields = {"queueOffset": str(record.queue_offset), "msgId": parts.door.message_id(record.physical_offset)}
+    fields = {"queueOffset": str(record.queue_offset), "msgId": parts.writer.message_id(record.physical_offset)}
     answer = parts.end(make_request(0, 1, fields), how)
     assert answer is not None
     return answer
@@ -79,7 +79,7 @@ def test_a_half_message_for_nowhere_is_not_committed_but_given_up(
         refused(
             parts.channel,
             end_request(
-                make_request(0, 1, {"queueOffset": "0", "msgId": parts.door.message_id(forged.physical_offset)}),
+                make_request(0, 1, {"queueOffset": "0", "msgId": parts.writer.message_id(forged.physical_offset)}),
                 COMMIT,
             ),
             parts.now,
@@ -167,7 +167,7 @@ def test_bytes_in_a_body_are_no_half_message(parts: Transactions) -> None:
     """They could end the transaction of somebody else: the offset in the half queue is part of them."""
     victim = parts.half(UNIQ_KEY="V", PGROUP="victims")
     place = forged_in_a_body(parts, HALF_TOPIC)
-    fields = {"queueOffset": "0", "msgId": parts.door.message_id(place)}
+    fields = {"queueOffset": "0", "msgId": parts.writer.message_id(place)}
     answer = parts.end(make_request(0, 1, fields), COMMIT)
     assert answer is not None and answer.code == codes.SYSTEM_ERROR
     assert parts.code(victim, COMMIT, producerGroup="victims") == 0
@@ -201,7 +201,7 @@ def test_an_end_counts_before_its_half_message_is_dispatched(parts: Transactions
 
 
 def resume(parts: Transactions, physical_offset: int) -> Command:
-    fields = {"msgId": parts.door.message_id(physical_offset)}
+    fields = {"msgId": parts.writer.message_id(physical_offset)}
     command = make_request(codes.RESUME_CHECK_HALF_MESSAGE, 1, fields)
     answer = reply_of(parts.service.on_resume(parts.channel, command, parts.now))
     parts.settle()
@@ -236,7 +236,7 @@ def test_it_is_taken_up_once() -> None:
     parts.later(2 * INTERVAL_MS)
     (lost,) = parts.records(TRANS_CHECK_MAX_TIME_TOPIC)
     files.fail_next("write_at")
-    command = make_request(codes.RESUME_CHECK_HALF_MESSAGE, 1, {"msgId": parts.door.message_id(lost.physical_offset)})
+    command = make_request(codes.RESUME_CHECK_HALF_MESSAGE, 1, {"msgId": parts.writer.message_id(lost.physical_offset)})
     parts.service.on_resume(parts.channel, command, parts.now)
     with pytest.raises(FileFailed):
         parts.store.write_pending()

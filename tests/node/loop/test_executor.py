@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bolide.broker.append.log_writer import PutDoor
+from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.append.timer_rules import TimerRules
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects
@@ -53,10 +53,10 @@ class NotingHost:
         self.written.setdefault(channel.id, []).extend(Connection().receive(b"".join(frames)))
         return 0
 
-    def hold_back(self, channel: Channel) -> None:
+    def pause_reading(self, channel: Channel) -> None:
         raise AssertionError("nobody is slow here")
 
-    def let_on(self, channel: Channel) -> None:
+    def resume_reading(self, channel: Channel) -> None:
         raise AssertionError("nobody is slow here")
 
     def close(self, channel: Channel) -> None:
@@ -112,7 +112,7 @@ class World:
         shape = StoreShape(commit_log_segment_size=1 << 20, index_slots=100, index_entries=400)
         self.store = MessageStore(self.files, str(folder), shape, options)
         self.store.load(NOW)
-        self.door = PutDoor(self.store, 4096, 18, TimerRules(BrokerOptions()))
+        self.door = LogWriter(self.store, 4096, 18, TimerRules(BrokerOptions()))
         self.door.set_host(encode_host("127.0.0.1", 1))
         self.answers: dict[int, Callable[[Channel, Command, int], Outcome]] = {}
         self.effects = Effects()

@@ -38,10 +38,10 @@ class NotingHost:
         channel.frames = []
         return self.unread
 
-    def hold_back(self, channel: Channel) -> None:
+    def pause_reading(self, channel: Channel) -> None:
         self.calls.append("hold back")
 
-    def let_on(self, channel: Channel) -> None:
+    def resume_reading(self, channel: Channel) -> None:
         self.calls.append("let on")
 
     def another_turn(self) -> None:

@@ -20,7 +20,7 @@ def test_a_problem_that_stays_is_told_once_a_minute(tmp_path: Path, caplog: pyte
     store.load(1000)
     watch = StoreWatch(store, logging.getLogger("bolide.watch"), 1000)
     for second in range(2, 70):
-        store.upkeep.problem = "no room" if second != 5 else "another"
+        store.maintenance.problem = "no room" if second != 5 else "another"
         watch.tick(second * 1000, 1)
     assert [record.message.partition(": ")[2] for record in caplog.records] == [
         "no room",

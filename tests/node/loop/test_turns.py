@@ -54,10 +54,10 @@ class PatientHost(NotingHost):
         self.held_back: set[int] = set()
         self.turns_of: Turns | None = None
 
-    def hold_back(self, channel: Channel) -> None:
+    def pause_reading(self, channel: Channel) -> None:
         self.held_back.add(channel.id)
 
-    def let_on(self, channel: Channel) -> None:
+    def resume_reading(self, channel: Channel) -> None:
         self.held_back.discard(channel.id)
 
     def another_turn(self) -> None:

@@ -23,7 +23,7 @@ from bolide.spark.data_source import RocketMQReader
 from bolide.spark.errors import BadBody, OptionError
 from bolide.spark.source.bad_records import BAD_RECORD, BadRecords, read_bad_records
 from bolide.spark.source.rows import EARLIEST_MS, LATEST_MS
-from bolide.spark.source.sifting import MOST_PLAIN
+from bolide.spark.source.sifting import MAX_PLAIN
 from bolide.spark.source.source_options import read_options
 from bolide.spark.store.store_options import columns_of, store_options
 from bolide.spark.store.store_source import StoreReader
@@ -135,7 +135,7 @@ def test_bodies_that_inflate_to_much_come_in_batches_that_fit_into_memory(bolide
         lengths = []
         for task in reader.partitions():
             for batch in reader.read(task):
-                assert batch.nbytes < MOST_PLAIN + size + 4096
+                assert batch.nbytes < MAX_PLAIN + size + 4096
                 sizes = [len(body or b"") for body in batch.column(1).to_pylist()]
                 lengths += list(zip(batch.column(0).to_pylist(), sizes, strict=True))
         assert lengths == whole

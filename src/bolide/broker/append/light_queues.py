@@ -1,4 +1,4 @@
-"""LMQ multi-dispatch at the door: which light queues a message is to enter, and which lists of them are refused.
+"""LMQ multi-dispatch at the door to the log: which light queues a message enters, and which lists are refused.
 
 A producer lists them in INNER_MULTI_DISPATCH; the store numbers the message in each (RocketMQ's LmqDispatch). What only
 waits for its real topic enters none, and nobody but the store says what the numbers are. Compiled by mypyc.

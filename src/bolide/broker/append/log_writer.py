@@ -36,7 +36,7 @@ MAX_PROPERTIES: Final = 32767
 """Stored length of the properties is an int16."""
 MAX_TOPIC_BYTES: Final = 127
 """Stored length of a topic is a signed byte, except of %RETRY% topics in records of version 2."""
-MOST_NAMES: Final = 100_000
+MAX_NAMES: Final = 100_000
 _SCHEDULE_BYTES: Final = SCHEDULE_TOPIC.encode()
 _TIMER_BYTES: Final = TIMER_TOPIC.encode()
 
@@ -75,7 +75,7 @@ _SEEN: Final[dict[str, int]] = {
 
 
 @final
-class Scanned:
+class PropertyScan:
     """What the broker needs to know of a properties string, found in one pass without building a dictionary."""
 
     def __init__(self) -> None:
@@ -101,12 +101,12 @@ class Scanned:
         """True when the string holds names the broker sets or drops itself, or pairs no reader would take."""
 
 
-def scan_properties(text: str, acted: bool = False) -> Scanned:
+def scan_properties(text: str, acted: bool = False) -> PropertyScan:
     """Read a properties string as Java's string2messageProperties would; of two pairs with one name the last wins.
 
     Its delay properties need not be valid when the delay has already `acted`.
     """
-    found = Scanned()
+    found = PropertyScan()
     if not text:
         return found
     for item in text.split("\x02"):
@@ -134,7 +134,7 @@ def scan_properties(text: str, acted: bool = False) -> Scanned:
     return found
 
 
-def _scan_rare(found: Scanned, kind: int, value: str) -> None:
+def _scan_rare(found: PropertyScan, kind: int, value: str) -> None:
     if kind == _DELAY:
         found.delay_level = level_number(value)
     elif kind == _TRAN_MSG:
@@ -162,7 +162,7 @@ def level_number(text: str) -> int:
 
 
 @final
-class PutDoor:
+class LogWriter:
     """Checks and stores messages. `set_host` comes before the first, once the listener's port is known."""
 
     def __init__(
@@ -192,7 +192,7 @@ class PutDoor:
         queue_id: int,
         body: bytes,
         properties: str,
-        found: Scanned,
+        found: PropertyScan,
         flag: int,
         sys_flag: int,
         born_timestamp: int,
@@ -242,7 +242,7 @@ class PutDoor:
         queue_id: int,
         body: bytes,
         properties: str,
-        found: Scanned,
+        found: PropertyScan,
         flag: int,
         sys_flag: int,
         born_timestamp: int,
@@ -420,7 +420,7 @@ class PutDoor:
         if len(topic) > MAX_TOPIC_BYTES and not topic.startswith(RETRY_PREFIX):
             why = f"the topic has {len(topic)} bytes, more than {MAX_TOPIC_BYTES}"
         if why is None:
-            if len(self._good_names) >= MOST_NAMES:
+            if len(self._good_names) >= MAX_NAMES:
                 self._good_names.clear()
             self._good_names[topic] = True
         return why

@@ -6,7 +6,7 @@ it holds names the broker sets or drops (protocol/behaviour.md 2, protocol/store
 
 from __future__ import annotations
 
-from bolide.broker.append.log_writer import Scanned
+from bolide.broker.append.log_writer import PropertyScan
 from bolide.layout.properties import format_properties, parse_properties
 from bolide.layout.property_names import TRANSIENT_PREFIX
 
@@ -23,7 +23,7 @@ def rewritten(text: str) -> str:
     return format_properties(properties)
 
 
-def priority_queue(text: str, found: Scanned, write_queue_nums: int) -> int:
+def priority_queue(text: str, found: PropertyScan, write_queue_nums: int) -> int:
     """The queue a `_SYS_MSG_PRIORITY_` property chooses (5.5), or -1 when it chooses none."""
     properties = parse_properties(text)
     priority = properties.get("_SYS_MSG_PRIORITY_")

@@ -1,4 +1,4 @@
-"""What TIMER_DELAY_SEC, TIMER_DELAY_MS and TIMER_DELIVER_MS make of a message at the door, as one rewrite.
+"""What TIMER_DELAY_SEC, TIMER_DELAY_MS and TIMER_DELIVER_MS make of a message at the door to the log, as one rewrite.
 
 RocketMQ's HookUtils.handleScheduleMessage and TimerMessageStore.isReject. A message that names a time to come goes to
 the timer topic with TIMER_OUT_MS, REAL_TOPIC and REAL_QID; one whose time is over is stored as it is.

@@ -43,21 +43,21 @@ class Overload:
 
     def __init__(self, options: BrokerOptions) -> None:
         self.fast_failure: bool = True
-        self.most_wait: int = 0
-        self.most_halt: int = 0
-        self.most_age: int = 0
-        self.most_parked: int = 0
-        self.most_bytes: int = 0
+        self.max_wait: int = 0
+        self.max_halt: int = 0
+        self.max_age: int = 0
+        self.max_parked: int = 0
+        self.max_bytes: int = 0
         self.configure(options)
 
     def configure(self, options: BrokerOptions) -> None:
         """Take over the limits of these options; at start, and when they change at run time."""
         self.fast_failure = options.broker_fast_failure_enable
-        self.most_wait = options.wait_time_mills_in_send_queue
-        self.most_halt = options.os_page_cache_busy_time_out_mills
-        self.most_age = options.max_parked_send_millis
-        self.most_parked = options.send_thread_pool_queue_capacity
-        self.most_bytes = options.max_parked_send_bytes
+        self.max_wait = options.wait_time_mills_in_send_queue
+        self.max_halt = options.os_page_cache_busy_time_out_mills
+        self.max_age = options.max_parked_send_millis
+        self.max_parked = options.send_thread_pool_queue_capacity
+        self.max_bytes = options.max_parked_send_bytes
 
     def remark(self, count: int, size: int, age: int, lag: int) -> str:
         """Why a send that comes now is refused; "" when it is not.
@@ -65,13 +65,13 @@ class Overload:
         `count` sends wait for the log with `size` bytes of it, the oldest for `age` ms; what came in with this one
         waited `lag` ms for its turn of the loop.
         """
-        if age >= self.most_age:
+        if age >= self.max_age:
             return f"[REJECTREQUEST]system busy, start flow control for a while: the disk stands still for {age}ms"
-        if lag >= self.most_halt:
+        if lag >= self.max_halt:
             return f"[REJECTREQUEST]system busy, start flow control for a while: the broker stood still for {lag}ms"
-        if count >= self.most_parked or size >= self.most_bytes:
+        if count >= self.max_parked or size >= self.max_bytes:
             return f"[OVERLOAD]system busy, start flow control for a while: {count} sends of {size} bytes wait"
-        if lag >= self.most_wait and self.fast_failure:
+        if lag >= self.max_wait and self.fast_failure:
             return (
                 f"[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, "
                 f"period in queue: {lag}ms, size of queue: {count}"

@@ -17,7 +17,7 @@ from typing import Any, Final, final
 from librt.strings import read_i32_be, read_i64_be
 from mypy_extensions import i64
 
-from bolide.broker.append.log_writer import PutDoor
+from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.data_version import DataVersion
 from bolide.broker.core.effects import Effects
@@ -47,7 +47,7 @@ PERSIST_INTERVAL_MS: Final = 10_000
 UNITS_AT_ONCE: Final = 256
 """Deliveries of one turn: a few milliseconds, so that the loop can serve others. The next turn continues."""
 BYTES_AT_ONCE: Final = 4 * 1024 * 1024
-MOST_UNCONFIRMED: Final = 32 * 1024 * 1024
+MAX_UNCONFIRMED: Final = 32 * 1024 * 1024
 """Bytes of the log that may wait for the disk before delivery waits for it, too."""
 
 
@@ -106,14 +106,14 @@ class DelayService:
         self,
         levels_ms: tuple[int, ...],
         store: MessageStore,
-        door: PutDoor,
+        writer: LogWriter,
         effects: Effects,
         start: int,
         persist_interval_ms: int = PERSIST_INTERVAL_MS,
     ) -> None:
         self._persist_interval_ms: int = persist_interval_ms
         self._store: MessageStore = store
-        self._door: PutDoor = door
+        self._writer: LogWriter = writer
         self._effects: Effects = effects
         self._levels: list[Level] = [Level(index + 1, delay, 0) for index, delay in enumerate(levels_ms)]
         self._runs: RecordRuns = RecordRuns(store.log)
@@ -182,7 +182,7 @@ class DelayService:
             level.written(written)
         if now >= self._not_before or self._not_before - now > RETRY_MS:
             self._next_check = now + CHECK_INTERVAL_MS
-            if self._store.written_offset - self._store.confirm_offset <= MOST_UNCONFIRMED:
+            if self._store.written_offset - self._store.confirm_offset <= MAX_UNCONFIRMED:
                 self._deliver_all(now, min(budget, UNITS_AT_ONCE))
         if now >= self._next_persist:
             self._next_persist = now + self._persist_interval_ms
@@ -303,17 +303,18 @@ class DelayService:
         """Store the record under its own topic. False: the same record is tried again at the next tick."""
         topic = property_value(record.properties, REAL_TOPIC) or ""
         queue_id = java_int(property_value(record.properties, REAL_QID) or "0", 31)
-        if queue_id is None or not self._door.takes(topic, queue_id) or topic in NO_SEND_TOPICS:
+        if queue_id is None or not self._writer.takes(topic, queue_id) or topic in NO_SEND_TOPICS:
             where = f"the delayed message at offset {record.physical_offset} of the log"
-            self._store.upkeep.problem = f"{where} names no queue it could go to: it is left out"
+            self._store.maintenance.problem = f"{where} names no queue it could go to: it is left out"
             return True  # no producer could have asked for it
         # The stored string keeps DELAY, REAL_TOPIC and REAL_QID, as Java leaves them; only the level no longer acts.
         try:
-            appended = self._door.put_again(record, topic, queue_id, text_of(record.properties), now)
+            appended = self._writer.put_again(record, topic, queue_id, text_of(record.properties), now)
         except BolideError as error:
             self.failures += 1
             if response_code(error) == MESSAGE_ILLEGAL:  # retrying does not help
-                self._store.upkeep.problem = f"delay level {level.level} waits for a message it cannot deliver: {error}"
+                waits = f"delay level {level.level} waits for a message it cannot deliver: {error}"
+                self._store.maintenance.problem = waits
             return False
         level.fresh.append((appended.end_offset, level.offset + 1))
         return True

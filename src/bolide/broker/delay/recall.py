@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from bolide.broker.append.log_writer import PutDoor
+from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.append.timer_rules import java_long
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.options import BrokerOptions
@@ -29,9 +29,9 @@ _NOT_NOW: Final = "recall failed, broker service not available"
 class RecallService:
     """Takes delayed messages back."""
 
-    def __init__(self, options: BrokerOptions, door: PutDoor, topics: TopicTable) -> None:
+    def __init__(self, options: BrokerOptions, writer: LogWriter, topics: TopicTable) -> None:
         self._options = options
-        self._door = door
+        self._writer = writer
         self._topics = topics
 
     def configure(self, options: BrokerOptions) -> None:
@@ -53,7 +53,7 @@ class RecallService:
             handle = decode_recall_handle(header.recall_handle)
         except BodyError as error:
             return self._answer(command, codes.ILLEGAL_OPERATION, str(error))
-        wall = int(self._door.store.times.wall(now))  # timers go by it, and a handle names it
+        wall = int(self._writer.store.times.wall(now))  # timers go by it, and a handle names it
         why = self._mismatch(header.topic, handle, wall)
         if why:
             return self._answer(command, codes.ILLEGAL_OPERATION, why)
@@ -99,7 +99,7 @@ class RecallService:
         }
         if group:
             properties[names.PGROUP] = group
-        appended = self._door.put_properties(
+        appended = self._writer.put_properties(
             handle.topic, 0, b"0", properties, 0, 0, wall, channel.remote_host, 0, 0, now
         )
         return appended.end_offset

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final, final
 
-from bolide.broker.append.log_writer import PutDoor
+from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.append.timer_rules import java_long
 from bolide.broker.core.names import HALF_TOPIC, NO_SEND_TOPICS, TIMER_TOPIC
 from bolide.broker.delay.timer_metrics import TimerMetrics
@@ -42,24 +42,24 @@ class Stored:
 class Delivery:
     """Stores messages of the timer again. After a False nothing is to be tried before `retry_at` (ms)."""
 
-    def __init__(self, door: PutDoor, metrics: TimerMetrics, precision: int) -> None:
+    def __init__(self, writer: LogWriter, metrics: TimerMetrics, precision: int) -> None:
         self.retry_at: int = 0
         self.failures: int = 0
         self.again: deque[Stored] = deque()
         """What was taken back, oldest first: until it is stored again, nothing after it may count as done."""
         self._fresh: list[Stored] = []
-        self._door: PutDoor = door
+        self._writer: LogWriter = writer
         self._metrics: TimerMetrics = metrics
         self._pause: int = RETRY_MS * precision // 1000
         self._now: int = 0
-        door.store.on_taken_back.append(self.taken_back)
+        writer.store.on_taken_back.append(self.taken_back)
 
     def begin(self, now: int) -> None:
         """A turn begins: what the last one delivered is in the log, unless its write did not happen."""
         self._now = now
         if self.retry_at - now > self._pause:
             self.retry_at = now  # the clock went back
-        if self._fresh and self._fresh[len(self._fresh) - 1].end <= self._door.store.written_offset:
+        if self._fresh and self._fresh[len(self._fresh) - 1].end <= self._writer.store.written_offset:
             self._fresh = []
 
     def taken_back(self, written_offset: int) -> None:
@@ -76,7 +76,7 @@ class Delivery:
         left = budget
         while self.again and left > 0:
             stored = self.again[0]
-            record = self._door.store.record_at(stored.physical_offset, stored.size)
+            record = self._writer.store.record_at(stored.physical_offset, stored.size)
             if record is not None:
                 properties = parse_properties_bytes(record.properties)
                 put = self._roll if stored.rolls else self._deliver
@@ -109,7 +109,7 @@ class Delivery:
         """False when it has nowhere to go, or is a delete, which is never delivered."""
         topic = properties.get(names.REAL_TOPIC, "")
         queue_id = java_long(properties.get(names.REAL_QID, ""))
-        if queue_id is None or names.TIMER_DEL_UNIQKEY in properties or not self._door.takes(topic, queue_id):
+        if queue_id is None or names.TIMER_DEL_UNIQKEY in properties or not self._writer.takes(topic, queue_id):
             return False
         # Otherwise no producer asked for it: somebody wrote to the timer topic directly.
         return topic not in NO_SEND_TOPICS or topic == HALF_TOPIC
@@ -125,7 +125,7 @@ class Delivery:
 
     def _stamps(self, enqueue_time: int, now: int) -> dict[str, str]:
         """When the message entered the wheel and when it left it, by the wall clock."""
-        left = int(self._door.store.times.wall(now))
+        left = int(self._writer.store.times.wall(now))
         return {names.TIMER_ENQUEUE_MS: str(enqueue_time), names.TIMER_DEQUEUE_MS: str(left)}
 
     def _put(
@@ -142,12 +142,12 @@ class Delivery:
         stored = text_of(record.properties)
         for text in (with_added(stored, properties, added), stored):
             try:
-                appended = self._door.put_again(record, topic, queue_id, text, now)
+                appended = self._writer.put_again(record, topic, queue_id, text, now)
             except BolideError as error:
                 self.failures += 1
                 if response_code(error) != MESSAGE_ILLEGAL:
                     break
-                self._door.store.upkeep.problem = f"the timer waits for a message it cannot deliver: {error}"
+                self._writer.store.maintenance.problem = f"the timer waits for a message it cannot deliver: {error}"
             else:
                 end = int(appended.end_offset)
                 self._fresh.append(

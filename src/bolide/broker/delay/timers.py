@@ -12,7 +12,7 @@ from typing import Any, Final, final
 
 from librt.strings import read_i32_be, read_i64_be
 
-from bolide.broker.append.log_writer import PutDoor
+from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.append.timer_rules import TimerRules, java_long
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects
@@ -39,7 +39,7 @@ from bolide.store.timer_files import TimerFiles, Wish
 
 UNITS_AT_ONCE: Final = 256
 """Messages of one tick: some ten milliseconds at most, for the loop has others to serve."""
-MOST_UNCONFIRMED: Final = 32 * 1024 * 1024
+MAX_UNCONFIRMED: Final = 32 * 1024 * 1024
 """Bytes of the log that may wait for the disk before the timer waits for it, too."""
 CLEAN_INTERVAL_MS: Final = 30_000
 METRICS_INTERVAL_MS: Final = 10_000
@@ -72,7 +72,7 @@ class TimerService:
         options: BrokerOptions,
         rules: TimerRules,
         store: MessageStore,
-        door: PutDoor,
+        writer: LogWriter,
         effects: Effects,
         files: TimerFiles,
         now: int,
@@ -85,7 +85,7 @@ class TimerService:
         self._effects = effects
         self._files = files
         self._precision = rules.precision
-        self._delivery = Delivery(door, self.metrics, rules.precision)
+        self._delivery = Delivery(writer, self.metrics, rules.precision)
         self._window = roll_window(options.timer_roll_window_slot, files.wheel.round_slots)
         self._on = options.timer_wheel_enable and not options.is_slave
         self._write_time = 0
@@ -120,7 +120,7 @@ class TimerService:
         self._write_time = files.checkpoint.read_time
         self._move_write_time(int(self._store.times.wall(now)))
         if files.lost:
-            self._store.upkeep.problem = f"{files.lost}: every message of the timer is enqueued again"
+            self._store.maintenance.problem = f"{files.lost}: every message of the timer is enqueued again"
             self._start_over(files.checkpoint.read_time, found)
         else:
             self.queue_offset = found
@@ -245,7 +245,7 @@ class TimerService:
 
     def _store_keeps_up(self, now: int) -> bool:
         """False while so much waits for the disk that delivery must wait as well."""
-        if self._store.written_offset - self._store.confirm_offset <= MOST_UNCONFIRMED:
+        if self._store.written_offset - self._store.confirm_offset <= MAX_UNCONFIRMED:
             return True
         self._delivery.retry_at = now + LOOK_MS
         return False
@@ -382,7 +382,7 @@ class TimerService:
             elif run.state == DAMAGED:
                 # A unit is not where the wheel says: the queue of the timer topic knows better.
                 where = self._files.log.segments.folder
-                self._store.upkeep.problem = f"{where} is damaged: every message of the timer is enqueued again"
+                self._store.maintenance.problem = f"{where} is damaged: every message of the timer is enqueued again"
                 self._start_over(run.time, self.queue_offset)
                 return
             elif run.state == COLD:

@@ -29,7 +29,7 @@ from bolide.remoting.headers.query import QueryConsumeQueueRequestHeader
 from bolide.remoting.properties_text import read_properties, write_properties
 from bolide.store.message_store import MessageStore
 
-UNITS_MOST: Final = 1_000
+MAX_UNITS: Final = 1_000
 BLACK_LIST: Final = frozenset({"configBlackList", "brokerConfigPath", "rocketmqHome"})
 
 
@@ -184,7 +184,7 @@ class InspectService:
     def on_consume_queue(self, channel: Channel, command: Command, now: int) -> Outcome:
         header = decode_header(command, QueryConsumeQueueRequestHeader)
         topic, queue_id = header.topic or "", header.queue_id or 0
-        first, count = header.index or 0, max(min(header.count or 0, UNITS_MOST), 0)
+        first, count = header.index or 0, max(min(header.count or 0, MAX_UNITS), 0)
         body = QueryConsumeQueueResponseBody(
             max_queue_index=self._store.max_queue_offset(topic, queue_id),
             min_queue_index=self._store.min_queue_offset(topic, queue_id),

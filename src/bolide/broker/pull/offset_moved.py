@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from bolide.broker.append.log_writer import PutDoor
+from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.core.names import OFFSET_MOVED_EVENT
 from bolide.errors import BolideError
 from bolide.layout.property_names import DELAY, KEYS, TAGS
@@ -23,12 +23,12 @@ _REMEMBERED: Final = 10_000
 class OffsetMovedEvents:
     """Stores the events of one broker."""
 
-    def __init__(self, door: PutDoor, broker_name: str, enabled: bool) -> None:
-        self._door: PutDoor = door
+    def __init__(self, writer: LogWriter, broker_name: str, enabled: bool) -> None:
+        self._writer: LogWriter = writer
         self._broker: str = broker_name
         self._enabled: bool = enabled
         self._told: dict[tuple[str, str, int, int, int], int] = {}
-        door.store.on_taken_back.append(self.taken_back)
+        writer.store.on_taken_back.append(self.taken_back)
 
     def taken_back(self, written_offset: int) -> None:
         """A write failed and took events of that turn with it: each may be stored again."""
@@ -47,10 +47,11 @@ class OffsetMovedEvents:
             "offsetNew": offset_new,
             "offsetRequest": offset_request,
         }
-        host = self._door.store_host
+        host = self._writer.store_host
         properties = {TAGS: group, DELAY: "0", KEYS: group}
         try:
-            self._door.put_properties(OFFSET_MOVED_EVENT, 0, encode_body(event), properties, 0, 0, now, host, 0, 0, now)
+            body = encode_body(event)
+            self._writer.put_properties(OFFSET_MOVED_EVENT, 0, body, properties, 0, 0, now, host, 0, 0, now)
         except BolideError:
             return  # the pull is answered all the same, as in Java
         if len(self._told) >= _REMEMBERED:

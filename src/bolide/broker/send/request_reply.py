@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from bolide.broker.append.log_writer import PutDoor, scan_properties
+from bolide.broker.append.log_writer import LogWriter, scan_properties
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.names import NO_SEND_TOPICS, topic_refusal
 from bolide.broker.core.options import BrokerOptions
@@ -33,9 +33,9 @@ PUSH_TIMEOUT_MS: Final = 10_000
 class ReplyService:
     """Brings answers to those who asked."""
 
-    def __init__(self, options: BrokerOptions, door: PutDoor, topics: TopicTable, clients: Clients) -> None:
+    def __init__(self, options: BrokerOptions, writer: LogWriter, topics: TopicTable, clients: Clients) -> None:
         self._options = options
-        self._door = door
+        self._writer = writer
         self._topics = topics
         self._clients = clients
         self._spread = 0
@@ -79,7 +79,7 @@ class ReplyService:
             why = "" if taken else f"push reply message to {asker} fail."
             return self._store(channel, command, header, queue_id, why, later)
 
-        wall = int(self._door.store.times.wall(now))
+        wall = int(self._writer.store.times.wall(now))
         properties[names.PUSH_REPLY_TIME] = str(wall)
         push = self._push(channel, command, header, properties, wall)
         return Ask(client.channel, push, PUSH_TIMEOUT_MS, then)
@@ -113,7 +113,7 @@ class ReplyService:
             born_timestamp=header.born_timestamp,
             flag=header.flag,
             born_host=host_text(channel.remote_host),
-            store_host=host_text(self._door.store_host),
+            store_host=host_text(self._writer.store_host),
             store_timestamp=wall,
             properties=format_properties(properties),
             reconsume_times=header.reconsume_times,
@@ -131,7 +131,7 @@ class ReplyService:
         if text and not text.endswith("\x02"):
             text += "\x02"
         try:
-            appended = self._door.put_text(
+            appended = self._writer.put_text(
                 header.topic,
                 header.topic.encode(),
                 queue_id,
@@ -148,7 +148,7 @@ class ReplyService:
             )
         except BolideError:
             return self._answer(command, code, why, place if not why else {})
-        place["msgId"] = self._door.message_id(appended.physical_offset)
+        place["msgId"] = self._writer.message_id(appended.physical_offset)
         place["queueOffset"] = str(appended.queue_offset)
         return Parked(self._answer(command, code, why, place), appended.end_offset)
 

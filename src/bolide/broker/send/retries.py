@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from bolide.broker.append.log_writer import PutDoor
+from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.names import dlq_topic, retry_topic
 from bolide.broker.core.options import BrokerOptions
@@ -41,14 +41,14 @@ class RetryService:
         self,
         options: BrokerOptions,
         store: MessageStore,
-        door: PutDoor,
+        writer: LogWriter,
         topics: TopicTable,
         groups: GroupTable,
         stats: BrokerStats,
     ) -> None:
         self._options = options
         self._store = store
-        self._door = door
+        self._writer = writer
         self._topics = topics
         self._groups = groups
         self._stats = stats
@@ -109,5 +109,5 @@ class RetryService:
             properties[ORIGIN_MESSAGE_ID] = offset_message_id(record.store_host, record.physical_offset)
         text = format_properties(properties)
         times = record.reconsume_times + 1
-        appended = self._door.put_again(record, topic, queue_id, text, now, delays=True, reconsume_times=times)
+        appended = self._writer.put_again(record, topic, queue_id, text, now, delays=True, reconsume_times=times)
         return appended.end_offset

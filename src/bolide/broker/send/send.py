@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final, Protocol, final
 
 from bolide.broker.append.light_queues import LightQueueGate
-from bolide.broker.append.log_writer import PutDoor, Scanned, scan_properties
+from bolide.broker.append.log_writer import LogWriter, PropertyScan, scan_properties
 from bolide.broker.append.send_rewrite import half_properties, priority_queue, rewritten, without_delay
 from bolide.broker.append.uniq_key import UniqKeys
 from bolide.broker.core.channel import Channel
@@ -68,7 +68,7 @@ class SendService:
     def __init__(
         self,
         options: BrokerOptions,
-        door: PutDoor,
+        writer: LogWriter,
         topics: TopicTable,
         groups: GroupTable,
         locks: OrderlyGroups,
@@ -76,7 +76,7 @@ class SendService:
         stats: BrokerStats,
         transactions: OpenTransactions | None = None,
     ) -> None:
-        self._door: PutDoor = door
+        self._writer: LogWriter = writer
         self._topics: TopicTable = topics
         self._groups: GroupTable = groups
         self._locks: Any = locks
@@ -84,9 +84,9 @@ class SendService:
         self._trace_on: bool = options.trace_on
         self._uniq_keys: UniqKeys = uniq_keys
         self._stats: BrokerStats = stats
-        self._gate: LightQueueGate = LightQueueGate(options, door.store)
+        self._gate: LightQueueGate = LightQueueGate(options, writer.store)
         self._batches: BatchSend = BatchSend(
-            door, self._gate, options.region_id, options.trace_on, stats, options.max_batch_messages
+            writer, self._gate, options.region_id, options.trace_on, stats, options.max_batch_messages
         )
         self._slave: bool = options.is_slave
         self._accept_from: int = options.start_accept_send_request_time_stamp
@@ -205,7 +205,7 @@ class SendService:
             sys_flag &= ~TRANSACTION_MASK
             found.delay_level = 0  # what it says of a delay acts when it commits
             found.timer = False
-        appended = self._door.put_text(
+        appended = self._writer.put_text(
             stored_topic,
             stored_bytes,
             stored_queue,
@@ -224,7 +224,7 @@ class SendService:
         frame = encode_send_response(
             command.opaque,
             SUCCESS,
-            self._door.message_id(appended.physical_offset),
+            self._writer.message_id(appended.physical_offset),
             queue_id,
             appended.queue_offset,
             found.uniq_key,
@@ -236,7 +236,7 @@ class SendService:
         )
         return Parked(Reply(None, frame), appended.end_offset, found.wait)
 
-    def _recall_handle(self, topic: str, found: Scanned) -> str:
+    def _recall_handle(self, topic: str, found: PropertyScan) -> str:
         """By what the producer may take a waiting message back. The time is one more than its slot: Java floors it."""
         if topic.startswith(RETRY_PREFIX):
             return ""
@@ -269,7 +269,7 @@ class SendService:
         )
 
     def _retry_target(
-        self, command: Command, header: Any, topic: TopicConfig, reconsume_times: int, found: Scanned, now: int
+        self, command: Command, header: Any, topic: TopicConfig, reconsume_times: int, found: PropertyScan, now: int
     ) -> TopicConfig | None:
         """Where a message sent to %RETRY%group goes: there, or to %DLQ%group when it was tried often enough.
 
@@ -289,7 +289,7 @@ class SendService:
         return topic
 
 
-def flag_of(sys_flag: int, topic: TopicConfig, found: Scanned) -> int:
+def flag_of(sys_flag: int, topic: TopicConfig, found: PropertyScan) -> int:
     """The sys flag to store. Raises `Refused` 13 for an inner batch: it belongs into batch queues, as Java has them."""
     if found.inner_batch or sys_flag & INNER_BATCH:
         raise illegal(f"topic[{topic.topic_name}] has no batch queues: send a batch (320)")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, final
 
 from bolide.broker.append.light_queues import LightQueueGate, entering
-from bolide.broker.append.log_writer import PutDoor, Scanned, scan_properties
+from bolide.broker.append.log_writer import LogWriter, PropertyScan, scan_properties
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.outcome import Outcome, Parked, Reply
 from bolide.broker.core.stats import BrokerStats, count
@@ -31,9 +31,9 @@ class BatchSend:
     """Stores batches through the same door as single messages."""
 
     def __init__(
-        self, door: PutDoor, gate: LightQueueGate, region: str, trace_on: bool, stats: BrokerStats, most: int
+        self, writer: LogWriter, gate: LightQueueGate, region: str, trace_on: bool, stats: BrokerStats, most: int
     ) -> None:
-        self._door: PutDoor = door
+        self._writer: LogWriter = writer
         self._gate: LightQueueGate = gate
         self._region: str = region
         self._trace_on: bool = trace_on
@@ -48,8 +48,9 @@ class BatchSend:
         of_batch = scan_properties(header.properties or "")
         if sys_flag & TRANSACTION_MASK or of_batch.delay_level > 0 or of_batch.transactional:
             raise illegal("a batch takes neither delay level nor transaction: send such messages one by one")
-        if len(command.body) > self._door.max_message_size:
-            raise illegal(f"the batch has {len(command.body)} bytes, more than {self._door.max_message_size}: split it")
+        if len(command.body) > self._writer.max_message_size:
+            most = self._writer.max_message_size
+            raise illegal(f"the batch has {len(command.body)} bytes, more than {most}: split it")
         try:
             elements = decode_batch(command.body, self._most)
         except BodyError as error:
@@ -58,26 +59,26 @@ class BatchSend:
             raise illegal("the batch holds no message: send at least one")
         if topic.topic_filter_type == MULTI_TAG:
             sys_flag |= MULTI_TAGS
-        sys_flag = self._door.host_flags(sys_flag, channel.remote_host)
+        sys_flag = self._writer.host_flags(sys_flag, channel.remote_host)
         puts: list[Put] = []
         for element in elements:
             found = scan_properties(text_of(element.properties))
             if found.delay_level > 0 or found.transactional or found.timer:
                 raise illegal("a message of the batch asks for delay or transaction: send it alone")
             light: list[str] | None = None
-            if self._door.multi_dispatch and (found.multi or found.multi_offsets):
+            if self._writer.multi_dispatch and (found.multi or found.multi_offsets):
                 self._gate.check(topic.topic_name, found.multi)
                 text, light = entering(topic.topic_name, found.multi, text_of(element.properties))
                 element.properties = text.encode()
-            self._door.check(topic.topic_name, queue_id, element.body, element.properties)
+            self._writer.check(topic.topic_name, queue_id, element.body, element.properties)
             puts.append(self._put(channel, header, topic, queue_id, sys_flag, element, found, of_batch.wait, light))
-        stored = self._door.store.append_batch(puts, now)
+        stored = self._writer.store.append_batch(puts, now)
         size = 0
         for one in stored:
             size += one.size
         self._stats.put(len(stored), size)
-        count(self._door.puts, topic.topic_name, len(stored), size)
-        host = self._door.store_host
+        count(self._writer.puts, topic.topic_name, len(stored), size)
+        host = self._writer.store_host
         ids = ",".join([offset_message_id(host, one.physical_offset) for one in stored])
         frame = encode_send_response(
             command.opaque,
@@ -101,7 +102,7 @@ class BatchSend:
         queue_id: int,
         sys_flag: int,
         element: BatchMessage,
-        found: Scanned,
+        found: PropertyScan,
         wait: bool,
         light: list[str] | None,
     ) -> Put:
@@ -113,7 +114,7 @@ class BatchSend:
             element.properties,
             header.born_timestamp,
             channel.remote_host,
-            self._door.store_host,
+            self._writer.store_host,
             element.flag,
             sys_flag,
             header.reconsume_times or 0,
@@ -121,7 +122,7 @@ class BatchSend:
             found.uniq_key,
             found.keys,
             found.tags,
-            self._door.tags_code(found.tags),
+            self._writer.tags_code(found.tags),
             wait,
             0,
             light,

@@ -27,8 +27,8 @@ from bolide.store.message_store import MessageStore
 GROUP: Final = "CID_RMQ_SYS_TRANS"
 SCAN_AT_ONCE: Final = 256
 EVERYTHING: Final = 1 << 40
-MOST_OPS: Final = 4096
-MOST_NAMED: Final = 1_000_000
+MAX_OPS: Final = 4096
+MAX_NAMED: Final = 1_000_000
 """Beyond so many, op records of half messages from before the start tell nothing any more."""
 LONGEST_NUMBER: Final = 19
 """Digits of a half offset in an op record."""
@@ -307,7 +307,7 @@ class HalfMessages:
             self._end(offset)
         if offsets:
             self._ops.append((self._op_scanned, max(offsets)))
-            if len(self._ops) > MOST_OPS:
+            if len(self._ops) > MAX_OPS:
                 self._merge_ops()
         self._op_scanned += 1
 
@@ -327,7 +327,7 @@ class HalfMessages:
         self._deciding.pop(offset, None)
         for at in self._older.pop(offset, []):
             del self._renewed[at]
-        if offset < self._began and len(self._named) < MOST_NAMED:
+        if offset < self._began and len(self._named) < MAX_NAMED:
             self._named.add(offset)
 
     def _merge_ops(self) -> None:

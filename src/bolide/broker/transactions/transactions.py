@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from librt.strings import BytesWriter
 
-from bolide.broker.append.log_writer import PutDoor, scan_properties
+from bolide.broker.append.log_writer import LogWriter, scan_properties
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.names import HALF_TOPIC, OP_HALF_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
@@ -59,7 +59,7 @@ BYTES_AT_ONCE: Final = 2 * 1024 * 1024
 LOOK_INTERVAL_MS: Final = 1_000
 ASK_PAUSE_MS: Final = 10
 """Pause between two checks whether half messages are on disk, so that their producers can be asked."""
-MOST_RESUMED: Final = 10_000
+MAX_RESUMED: Final = 10_000
 PRODUCERS_TRIED: Final = 3
 IMMUNITY: Final = names.CHECK_IMMUNITY_TIME_IN_SECONDS
 
@@ -71,7 +71,7 @@ class TransactionService:
         self,
         options: BrokerOptions,
         store: MessageStore,
-        door: PutDoor,
+        writer: LogWriter,
         topics: TopicTable,
         offsets: ConsumerOffsets,
         clients: Clients,
@@ -82,7 +82,7 @@ class TransactionService:
         """`log` is a logger for half messages that cannot be dealt with."""
         self._options = options
         self._store = store
-        self._door = door
+        self._writer = writer
         self._topics = topics
         self._clients = clients
         self._effects = effects
@@ -155,7 +155,7 @@ class TransactionService:
         if header.commit_or_rollback == COMMIT:
             puts.append(self._final(record, properties, now))
         puts.append(self._op([half], now))
-        end = self._door.put_together(puts, now)[-1].end_offset
+        end = self._writer.put_together(puts, now)[-1].end_offset
         self.halves.decide(half, end)
         return Parked(reply(make_response(command, codes.SUCCESS)), end)
 
@@ -188,7 +188,7 @@ class TransactionService:
         if place is None:
             raise illegal(f"{misplaced(properties)}: it is given up at its next check")
         kept = {name: value for name, value in properties.items() if name not in (names.REAL_TOPIC, names.REAL_QID)}
-        return self._door.prepare_again(
+        return self._writer.prepare_again(
             half,
             place[0],
             place[1],
@@ -210,8 +210,8 @@ class TransactionService:
         else:
             body = b"".join(b"%d," % half.queue_offset for half in halves)
         found, born = scan_properties(text), int(self._store.times.wall(now))
-        host = self._door.store_host
-        return self._door.prepare(
+        host = self._writer.store_host
+        return self._writer.prepare(
             OP_HALF_TOPIC, OP_HALF_TOPIC.encode(), 0, body, text, found, 0, 0, born, host, 0, 0, now
         )
 
@@ -220,7 +220,7 @@ class TransactionService:
         at_once = 1 if self._options.store_version == "4.9" else OPS_AT_ONCE
         for first in range(0, len(halves), at_once):
             part = halves[first : first + at_once]
-            end = self._door.put_together([self._op(part, now)], now)[0].end_offset
+            end = self._writer.put_together([self._op(part, now)], now)[0].end_offset
             for half in part:
                 self.halves.decide(half, end)
 
@@ -255,8 +255,8 @@ class TransactionService:
             return reply(make_response(command, codes.SYSTEM_BUSY, full))
         properties[names.TRANSACTION_CHECK_TIMES] = "0"
         put = self._again(record, HALF_TOPIC, format_properties(properties), now)
-        end = self._door.put_together([put], now)[0].end_offset
-        if len(self._resumed) >= MOST_RESUMED:
+        end = self._writer.put_together([put], now)[0].end_offset
+        if len(self._resumed) >= MAX_RESUMED:
             self._resumed.pop(next(iter(self._resumed)))
         self._resumed[record.physical_offset] = end
         return Parked(reply(make_response(command, codes.SUCCESS)), end)
@@ -403,7 +403,7 @@ class TransactionService:
             self._give_up(half, record, now)
             return False
         # Stored again with its counter, as Java does: the old record is done, the producer is asked about the new one.
-        renewed, op = self._door.put_together([copy, self._op([half], now)], now)
+        renewed, op = self._writer.put_together([copy, self._op([half], now)], now)
         new = Half(renewed.queue_offset, renewed.physical_offset, renewed.size)
         self.halves.renew(half, new, op.end_offset)
         self._questions.append(new)
@@ -417,12 +417,13 @@ class TransactionService:
     def _give_up(self, half: Half, record: Record, now: int) -> None:
         self._topics.find_or_create(TRANS_CHECK_MAX_TIME_TOPIC, 1, PERM_READ | PERM_WRITE, 0, False, now)
         copy = self._again(record, TRANS_CHECK_MAX_TIME_TOPIC, text_of(record.properties), now)
-        _, op = self._door.put_together([copy, self._op([half], now)], now)
+        _, op = self._writer.put_together([copy, self._op([half], now)], now)
         self.halves.decide(half, op.end_offset)
 
     def _again(self, record: Record, topic: str, properties: str, now: int) -> Put:
         # A delay acts once the transaction commits, not on its half message.
-        return self._door.prepare_again(record, topic, 0, properties, now, sys_flag=record.sys_flag & ~TRANSACTION_MASK)
+        sys_flag = record.sys_flag & ~TRANSACTION_MASK
+        return self._writer.prepare_again(record, topic, 0, properties, now, sys_flag=sys_flag)
 
     def _may_ask(self, half: Half) -> bool:
         """True when this record can no longer be taken back. Otherwise another half message could get its place, and
@@ -456,7 +457,7 @@ class TransactionService:
             topic=HALF_TOPIC,
             msg_id=unique,
             transaction_id=unique,
-            offset_msg_id=self._door.message_id(record.physical_offset),
+            offset_msg_id=self._writer.message_id(record.physical_offset),
         )
         w = BytesWriter()
         encode_record(

@@ -19,7 +19,7 @@ from bolide.remoting.command import Command, make_response
 
 
 @final
-class Lasting:
+class DurableReplies:
     """The answers that wait; `answer` sends one, `leave` one that also waited for the log."""
 
     def __init__(

@@ -19,13 +19,13 @@ from bolide.broker.core.stats import BrokerStats
 from bolide.broker.pull.hold import HoldTable
 from bolide.broker.refused import remark_of, response_code
 from bolide.errors import BolideError, PeerError
-from bolide.node.loop.durable_replies import Lasting
+from bolide.node.loop.durable_replies import DurableReplies
 from bolide.node.loop.host_protocol import Host
 from bolide.node.loop.outbox import Outbox, Waiting
 from bolide.node.loop.parked import NO_DEADLINE, ParkedReplies, ParkedReply, TableWrite, with_code
-from bolide.node.loop.pending_requests import Asked, Asking
+from bolide.node.loop.pending_requests import PendingRequest, PendingRequests
 from bolide.node.loop.refusals import ORDINARY
-from bolide.node.loop.resumer import COLD_ROUNDS, Reruns
+from bolide.node.loop.resumer import COLD_ROUNDS, Resumer
 from bolide.node.loop.send_gate import SendGate, busy, later
 from bolide.node.loop.services import Services
 from bolide.remoting.codes import FLUSH_DISK_TIMEOUT, REQUEST_CODE_NOT_SUPPORTED, SERVICE_NOT_AVAILABLE, SYSTEM_ERROR
@@ -70,16 +70,18 @@ class Executor:
         self._parked: ParkedReplies = ParkedReplies()
         self.gate: SendGate = SendGate(self._parked, flush_timeout_ms)
         self.outbox: Outbox = Outbox(host, write_high)
-        self._reruns: Reruns = Reruns(self.outbox, host, self._begin, self.settle, self._handler_failed, self.gate.look)
-        self._asking: Asking = Asking()
-        self._lasting: Lasting = Lasting(host, self._reply, self._confirmed)
+        self._resumer: Resumer = Resumer(
+            self.outbox, host, self._begin, self.settle, self._handler_failed, self.gate.look
+        )
+        self._pending: PendingRequests = PendingRequests()
+        self._durable: DurableReplies = DurableReplies(host, self._reply, self._confirmed)
         self._persisted: int = 0
         """`effects.persisted` when a handler began: any increase is that handler's."""
         self._tick_failed: Any = self._service_failed
 
     def set_clock(self, clock: Callable[[], int]) -> None:
         """Use this clock within a turn, so that no turn takes too long; without it a turn has no limit."""
-        self._reruns.clock = clock
+        self._resumer.clock = clock
         self._services.clock = clock
 
     # ---- requests
@@ -115,7 +117,7 @@ class Executor:
         if self.gate.busy and code in GATED:
             self._send(channel, command, busy(command, self.gate.busy))
             return
-        if self.outbox.unread > self.gate.most_unread and code in PULLS:
+        if self.outbox.unread > self.gate.max_unread and code in PULLS:
             self._send(channel, command, later(command, f"peers have left {self.outbox.unread} bytes unread"))
             return
         self._persisted = self._effects.persisted
@@ -133,9 +135,9 @@ class Executor:
             self._persisted = self._effects.persisted
             if command.code not in PULLS:
                 if isinstance(outcome, Reply):
-                    self._lasting.hold(channel, command, outcome)
+                    self._durable.hold(channel, command, outcome)
                     return
-                tables = self._lasting.this_turn()
+                tables = self._durable.this_turn()
         if isinstance(outcome, Parked):
             self._park(channel, command, outcome, now, tables)
         elif isinstance(outcome, Reply):
@@ -143,7 +145,7 @@ class Executor:
         elif isinstance(outcome, Hold):
             self._held(channel, command, outcome.held, now)
         elif isinstance(outcome, Cold):
-            self._reruns.cold(channel, command, outcome, COLD_ROUNDS)
+            self._resumer.cold(channel, command, outcome, COLD_ROUNDS)
         elif isinstance(outcome, Ask):
             self._ask(channel, command, outcome, now)
         elif isinstance(outcome, Nothing):
@@ -211,19 +213,19 @@ class Executor:
     # ---- requests of ours
 
     def _ask(self, channel: Channel, command: Command, ask: Ask, now: int) -> None:
-        asked = Asked(channel, command, ask, now + ask.timeout)
+        asked = PendingRequest(channel, command, ask, now + ask.timeout)
         if not ask.channel.alive:
             self._finish(asked, None, now)
             return
-        self._asking.add(asked)
+        self._pending.add(asked)
         self.outbox.queue(ask.channel, encode(ask.command))
 
     def _answered(self, channel: Channel, response: Command, now: int) -> None:
-        asked = self._asking.answered(channel, response)
+        asked = self._pending.answered(channel, response)
         if asked is not None:
             self._finish(asked, response, now)
 
-    def _finish(self, asked: Asked, response: Command | None, now: int) -> None:
+    def _finish(self, asked: PendingRequest, response: Command | None, now: int) -> None:
         try:
             outcome = asked.ask.then(response, now)
         except Exception as error:  # same boundary as `handle`
@@ -254,7 +256,7 @@ class Executor:
         """Write, flush, dispatch, wake, answer: once for everything this turn brought."""
         ready = self.outbox.take_ready()
         if ready:
-            self._reruns.serve(ready)
+            self._resumer.serve(ready)
         store = self._store
         if store is not None and not self._failed:
             self._store_turn(store, now)
@@ -280,7 +282,7 @@ class Executor:
             self._services.touched = True
             hold = self._hold
             if hold is not None and hold.count:
-                self._reruns.woken(hold.arrived(arrivals), now)
+                self._resumer.woken(hold.arrived(arrivals), now)
             for hook in self._services.arrived_hooks:
                 hook(arrivals, now)
         for entry in self._parked.take_confirmed(store.dispatched_offset):
@@ -341,16 +343,16 @@ class Executor:
         self._services.touched = True
         for channel, command in noted.sends:
             if channel.alive:
-                command.opaque = self._asking.next_opaque()
+                command.opaque = self._pending.next_opaque()
                 self.outbox.queue(channel, encode(command))
         hold = self._hold
         if hold is not None:
             for topic, queue_id in noted.releases:
-                self._reruns.woken(hold.release(topic, queue_id), now)
+                self._resumer.woken(hold.release(topic, queue_id), now)
         for channel in noted.closes:
             self._host.close(channel)
         if noted.persists:
-            self._lasting.persist(noted.persists)
+            self._durable.persist(noted.persists)
         if noted.registrations:
             self._host.register(noted.registrations)
         for extents, then in noted.loads:
@@ -373,7 +375,7 @@ class Executor:
                 at = deadline
             if self._next_sweep < at:
                 at = self._next_sweep
-        return self._asking.next_deadline(min(at, self._parked.next_deadline()))
+        return self._pending.next_deadline(min(at, self._parked.next_deadline()))
 
     def tick(self, now: int) -> None:
         """Do everything that is due; the caller ends the turn after it."""
@@ -381,15 +383,15 @@ class Executor:
         self._persisted = self._effects.persisted  # no answer waits for what a tick changed
         hold = self._hold
         if hold is not None and hold.count:
-            self._reruns.woken(hold.expired(now), now)
+            self._resumer.woken(hold.expired(now), now)
             if now >= self._next_sweep:
                 self._next_sweep = now + self._sweep_ms
                 store = self._store
                 if store is not None:
-                    self._reruns.woken(hold.behind(store.max_queue_offset), now)
+                    self._resumer.woken(hold.behind(store.max_queue_offset), now)
         for entry in self._parked.take_late(now):
             self._leave(entry, with_code(entry.frame, FLUSH_DISK_TIMEOUT, ""))
-        for asked in self._asking.take_late(now):
+        for asked in self._pending.take_late(now):
             self._finish(asked, None, now)
 
     def closed(self, channel: Channel, now: int) -> None:
@@ -398,7 +400,7 @@ class Executor:
         self.outbox.closed(channel)
         if self._hold is not None:
             self._hold.drop(channel)
-        for asked in self._asking.take_of(channel):
+        for asked in self._pending.take_of(channel):
             self._finish(asked, None, now)
         for hook in self._services.closed_hooks:
             try:
@@ -415,4 +417,4 @@ class Executor:
     @property
     def unanswered(self) -> int:
         """Answers waiting for the log, writes of tables that others wait for, and requests that wait for a turn."""
-        return self._parked.count + self._lasting.count + self.outbox.for_next_turn
+        return self._parked.count + self._durable.count + self.outbox.for_next_turn

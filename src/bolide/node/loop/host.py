@@ -46,13 +46,13 @@ class NodeHost:
         left: int = channel.link.write(frames, bodies)
         return left
 
-    def hold_back(self, channel: Channel) -> None:
-        """Read nothing from the channel's socket until `let_on`."""
-        channel.link.hold_back()
+    def pause_reading(self, channel: Channel) -> None:
+        """Read nothing from the channel's socket until `resume_reading`."""
+        channel.link.pause_reading()
 
-    def let_on(self, channel: Channel) -> None:
+    def resume_reading(self, channel: Channel) -> None:
         """Read from the channel's socket again."""
-        channel.link.let_on()
+        channel.link.resume_reading()
 
     def close(self, channel: Channel) -> None:
         """Close the channel once what is queued has been sent."""

@@ -16,10 +16,10 @@ class Host(Protocol):
     def write(self, channel: Channel) -> int:
         """Hand the channel's frames to its socket; the bytes the peer leaves unread, 0 while it keeps up."""
 
-    def hold_back(self, channel: Channel) -> None:
-        """Read nothing from the channel's socket until `let_on`."""
+    def pause_reading(self, channel: Channel) -> None:
+        """Read nothing from the channel's socket until `resume_reading`."""
 
-    def let_on(self, channel: Channel) -> None:
+    def resume_reading(self, channel: Channel) -> None:
         """Read from the channel's socket again."""
 
     def close(self, channel: Channel) -> None:

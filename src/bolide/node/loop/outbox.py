@@ -121,7 +121,7 @@ class Outbox:
         if not channel.waits:
             channel.waits = True
             self._waiting[channel.id] = deque()
-            self._host.hold_back(channel)
+            self._host.pause_reading(channel)
         self._waiting[channel.id].append(waiting)
 
     def caught_up(self, channel: Channel) -> None:
@@ -148,7 +148,7 @@ class Outbox:
             first: Waiting = waiting.popleft()
             return first
         self._forget(channel)
-        self._host.let_on(channel)
+        self._host.resume_reading(channel)
         return None
 
     def closed(self, channel: Channel) -> None:

@@ -10,7 +10,7 @@ from bolide.remoting.command import Command
 
 
 @final
-class Asked:
+class PendingRequest:
     """`channel` sent `command`, which is answered with what `ask.then` makes of the other client's answer."""
 
     def __init__(self, channel: Channel, command: Command, ask: Ask, deadline: int) -> None:
@@ -21,11 +21,11 @@ class Asked:
 
 
 @final
-class Asking:
+class PendingRequests:
     """What is asked and not answered yet: few at a time, so they are found by looking at all of them."""
 
     def __init__(self) -> None:
-        self._asked: dict[int, Asked] = {}
+        self._asked: dict[int, PendingRequest] = {}
         self._opaque: int = 0
 
     def next_opaque(self) -> int:
@@ -33,21 +33,21 @@ class Asking:
         self._opaque = (self._opaque + 1) & 0x7FFFFFFF
         return self._opaque
 
-    def add(self, asked: Asked) -> None:
+    def add(self, asked: PendingRequest) -> None:
         """Wait for the answer to this request; numbers its command."""
         opaque = self.next_opaque()
         asked.ask.command.opaque = opaque
         self._asked[key_of(asked.ask.channel, opaque)] = asked
 
-    def answered(self, channel: Channel, response: Command) -> Asked | None:
+    def answered(self, channel: Channel, response: Command) -> PendingRequest | None:
         """Who waits for this response; None when nobody does (it came too late, or was never asked for)."""
         return self._asked.pop(key_of(channel, response.opaque), None)
 
-    def take_late(self, now: int) -> list[Asked]:
+    def take_late(self, now: int) -> list[PendingRequest]:
         """Those whose time is over."""
         return [self._asked.pop(key) for key in [key for key, asked in self._asked.items() if asked.deadline <= now]]
 
-    def take_of(self, channel: Channel) -> list[Asked]:
+    def take_of(self, channel: Channel) -> list[PendingRequest]:
         """Those that waited for a client that is gone."""
         return [self._asked.pop(key) for key in [k for k, asked in self._asked.items() if asked.ask.channel is channel]]
 

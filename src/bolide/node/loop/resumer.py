@@ -25,7 +25,7 @@ COLD_ROUNDS: Final = 8
 
 
 @final
-class Reruns:
+class Resumer:
     """Of one executor, which lends its own ways of beginning, settling and failing a request."""
 
     def __init__(

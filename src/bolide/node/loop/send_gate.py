@@ -20,7 +20,7 @@ class SendGate:
         self.busy: str = ""
         self.overload: Overload | None = None
         """The limits; None in a daemon that has none."""
-        self.most_unread: int = 1 << 62
+        self.max_unread: int = 1 << 62
         """Bytes that all peers together may leave unread before pulls are sent away."""
         self._parked: ParkedReplies = parked
         self._flush_timeout_ms: int = flush_timeout_ms
@@ -28,7 +28,7 @@ class SendGate:
     def configure(self, options: BrokerOptions) -> None:
         """Take over other limits."""
         self.overload = Overload(options)
-        self.most_unread = options.client_write_buffer_total
+        self.max_unread = options.client_write_buffer_total
 
     def look(self, now: int, lag: int) -> None:
         """Before the commands of one read, which waited `lag` ms for their turn of the loop."""

@@ -34,7 +34,7 @@ class StoreWatch:
             self._log.error("%s", skip)
         for refusal in store.queues.take_refusals():
             self._log.error("%s", refusal)
-        problem = store.upkeep.take_problem()
+        problem = store.maintenance.take_problem()
         if problem and (problem != self._problem or not 0 <= now - self._problem_at < SAME_AGAIN_MS):
             self._log.error("the store: %s", problem)
             self._problem, self._problem_at = problem, now

@@ -45,10 +45,10 @@ HALF: Final = "4"
 """The sys flag of a message that is prepared."""
 PLAIN: Final = "0"
 TEMPLATE_TOPIC: Final = "TBW102"
-MOST_IN_BATCH: Final = 1024
-MOST_GATHERED: Final = 8 * 1024 * 1024
+MAX_IN_BATCH: Final = 1024
+MAX_GATHERED: Final = 8 * 1024 * 1024
 """Bytes waiting for company in their queue, over all queues."""
-MOST_IN_FLIGHT: Final = 32 * 1024 * 1024
+MAX_IN_FLIGHT: Final = 32 * 1024 * 1024
 """Bytes on their way at once; a single request may be larger."""
 NO_TIMERS: Final = "timer message is not enabled"
 """What a broker without timers says of a deliver_time, as an error of the system."""
@@ -196,9 +196,9 @@ class Sender:
         bundle.messages.append(message)
         bundle.size += size
         self._gathering.size += size
-        if bundle.size >= self._options.batch_bytes or len(bundle.messages) >= MOST_IN_BATCH:
+        if bundle.size >= self._options.batch_bytes or len(bundle.messages) >= MAX_IN_BATCH:
             self._flush(queue)
-        elif self._gathering.size > MOST_GATHERED:
+        elif self._gathering.size > MAX_GATHERED:
             self._flush(next(iter(self._gathering.open)))
 
     def _flush(self, queue: Queue) -> None:
@@ -212,7 +212,7 @@ class Sender:
     def _launch(self, bundle: Bundle) -> None:
         while (self._flight or self._again) and (
             len(self._flight) + len(self._again) >= self._options.sends_in_flight
-            or self._flying + bundle.size > MOST_IN_FLIGHT
+            or self._flying + bundle.size > MAX_IN_FLIGHT
         ):
             self._step()
         bundle.deadline = time.monotonic() + self._options.patience

@@ -32,7 +32,7 @@ WRITABLE: Final = 2
 MASTER: Final = 0
 ATTEMPTS: Final = 3
 PAUSE_S: Final = 0.5
-MOST_PAUSE_S: Final = 2.0
+MAX_PAUSE_S: Final = 2.0
 AT_ONCE: Final = 256
 """Questions in flight to one broker: more would fill the sockets of both sides before anyone reads."""
 
@@ -322,7 +322,7 @@ class Cluster:
             rounds += 1
             if rounds >= ATTEMPTS and time.monotonic() - begin >= patience:
                 break
-            time.sleep(min(self._pause_s * rounds, MOST_PAUSE_S))
+            time.sleep(min(self._pause_s * rounds, MAX_PAUSE_S))
             if broker is not None:
                 self.relearn(broker)
         raise ClusterUnavailable(

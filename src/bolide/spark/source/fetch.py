@@ -31,7 +31,7 @@ REMOVING: Final = "MESSAGE_WAS_REMOVING"
 """Remark of an answer whose queue units point at a CommitLog file that is no more."""
 ATTEMPTS: Final = 5
 PAUSE_S: Final = 0.5
-MOST_PAUSE_S: Final = 2.0
+MAX_PAUSE_S: Final = 2.0
 BYTES_IN_FLIGHT: Final = 16 * 1024 * 1024
 """What all answers in flight may hold, by the size of the last one."""
 PROBE_EVERY: Final = 64
@@ -233,7 +233,7 @@ class RangeReader:
             self.close()  # it may lag behind its master, which may be back
             self._first = 0
         if self._failures < ATTEMPTS or (on_replica and self._is_patient()):
-            time.sleep(min(self._pause_s * self._failures, MOST_PAUSE_S))
+            time.sleep(min(self._pause_s * self._failures, MAX_PAUSE_S))
             return True
         self._lost(f"{self._where()}: the broker has fewer messages than when the batch was planned")
         return False
@@ -246,7 +246,7 @@ class RangeReader:
         self._count_failure()
         if self._failures >= ATTEMPTS and not self._is_patient():
             raise ClusterUnavailable(f"{self._where()}: given up after {self._failures} tries: {error}") from error
-        time.sleep(min(self._pause_s * self._failures, MOST_PAUSE_S))
+        time.sleep(min(self._pause_s * self._failures, MAX_PAUSE_S))
         if self._failures > 1:
             self._find_broker()
 

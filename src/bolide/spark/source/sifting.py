@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from bolide.layout.columns import RecordColumns
 
 MAX_PLAIN_BODY: Final = 64 * 1024 * 1024
-MOST_PLAIN: Final = 64 * 1024 * 1024
+MAX_PLAIN: Final = 64 * 1024 * 1024
 """Most bytes of inflated bodies in one batch of rows, without the last: a few kilobytes may inflate to megabytes."""
 _FIELDS: Final[list[tuple[str, pa.DataType]]] = [
     ("topic", pa.string()),
@@ -92,7 +92,7 @@ def _sift(
 def plain_bodies(records: RecordColumns) -> tuple[Any, dict[int, str]]:
     """Bodies as they were sent, null when they cannot be decompressed; and why, by row.
 
-    They are those of the first records only where all would inflate to more than `MOST_PLAIN` bytes together.
+    They are those of the first records only where all would inflate to more than `MAX_PLAIN` bytes together.
     """
     flags = records.numbers("sys_flag")
     marked = flags & COMPRESSED_FLAG
@@ -111,7 +111,7 @@ def plain_bodies(records: RecordColumns) -> tuple[Any, dict[int, str]]:
         except CompressionError as error:
             bodies[index] = None
             why[index] = str(error).partition(";")[0]
-        if size > MOST_PLAIN:
+        if size > MAX_PLAIN:
             bodies = bodies[: index + 1]
             break
     return pa.array(bodies, pa.binary()), why
