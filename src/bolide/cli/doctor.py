@@ -74,7 +74,6 @@ def libraries() -> list[Finding]:
     for part, names in (
         ("uvloop (faster loop)", ("uvloop",)),
         ("extra spark", ("pyspark", "pyarrow", "numpy", "pandas")),
-        ("extra console", ("starlette", "uvicorn", "prometheus_client")),
     ):
         missing = [name for name in names if importlib.util.find_spec(name) is None]
         detail = "installed" if not missing else f"not installed: {', '.join(missing)}"
