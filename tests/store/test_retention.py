@@ -130,29 +130,6 @@ def test_the_operator_can_ask_for_it() -> None:
     assert log_files(machine) == 2
 
 
-def test_a_file_being_read_survives_until_released_or_two_minutes_long() -> None:
-    machine = machine_with_files(12)
-    segments = machine.store.log.segments
-    start = segments.pin(0)
-    go_to(machine, FOUR_O_CLOCK + 3 * DAY)
-    machine.tick(10_000)
-    assert segments.min_offset == 0
-    assert len(segments.read(0, 100)) == 100
-    segments.release(start)
-    machine.tick(10_000)
-    assert segments.min_offset > 0
-
-    machine = machine_with_files(12)
-    segments = machine.store.log.segments
-    segments.pin(0)
-    go_to(machine, FOUR_O_CLOCK + 3 * DAY)
-    for _ in range(11):
-        machine.tick(10_000)
-    assert segments.min_offset == 0
-    machine.tick(10_000)
-    assert segments.min_offset > 0, "destroyMapedFileIntervalForcibly"
-
-
 def test_a_power_cut_while_files_are_deleted_leaves_a_log_that_opens() -> None:
     machine = machine_with_files(12)
     machine.now = FOUR_O_CLOCK + 3 * DAY

@@ -98,17 +98,6 @@ def test_deletion_goes_oldest_first_and_spares_the_last_file() -> None:
     assert segments.min_offset == 300
 
 
-def test_a_file_being_read_stays_until_released() -> None:
-    _, segments = filled(3)
-    start = segments.pin(150)
-    assert start == 100
-    assert segments.delete_before(300) == [f"{FOLDER}/{segment_name(0)}"]
-    assert segments.read(100, 3) == b"001"
-    segments.release(start)
-    assert segments.delete_before(300) == [f"{FOLDER}/{segment_name(100)}"]
-    assert segments.pin(150) == -1
-
-
 def test_truncation_goes_newest_first_so_that_no_cut_leaves_a_gap() -> None:
     for stop in range(8):
         files, segments = filled(5)

@@ -66,7 +66,6 @@ class StoreOptions:
     disk_space_clean_forcibly_ratio: int = 85
     disk_space_warning_level_ratio: int = 90
     delete_file_batch_max: int = 10
-    destroy_maped_file_interval_forcibly: int = 120_000
 
     access_message_in_memory_max_ratio: int = 40
     max_transfer_bytes_on_message_in_memory: int = 256 * 1024

@@ -49,7 +49,6 @@ class Retention:
         self._segments = segments
         self._hours = options.delete_hours()
         self._manual_rounds = 0
-        self._hung_since = 0
         self._over = False
         """Disk use went over the warning ratio, and has not come back to the forcible one."""
         self._refused_at = 0
@@ -106,7 +105,7 @@ class Retention:
         if not (manual or forced or disk.expired_may_go or self._is_hour(wall)):
             return []
         limit = self._options.delete_file_batch_max if forced else self._expired(wall)
-        return self._take(min(limit, self._options.delete_file_batch_max), now)
+        return self._take(min(limit, self._options.delete_file_batch_max))
 
     def look_at_disk(self) -> DiskState:
         """Measure the disk; sets DISK_FULL over the warning ratio, and clears it at or below the forcible one.
@@ -142,21 +141,10 @@ class Retention:
             count += 1
         return count
 
-    def _take(self, limit: int, now: int) -> list[str]:
+    def _take(self, limit: int) -> list[str]:
         if limit <= 0:
             return []
         starts = self._segments.segment_starts()
         if len(starts) < 2:
             return []
-        end = starts[min(limit, len(starts) - 1)]
-        taken = self._segments.detach_before(end, limit)
-        if taken:
-            self._hung_since = 0
-            return taken
-        # The oldest file is being read. After destroyMapedFileIntervalForcibly its readers are not waited for.
-        if self._hung_since == 0:
-            self._hung_since = now
-        elif now - self._hung_since >= self._options.destroy_maped_file_interval_forcibly:
-            self._hung_since = 0
-            return self._segments.detach_before(end, limit, True)
-        return []
+        return self._segments.detach_before(starts[min(limit, len(starts) - 1)], limit)

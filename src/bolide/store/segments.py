@@ -38,8 +38,6 @@ class Segment:
     def __init__(self, start: i64, path: str) -> None:
         self.start: i64 = start
         self.path = path
-        self.readers = 0
-        """Readers outside the loop (replication, cold reads of whole files) that must be able to finish."""
 
 
 @final
@@ -236,20 +234,6 @@ class SegmentList:
         found: i64 = self.files.next_data(self.handles.get(segment.path), offset - segment.start)
         return segment.start + found if found >= 0 else -1
 
-    def pin(self, offset: i64) -> i64:
-        """Keep the segment of this offset from being deleted until `release`; returns its start, -1 when gone."""
-        segment = self._at(offset)
-        if segment is None:
-            return -1
-        segment.readers += 1
-        return segment.start
-
-    def release(self, start: i64) -> None:
-        """One reader of the segment that begins here is done."""
-        segment = self._at(start)
-        if segment is not None and segment.readers > 0:
-            segment.readers -= 1
-
     # -- syncing and deleting --
 
     def datasync_to(self, offset: i64, since: i64 = 0) -> None:
@@ -272,17 +256,17 @@ class SegmentList:
             removed.append(segment.path)
         return removed
 
-    def delete_before(self, offset: i64, limit: i64 = 1 << 62, even_if_read: bool = False) -> list[str]:
+    def delete_before(self, offset: i64, limit: i64 = 1 << 62) -> list[str]:
         """Delete the oldest files that end at or before `offset`, at most `limit`, never the last one.
 
-        Stops at a file that is being read, unless told not to wait for its readers. Returns the deleted paths.
+        Returns the deleted paths.
         """
-        removed = self.detach_before(offset, limit, even_if_read)
+        removed = self.detach_before(offset, limit)
         for path in removed:
             self._remove(path)
         return removed
 
-    def detach_before(self, offset: i64, limit: i64 = 1 << 62, even_if_read: bool = False) -> list[str]:
+    def detach_before(self, offset: i64, limit: i64 = 1 << 62) -> list[str]:
         """As `delete_before`, but the files only leave the list: the caller removes them, oldest first, elsewhere.
 
         Crash before they are removed: the next start finds them again, and they expire again.
@@ -290,7 +274,7 @@ class SegmentList:
         gone: list[str] = []
         while len(self._segments) > 1 and limit > len(gone):
             segment = self._segments[0]
-            if segment.start + self.segment_size > offset or (segment.readers > 0 and not even_if_read):
+            if segment.start + self.segment_size > offset:
                 break
             del self._segments[0]
             self.handles.drop(segment.path)
