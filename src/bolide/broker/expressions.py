@@ -1,7 +1,7 @@
 """Expression types: how a subscription's text becomes a filter. TAG and SQL92 are built in; plug-ins add others.
 
 A type is a function from the text to a `Compiled`; it raises what it likes (best a `BolideError` of one sentence) for a
-text that it refuses. RocketMQ's FilterFactory and FilterAPI (protocol/behaviour.md 1 and 14).
+text that it refuses. RocketMQ's FilterFactory and FilterAPI (docs/protocol/behaviour.md 1 and 14).
 """
 
 from __future__ import annotations

@@ -324,7 +324,7 @@ class CommitLog:
         return target
 
     def _async_wanted(self, now: i64) -> bool:
-        """store.md 7: every flushIntervalCommitLog, if enough pages are dirty or the thorough interval is over."""
+        """Whether enough pages are dirty, or the thorough interval is over (docs/protocol/store.md 7)."""
         pages = self.written_offset // PAGE - self.flushed_offset // PAGE
         early = not self.flush_timed and pages >= (self.least_pages if self.least_pages > 0 else EARLY_PAGES)
         if now - self._last_look < self.flush_interval and not early:

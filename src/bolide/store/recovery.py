@@ -1,9 +1,9 @@
 """Start of a store: where to begin reading the log, where it really ends, what has to be dispatched again.
 
 First it looks (`look`), which writes nothing to the log and may refuse; then it recovers (`run`). It begins to read
-where RocketMQ 5.5.0 does (store.md 6), with three additions that only make it read more: a store whose checkpoint knows
-no `logics_physical_offset` (4.x) is judged by both timestamps and their margin; index files lost or deleted are filled
-again from the log; and queues that are missing altogether are made again from its first file.
+where RocketMQ 5.5.0 does (docs/protocol/store.md 6), with three additions that only make it read more: a store whose
+checkpoint knows no `logics_physical_offset` (4.x) is judged by both timestamps and their margin; index files lost or
+deleted are filled again from the log; and queues that are missing altogether are made again from its first file.
 Compiled by mypyc.
 """
 

@@ -1,6 +1,6 @@
 """UNIQ_KEY for messages whose producer set none: the client's id format, made by the broker (5.x does so too).
 
-Format: RocketMQ's MessageClientIDSetter (protocol/remoting.md 9). Only uniqueness and length matter to anyone.
+Format: RocketMQ's MessageClientIDSetter (docs/protocol/remoting.md 9). Only uniqueness and length matter to anyone.
 """
 
 from __future__ import annotations

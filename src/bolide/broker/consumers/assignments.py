@@ -1,8 +1,8 @@
 """QUERY_ASSIGNMENT (400): a 5.x consumer lets the broker share the queues out; and the request modes (401, 402).
 
-RocketMQ's QueryAssignmentProcessor (protocol/behaviour.md 12). The queues are those of the topic's route, on whatever
-brokers they are, so the node asks a name server; until it has answered, the request is held. Without a name server
-this broker's own queues are all there are. Every queue is given to be pulled: POP is not served here.
+RocketMQ's QueryAssignmentProcessor (docs/protocol/behaviour.md 12). The queues are those of the topic's route, on
+whatever brokers they are, so the node asks a name server; until it has answered, the request is held. Without a name
+server this broker's own queues are all there are. Every queue is given to be pulled: POP is not served here.
 """
 
 from __future__ import annotations

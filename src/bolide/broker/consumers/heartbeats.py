@@ -1,5 +1,5 @@
 """Heartbeats and what follows from them: HEART_BEAT (34), UNREGISTER_CLIENT (35), the list of a group's clients (38),
-CHECK_CLIENT_CONFIG (46), and the notice that a group changed (40). Behaviour facts 6.1 to 6.3 and section 5.
+CHECK_CLIENT_CONFIG (46), and the notice that a group changed (40): docs/protocol/behaviour.md 5 and 6.1 to 6.3.
 """
 
 from __future__ import annotations

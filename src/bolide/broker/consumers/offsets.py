@@ -1,6 +1,6 @@
 """Requests about offsets: committed ones (14, 15, 43, 308, 314), queue limits (30, 31), times (29, 32), resets (222).
 
-Decision rows: behaviour facts section 5 (ConsumerManageProcessor, AdminBrokerProcessor of 5.5.0).
+Decision rows: docs/protocol/behaviour.md 5 (ConsumerManageProcessor, AdminBrokerProcessor of 5.5.0).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Names the broker gives a meaning: system topics, prefixes, and what a topic or group name may look like.
 
-From RocketMQ's TopicValidator, MixAll and NamespaceUtil; limits and sets in protocol/behaviour.md 2, 2.1 and 6.4.
+From RocketMQ's TopicValidator, MixAll and NamespaceUtil; limits and sets in docs/protocol/behaviour.md 2, 2.1 and 6.4.
 """
 
 from __future__ import annotations

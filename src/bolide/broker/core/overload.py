@@ -1,8 +1,8 @@
 """When a broker takes no more sends for a while: answered with SYSTEM_BUSY (2) at once, and stored nowhere.
 
-RocketMQ measures the queue before its send threads (BrokerFastFailure, NettyRemotingAbstract, protocol/remoting.md 4):
-here that is the time a send waited for its turn of the loop. What waits for a sync is in no queue there: a disk that
-needs half a second for one refuses nothing. Here such answers pile up, bounded by their number, bytes and age. The
+RocketMQ measures the queue before its send threads (BrokerFastFailure, NettyRemotingAbstract, docs/protocol/remoting.md
+5): here that is the time a send waited for its turn of the loop. What waits for a sync is in no queue there: a disk
+that needs half a second for one refuses nothing. Here such answers pile up, bounded by their number, bytes and age. The
 remarks are Java's to the letter where clients look at them: `[REJECTREQUEST]`, `[OVERLOAD]`, `[TIMEOUT_CLEAN_QUEUE]`.
 """
 

@@ -2,7 +2,7 @@
 
 Queue N of the schedule topic holds level N+1; its units carry the delivery time in place of a tags hash, so a level is
 a queue sorted by time and one look at its head tells whether anything is due (RocketMQ's ScheduleMessageService,
-behaviour facts 2.3). Progress is kept in config/delayOffset.json.
+docs/protocol/behaviour.md 2.3). Progress is kept in config/delayOffset.json.
 
 At least once: the file holds only progress that is on disk and confirmed, and progress moves back when a failed write
 took deliveries with it. A crash between a delivery and the file delivers again; a file ahead of the log would lose

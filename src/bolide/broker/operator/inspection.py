@@ -1,7 +1,7 @@
 """What an operator asks of a running broker: runtime info (28), settings (26, 25), queue units (321), files (27, 329),
 replication (907).
 
-Keys and units of runtime info: remoting facts section 12, as mqadmin's clusterList and brokerStatus read them.
+Keys and units of runtime info: docs/protocol/remoting.md 12, as mqadmin's clusterList and brokerStatus read them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Finding messages: by key or unique id through the index (QUERY_MESSAGE 12), by offset (VIEW_MESSAGE_BY_ID 33).
 
-Behaviour facts section 5. Bodies are stored records back to back; hash collisions are among them and the client
+docs/protocol/behaviour.md 5. Bodies are stored records back to back; hash collisions are among them and the client
 checks topic and keys again, as Java's does.
 """
 

@@ -1,6 +1,6 @@
 """Administration of topics: create or change (17, 18), list (21), one (351), delete (215), and the system's own (305).
 
-Decision rows: behaviour facts section 5 and AdminBrokerProcessor of 5.5.0.
+Decision rows: docs/protocol/behaviour.md 5 and AdminBrokerProcessor of 5.5.0.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Held pulls: a table of who waits at which queue, and for what. It decides who is to run again; it runs nothing.
 
-RocketMQ's PullRequestHoldService (protocol/behaviour.md 1, "Long polling"), with one difference: an arrival wakes at
+RocketMQ's PullRequestHoldService (docs/protocol/behaviour.md 1), with one difference: an arrival wakes at
 once, in the turn that stored it. The sweep stays as a safety net, and for pulls whose filter did not match the arrival.
 """
 

@@ -1,7 +1,7 @@
 """PULL_MESSAGE (11) and LITE_PULL_MESSAGE (361): every check of RocketMQ's order, the read, and what to answer.
 
-From PullMessageProcessor and DefaultPullMessageResultHandler (protocol/behaviour.md 1). A pull that finds nothing new
-and may wait becomes a `Hold`; one whose records are not in memory becomes a `Cold` and is run again.
+From PullMessageProcessor and DefaultPullMessageResultHandler (docs/protocol/behaviour.md 1). A pull that finds nothing
+new and may wait becomes a `Hold`; one whose records are not in memory becomes a `Cold` and is run again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Request-reply: SEND_REPLY_MESSAGE (324, 325) brings an answer, PUSH_REPLY_MESSAGE_TO_CLIENT (326) hands it on.
 
-RocketMQ's ReplyMessageProcessor (protocol/behaviour.md 9). The one who asked is a producer of this broker, found by its
-client id; the one who answers is told only after that client has the answer. The answer is stored as well, on the
-cluster's reply topic.
+RocketMQ's ReplyMessageProcessor (docs/protocol/behaviour.md 9). The one who asked is a producer of this broker, found
+by its client id; the one who answers is told only after that client has the answer. The answer is stored as well, on
+the cluster's reply topic.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Messages a consumer could not handle: CONSUMER_SEND_MSG_BACK (36), to the retry topic or the dead letter queue.
 
 The message is not sent again by the client: the broker copies the stored record, by way of a delay level, to
-`%RETRY%group`, or after too many attempts to `%DLQ%group` (behaviour facts section 3, AbstractSendMessageProcessor).
+`%RETRY%group`, or after too many attempts to `%DLQ%group` (docs/protocol/behaviour.md 3, AbstractSendMessageProcessor).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """SEND_MESSAGE (10), SEND_MESSAGE_V2 (310), SEND_BATCH_MESSAGE (320): every check of RocketMQ's order, then the door.
 
-From SendMessageProcessor and AbstractSendMessageProcessor (protocol/behaviour.md 2, 2.1, 2.2). The common case, a
+From SendMessageProcessor and AbstractSendMessageProcessor (docs/protocol/behaviour.md 2, 2.1, 2.2). The common case, a
 plain message to a known topic, runs straight through `_send`; whatever is rarer is a function of its own.
 """
 

@@ -1,7 +1,7 @@
 """A batch of messages in one SEND: each becomes its own record, all in one file, with consecutive queue offsets.
 
-From SendMessageProcessor.sendBatchMessage and MessageExtEncoder.encode for batches (protocol/behaviour.md 2,
-protocol/store.md 2 "Batch"). The properties the broker adds to a single message are not added to the elements.
+From SendMessageProcessor.sendBatchMessage and MessageExtEncoder.encode for batches (docs/protocol/behaviour.md 2,
+docs/protocol/store.md 2 "Batch"). The properties the broker adds to a single message are not added to the elements.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Who is connected: consumer groups with their subscriptions, producer groups, and the channels of both.
 
-Behaviour facts 6.1 to 6.3 (RocketMQ's ConsumerManager, ConsumerGroupInfo, ProducerManager). The TCP channel is the
-identity of a client; a group's subscriptions are those of the latest heartbeat, so two clients of one group that
+docs/protocol/behaviour.md 6.1 to 6.3 (RocketMQ's ConsumerManager, ConsumerGroupInfo, ProducerManager). The TCP channel
+is the identity of a client; a group's subscriptions are those of the latest heartbeat, so two clients of one group that
 subscribe differently overwrite each other, as they do in Java.
 """
 

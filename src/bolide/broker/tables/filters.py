@@ -1,9 +1,9 @@
 """Consumer filter data: the expressions that connected groups subscribe with, compiled once, kept with their versions.
 
-RocketMQ's ConsumerFilterManager (protocol/behaviour.md 1, protocol/store.md 10). Registered by heartbeats; a pull is
-answered 27 when there is none and 28 when it is older than the pull's subscription. It outlives its consumers by 24 h
-and a restart (config/consumerFilter.json), because the filter bitmaps of stored records refer to it: while a group is
-away, what arrives still gets its bits.
+RocketMQ's ConsumerFilterManager (docs/protocol/behaviour.md 1, docs/protocol/store.md 10). Registered by heartbeats; a
+pull is answered 27 when there is none and 28 when it is older than the pull's subscription. It outlives its consumers
+by 24 h and a restart (config/consumerFilter.json), because the filter bitmaps of stored records refer to it: while a
+group is away, what arrives still gets its bits.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Consumer groups as configured on this broker: the table of config/subscriptionGroup.json and creation on the fly.
 
-Rules from RocketMQ's SubscriptionGroupManager (protocol/behaviour.md 6.4), defaults in protocol/remoting.md 12.
+Rules from RocketMQ's SubscriptionGroupManager (docs/protocol/behaviour.md 6.4), defaults in docs/protocol/remoting.md
+12.
 """
 
 from __future__ import annotations

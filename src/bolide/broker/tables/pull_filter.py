@@ -1,7 +1,7 @@
 """Which records a pull wants: tags by their hash in the queue unit, expressions on the stored properties.
 
 Where the subscription comes from (the request or the group's heartbeat) and what is wrong with it: RocketMQ's
-PullMessageProcessor and FilterAPI (protocol/behaviour.md 1, protocol/remoting.md 12 "SubscriptionData").
+PullMessageProcessor and FilterAPI (docs/protocol/behaviour.md 1, docs/protocol/remoting.md 12 "SubscriptionData").
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The broker's topics: the table of config/topics.json, its system topics, and creation on the fly.
 
-Rules from RocketMQ's TopicConfigManager (protocol/behaviour.md 2.1); file shape in protocol/store.md 10.
+Rules from RocketMQ's TopicConfigManager (docs/protocol/behaviour.md 2.1); file shape in docs/protocol/store.md 10.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A half message waits on RMQ_SYS_TRANS_HALF_TOPIC until an op record on RMQ_SYS_TRANS_OP_HALF_TOPIC names its offset:
 then its transaction is decided. Progress in both queues is kept as consumer offsets of CID_RMQ_SYS_TRANS, where a Java
-broker looks for it as well. The table is rebuilt from the queues at every start (protocol/behaviour.md 4).
+broker looks for it as well. The table is rebuilt from the queues at every start (docs/protocol/behaviour.md 4).
 
 A decision of ours counts at once, and is undone when the store takes its op record back. Progress follows what was
 read of both queues, and is stored only once that part of the log survives a power cut: progress ahead of the log would

@@ -1,9 +1,9 @@
 """Transactions: END_TRANSACTION (37), asking producers that did not end theirs (39), giving up on the rest, and taking
 one of those up again (RESUME_CHECK_HALF_MESSAGE, 323).
 
-Behaviour facts 4 (EndTransactionProcessor, TransactionalMessageServiceImpl). One difference, in favour of the user: a
-repeated END_TRANSACTION for a decided half message has no second effect, also after it was stored again for a check;
-Java would store the message twice.
+docs/protocol/behaviour.md 4 (EndTransactionProcessor, TransactionalMessageServiceImpl). One difference, in favour of
+the user: a repeated END_TRANSACTION for a decided half message has no second effect, also after it was stored again for
+a check; Java would store the message twice.
 
 The message that ends a half message (the committed message, its renewed copy or the copy that is given up) and the op
 record that names the half message are one append: the log has both or neither. The message comes first, so a power cut

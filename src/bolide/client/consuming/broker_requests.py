@@ -1,5 +1,5 @@
 """What brokers ask of a consumer: reset offsets (220), tell its offsets (221) and its state (307), consume one message
-directly (309). Bodies as in remoting facts 12, with MessageQueue keys in the form both Java releases read.
+directly (309). Bodies as in docs/protocol/remoting.md 12, with MessageQueue keys in the form both Java releases read.
 """
 
 from __future__ import annotations

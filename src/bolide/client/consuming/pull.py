@@ -1,4 +1,4 @@
-"""One PULL_MESSAGE or LITE_PULL_MESSAGE: the request, and what its answer means (behaviour facts 7.3)."""
+"""One PULL_MESSAGE or LITE_PULL_MESSAGE: the request, and what its answer means (docs/protocol/behaviour.md 7.3)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """JSON bodies of brokers and name servers, whichever of RocketMQ's JSON libraries wrote them.
 
 Java writes maps keyed by a MessageQueue with the object itself as the key: `queue_map` reads these, `queue_map_text`
-writes them in the one form that 4.9.7 and 5.5.0 both read (remoting facts 13).
+writes them in the one form that 4.9.7 and 5.5.0 both read (docs/protocol/remoting.md 13).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""SEND_MESSAGE_V2 requests, as a mapping for hooks and as a ready frame for speed (remoting facts 1, 2 and 6).
+"""SEND_MESSAGE_V2 requests, as a mapping for hooks and as a ready frame for speed (docs/protocol/remoting.md 1, 2, 6).
 
 The frame is put together from bytes worked out once per queue; only what differs from message to message is formatted.
 """

@@ -1,6 +1,6 @@
 """The tables kept as files: config/<name>.json written atomically off the loop, its .bak read when it cannot be.
 
-RocketMQ's ConfigManager; write and load rules in protocol/store.md 10.
+RocketMQ's ConfigManager; write and load rules in docs/protocol/store.md 10.
 """
 
 from __future__ import annotations

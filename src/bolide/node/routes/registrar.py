@@ -1,7 +1,7 @@
 """A broker at its name servers: registered with each at the start, every 30 s, and at once when a topic changes.
 
-RocketMQ's BrokerController.registerBrokerAll and BrokerOuterAPI (protocol/behaviour.md 10). The first registration is
-always complete, since a 5.x name server refuses one that carries a single topic.
+RocketMQ's BrokerController.registerBrokerAll and BrokerOuterAPI (docs/protocol/behaviour.md 10). The first registration
+is always complete, since a 5.x name server refuses one that carries a single topic.
 """
 
 from __future__ import annotations
