@@ -1,7 +1,7 @@
 """A CRC of a whole record, kept in its last 20 bytes as the property ``__CRC32#``: enabledAppendPropCRC, 5.x.
 
 It covers all bytes before itself; the value is ten decimal digits, the lowest first (RocketMQ's
-MessageDecoder.createCrc32 and CommitLog.checkMessageAndReturnSize). Compiled by mypyc.
+MessageDecoder.createCrc32 and CommitLog.checkMessageAndReturnSize).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A record that has just become readable: what wakes held pulls. Compiled by mypyc."""
+"""A record that has just become readable: what wakes held pulls."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Format and rules are RocketMQ's CommitLog. Three offsets follow each other: `flushed_offset` <= `written_offset` <=
 `end_offset`. What lies below the first survives a power cut, below the second a crash of the process, and what lies
-above that is only in this object. Compiled by mypyc.
+above that is only in this object.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Unit N of a queue is at byte N*20 of its stream of files. New units wait in a small tail in memory, are read from there,
 and go to the (sparse) files in one write by `flush`, which `ConsumeQueues` calls: `put` itself only adds to the tail.
 Everything here is derived from the log: what a crash loses is put again by recovery, which starts before the last
-thorough flush. Compiled by mypyc.
+thorough flush.
 """
 
 from __future__ import annotations

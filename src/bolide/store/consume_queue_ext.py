@@ -2,7 +2,7 @@
 
 A unit never crosses a file: when it does not fit with 4 bytes to spare, ``int16 -1`` ends the file and the unit opens
 the next one. The queue unit points here by an address (`layout.ext_unit`). What is not yet in the files waits in a
-small tail in memory and is read from there. Compiled by mypyc.
+small tail in memory and is read from there.
 """
 
 from __future__ import annotations

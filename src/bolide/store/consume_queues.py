@@ -1,6 +1,6 @@
 """All consume queues of a store, by topic and queue id: RocketMQ's ConsumeQueueStore.
 
-A queue comes into being when its first record is dispatched, or when its folder is found at start. Compiled by mypyc.
+A queue comes into being when its first record is dispatched, or when its folder is found at start.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Deleted topics: marks that outlive a crash, so that recovery does not dispatch their old records again.
 
 A mark is on disk before anything else of a deletion happens, and before a message of a new topic of the same name gets
-a queue offset. Marks are removed when the log no longer reaches below them. Compiled by mypyc.
+a queue offset. Marks are removed when the log no longer reaches below them.
 """
 
 from __future__ import annotations

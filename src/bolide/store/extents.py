@@ -1,4 +1,4 @@
-"""Ranges of files for a pool thread to read. Compiled by mypyc."""
+"""Ranges of files for a pool thread to read."""
 
 from __future__ import annotations
 

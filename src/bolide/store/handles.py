@@ -1,7 +1,6 @@
 """The open handles of a store's files, least recently used closed first, and which files still need a sync.
 
 One cache serves all lists of segments, so a broker with ten thousand queues keeps a bounded number of files open.
-Compiled by mypyc.
 """
 
 from __future__ import annotations

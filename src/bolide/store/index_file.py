@@ -2,7 +2,7 @@
 
 In Java the slots live in the mapped file and each entry touches a random page of it. Here they are an int32 vector;
 entries go out in sequential writes, slots when the file is full or the store closes. A crash therefore loses slots;
-`salvage` makes them again from the entries, each of which holds its hash and its predecessor. Compiled by mypyc.
+`salvage` makes them again from the entries, each of which holds its hash and its predecessor.
 """
 
 from __future__ import annotations

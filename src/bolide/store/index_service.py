@@ -1,7 +1,7 @@
 """The index: which records have a key, over all index files: RocketMQ's IndexService.
 
 A file is named after its creation time (17 digits, local time). Files fill one after the other; a new one takes its
-first times and offsets from the end of the one before. Compiled by mypyc.
+first times and offsets from the end of the one before.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What can be asked of a store: pulls, single records, queue offsets, times, keys. Nothing here changes anything.
 
-The reading half of `MessageStore`. Compiled by mypyc.
+The reading half of `MessageStore`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 RocketMQ's DefaultMessageStore. All methods but `sync_commit_log` belong to the thread of the event loop. The order of a
 message: `append` (memory) -> `write_pending` (kernel) -> `sync_commit_log` (disk) -> `confirm_offset` passes it ->
 `dispatch` makes it readable. Nothing here knows a clock: `now` is ms since the epoch and never jumps; `times` turns it
-into the wall clock's, which labels records. Compiled by mypyc.
+into the wall clock's, which labels records.
 """
 
 from __future__ import annotations

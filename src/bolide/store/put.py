@@ -2,7 +2,6 @@
 
 What the broker's one door to the log hands over is in its final form (properties rewritten, hosts raw, tags code
 computed); only what the store alone can know is missing: queue offset, physical offset, store timestamp, body CRC.
-Compiled by mypyc.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The queue offsets that the next messages get: RocketMQ's QueueOffsetOperator.
 
 A number is given when a message is appended and taken back when it could not be written after all. What nobody has
-asked for since the start is the end of its queue, for recovery has dispatched everything. Compiled by mypyc.
+asked for since the start is the end of its queue, for recovery has dispatched everything.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A pull at store level: from a queue offset to whole records, with RocketMQ's statuses and limits.
 
 The rules are DefaultMessageStore.getMessage's. Units are scanned first; records that lie side by side in the log
-become one read. Nothing here waits for the disk: what is not in memory comes back as `cold`. Compiled by mypyc.
+become one read. Nothing here waits for the disk: what is not in memory comes back as `cold`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ before. For other bytes it raises `ColdRead`, or, if the reader can continue wit
 missing. The reader then starts over once the missing bytes are there, so it must change nothing before its last read.
 Outside `begin` and `end` a read waits for the disk: when the store opens and closes, and in its own upkeep.
 
-Compiled by mypyc.
 """
 
 from __future__ import annotations

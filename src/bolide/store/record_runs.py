@@ -1,6 +1,6 @@
 """Reads records at known places with few calls: those that are close together in the log are read in one.
 
-For what the broker stores again by the thousand: delayed messages that are due at the same time. Compiled by mypyc.
+For what the broker stores again by the thousand: delayed messages that are due at the same time.
 """
 
 from __future__ import annotations

@@ -4,7 +4,6 @@ First it looks (`look`), which writes nothing to the log and may refuse; then it
 where RocketMQ 5.5.0 does (docs/protocol/store.md 6), with three additions that only make it read more: a store whose
 checkpoint knows no `logics_physical_offset` (4.x) is judged by both timestamps and their margin; index files lost or
 deleted are filled again from the log; and queues that are missing altogether are made again from its first file.
-Compiled by mypyc.
 """
 
 from __future__ import annotations

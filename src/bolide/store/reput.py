@@ -1,7 +1,7 @@
 """Reput: moves what is confirmed in the log into queues and index: RocketMQ's ReputMessageService.
 
 What was just appended waits here as `Dispatch` objects, so the log is read back only after a restart, on a slave, or
-when too much piled up. Nothing beyond the confirm offset is looked at. Compiled by mypyc.
+when too much piled up. Nothing beyond the confirm offset is looked at.
 """
 
 from __future__ import annotations

@@ -4,7 +4,6 @@ The rules are RocketMQ's MappedFileQueue: a file is named after the offset of it
 length from the start, and bytes nobody wrote yet are zeros. How far the stream is really filled is not stored here:
 the reader of the content (commit log, consume queue) finds out in recovery and remembers it.
 
-Compiled by mypyc.
 """
 
 from __future__ import annotations

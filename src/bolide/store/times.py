@@ -2,7 +2,7 @@
 
 The whole store uses `now`, which is steady. A record's store time is `wall(now)`. When the wall clock was set while the
 broker ran, `steady` converts a time in a record with the offset that was valid when it was stored. For records from
-before the start only the wall clock of the start is known. Compiled by mypyc.
+before the start only the wall clock of the start is known.
 """
 
 from __future__ import annotations

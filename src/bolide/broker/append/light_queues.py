@@ -1,7 +1,7 @@
 """LMQ multi-dispatch at the door to the log: which light queues a message enters, and which lists are refused.
 
 A producer lists them in INNER_MULTI_DISPATCH; the store numbers the message in each (RocketMQ's LmqDispatch). What only
-waits for its real topic enters none, and nobody but the store says what the numbers are. Compiled by mypyc.
+waits for its real topic enters none, and nobody but the store says what the numbers are.
 """
 
 from __future__ import annotations

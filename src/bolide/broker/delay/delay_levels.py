@@ -6,7 +6,7 @@ docs/protocol/behaviour.md 2.3). Progress is kept in config/delayOffset.json.
 
 At least once: the file holds only progress that is on disk and confirmed, and progress moves back when a failed write
 took deliveries with it. A crash between a delivery and the file delivers again; a file ahead of the log would lose
-messages. Compiled by mypyc.
+messages.
 """
 
 from __future__ import annotations

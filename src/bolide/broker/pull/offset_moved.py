@@ -2,7 +2,7 @@
 
 RocketMQ 4.9 stores one (PullMessageProcessor.generateOffsetMovedEvent); 5.x only writes a line to its log. Here the
 event is stored, once for the same pull within a minute: a client that asks for a wrong offset again and again must not
-fill the log. Compiled by mypyc.
+fill the log.
 """
 
 from __future__ import annotations

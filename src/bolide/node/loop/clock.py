@@ -2,7 +2,7 @@
 
 `now` is the wall clock as it was when the node started, plus the time that has passed since. All deadlines are in it.
 Where somebody sets the wall clock, `offset` (wall clock less `now`) follows, but only once the new time has lasted for
-`CONFIRM_MS`: a clock that is wrong for a moment leaves no trace in the store. Compiled by mypyc.
+`CONFIRM_MS`: a clock that is wrong for a moment leaves no trace in the store.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 All frames of a turn leave in one write a connection. While a peer has more than `high` bytes unread nothing of it is
 run and nothing is read from it: what it asked already waits here, in order, so a peer that never reads costs its
 unread bytes, one answer more, and the requests of one read. The same holds for what a turn had no more time for: it
-waits for the next one (`postpone`). Compiled by mypyc.
+waits for the next one (`postpone`).
 """
 
 from __future__ import annotations

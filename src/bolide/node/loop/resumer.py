@@ -1,7 +1,7 @@
 """Requests that are run once more: held pulls that woke, cold ones whose bytes were loaded, those whose peer has read.
 
 Whatever runs again first asks the outbox whether its peer can take another answer, so a peer that does not read is
-not given the messages that arrive meanwhile. Compiled by mypyc.
+not given the messages that arrive meanwhile.
 """
 
 from __future__ import annotations
