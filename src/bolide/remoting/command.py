@@ -114,7 +114,8 @@ def make_request(
     language: int = PYTHON,
     version: int = VERSION_5_5_0,
 ) -> Command:
-    """A request of our own. `opaque` must be unique among the requests in flight on its connection."""
+    """A request of our own. `opaque` must be unique among the requests in flight on its connection; a broker's services
+    give 0, because the executor numbers what it sends."""
     flag = FLAG_ONEWAY if oneway else 0
     return Command(code, opaque, flag, language, version, None, body, serialize_type, b"", ext)
 

@@ -17,8 +17,6 @@ from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeVar
 
-import msgspec
-
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.tables.topics import TopicConfig
 from bolide.errors import LocalError
@@ -205,8 +203,3 @@ class Broker:
         if self._own_folder and self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
-
-
-def setting_names() -> list[str]:
-    """Names that `Broker` takes as settings."""
-    return [field.name for field in msgspec.structs.fields(BrokerOptions)]

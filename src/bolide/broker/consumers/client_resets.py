@@ -42,7 +42,6 @@ class ClientResets:
         self._topics = topics
         self._clients = clients
         self._effects = effects
-        self._opaque = 0
 
     def tell(self, command: Command, header: ResetOffsetRequestHeader) -> Outcome:
         """Send every client of the group the offsets it is set to, and answer the operator with the same."""
@@ -89,5 +88,4 @@ class ClientResets:
             "timestamp": str(header.timestamp),
             "topic": header.topic,
         }
-        self._opaque += 1
-        return make_request(codes.RESET_CONSUMER_CLIENT_OFFSET, self._opaque, ext, body, oneway=True)
+        return make_request(codes.RESET_CONSUMER_CLIENT_OFFSET, 0, ext, body, oneway=True)

@@ -58,7 +58,6 @@ class HeartbeatService:
         self._filters = filters
         self._fingerprints: dict[str, int] = {}
         self._next_scan = 0
-        self._opaque = 0
 
     def configure(self, options: BrokerOptions) -> None:
         """Take over what may change while the broker runs."""
@@ -201,6 +200,5 @@ class HeartbeatService:
             return
         ext = NotifyConsumerIdsChangedRequestHeader(consumer_group=group.name).to_ext()
         for channel in told:
-            self._opaque += 1
-            notice = make_request(codes.NOTIFY_CONSUMER_IDS_CHANGED, self._opaque, ext, oneway=True)
+            notice = make_request(codes.NOTIFY_CONSUMER_IDS_CHANGED, 0, ext, oneway=True)
             self._effects.send(channel, notice)

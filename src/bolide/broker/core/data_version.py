@@ -29,7 +29,3 @@ class DataVersion:
         self.timestamp = int(fields.get("timestamp") or 0)
         self.counter = int(fields.get("counter") or 0)
         self.state_version = int(fields.get("stateVersion") or 0)
-
-    def same_as(self, timestamp: int, counter: int, state_version: int) -> bool:
-        """True when all three numbers agree."""
-        return self.timestamp == timestamp and self.counter == counter and self.state_version == state_version

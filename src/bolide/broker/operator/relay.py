@@ -43,7 +43,6 @@ class RelayService:
         self._groups = groups
         self._clients = clients
         self._store = store
-        self._opaque = 0
 
     def handlers(self) -> dict[int, Handler]:
         return {
@@ -133,8 +132,7 @@ class RelayService:
         )
 
     def _request(self, code: int, ext: dict[str, str], body: bytes) -> Command:
-        self._opaque += 1
-        return make_request(code, self._opaque, ext, body)
+        return make_request(code, 0, ext, body)
 
 
 def _offset_of(message_id: str) -> int | None:

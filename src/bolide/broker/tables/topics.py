@@ -15,7 +15,6 @@ from bolide.broker.core.effects import Effects
 from bolide.broker.core.names import (
     AUTO_CREATE_TOPIC_KEY,
     BENCHMARK_TOPIC,
-    DLQ_PREFIX,
     HALF_TOPIC,
     LMQ_PREFIX,
     NO_SEND_TOPICS,
@@ -362,8 +361,3 @@ def system_topics(options: BrokerOptions) -> list[TopicConfig]:
     if options.trace_topic_enable:
         made.append(TopicConfig(options.msg_trace_topic_name, 1, 1))
     return made
-
-
-def is_dead_letter(topic: str) -> bool:
-    """True for topics that only keep what could not be consumed."""
-    return topic.startswith(DLQ_PREFIX)

@@ -60,13 +60,6 @@ class ConsumerMember(Protocol):
         """Answer a request a broker makes of this group's consumer; None for no answer."""
 
 
-class TransactionMember(Protocol):
-    """A producer that can be asked about a transaction."""
-
-    def check_transaction(self, address: str, command: Command) -> bool:
-        """A broker asks how a transaction ended; False when it is not one of this producer's group."""
-
-
 class ClientInstance:
     """Shared by all members with equal `ClientOptions` on one event loop; see `acquire`."""
 
