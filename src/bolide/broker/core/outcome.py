@@ -73,7 +73,8 @@ class Parked:
 class HeldPull:
     """A pull that found nothing: kept until a matching record arrives or `deadline` (ms since epoch) passes.
 
-    ``matches(tags_code, properties)`` is None when every record matches; properties are the record's raw bytes.
+    A record matches if its tags code is in ``tag_codes`` and ``predicate(properties)`` is true of its raw properties; a
+    test that is None matches every record.
     ``again(now)`` runs the whole pull once more with holding switched off.
     """
 

@@ -1,6 +1,6 @@
 """What the executor needs of the process around it: sockets to write to, threads that may wait, a log, an end.
 
-Implements `node.executor.Host`. One for each node; it owns the pool and the flush thread.
+Implements `node.loop.host_protocol.Host`. One for each node; it owns the pool and the flush thread.
 """
 
 from __future__ import annotations
