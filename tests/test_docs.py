@@ -1,4 +1,4 @@
-"""The programs in README and docs are the files under docs/programs, to the letter, and those files compile."""
+"""Programs in README and docs equal the files under docs/programs, which compile; links lead to a page and heading."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PROGRAMS = ROOT / "docs" / "programs"
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"<!-- (docs/programs/[\w.]+) -->\n```\w+\n(.*?)```\n", re.DOTALL)
-LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
+LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -22,10 +23,18 @@ def test_every_block_is_its_program(page: Path) -> None:
     assert text.count("```python") == len(BLOCK.findall(text)), f"{page.name}: a Python block names no program"
 
 
+def anchors(page: Path) -> set[str]:
+    """What a link may name after the page: its headings, as GitHub writes them into addresses."""
+    prose = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in HEADING.findall(prose)}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_link_leads_somewhere(page: Path) -> None:
-    for target in LINK.findall(page.read_text(encoding="utf-8")):
-        assert (page.parent / target).exists(), f"{page.name} links to {target}, which is not there"
+def test_every_link_leads_to_a_page_and_a_heading(page: Path) -> None:
+    for target, anchor in LINK.findall(page.read_text(encoding="utf-8")):
+        goal = page.parent / target if target else page
+        assert goal.exists(), f"{page.name} links to {target}, which does not exist"
+        assert not anchor or anchor in anchors(goal), f"{page.name} links to {target}#{anchor}, which is no heading"
 
 
 @pytest.mark.parametrize("program", sorted(PROGRAMS.glob("*.py")), ids=lambda program: program.name)
