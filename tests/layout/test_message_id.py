@@ -56,16 +56,16 @@ def test_unique_id_fields_wrap_as_in_java() -> None:
 
 @pytest.mark.parametrize("text", ["", "7F", "X" * 32, "0" * 40, "0" * 31 + "g"])
 def test_no_ids(text: str) -> None:
-    with pytest.raises(MessageIdError, match=r"is no offset message id"):
+    with pytest.raises(MessageIdError, match=r"is not an offset message id"):
         decode_offset_message_id(text)
-    with pytest.raises(MessageIdError, match=r"is no unique id"):
+    with pytest.raises(MessageIdError, match=r"is not the unique id"):
         decode_unique_id(text)
 
 
 def test_no_hosts() -> None:
-    with pytest.raises(MessageIdError, match=r"no IP address"):
+    with pytest.raises(MessageIdError, match=r"not an IP address"):
         encode_host("localhost", 1)
-    with pytest.raises(MessageIdError, match=r"no port"):
+    with pytest.raises(MessageIdError, match=r"is not a port"):
         encode_host("127.0.0.1", -1)
     with pytest.raises(MessageIdError, match=r"8 or 20 bytes"):
         decode_host(bytes(9))

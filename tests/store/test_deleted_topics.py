@@ -213,5 +213,5 @@ def test_a_mark_that_cannot_be_read_refuses_the_start() -> None:
     recreated(machine)
     machine.store.close(machine.now)
     machine.files.write_file(f"{ROOT}/{NAME}", b"?\n")
-    with pytest.raises(StoreDamaged, match="line 1 of deleted-topics is no mark"):
+    with pytest.raises(StoreDamaged, match="line 1 of deleted-topics is not a valid mark"):
         MessageStore(machine.files, ROOT, SHAPE).load(machine.now)

@@ -1,4 +1,4 @@
-"""The bloom filter behind filter bitmaps: which bits stand for a consumer group at a topic: RocketMQ's BloomFilter.
+"""The bloom filter of filter bitmaps: the bits of a consumer group at a topic: RocketMQ's BloomFilter.
 
 Hash: murmur3 x64 128 of ``group#topic`` with seed 0, of which the low 64 bits are used.
 """
@@ -25,7 +25,7 @@ class BloomFilter:
 
     @classmethod
     def of(cls, error_rate: int, expected: int) -> BloomFilter:
-        """The filter for an error rate in percent (1 to 99) and so many members."""
+        """The filter for an error rate in percent (1 to 99) and `expected` members."""
         if not 0 < error_rate < 100:
             raise ConfigError(f"maxErrorRateOfBloomFilter is {error_rate}: it must be 1 to 99 percent")
         if expected < 1:

@@ -1,6 +1,6 @@
 """StoreCheckpoint: six int64 at the head of a file of 4096 bytes, the rest zeros: RocketMQ's StoreCheckpoint.
 
-Behind Java's fields, in the same sector, lie two of ours behind a mark. Java's broker leaves those bytes as they are.
+After Java's fields, in the same sector, come a mark and two fields of Bolide's. Java's broker does not change them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Checkpoint:
     confirm_physical_offset: int = 0
     logics_physical_offset: int = 0
     run_id: int = 0
-    """Which run of our broker wrote `synced_end`; 0 when none did."""
+    """Which run of Bolide's broker wrote `synced_end`; 0 if none did."""
     synced_end: int = 0
     """Below this the log was synced, in that run."""
 
@@ -64,7 +64,7 @@ class Checkpoint:
 def decode_checkpoint(data: bytes) -> Checkpoint:
     """Read a checkpoint file; raises LayoutError when it is shorter than its six fields."""
     if len(data) < _FIELDS.size:
-        raise LayoutError(f"a checkpoint has at least {_FIELDS.size} bytes, here are {len(data)}: delete the file")
+        raise LayoutError(f"a checkpoint has at least {_FIELDS.size} bytes, this one has {len(data)}: delete the file")
     run_id = synced_end = 0
     if len(data) >= _FIELDS.size + _OURS.size:
         mark, run_id, synced_end = _OURS.unpack_from(data, _FIELDS.size)

@@ -2,8 +2,8 @@
 
 No Python loop runs over messages: starts are found by their magic and proven by their own physical offset, fixed fields
 come out of one copy of all heads (`record_parts`), variable ones out of one Arrow array that spans the whole buffer or,
-where all have one length, by one copy. Rare forms (text that is no UTF-8, a property named twice, IPv6 ids) have slow
-paths of their own. A test holds rows and columns equal.
+where all have one length, by one copy. Rare forms (invalid UTF-8, a property named twice, IPv6 ids) have separate slow
+paths. A test checks that rows and columns are equal.
 Never imported by a broker.
 """
 
@@ -66,12 +66,12 @@ COLUMNS: Final = (
 
 @dataclass(frozen=True)
 class Starts:
-    """Where records begin in a buffer, in order. `cut` is the byte of one that the buffer cuts off, else -1."""
+    """Where records start in a buffer, in order. `cut` is the byte of one that the buffer truncates, else -1."""
 
     starts: Ints
     cut: int
     holes: list[tuple[int, int]]
-    """(byte, size) between two records where there is none."""
+    """(byte, size) of each gap between two records."""
     parts: Parts
 
 
@@ -89,7 +89,7 @@ def find_starts(buf: bytes, base: int) -> Starts:
 
 
 def chain_starts(buf: bytes) -> Ints:
-    """Records back to back from byte 0, as in the answer to a pull; stops before the first that is none."""
+    """Records back to back from byte 0, as in the answer to a pull; stops at the first invalid one."""
     raw = np.frombuffer(buf, np.uint8)
     starts = magic_positions(raw)
     if len(starts) and starts[0] == 0:
@@ -189,7 +189,7 @@ class RecordColumns:
 
     @functools.cached_property
     def marks(self) -> Marks:
-        """Where a few properties are, for those who do not need their texts."""
+        """Where a few properties are, without their texts."""
         return Marks(self.raw_properties)
 
     @functools.cached_property

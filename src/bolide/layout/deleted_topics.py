@@ -1,7 +1,7 @@
 """The file `deleted-topics` of a store: the offset of the log below which a deleted topic's records no longer count.
 
-Ours; RocketMQ's broker leaves it alone. A line of JSON for each deletion, in order: the last one of a topic counts. A
-line that a crash cut off has no newline; that deletion was never answered.
+Only Bolide has this file; RocketMQ's broker ignores it. It has a line of JSON for each deletion, in order: the last one
+of a topic counts. A line that a crash truncated has no newline; that deletion was never answered.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def parse_marks(data: bytes) -> dict[str, int]:
             marks[str(found["topic"])] = int(found["offset"])
         except (ValueError, KeyError, TypeError) as error:
             raise LayoutError(
-                f"line {number} of {NAME} is no mark of a deleted topic: without it deleted messages would come back; "
-                "bring the file back from a copy, or delete the line"
+                f"line {number} of {NAME} is not a valid mark: without it deleted messages would reappear; "
+                "restore the file from a copy, or delete the line"
             ) from error
     return marks

@@ -13,8 +13,8 @@ class LayoutError(LocalError):
 
 
 class RecordError(LayoutError):
-    """Bytes that are no CommitLog record, or values that cannot become one."""
+    """Bytes that are not a CommitLog record, or values that cannot become one."""
 
 
 class MessageIdError(PeerError):
-    """A text that is no message id, or an address that cannot become part of one."""
+    """A text that is not a message id, or an address that cannot become part of one."""

@@ -21,13 +21,13 @@ _V6_TEXT: Final = 56
 
 
 def encode_host(ip: str, port: int) -> bytes:
-    """8 bytes for an IPv4 address, 20 for an IPv6 one; raises MessageIdError when `ip` is no address."""
+    """8 bytes for an IPv4 address, 20 for an IPv6 one; raises MessageIdError if `ip` is not an address."""
     try:
         packed = ipaddress.ip_address(ip).packed
     except ValueError:
-        raise MessageIdError(f"{ip!r} is no IP address: give an IPv4 or IPv6 address in numbers") from None
+        raise MessageIdError(f"{ip!r} is not an IP address: give a numeric IPv4 or IPv6 address") from None
     if not 0 <= port <= 0x7FFFFFFF:
-        raise MessageIdError(f"{port} is no port of {ip}: give 0 to 65535")
+        raise MessageIdError(f"{port} is not a port of {ip}: give 0 to 65535")
     return packed + port.to_bytes(4, "big")
 
 
@@ -53,14 +53,14 @@ def offset_message_id(host: bytes, physical_offset: i64) -> str:
 
 
 def decode_offset_message_id(text: str) -> tuple[str, int, int]:
-    """IP, port and physical offset; raises MessageIdError when the text is no such id."""
+    """IP, port and physical offset; raises MessageIdError if the text is not such an id."""
     try:
         raw = bytes.fromhex(text) if len(text) == _V4_TEXT or len(text) == _V6_TEXT else b""
     except ValueError:
         raw = b""
     at: i64 = len(raw) - 8
     if at != HOST_V4_SIZE and at != HOST_V6_SIZE:
-        raise MessageIdError(f"{text!r} is no offset message id: it has 32 or 56 hex digits")
+        raise MessageIdError(f"{text!r} is not an offset message id, which has 32 or 56 hex digits")
     ip, port = decode_host(raw[:at])
     return ip, port, read_i64_be(raw, at)
 
@@ -86,14 +86,14 @@ def encode_unique_id(ip: bytes, pid: int, process_hash: int, month_ms: int, coun
 
 
 def decode_unique_id(text: str) -> UniqueId:
-    """The parts of a unique key; raises MessageIdError when it is none (a producer may set any text it likes)."""
+    """The parts of a unique key; raises MessageIdError for other texts (a producer may set any text)."""
     try:
         raw = bytes.fromhex(text)
     except ValueError:
         raw = b""
     size = len(raw)
     if size != UNIQUE_ID_V4_SIZE and size != UNIQUE_ID_V6_SIZE:
-        raise MessageIdError(f"{text!r} is no unique id of a client: it has 32 or 56 hex digits")
+        raise MessageIdError(f"{text!r} is not the unique id of a client, which has 32 or 56 hex digits")
     rest = raw[size - 12 :]
     return UniqueId(
         raw[: size - 12],

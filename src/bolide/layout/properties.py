@@ -28,7 +28,7 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def parse_properties_bytes(raw: bytes) -> dict[str, str]:
-    """The pairs of the stored bytes; bytes that are no UTF-8 become U+FFFD, as in Java."""
+    """The pairs of the stored bytes; invalid UTF-8 becomes U+FFFD, as in Java."""
     return parse_properties(text_of(raw))
 
 
@@ -44,7 +44,7 @@ def format_properties(properties: Mapping[str, str]) -> str:
 
 
 def text_of(raw: bytes) -> str:
-    """Stored text as Java reads it: UTF-8, with U+FFFD where it is not."""
+    """Stored text as Java reads it: UTF-8, with U+FFFD where it is invalid."""
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:

@@ -1,7 +1,7 @@
 """Property strings as columns: the numpy and Arrow twin of `properties`, used by `columns`.
 
 Separators of all rows are found at once; names and values are then slices of one array. What is rare (a row without
-its last separator, a name twice in a row, bytes that are no UTF-8) is noticed and done in a slower way.
+its last separator, a name twice in a row, invalid UTF-8) is noticed and processed in a slower way.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Ints: TypeAlias = NDArray[np.int64]
 Bytes: TypeAlias = NDArray[np.uint8]
 _PIECE: Final = 256 * 1024
-"""Bytes looked through at once."""
+"""Bytes searched at once."""
 
 
 def take(values: Column, where: Ints) -> Column:
@@ -44,7 +44,7 @@ def slices(kind: pa.DataType, offsets: NDArray[np.int32], data: bytes | Bytes) -
 
 
 def distance(positions: Ints) -> int:
-    """How far each position is behind the one before, as where records have one size; 0 where that differs."""
+    """The distance of each position from the previous one if all are equal, as for records of one size; else 0."""
     count = len(positions)
     if count < 2:
         return 0
@@ -55,7 +55,7 @@ def distance(positions: Ints) -> int:
 
 
 def rows_at(raw: Bytes, positions: Ints, width: int) -> Bytes:
-    """`width` bytes from each position, one row each; positions beyond the end give bytes of no meaning.
+    """`width` bytes from each position, one row each; positions beyond the end give meaningless bytes.
 
     Rows at one distance from each other are a view, not copied.
     """
@@ -119,7 +119,7 @@ def coded(texts: Column) -> Column:
 
 
 def strings(raw: Column) -> Column:
-    """Binary as string; where it is no UTF-8, U+FFFD as Java reads it."""
+    """Binary as string; U+FFFD for invalid UTF-8, as Java reads it."""
     data, _ = _contents(raw)
     if not raw.null_count and (not len(data) or int(data.max()) < 0x80):
         plain: Any = raw
@@ -286,7 +286,7 @@ class Marks:
 
 
 def _eights(raw: Bytes, begins: Ints) -> NDArray[np.uint64]:
-    """The eight bytes from each place on as a number, the first the lowest; zeros behind the end."""
+    """The eight bytes from each place on as a number, the first the lowest; zeros after the end."""
     if len(raw) < 8:
         raw = np.append(raw, np.zeros(8, np.uint8))
     # One element a byte.

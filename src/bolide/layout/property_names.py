@@ -72,7 +72,7 @@ ORIGIN_GROUP: Final = "ORIGIN_GROUP"
 TRANS_OFFSET: Final = "TRANS_OFFSET"
 
 TRANSIENT_PREFIX: Final = "__RMQ.TRANSIENT."
-"""Names that begin so travel between broker parts and are never stored."""
+"""Names with this prefix travel between parts of a broker and are never stored."""
 
 RESERVED: Final = frozenset(
     {
@@ -88,4 +88,4 @@ RESERVED: Final = frozenset(
         PRIORITY, LITE_TOPIC, ORIGIN_GROUP, TRANS_OFFSET,
     }
 )  # fmt: skip
-"""Names a client may not use for a property of the user's own."""
+"""Names that a client may not use for a user's property."""

@@ -12,7 +12,7 @@ from mypy_extensions import i32, i64
 
 UNIT_SIZE: Final = 20
 PRE_BLANK_SIZE: Final = 0x7FFFFFFF
-"""Record size in units that stand for messages before the first of a queue."""
+"""Record size in units that represent messages before the first of a queue."""
 PRE_BLANK: Final = b"\x00\x00\x00\x00\x00\x00\x00\x00\x7f\xff\xff\xff\x00\x00\x00\x00\x00\x00\x00\x00"
 
 

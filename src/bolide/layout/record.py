@@ -28,7 +28,7 @@ MAGIC_V2: Final = -626843477
 """Used only for topics longer than 127 bytes, whose length takes two bytes instead of a signed one."""
 BLANK_MAGIC: Final = -875286124
 BLANK_SIZE: Final = 8
-"""Every file keeps these bytes for the blank, so a record fits when size + BLANK_SIZE <= remaining."""
+"""Every file reserves these bytes for the blank, so a record fits if size + BLANK_SIZE <= remaining."""
 MIN_RECORD_SIZE: Final = 91
 MAX_V1_TOPIC: Final = 127
 
@@ -130,7 +130,7 @@ def encode_record(
     topic: bytes,
     properties: bytes,
 ) -> int:
-    """Append one record to `w` and return its size; size, magic and body CRC are worked out here.
+    """Append one record to `w` and return its size; size, magic and body CRC are computed here.
 
     Raises RecordError, with nothing appended, when a host does not fit the sys flag or a part is too long.
     """
@@ -246,7 +246,7 @@ def properties_at(buf: bytes, at: i64) -> bytes:
 
 
 def decode_records(buf: bytes) -> list[Record]:
-    """Records back to back, as in the answer to a pull; stops, as Java does, before the first that is none."""
+    """Records back to back, as in the answer to a pull; stops, as Java does, at the first invalid one."""
     found: list[Record] = []
     at: i64 = 0
     end: i64 = len(buf)

@@ -24,12 +24,12 @@ def crc_mark(covered: bytes) -> bytes:
 
 
 def crc_holds(buf: bytes, at: i64, size: i64) -> bool:
-    """True when the record at `at` ends with the CRC of what lies before it; a record without one fails."""
+    """True if the record at `at` ends with the CRC of the bytes before it; a record without one fails."""
     end: i64 = at + size
     start: i64 = end - CRC_SIZE
     if start < at or not buf.startswith(_HEAD, start):
         return False
-    # Whatever follows the head must be what would be written: other digits, or no digits at all, are another CRC.
+    # The bytes after the name must be exactly what would be written: other digits, or no digits, are another CRC.
     return buf[start:end] == crc_mark(buf[at:start])
 
 

@@ -28,14 +28,14 @@ _BEHIND_STORE_HOST: Final = {"reconsume_times": 0, "prepared_transaction_offset"
 _HOSTS: Final = 0x30
 """Bits of the sys flag: the born host, the store host is IPv6."""
 _MAGIC_BYTE: Final = 0xDA
-"""The first of a magic, and one that text has seldom."""
+"""The first byte of a magic, which is rare in text."""
 _MAGIC_END: Final = 8
 _FIRST_LOOK: Final = 16 * 1024
 _LOOK: Final = 256 * 1024
 _MIN_RUN: Final = 4 * 1024
-"""Bytes of records of one size that are worth to be left out of the search."""
+"""Bytes of records of one size from which on it is worth excluding them from the search."""
 _PROOF: Final = 36
-"""Bytes by which a record proves where it is."""
+"""Bytes that prove the position of a record."""
 _NATIVE: Final[dict[int, np.dtype[Any]]] = {4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 _LONG: Final = np.dtype(">i8")
 _INT: Final = np.dtype(">i4")
@@ -47,7 +47,7 @@ _MAGICS: Final = tuple(np.array([magic], ">i4").view("=i4")[0] for magic in (MAG
 
 @dataclass(frozen=True)
 class Parts:
-    """Places of the parts of each record, worked out as the row codec does; `end` is -1 where they are wrong."""
+    """Positions of the parts of each record, computed as in the row codec; `end` is -1 where they are wrong."""
 
     starts: Ints
     heads: NDArray[Any]
@@ -81,13 +81,13 @@ class Parts:
 
     @property
     def born_end(self) -> Ints:
-        """Behind the first host."""
+        """After the first host."""
         end: Ints = self.starts + 56 + 12 * ((self._wide >> 4) & 1)
         return end
 
     @property
     def store_end(self) -> Ints:
-        """Behind the second host."""
+        """After the second host."""
         end: Ints = self.born_end + 16 + 12 * ((self._wide >> 5) & 1)
         return end
 
@@ -120,8 +120,8 @@ def parts_at(raw: Bytes, starts: Ints, heads: NDArray[Any] | None = None) -> Par
 def proven_parts(raw: Bytes, base: int) -> tuple[Parts, int]:
     """The records of a stretch by magic, own physical offset and inner lengths, those within another's body left out.
 
-    `base` is the physical offset of the first byte. With them the place of the first one behind them that the stretch
-    cuts off, else -1.
+    `base` is the physical offset of the first byte. The second result is the place of the next record if the stretch
+    truncates it, else -1.
     """
     likely, skipped = _likely_positions(raw, base)
     parts, proven, cut = _proven(raw, base, likely)
@@ -135,7 +135,7 @@ def proven_parts(raw: Bytes, base: int) -> tuple[Parts, int]:
 
 
 def _proven(raw: Bytes, base: int, every: Ints) -> tuple[Parts, bool, list[int]]:
-    """The whole records among these places, whether all that lie here by their heads are, and those cut off."""
+    """The whole records among these places, whether all whose heads are here are whole, and the truncated ones."""
     fit = int(np.searchsorted(every, len(raw) - HEAD.itemsize, "right"))
     starts = every[:fit]
     heads = rows_at(raw, starts, HEAD.itemsize).view(HEAD)[:, 0]
@@ -155,7 +155,7 @@ def _proven(raw: Bytes, base: int, every: Ints) -> tuple[Parts, bool, list[int]]
 
 
 def numbers_at(raw: Bytes, positions: Ints, kind: np.dtype[Any]) -> Ints:
-    """The number of this form at each position; positions beyond the end give numbers of no meaning."""
+    """The number of this form at each position; positions beyond the end give meaningless numbers."""
     count = len(raw) - kind.itemsize + 1
     if count <= 0:
         return np.zeros(len(positions), np.int64)
@@ -183,7 +183,7 @@ def magic_positions(raw: Bytes) -> Ints:
 
 
 def _likely_positions(raw: Bytes, base: int) -> tuple[Ints, bool]:
-    """As `magic_positions`, but where records of one size follow one another their insides are not looked through.
+    """As `magic_positions`, but the insides of consecutive records of one size are not searched.
 
     The second says whether there are such; the heads of all but the first of them prove where they are.
     """
@@ -236,7 +236,7 @@ def _begins(raw: Bytes, at: int, base: int) -> bool:
 
 
 def _where(mask: NDArray[np.bool_]) -> Any:
-    """What a mask selects; mostly it is all but a few at the end, and then nothing need be copied."""
+    """What a mask selects; usually all but a few at the end, and then nothing is copied."""
     count = int(np.count_nonzero(mask))
     return slice(count) if bool(mask[:count].all()) else mask
 

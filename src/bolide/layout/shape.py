@@ -1,6 +1,6 @@
 """StoreShape: everything about a store's files that is a setting: sizes, slots, delay table, bloom, index rules.
 
-Nothing about a store is guessed: whoever reads one is given its broker.conf. Keys and defaults: MessageStoreConfig.
+Nothing about a store is guessed: every reader gets its broker.conf. Keys and defaults: MessageStoreConfig.
 """
 
 from __future__ import annotations

@@ -28,14 +28,14 @@ MAGIC_ROLL: Final = 2
 MAGIC_DELETE: Final = 4
 _KNOWN_MAGIC: Final = 15
 NOWHERE: Final = -1
-"""Position of a unit that is not there."""
+"""Position of a missing unit."""
 
 _PRECISIONS: Final = (1000, 500, 200, 100)
 
 
 @final
 class Slot:
-    """The units of one time: the positions of the first and the newest, and how many messages they stand for."""
+    """The units of one time: the positions of the first and the newest, and the number of their messages."""
 
     def __init__(self, time: i64, first: i64, last: i64, count: i64) -> None:
         self.time: i64 = time
@@ -47,7 +47,7 @@ class Slot:
 
 @final
 class Unit:
-    """One entry of the timer log: a message, or the wish to delete one, that waits for its time."""
+    """One entry of the timer log: a message, or a request to delete one, that waits for its time."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Unit:
 
 
 def wheel_precision(wanted: int) -> int:
-    """The width of a slot in ms that a setting stands for: Java takes the greatest of its four that is not above it."""
+    """The width of a slot in ms for a setting: Java uses the greatest of its four widths that is not above it."""
     for precision in _PRECISIONS:
         if wanted >= precision:
             return precision
@@ -120,7 +120,7 @@ def rolled_time(out: i64, write_time: i64, window: i64, precision: i64) -> i64:
     beyond = out - write_time - window * precision
     if beyond < 0:
         return out
-    # What is only just beyond the window rolls half way, so that the last leg is no short one.
+    # What is only just beyond the window rolls half way, so that the last leg is not short.
     slots: i64 = window // 2 if beyond < window // 3 * precision else window
     return write_time + slots * precision
 
@@ -131,7 +131,7 @@ def slot_at(time: i64, precision: i64, round_slots: i64) -> i64:
 
 
 def encode_slot(slot: Slot, precision: i64) -> bytes:
-    """The 32 bytes of a slot; the time stands there in slots since the epoch."""
+    """The 32 bytes of a slot; its time is in slots since the epoch."""
     w = BytesWriter()
     write_i64_be(w, slot.time // precision)
     write_i64_be(w, slot.first)
@@ -144,7 +144,7 @@ def encode_slot(slot: Slot, precision: i64) -> bytes:
 def decode_slots(data: bytes, at: i64, precision: i64, round_slots: i64, since: i64) -> list[Slot]:
     """The slots in a piece of the wheel that begins at this offset of it, of times from `since` on.
 
-    What stands where no time of its own belongs is left out.
+    A slot whose time does not belong to its place is left out.
     """
     found: list[Slot] = []
     position: i64 = 0
@@ -181,7 +181,7 @@ def encode_unit(
 
 
 def decode_unit(data: bytes, at: i64) -> Unit | None:
-    """The unit that begins there; None for a blank, for zeros, and for what is no unit."""
+    """The unit that starts there; None for a blank, for zeros, and for an invalid unit."""
     if at < 0 or at + UNIT_SIZE > len(data) or read_i32_be(data, at) != UNIT_SIZE:
         return None
     magic = i64(read_i32_be(data, at + 12))
@@ -199,7 +199,7 @@ def decode_unit(data: bytes, at: i64) -> Unit | None:
 
 
 def encode_blank(remaining: i64) -> bytes:
-    """What fills a file whose last `remaining` bytes take no unit; the rest of it stays zero."""
+    """What fills a file whose last `remaining` bytes have no room for a unit; the rest stays zero."""
     w = BytesWriter()
     write_i32_be(w, i32(remaining))
     write_i64_be(w, 0)

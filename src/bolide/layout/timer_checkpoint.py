@@ -1,7 +1,7 @@
 """The file `config/timercheck`: how far the timer had come when its files were last safe: RocketMQ's TimerCheckpoint.
 
-Java's seven int64 stand at the head of 4096 bytes. Behind them is a mark of ours: a checkpoint of ours speaks of files
-that were synced before it, Java's of files that may be a second older or newer, and the start must know which.
+Java's seven int64 are the first of 4096 bytes. Bolide adds a mark after them: its checkpoint describes files that were
+synced before it, Java's describes files that may be a second older or newer, and the start must know which.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class TimerCheckpoint:
 
     @property
     def ours(self) -> bool:
-        """True when the files it speaks of were synced before it was written."""
+        """True if the files it describes were synced before it was written."""
         return self.precision > 0
 
     def encode_body(self) -> bytes:
@@ -50,20 +50,20 @@ class TimerCheckpoint:
         )
 
     def encode(self) -> bytes:
-        """The whole file. All that matters lies in its first sector, so that no crash can tear it."""
+        """The whole file. Everything that matters is in its first sector, so that no crash can tear it."""
         head = self.encode_body().ljust(_MARK_AT, b"\0")
         mark = _MARK.pack(_OURS, self.precision, self.read_time, self.log_end, self.queue_offset)
         return (head + mark).ljust(TIMER_CHECKPOINT_SIZE, b"\0")
 
 
 def decode_timer_checkpoint(data: bytes | None) -> TimerCheckpoint:
-    """Read the file; nothing, or a torn one, says that nothing was ever done."""
+    """Read the file; an empty or torn one means that nothing was done yet."""
     if data is None or len(data) < _FIELDS.size:
         return TimerCheckpoint()
     read_time, log_end, own, masters, state_version, timestamp, counter = _FIELDS.unpack_from(data)
     precision = 0
     if len(data) >= _MARK_AT + _MARK.size:
-        # Java writes its fields and leaves what lies behind them: our mark counts while it repeats them.
+        # Java writes its fields and keeps the bytes after them: the mark counts only while it repeats Java's fields.
         name, width, *repeated = _MARK.unpack_from(data, _MARK_AT)
         if name == _OURS and repeated == [read_time, log_end, min(own, masters)]:
             precision = width
