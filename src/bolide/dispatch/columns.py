@@ -175,7 +175,7 @@ def index_hashes(records: RecordColumns, shape: StoreShape) -> tuple[Ints, Ints]
     base = np.cumsum(total) - total
     hashes = np.empty(int(total.sum()), np.int64)
     for (rows, made), of_group in zip(found, counts, strict=True):
-        # Its place among the entries of its row: behind those of the groups before, and of the words before.
+        # Its place among the entries of its row: after those of the previous groups, and of the previous words.
         inner = np.arange(len(rows)) - np.searchsorted(rows, rows) if bool((of_group > 1).any()) else 0
         hashes[base[rows] + inner] = made
         base = base + of_group
@@ -211,7 +211,7 @@ def _texts(records: RecordColumns, begin: Ints, end: Ints) -> Any:
 
 
 def string_hashes(texts: Column, seeds: Words | None = None) -> NDArray[np.int32]:
-    """Java's String.hashCode of each text (string or UTF-8); with seeds, of the text behind one with that hash."""
+    """Java's String.hashCode of each text (string or UTF-8); with seeds, of the text appended to one with that hash."""
     count = len(texts)
     if not count:
         return np.empty(0, np.int32)

@@ -1,8 +1,8 @@
 """LMQ: the light queues a record belongs to besides its own. RocketMQ's LmqDispatch and MultiDispatchUtils.
 
 INNER_MULTI_DISPATCH names them (``%LMQ%a,%LMQ%b``), INNER_MULTI_QUEUE_OFFSET has the record's queue offset in each, in
-the same order. A light queue is the queue 0 of a topic that exists nowhere but in its queue files, so that a broker can
-have them by the ten thousand.
+the same order. A light queue is the queue 0 of a topic that exists only in its queue files, so that a broker can have
+tens of thousands of them. Compiled by mypyc.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SEPARATOR: Final = ","
 MAX_NAME_BYTES: Final = 255
 """What a folder's name may have."""
 _MAX_DIGITS: Final = 17
-"""Beyond this no queue offset is one: a file of a queue could not be named after it."""
+"""Beyond this a queue offset is invalid: a queue file could not be named after it."""
 
 
 @final
@@ -39,7 +39,7 @@ def is_lmq(name: str) -> bool:
 
 
 def topic_allows_lmq(topic: str) -> bool:
-    """False for topics a message only waits in: it reaches its light queues with its own topic, later."""
+    """False for topics in which a message only waits: it enters its light queues later, with its own topic."""
     return not topic.startswith(("%RETRY%", "rmq_sys_")) and topic != SCHEDULE_TOPIC
 
 
@@ -71,8 +71,8 @@ def split_names(text: str) -> list[str]:
 def multi_queues(topic: str, properties: bytes) -> list[MultiQueue] | None:
     """The light queues of a stored record, None when it has none.
 
-    Where the two lists do not match nothing is dispatched, as in Java; a name that is no light queue, or an offset that
-    is no number (Java's dispatch would stop at such a record for ever), leaves only that queue out.
+    If the two lists do not match, nothing is dispatched, as in Java. A name that is not a light queue, or an offset
+    that is not a number (Java's dispatch would stop at such a record permanently), only leaves that queue out.
     """
     if not topic_allows_lmq(topic):
         return None
@@ -95,7 +95,7 @@ def multi_queues(topic: str, properties: bytes) -> list[MultiQueue] | None:
 
 
 def with_offsets(properties: bytes, queues: list[MultiQueue]) -> bytes:
-    """Properties that name these light queues, with the record's offset in each behind them."""
+    """Properties that name these light queues, followed by the record's offset in each."""
     numbers = SEPARATOR.join([str(queue.queue_offset) for queue in queues])
     between = b"" if not properties or properties.endswith(b"\x02") else b"\x02"
     return b"%b%bINNER_MULTI_QUEUE_OFFSET\x01%b\x02" % (properties, between, numbers.encode())

@@ -1,4 +1,4 @@
-"""The derived files of a store, made anew from its CommitLog: queue units, extension units, index files.
+"""The derived files of a store, rebuilt from its CommitLog: queue units, extension units, index files.
 
 Rules of RocketMQ's ConsumeQueue.putMessagePositionInfo, ConsumeQueueExt.put, IndexService.buildIndex and
 CommitLogDispatcherCalcBitMap, in the order in which its dispatch applies them; so the bytes are Java's.
@@ -29,7 +29,7 @@ _SCAN: Final = 4096
 
 @dataclass(frozen=True)
 class FilterEntry:
-    """A consumer group's filter at a topic: the bits that stand for it and what it says of (properties, tags)."""
+    """A consumer group's filter at a topic: its bits, and its decision for (properties, tags)."""
 
     bit_positions: tuple[int, ...]
     matches: Callable[[Mapping[str, str], str], bool]
@@ -169,8 +169,8 @@ class Rebuild:
     def feed(self, start: int, data: bytes) -> None:
         """Dispatch the records of one segment that starts at physical offset `start`.
 
-        A record whose parts do not add up is skipped by its size; where nothing can be read the rest of the segment is
-        left, which is no finding when it holds zeros only (the end of the log).
+        A record whose parts do not add up is skipped by its size. Where nothing can be read, the rest of the segment is
+        left out, which is not a finding if it holds only zeros (the end of the log).
         """
         at = 0
         while at < len(data):

@@ -215,8 +215,8 @@ class Passed:
 def pass_records(buf: bytes, at: i64, base: i64, check_crc: bool, last: i64, until: i64) -> Passed:
     """Check records from byte `at` on that need no dispatch: those that begin by `last` and end by `until`.
 
-    It takes a quarter of the time of `scan_records`, which is to go on where this stops: behind the last of them, or at
-    a record that is not good or lies at another physical offset than it says. `base` is that of the first byte.
+    It takes a quarter of the time of `scan_records`, which resumes where this stops: after the last of them, or at a
+    record that is bad or whose physical offset does not match its position. `base` is the offset of the first byte.
     """
     count: i64 = 0
     newest: i64 = 0
@@ -261,7 +261,7 @@ def index_keys(topic: str, uniq_key: str, keys: str, tags: str, store_version: s
 
 
 def delay_level(delay: str) -> int:
-    """Delay level of a property value; 0 for no number (Java's dispatch would stop at such a record for ever)."""
+    """Delay level of a property value; 0 if it is not a number (Java's dispatch would stop at such a record)."""
     try:
         return int(delay)
     except ValueError:

@@ -1,7 +1,7 @@
 """SQL92 filters of messages as RocketMQ understands them: compile once, evaluate per message.
 
 Proven by the 1,099 cases that both of RocketMQ's releases answered (tests/data/protocol/sql92_vectors.json). Only
-True delivers a message; False, None and `EvaluationError` drop it.
+True delivers a message; False, None and `EvaluationError` exclude it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def compile_sql92(
 ) -> Expression:
     """Compile a filter as RocketMQ 5.5 or 4.9 does (only 5.5 knows CONTAINS, STARTSWITH, ENDSWITH).
 
-    Raises `Sql92Error` where Java refuses, and beyond our limits of length, operations and nesting.
+    Raises `Sql92Error` where Java refuses, and beyond Bolide's limits of length, operations and nesting.
     """
     if len(text) > max_length:
         raise Sql92Error(f"the filter has {len(text)} characters, more than {max_length}; shorten it")

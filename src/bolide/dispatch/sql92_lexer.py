@@ -1,7 +1,7 @@
 """Tokens of RocketMQ's SQL92 filters: the lexical rules of its JavaCC grammar (SelectorParser.jj).
 
-1. Tokens are read one at a time, on demand: what stands behind the prefix that parses is never looked at, so an
-   error there is none.
+1. Tokens are read one at a time, on demand: what follows the prefix that parses is never read, so an error there
+   does not count.
 2. Longest match. A line comment needs its line end, else its dashes are two minus signs; a string with no closing
    quote falls back to the shorter string it began with, if there is one.
 3. Keywords in any case, names case-sensitive, ASCII only.
@@ -34,7 +34,7 @@ _NAME: Final = _NAME_START + _DIGITS
 
 @mypyc_attr(native_class=False)
 class Sql92Error(PeerError):
-    """The text is no filter expression: says what was expected and where. Answered with SUBSCRIPTION_PARSE_FAILED."""
+    """The text is not a filter expression: says what was expected and where. Answered SUBSCRIPTION_PARSE_FAILED."""
 
     code = 23
 
@@ -82,7 +82,7 @@ class Lexer:
         return token
 
     def _skip(self) -> None:
-        """Pass blanks and comments."""
+        """Skip blanks and comments."""
         text = self.text
         while self.at < len(text):
             if text[self.at] in _BLANKS:

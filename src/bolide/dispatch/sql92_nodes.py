@@ -232,7 +232,7 @@ class Chain(BooleanNode):
 
 
 class Equal(BooleanNode):
-    """Equality, also behind ``<>`` and IS NULL: null on the left alone is null, on the right alone false."""
+    """Equality, also for ``<>`` and IS NULL: null on the left alone is null, on the right alone false."""
 
     def __init__(self, left: Node, right: Node) -> None:
         super().__init__(1 + max(left.depth, right.depth))
@@ -291,7 +291,7 @@ class In(BooleanNode):
 
 
 class Search(BooleanNode):
-    """CONTAINS, STARTSWITH and ENDSWITH of 5.x: never true for null, what is no text, or an empty literal.
+    """CONTAINS, STARTSWITH and ENDSWITH of 5.x: never true for null, a value other than text, or an empty literal.
 
     That holds for their NOT forms too, which therefore are not the opposite of the plain ones.
     """

@@ -2,10 +2,10 @@
 
 1. Precedence, loose to tight: OR; AND; ``=`` ``<>`` IS; order, BETWEEN, IN, CONTAINS and kin; prefix ``+`` ``-``
    NOT; literal, name, parentheses. So ``NOT a = 5`` is ``(NOT a) = 5``.
-2. The longest prefix that parses is compiled and the rest ignored; but one token is always looked at behind it, so
+2. The longest prefix that parses is compiled and the rest ignored; but the token after it is always read, so
    a character that begins no token refuses the whole.
 3. Refusals depend on the written form: ``BETWEEN 9 AND 1`` is refused, ``BETWEEN 9 AND -1`` is not, since a negated
-   number is no literal.
+   number is not a literal.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Parser:
         return self._token.kind == kind and self._token.text == text
 
     def _take(self, kind: int, text: str) -> bool:
-        """Pass the token if it is this one."""
+        """Skip the token if it is this one."""
         if not self._is(kind, text):
             return False
         self._advance()
