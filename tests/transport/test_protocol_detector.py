@@ -248,7 +248,7 @@ def test_settings_that_do_not_fit_stop_the_start(certificate: Certificate, tmp_p
     cert, key = certificate.cert, certificate.key
     with pytest.raises(ConfigError, match="tlsKeyPath is missing"):
         server_context(cert, "", "", "", "none")
-    with pytest.raises(ConfigError, match=r"tlsCertPath = .* is no file"):
+    with pytest.raises(ConfigError, match=r"tlsCertPath = .* is not a file"):
         server_context(str(tmp_path / "gone"), key, "", "", "none")
     with pytest.raises(ConfigError, match="cannot be used"):
         server_context(cert, certificate.locked_key, "wrong", "", "none")

@@ -78,6 +78,6 @@ def test_a_file_that_is_gone_leaves_the_old(tmp_path: Path) -> None:
     source = renewed(used)
     before = source.context
     os.unlink(used.cert)
-    with pytest.raises(ConfigError, match="is no file"):
+    with pytest.raises(ConfigError, match="is not a file"):
         source.look()
     assert source.context is before

@@ -1,1 +1,1 @@
-"""Sockets: fronts that carry the bytes of a remoting connection."""
+"""Sockets: front ends that carry the bytes of a remoting connection."""

@@ -7,11 +7,11 @@ from typing import Final
 from bolide.errors import ConfigError
 
 NAMESRV_VARIABLES: Final = ("ROCKETMQ_NAMESRV_ADDR", "NAMESRV_ADDR")
-"""Where RocketMQ's clients and brokers look when no name server is given; Java's property comes first."""
+"""Where RocketMQ's clients and brokers look if no name server is given; Java's property comes first."""
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """``host:port`` as a pair; an IPv6 host may stand in brackets. Raises `ConfigError`."""
+    """``host:port`` as a pair; an IPv6 host may be in brackets. Raises `ConfigError`."""
     host, colon, port = address.strip().rpartition(":")
     if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
         raise ConfigError(f"{address!r} is not an address, write host:port with a port from 1 to 65535")

@@ -1,8 +1,8 @@
-"""The blocking front of a remoting connection: plain sockets, no event loop, for Spark workers and simple tools.
+"""The blocking front end of a remoting connection: plain sockets, no event loop, for Spark workers and simple tools.
 
-Same names as `bolide.transport.client`, same rules (they live in `bolide.remoting.connection`). Several requests may be
-in flight: `start` sends, `Pending.result` reads until its answer is there and keeps the answers of the others. Requests
-of the peer go to `on_request`, while someone waits for an answer. Use a connection from one thread at a time.
+It has the names of `bolide.transport.client` and the same rules (in `bolide.remoting.connection`). Several requests may
+be in flight: `start` sends, `Pending.result` reads until its answer arrives and keeps the answers of the others. While
+a caller waits for an answer, requests of the peer go to `on_request`. Use a connection from one thread at a time.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Pending:
         return self._answer is not None or self._error is not None
 
     def result(self) -> Command:
-        """The answer, waited for until the deadline. Raises `RequestTimeout` or `ConnectionLost`."""
+        """Wait for the answer until the deadline. Raises `RequestTimeout` or `ConnectionLost`."""
         if not self.done:
             self._connection.read_until(self)
         if self._answer is None:
@@ -86,7 +86,7 @@ class ClientConnection:
         ssl: ssl_module.SSLContext | None = None,
         max_frame: int = MAX_FRAME,
     ) -> Self:
-        """A connection to ``host:port``, or `ConnectionLost` when none can be made within `timeout` seconds."""
+        """Connect to ``host:port``. Raises `ConnectionLost` if that fails or takes longer than `timeout` seconds."""
         host, port = split_address(address)
         try:
             sock = socket.create_connection((host, port), timeout)
@@ -190,7 +190,7 @@ class ClientConnection:
         for command in commands:
             if command.is_response:
                 pending = self._waiting.pop(command.opaque, None)
-                if pending is not None:  # an answer after its timeout has nobody to go to
+                if pending is not None:  # an answer after its timeout has no receiver
                     pending.settle(command, None)
             elif self._on_request is not None:
                 self._on_request(self, command)

@@ -1,7 +1,7 @@
-"""The asyncio front of a remoting connection, calling side: many requests in flight, answers matched by opaque.
+"""The asyncio front end of a remoting connection, calling side: many requests in flight, answers matched by opaque.
 
-The rules of the protocol live in `bolide.remoting.connection`; this file only moves bytes and keeps the table of who
-waits for which answer (`RocketMQ's NettyRemotingAbstract`: answers come in any order, the peer may ask as well).
+The rules of the protocol are in `bolide.remoting.connection`; this file only moves bytes and keeps the table of
+requests that wait for an answer (RocketMQ's NettyRemotingAbstract: answers come in any order, the peer may ask, too).
 All frames queued in one turn of the loop leave in one write.
 """
 
@@ -60,7 +60,7 @@ class ClientConnection(asyncio.Protocol):
         ssl: ssl_module.SSLContext | None = None,
         max_frame: int = MAX_FRAME,
     ) -> ClientConnection:
-        """A connection to ``host:port``, or `ConnectionLost` when none can be made within `timeout` seconds."""
+        """Connect to ``host:port``. Raises `ConnectionLost` if that fails or takes longer than `timeout` seconds."""
         host, port = split_address(address)
         loop = asyncio.get_running_loop()
         try:
@@ -136,7 +136,7 @@ class ClientConnection(asyncio.Protocol):
         self._flush_soon()
 
     def reply(self, command: Command) -> None:
-        """Queue the answer to a request of the peer; dropped when the connection is gone (nobody can want it)."""
+        """Queue the answer to a request of the peer; dropped if the connection is gone."""
         if not self.closed:
             self._core.send(command)
             self._flush_soon()
@@ -183,7 +183,7 @@ class ClientConnection(asyncio.Protocol):
         for command in commands:
             if command.is_response:
                 entry = waiting.pop(command.opaque, None)
-                if entry is not None:  # an answer after its timeout has nobody to go to
+                if entry is not None:  # an answer after its timeout has no receiver
                     entry[1](command, None)
             elif self._on_request is not None:
                 self._serve(command)
@@ -192,7 +192,7 @@ class ClientConnection(asyncio.Protocol):
         assert self._on_request is not None
         try:
             self._on_request(self, command)
-        except Exception:  # a handler's failure must not cost the answers of everyone else on this connection
+        except Exception:  # a handler's failure must not cost the other answers of this connection
             log.exception("request %d of %s failed in its handler", command.code, self.address)
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -1,8 +1,8 @@
 """What the first bytes of a connection are: a PROXY preamble, TLS, or frames; all three on the same port.
 
 The counterpart of RocketMQ's HandshakeHandler and TlsModeHandler. A frame begins with the high byte of its length,
-0 or 1, and TLS with 0x16, so one byte decides. After it the connection stands before the socket alone: frames in the
-clear never pass through here again.
+0 or 1, and TLS with 0x16, so one byte decides. After that the connection alone handles the socket: plain frames do not
+pass through here.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class TlsOptions(Protocol):
     def tls_need_client_auth(self) -> str: ...
 
 
-class Ingress:
-    """How one daemon's ports are entered: `mode` "disabled", "permissive" or "enforcing", and the certificate."""
+class Entrance:
+    """What one daemon's ports accept: `mode` "disabled", "permissive" or "enforcing", and the certificate."""
 
     def __init__(self, mode: str = "permissive", tls: RenewedContext | None = None) -> None:
         self.mode = mode
@@ -91,7 +91,7 @@ class ProtocolDetector:
         self._connection.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
-        """Look at the first bytes; hand over as soon as they tell what they are."""
+        """Examine the first bytes; hand over as soon as their kind is known."""
         connection = self._connection
         if connection.closing:
             return
@@ -115,7 +115,7 @@ class ProtocolDetector:
             self._let_in(seen)
 
     def eof_received(self) -> bool:
-        """The peer left before it said anything whole."""
+        """The peer left before it sent anything complete."""
         return self._connection.eof_received()
 
     def connection_lost(self, error: Exception | None) -> None:

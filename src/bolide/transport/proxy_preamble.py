@@ -1,7 +1,7 @@
-"""The PROXY preamble, versions 1 and 2: how a load balancer tells for whom it connects, before anything else is said.
+"""The PROXY preamble, versions 1 and 2, with which a load balancer first names the client that it connects for.
 
 Format: HAProxy's "The PROXY protocol" (proxy-protocol.txt), sections 2.1 and 2.2. RocketMQ accepts it on every port
-(NettyRemotingServer.HandshakeHandler); so do we. Pure: bytes in, an address out.
+(NettyRemotingServer.HandshakeHandler), and so does Bolide. Pure: bytes in, an address out.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ V1_MAX: Final = 107
 """Longest line of version 1 with its CR LF, by the specification."""
 V2_SIGNATURE: Final = b"\r\n\r\n\0\r\nQUIT\n"
 V2_HEADER: Final = 16
-V2_MAX: Final = 2048
-"""Bytes of addresses and extensions taken in version 2: its length field could ask for 64 KiB of memory a peer."""
+V2_MOST: Final = 2048
+"""Bytes of addresses and extensions accepted in version 2, whose length field could ask for 64 KiB a peer."""
 _ADDRESS_BYTES: Final = {0x11: 4, 0x21: 16}
 """By family and transport (TCP over IPv4, TCP over IPv6): the size of one address."""
 
@@ -79,7 +79,7 @@ def _version_2(data: bytes) -> Preamble | None:
     if len(data) < V2_HEADER + length:
         return None
     width = _ADDRESS_BYTES.get(family)
-    if command == 0x20 or width is None:  # a health check of the balancer's own, or a transport that is not TCP
+    if command == 0x20 or width is None:  # a health check by the balancer itself, or a transport that is not TCP
         return Preamble(V2_HEADER + length)
     if length < 2 * width + 4:
         raise ProtocolError(f"the PROXY preamble has {length} bytes where two addresses take {2 * width + 4}")

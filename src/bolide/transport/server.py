@@ -1,4 +1,4 @@
-"""The asyncio front of a remoting connection on the serving side: sockets in, commands out, frames back, limits kept.
+"""The asyncio front end of a remoting connection, serving side: sockets in, commands out, frames back, with limits.
 
 No rule of the protocol is here: frames are `remoting.connection`'s, answers the owner's. What is here is what only a
 socket knows: who the peer is, when it stops reading (back-pressure), how long it was silent (idle close, 120 s as in
@@ -22,7 +22,7 @@ class Owner(Protocol):
     """Who serves the connections of one port. All methods are called on the loop."""
 
     def connected(self, connection: ServerConnection) -> Any:
-        """A peer connected; returns what stands for it from now on, or None to refuse it."""
+        """A peer connected; returns the object for it, or None to refuse it."""
 
     def received(self, peer: Any, commands: list[Command]) -> None:
         """Commands of one read, in order."""
@@ -136,11 +136,11 @@ class ServerConnection:
 
     @property
     def closing(self) -> bool:
-        """True once nothing is taken any more."""
+        """True once nothing more is accepted."""
         return self._closing
 
-    def set_client_address(self, ip: str, port: int) -> None:
-        """The peer told, in a PROXY preamble, for whom it connects."""
+    def stands_for(self, ip: str, port: int) -> None:
+        """The peer named its client in a PROXY preamble."""
         self.remote_ip = ip
         self.remote_port = port
         self._owner.proxied(self._peer, self)
@@ -187,8 +187,8 @@ class ServerConnection:
             self._transport.abort()
         return unread
 
-    def pause_reading(self) -> None:
-        """Read nothing more until `resume_reading`: the peer asks faster than it reads."""
+    def hold_back(self) -> None:
+        """Stop reading until `let_on`: the peer asks faster than it reads."""
         self._held_back = True
         if not self._closing and not self._choked:
             self._transport.pause_reading()
@@ -226,8 +226,8 @@ class ServerConnection:
         self._transport.close()
 
 
-class FirstBytes(Protocol):
-    """Who looks at a connection's first bytes; see `transport.protocol_detector`, which knows this module."""
+class Entrance(Protocol):
+    """Examines a connection's first bytes; see `transport.entrance`, which knows this module."""
 
     def detector(self, connection: ServerConnection) -> Any:
         """The asyncio protocol that receives them."""

@@ -112,7 +112,7 @@ class TlsLayer:
     # ---- what the connection above calls
 
     def write(self, data: bytes) -> None:
-        """Encrypt and send. Before the handshake is done nobody was asked anything, so there is nothing to answer."""
+        """Encrypt and send. Before the handshake is done there was no request, so there is nothing to answer."""
         self.writelines([data])
 
     def writelines(self, buffers: list[Any]) -> None:
@@ -128,7 +128,7 @@ class TlsLayer:
             self._send()
 
     def close(self) -> None:
-        """Say goodbye, send what is queued, close."""
+        """Send a close_notify alert and what is queued, then close."""
         if not self._closed:
             self._closed = True
             if self._open:
@@ -164,7 +164,7 @@ class TlsLayer:
             self._open = True
 
     def _decrypted(self) -> tuple[list[bytes], bool]:
-        """What is readable now, and whether the peer said goodbye."""
+        """What is readable now, and whether the peer sent a close_notify alert."""
         found: list[bytes] = []
         while True:
             try:

@@ -1,4 +1,4 @@
-"""What TLS is spoken with: contexts made of PEM files, for the daemons' ports and for connections to name servers.
+"""SSL contexts made from PEM files, for the daemons' ports and for connections to name servers.
 
 Keys are those of the daemons' settings (Java's tls.server.* and tls.client.*, TlsSystemConfig and TlsHelper).
 """
@@ -66,9 +66,9 @@ def client_context(
 ) -> ssl.SSLContext:
     """The client's side of TLS 1.2 and 1.3. Raises `ConfigError` with the key that is wrong.
 
-    `auth_server` False takes any certificate, as Java's clients do unless told otherwise; True one that
-    `trust_cert_path` (a PEM file; "" = this machine's) vouches for. The name in it is compared with the address only
-    where `check_name` says so, and `auth_server`: routes hold addresses, and Java does not compare them either.
+    `auth_server` False accepts any certificate, as Java's clients do by default; True only one that an authority in
+    `trust_cert_path` (a PEM file; "" = this machine's) signed. The name in it is compared with the address only if
+    `check_name` and `auth_server` are set: routes contain addresses, and Java does not compare them either.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -90,14 +90,14 @@ def server_context(
 ) -> ssl.SSLContext:
     """The server's side of TLS 1.2 and 1.3 from PEM files. Raises `ConfigError` with the key that is wrong.
 
-    `client_auth`: "none", "optional" or "require" a certificate of the client that `trust_cert_path` vouches for.
+    `client_auth`: "none", "optional" or "require" a client certificate, signed by an authority in `trust_cert_path`.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     load_pair(context, "tlsCertPath", cert_path, "tlsKeyPath", key_path, key_password)
     if client_auth != "none":
         if not trust_cert_path:
-            raise ConfigError(f"tlsNeedClientAuth = {client_auth} needs tlsTrustCertPath: who vouches for clients")
+            raise ConfigError(f"tlsNeedClientAuth = {client_auth} needs tlsTrustCertPath: the authorities of clients")
         load_trust(context, "tlsTrustCertPath", trust_cert_path)
         context.verify_mode = ssl.CERT_REQUIRED if client_auth == "require" else ssl.CERT_OPTIONAL
     return context
@@ -123,7 +123,7 @@ def load_pair(
 
 
 def load_trust(context: ssl.SSLContext, key: str, path: str) -> None:
-    """The certificates that vouch for peers. Raises `ConfigError`."""
+    """Load the certificates of trusted authorities. Raises `ConfigError`."""
     try:
         context.load_verify_locations(pem_file(key, path))
     except (ssl.SSLError, OSError) as error:
@@ -131,8 +131,8 @@ def load_trust(context: ssl.SSLContext, key: str, path: str) -> None:
 
 
 def pem_file(key: str, path: str) -> str:
-    """The path of a file that is there. Raises `ConfigError`."""
+    """The path of an existing file. Raises `ConfigError`."""
     full = Path(path).expanduser()
     if not full.is_file():
-        raise ConfigError(f"{key} = {path!r} is no file: give the path of a PEM file")
+        raise ConfigError(f"{key} = {path!r} is not a file: give the path of a PEM file")
     return str(full)

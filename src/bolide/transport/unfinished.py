@@ -1,6 +1,6 @@
 """Limits the unfinished frames of all connections of one node, which are in memory.
 
-What comes before a frame or carries it, a PROXY preamble and the handshake and records of TLS, counts as its beginning.
+A PROXY preamble, and the handshake and records of TLS, count as part of the frame that they precede or carry.
 A frame normally arrives within moments; one that stays unfinished belongs to a peer that stalls. So the connection with
 the oldest frame is closed when there is too much, and any connection whose frame takes too long. Compiled by
 mypyc.

@@ -29,7 +29,7 @@ def test_nothing_without_the_variable_and_one_context_with_it(monkeypatch: pytes
     assert options == ClientOptions.of("127.0.0.1:1", client_id="c")
     monkeypatch.setenv("BOLIDE_TLS_CLIENT_TRUST_CERT_PATH", "gone.pem")
     monkeypatch.setenv("BOLIDE_TLS_CLIENT_AUTH_SERVER", "true")
-    with pytest.raises(ConfigError, match="tlsClientTrustCertPath = 'gone.pem' is no file"):
+    with pytest.raises(ConfigError, match="tlsClientTrustCertPath = 'gone.pem' is not a file"):
         environment_ssl()
     monkeypatch.setenv("BOLIDE_TLS_ENABLE", "perhaps")
     with pytest.raises(ConfigError, match="BOLIDE_TLS_ENABLE is 'perhaps': it must be true or false"):

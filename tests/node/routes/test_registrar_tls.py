@@ -82,7 +82,7 @@ def test_whether_tls_is_spoken_is_as_in_java(certificate: Certificate) -> None:
     assert name_server_context(BrokerOptions(tls_enable="true")) is not None
     with pytest.raises(ConfigError, match="tlsClientKeyPath is missing"):
         name_server_context(BrokerOptions(tls_enable="true", tls_client_cert_path=certificate.cert))
-    with pytest.raises(ConfigError, match="tlsClientTrustCertPath = .* is no file"):
+    with pytest.raises(ConfigError, match="tlsClientTrustCertPath = .* is not a file"):
         name_server_context(
             BrokerOptions(tls_enable="true", tls_client_auth_server=True, tls_client_trust_cert_path="gone.pem")
         )

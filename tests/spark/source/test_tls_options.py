@@ -100,5 +100,5 @@ def test_the_name_in_the_certificate_is_compared_when_asked_for(options: dict[st
 
 
 def test_a_file_that_is_not_there_is_named(options: dict[str, str]) -> None:
-    with pytest.raises(ConfigError, match=r"tlsClientTrustCertPath = 'gone.pem' is no file: give the path"):
+    with pytest.raises(ConfigError, match=r"tlsClientTrustCertPath = 'gone.pem' is not a file: give the path"):
         Cluster(read_options({**options, "subscribe": "Tls", "tlsClientTrustCertPath": "gone.pem"}))
