@@ -1,7 +1,7 @@
-"""The body of a batch: the messages of one send, one behind the other (MessageDecoder.java, encodeMessages).
+"""The body of a batch: the messages of one send, back to back (MessageDecoder.java, encodeMessages).
 
 Each is ``int32 size | int32 magic | int32 CRC | int32 flag | int32 body length | body | int16 properties length |
-properties``; magic and CRC are written 0 and not looked at, the broker computes its own. The size counts itself.
+properties``; magic and CRC are written 0 and ignored, the broker computes its own. The size counts itself.
 """
 
 from __future__ import annotations

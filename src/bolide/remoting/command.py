@@ -3,8 +3,8 @@
 A frame is ``int32 length | byte type | int24 header length | header | body``, the length counting what follows it.
 The header is JSON (type 0) or the binary form of RocketMQSerializable.java (type 1); any frame may use either.
 Rules of this file:
-1. a length is believed only after it was held against what is really there;
-2. the extension fields of a JSON header stay raw text until someone asks (`Command.ext`), those of a binary header are
+1. a length is trusted only after it was compared with what is really there;
+2. the extension fields of a JSON header stay raw text until they are used (`Command.ext`), those of a binary header are
    read at once, because a torn entry makes the whole frame wrong and must close the connection (an empty value is
    null there, so such an entry is dropped, as Java's maps cannot tell it from an absent one);
 3. what the strict decoder refuses is read again the way Java reads it, and only then refused.
@@ -90,7 +90,7 @@ class Command:
     def ext(self) -> dict[str, str]:
         """The extension fields, decoded at the first call; what is put into the mapping is sent with the command.
 
-        Values that are no text are coerced as Java does (5 is "5", true is "true"); null entries are left out.
+        Values other than text are coerced as in Java (5 is "5", true is "true"); null entries are left out.
         """
         known = self._ext
         if known is None:
@@ -114,8 +114,7 @@ def make_request(
     language: int = PYTHON,
     version: int = VERSION_5_5_0,
 ) -> Command:
-    """A request of our own. `opaque` must be unique among the requests in flight on its connection; a broker's services
-    give 0, because the executor numbers what it sends."""
+    """A request to send. `opaque` must be unique among the requests in flight on its connection."""
     flag = FLAG_ONEWAY if oneway else 0
     return Command(code, opaque, flag, language, version, None, body, serialize_type, b"", ext)
 
@@ -130,22 +129,22 @@ def make_response(
 
 
 def decode_ext(raw: bytes) -> dict[str, str]:
-    """Extension fields from their JSON text, read as Java reads them. Raises FrameError when it is no object."""
+    """Extension fields from their JSON text, read as Java reads them. Raises FrameError if it is not an object."""
     if not raw:
         return {}
     try:
         ready: dict[str, str] = EXT_DECODER.decode(raw)
         return ready
-    except (ValueError, RecursionError):  # msgspec.DecodeError, bytes that are no UTF-8, nesting
+    except (ValueError, RecursionError):  # msgspec.DecodeError, invalid UTF-8, nesting
         return _coerced_ext(_lenient(raw))
 
 
 def _coerced_ext(value: object) -> dict[str, str]:
-    """Java's string view of every extension field; entries that are null are as good as absent."""
+    """Java's string view of every extension field; null entries count as absent."""
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise FrameError("extFields of a header must be an object; the connection cannot go on")
+        raise FrameError("extFields of a header must be an object; the connection is closed")
     fields: dict[str, str] = {}
     for key, item in value.items():
         if item is None:
@@ -173,7 +172,7 @@ def decode_json_header(header: bytes, body: bytes) -> Command:
     raw_ext = bytes(envelope.extFields)
     if raw_ext and raw_ext[0] != 0x7B:  # not '{'
         if raw_ext != b"null":
-            raise FrameError("extFields of a header must be an object; the connection cannot go on")
+            raise FrameError("extFields of a header must be an object; the connection is closed")
         raw_ext = b""
     name: str = envelope.language
     language = _NAMES.get(name, -1)
@@ -197,7 +196,7 @@ def _decode_json_slowly(header: bytes, body: bytes) -> Command:
     """The header once more with Java's leniency: numbers as text, language by ordinal, single quotes."""
     value: Any = _lenient(header)
     if not isinstance(value, dict):
-        raise FrameError("a header must be a JSON object; the connection cannot go on")
+        raise FrameError("a header must be a JSON object; the connection is closed")
     language_value = value.get("language")
     if isinstance(language_value, str):
         language = language_code(language_value)
@@ -228,9 +227,9 @@ def _header_int(header: dict[str, Any], key: str) -> int:
     try:
         number = int(value)
     except (ValueError, TypeError, OverflowError):
-        raise FrameError(f"header field {key} must be a number; the connection cannot go on") from None
+        raise FrameError(f"header field {key} must be a number; the connection is closed") from None
     if not -(2**31) <= number < 2**31:
-        raise FrameError(f"header field {key} is beyond int32; the connection cannot go on")
+        raise FrameError(f"header field {key} is beyond int32; the connection is closed")
     return number
 
 
@@ -245,7 +244,7 @@ def decode_binary_header(header: bytes, body: bytes) -> Command:
     at += 4
     if size > 0:
         if size > end - at - 4:
-            raise FrameError("the remark of a binary header is longer than the header; the connection cannot go on")
+            raise FrameError("the remark of a binary header is longer than the header; the connection is closed")
         remark = header[int(at) : int(at + size)].decode("utf-8", "replace")
         at += size
     size = i64(read_i32_be(header, at))
@@ -253,7 +252,7 @@ def decode_binary_header(header: bytes, body: bytes) -> Command:
     ext: dict[str, str] = {}
     if size > 0:
         if size > end - at:
-            raise FrameError("the fields of a binary header are longer than the header; the connection cannot go on")
+            raise FrameError("the fields of a binary header are longer than the header; the connection is closed")
         _read_binary_ext(header, at, at + size, ext)
     code: i64 = i64(read_i16_be(header, 0))
     version: i64 = i64(read_i16_be(header, 3))
@@ -266,17 +265,17 @@ def _read_binary_ext(header: bytes, at: i64, end: i64, ext: dict[str, str]) -> N
     """Entries ``int16 key length | key | int32 value length | value``; an empty key or value reads as null: absent."""
     while at < end:
         if end - at < 2:
-            raise FrameError("a field of a binary header is cut off; the connection cannot go on")
+            raise FrameError("a field of a binary header is cut off; the connection is closed")
         key_size: i64 = i64(read_i16_be(header, at))
         at += 2
         if key_size < 0 or key_size > end - at - 4:
-            raise FrameError("a field name of a binary header is cut off; the connection cannot go on")
+            raise FrameError("a field name of a binary header is cut off; the connection is closed")
         key = header[int(at) : int(at + key_size)]
         at += key_size
         size: i64 = i64(read_i32_be(header, at))
         at += 4
         if size < 0 or size > end - at:
-            raise FrameError("a field value of a binary header is cut off; the connection cannot go on")
+            raise FrameError("a field value of a binary header is cut off; the connection is closed")
         if key_size > 0 and size > 0:
             ext[key.decode("utf-8", "replace")] = header[int(at) : int(at + size)].decode("utf-8", "replace")
         at += size
@@ -288,7 +287,7 @@ def encode(command: Command) -> bytes:
 
 
 def encode_head(command: Command, body_size: int) -> bytes:
-    """The frame of a command up to its body, which the caller sends behind it: `body_size` bytes, not copied here."""
+    """The frame of a command up to its body, which the caller sends after it: `body_size` bytes, not copied here."""
     if command.serialize_type == BINARY_TYPE:
         return frame_head(_binary_header(command), BINARY_TYPE, body_size)
     return frame_head(_json_header(command), JSON_TYPE, body_size)

@@ -73,7 +73,7 @@ def _inflate(inflater: Any, data: bytes, limit: int, torn: type[Exception], name
 
 
 def _inflate_zstd(data: bytes, limit: int) -> bytes:
-    """Fed in small pieces, because this inflater has no bound of its own: a piece cannot make more than 11 MiB."""
+    """Fed in small pieces, because this decompressor has no limit: a piece cannot produce more than 11 MiB."""
     module = _zstandard()
     inflater = module.ZstdDecompressor().decompressobj()
     parts: list[bytes] = []

@@ -1,9 +1,9 @@
 """A remoting connection without its socket: bytes in, commands out; commands in, buffers out.
 
-Whoever owns the socket gives what it read to `receive`, and writes what `data_to_send` returns, all of it at once per
-loop turn. A frame is at most 16 MiB with its length (NettyDecoder.java); the length is checked before a byte of the
-frame is kept, so a peer can make us hold `max_frame` bytes and no more. After a `FrameError` the connection is dead:
-close the socket.
+The owner of the socket passes what it read to `receive`, and writes what `data_to_send` returns, all of it at once per
+loop turn. A frame is at most 16 MiB with its length (NettyDecoder.java). The length is checked before any byte of the
+frame is stored, so a peer can make a connection hold at most `max_frame` bytes. After a `FrameError` the connection is
+unusable: close the socket.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bolide.remoting.errors import FrameError
 MAX_FRAME: Final = 16_777_216
 MAX_QUEUED: Final = 64 * 1024 * 1024
 SMALL: Final = 4096  # bytes: pieces of a frame smaller than this are joined as they come
-JOIN_BELOW: Final = 4096  # bytes: a body smaller than this is cheaper copied behind its head than sent as a buffer
+JOIN_BELOW: Final = 4096  # bytes: a smaller body is cheaper to append to its head than to send as a separate buffer
 
 
 @final
@@ -132,13 +132,13 @@ class Connection:
         self._have = 0
 
     def receive_eof(self) -> None:
-        """Tell that the peer closed. Raises FrameError when it did so in the middle of a frame."""
+        """The peer closed. Raises FrameError if it did so in the middle of a frame."""
         if self._failure is None and self._have > 0:
             self._failure = FrameError(f"the peer closed {int(self._have)} bytes into a frame; nothing of it was done")
             raise self._failure
 
     def send(self, command: Command) -> None:
-        """Queue a command. Raises FrameError, with nothing queued, when it makes a frame the peer would refuse."""
+        """Queue a command. Raises FrameError, with nothing queued, if its frame is too large for the peer."""
         body = command.body
         size = len(body)
         head = encode_head(command, size)

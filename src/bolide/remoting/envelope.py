@@ -1,7 +1,7 @@
 """The JSON header of a frame as a msgspec struct, its extension fields left as raw text.
 
 The fields of ``extFields`` are decoded later by the struct of the code, or not at all; and an access check signs all
-of them, known or not. Not compiled: msgspec builds structs with a metaclass mypyc has no notion of.
+of them, known or not. Not compiled: msgspec builds structs with a metaclass that mypyc does not support.
 Format: remoting header of RemotingCommand.java.
 """
 

@@ -1,8 +1,8 @@
-"""What can be wrong with bytes of a peer, by how much of the conversation is lost with them.
+"""What can be wrong with bytes of a peer, by how much is lost with them.
 
 A `FrameError` ends the connection, as in Java's NettyDecoder; a `HeaderError` or a `BodyError` spoils one request,
-which is answered with its ``code``. They carry no code of their own class: 1 (SYSTEM_ERROR) is nobody's own.
-Not compiled: exception classes of the interpreter's own kind pickle and carry class attributes.
+which is answered with its ``code``. They have no code of their own: no class owns 1 (SYSTEM_ERROR).
+Not compiled: interpreted exception classes pickle and have class attributes; native ones do not.
 """
 
 from __future__ import annotations

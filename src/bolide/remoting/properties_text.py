@@ -2,7 +2,7 @@
 
 RocketMQ writes ``key=value`` lines raw, with no escaping at all (MixAll.java, properties2String), and reads them with
 Java's own reader: bytes are Latin-1, ``\\`` escapes, ``#`` and ``!`` begin a comment line, ``=``, ``:`` or a blank ends
-a key, blanks behind a value stay, a last ``\\`` joins the next line.
+a key, blanks after a value stay, a last ``\\`` joins the next line.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def read_properties(data: bytes) -> dict[str, str]:
 
 
 def read_properties_utf8(data: bytes) -> dict[str, str]:
-    """The same for a file of our own that people edit: UTF-8, where Java would read Latin-1."""
+    """The same for Bolide's own files that people edit: UTF-8, where Java would read Latin-1."""
     return dict(_entry(line) for line in _lines(data.decode("utf-8", "replace")))
 
 

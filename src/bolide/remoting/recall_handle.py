@@ -1,4 +1,4 @@
-"""The handle by which a producer takes a delayed message back: RocketMQ's RecallMessageHandle, version 1.
+"""The handle with which a producer recalls a delayed message: RocketMQ's RecallMessageHandle, version 1.
 
 URL-safe Base64 of five words with a blank between each: ``v1 topic brokerName deliverMs uniqKey``.
 """
@@ -30,7 +30,7 @@ def encode_recall_handle(topic: str, broker_name: str, deliver_at: int, unique_k
 
 
 def decode_recall_handle(handle: str) -> RecallHandle:
-    """Read a handle; raises `BodyError` with Java's sentence for what is none."""
+    """Read a handle; raises `BodyError` with Java's text if it is invalid."""
     if handle and _URL_SAFE.fullmatch(handle):
         bare = handle.rstrip("=")
         try:

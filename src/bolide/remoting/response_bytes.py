@@ -1,7 +1,7 @@
-"""The two responses a busy broker writes all day, put together as bytes instead of as objects.
+"""The two most frequent responses of a broker, built as bytes instead of as objects.
 
-What they say is what `SendMessageResponseHeader` and `PullMessageResponseHeader` would say through `make_response` and
-`encode`; a test holds the two ways equal. Used for every message sent and every pull answered.
+They equal `SendMessageResponseHeader` and `PullMessageResponseHeader` encoded by `make_response` and `encode`; a test
+compares them. Used for every message sent and every pull answered.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def encode_send_response(
 ) -> bytes:
     """The whole frame that answers a send.
 
-    code: 0, or 10, 11, 12, which are successes with a doubt; msg_id: offset message id (a batch: joined by commas);
-    queue_offset: of the first message; transaction_id: UNIQ_KEY, "" leaves it out; remark: "" means none;
+    code: 0, or 10, 11, 12, which are successes with reservations; msg_id: offset message id (a batch: joined by
+    commas); queue_offset: of the first message; transaction_id: UNIQ_KEY, "" leaves it out; remark: "" means none;
     recall_handle: of a message that waits for its time, "" leaves it out.
     """
     if binary:
@@ -80,9 +80,9 @@ def pull_response_head(
     topic_sys_flag: int = 0,
     group_sys_flag: int = 0,
 ) -> bytes:
-    """The frame that answers a pull, up to its body: `body_size` bytes of whole records that the caller sends behind.
+    """The frame that answers a pull, up to its body: `body_size` bytes of whole records that the caller sends after it.
 
-    The four long fields stand in every answer, found or not: a Java client fails without them.
+    Every answer has the four long fields, found or not: a Java client fails without them.
     """
     if binary:
         w = BytesWriter()

@@ -43,7 +43,7 @@ _encoders: Final[dict[type, msgspec.json.Encoder | None]] = {}
 def decode_body(data: bytes, kind: type[T], limit: int = MAX_TEXT) -> T:
     """The body `data` as a `kind`. limit: bytes of not quite strict JSON taken (the strict kind has no limit).
 
-    Raises BodyError when it is empty, cannot be read, or is no object where one belongs.
+    Raises BodyError if it is empty, cannot be read, or is not an object where one belongs.
     """
     if not data:
         raise BodyError(f"the body is empty; send a {kind.__name__} as JSON")
@@ -67,7 +67,7 @@ def decode_body(data: bytes, kind: type[T], limit: int = MAX_TEXT) -> T:
 
 
 def decode_answer(data: bytes, kind: type[T]) -> T:
-    """`decode_body` of what a client asked for itself: Java's longest tables, too, whose keys are bare."""
+    """`decode_body` for an answer that a client asked for: also Java's longest tables, whose keys are bare."""
     return decode_body(data, kind, limit=MAX_ANSWER)
 
 
@@ -75,7 +75,7 @@ class _Fitter:
     """One lenient value on its way into structs. Containers met twice (by ``$ref``) are fitted once."""
 
     def __init__(self) -> None:
-        # By identity; the value stands beside its result so that it lives as long as its id is a key.
+        # By identity; the value is kept with its result so that it lives as long as its id is a key.
         self.done: dict[tuple[int, int], tuple[Any, Any]] = {}
 
     def fit(self, value: Any, kind: inspect.Type, where: str) -> Any:

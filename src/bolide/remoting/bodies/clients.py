@@ -1,4 +1,4 @@
-"""Clients as they announce themselves and as brokers tell of them (HeartbeatData.java, ConsumerConnection.java).
+"""Clients as they register and as brokers report them (HeartbeatData.java, ConsumerConnection.java).
 
 The order of the enum members is Java's: an ordinal may stand for the name.
 """

@@ -8,7 +8,7 @@ from bolide.remoting.bodies.base import Body, Int32, Int64
 
 
 class HAConnectionRuntimeInfo(Body):
-    """One slave of a master. diff: bytes behind; transferred_byte_in_second: bytes a second."""
+    """One slave of a master. diff: lag in bytes; transferred_byte_in_second: bytes per second."""
 
     addr: str = ""
     slave_ack_offset: Int64 = 0

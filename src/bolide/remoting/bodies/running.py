@@ -1,4 +1,4 @@
-"""What a consumer client tells of itself when a broker asks (ConsumerRunningInfo.java and its kin)."""
+"""What a consumer client reports when a broker asks (ConsumerRunningInfo.java and related classes)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ConsumerRunningInfo(Body):
 
 
 class ConsumeResult(enum.StrEnum):
-    """How the handling of one message by order of a broker went."""
+    """The result of one message that a broker told a consumer to process."""
 
     CR_SUCCESS = "CR_SUCCESS"
     CR_LATER = "CR_LATER"

@@ -1,4 +1,4 @@
-"""Figures brokers tell: how far groups are, how fast things go (ConsumeStats.java and its kin)."""
+"""Figures of brokers: progress of groups, rates (ConsumeStats.java and related classes)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DataVersion: which state of a configuration one has (DataVersion.java)."""
+"""DataVersion: the version of a configuration (DataVersion.java)."""
 
 from __future__ import annotations
 

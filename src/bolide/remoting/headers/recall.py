@@ -1,4 +1,4 @@
-"""Taking a delayed message back (5.x).
+"""Recalling a delayed message (5.x).
 
 Fields and names: the Java header classes of the same names, releases 4.9.7 and 5.5.0.
 """

@@ -1,6 +1,6 @@
 """Which header struct belongs to which request code; codes without one carry no fields we know of.
 
-A test holds this table, and every field behind it, equal to the facts read from the Java classes.
+A test compares this table, and every field of its structs, with the facts read from the Java classes.
 """
 
 from __future__ import annotations
