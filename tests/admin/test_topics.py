@@ -107,7 +107,7 @@ def test_what_cannot_be_created(bolide_broker: Broker) -> None:
     async def work(admin: Admin, producer: Producer) -> None:
         with pytest.raises(MessageRefused, match="illegal"):
             await admin.create_topic("a b")
-        with pytest.raises(NoQueue, match="brokers known are"):
+        with pytest.raises(NoQueue, match="known brokers: "):
             await admin.create_topic("U", broker="nobody")
         with pytest.raises(NoQueue, match="cluster nowhere"):
             await admin.create_topic("U", cluster="nowhere")

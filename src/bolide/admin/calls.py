@@ -1,6 +1,6 @@
-"""What every administrative call stands on: one client without groups, the cluster's brokers, typed answers.
+"""What every administrative call builds on: one client without groups, the cluster's brokers, typed answers.
 
-Each noun's file is a class over this one; `bolide.admin.client.Admin` is all of them together.
+Each noun's file has a class that extends this one; `bolide.admin.client.Admin` combines them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class AdminCalls:
     ) -> None:
         """`namesrv` is ``host:port;host:port``; `timeout` seconds bound one request. Raises `ConfigError`.
 
-        A change is answered when it is on disk, so that on a slow one it takes seconds.
+        A broker answers a change when it is on disk, so a slow disk makes it take seconds.
         """
         self.timeout = timeout
         self._options = ClientOptions.of(namesrv, **connection)
@@ -84,7 +84,7 @@ class AdminCalls:
     async def ask_namesrv(
         self, code: int, ext: dict[str, str] | None = None, accept: tuple[int, ...] = (codes.SUCCESS,)
     ) -> Command:
-        """Ask a name server, the next one when it cannot be reached."""
+        """Ask a name server, or the next one if it cannot be reached."""
         return await self.instance.ask_namesrv(code, ext, accept=accept, timeout=self.timeout)
 
     async def tell_every_namesrv(self, code: int, ext: dict[str, str]) -> None:
@@ -99,7 +99,7 @@ class AdminCalls:
     async def masters(self, cluster: str | None = None, broker: str | None = None) -> dict[str, str]:
         """Addresses of masters by broker name: of one cluster, of one broker (a name or an address), or all.
 
-        Raises `NoQueue` when none fits.
+        Raises `NoQueue` if none matches.
         """
         info = await self.cluster_info()
         found = {}
@@ -112,7 +112,7 @@ class AdminCalls:
         if not found:
             wanted = f"broker {broker}" if broker else f"cluster {cluster}" if cluster else "any broker"
             known = ", ".join(sorted(info.broker_addr_table)) or "none"
-            raise NoQueue(f"no master of {wanted} is registered, brokers known are: {known}")
+            raise NoQueue(f"no master of {wanted} is registered; known brokers: {known}")
         return found
 
     async def topic_masters(self, topic: str) -> dict[str, str]:
@@ -124,7 +124,7 @@ class AdminCalls:
         """The address of a queue's broker. Raises `NoQueue` or `TopicNotFound`."""
         masters = await self.topic_masters(queue.topic)
         if queue.broker_name not in masters:
-            raise NoQueue(f"{queue} has no master now, topic {queue.topic} is on {', '.join(masters) or 'no broker'}")
+            raise NoQueue(f"{queue} has no master now; topic {queue.topic} is on {', '.join(masters) or 'no broker'}")
         return masters[queue.broker_name]
 
     async def decoded(self, kind: type[T], address: str, code: int, ext: dict[str, str] | None = None) -> T:

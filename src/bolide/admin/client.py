@@ -1,4 +1,4 @@
-"""Admin: every administrative call on one object, put together from one class per noun."""
+"""Admin: every administrative call on one object, combined from one class per noun."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clusters, brokers and name servers: who is there, how they do, their settings (mqadmin's clusterList, brokerStatus,
+"""Clusters, brokers and name servers: which exist, their state and settings (mqadmin's clusterList, brokerStatus,
 getBrokerConfig, updateBrokerConfig, wipeWritePerm)."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bolide.remoting.properties_text import read_properties_utf8, write_properti
 
 @dataclass(frozen=True, slots=True)
 class BrokerRow:
-    """One broker process: `broker_id` 0 is the master. No `runtime` when it did not answer: `error` says why."""
+    """One broker process: `broker_id` 0 is the master. Without an answer `runtime` is empty and `error` says why."""
 
     cluster: str
     broker_name: str
@@ -27,17 +27,17 @@ class BrokerRow:
 
     @property
     def version(self) -> str:
-        """The release it announces."""
+        """The release it reports."""
         return self.runtime.get("brokerVersionDesc", "")
 
     @property
     def state(self) -> str:
-        """``serves``, or why it takes no messages (only Bolide's brokers say), or why it did not answer."""
+        """``serves``, or why it accepts no messages (only Bolide's brokers say), or why it did not answer."""
         return self.error or self.runtime.get("storeState", "") or "serves"
 
     @property
     def serves(self) -> bool:
-        """True when it answers and takes messages."""
+        """True if it answers and accepts messages."""
         return self.state == "serves"
 
 
@@ -69,7 +69,7 @@ class Cluster(AdminCalls):
         return (await self.masters(broker=broker))[broker]
 
     async def broker_runtime(self, broker: str) -> dict[str, str]:
-        """What a broker (name or address) tells of itself: counters, disk, queues."""
+        """Runtime figures of a broker (name or address): counters, disk, queues."""
         return (await self.decoded(KVTable, await self._address(broker), codes.GET_BROKER_RUNTIME_INFO)).table
 
     async def broker_config(self, broker: str) -> dict[str, str]:
@@ -77,7 +77,7 @@ class Cluster(AdminCalls):
         return read_properties_utf8((await self.ask(await self._address(broker), codes.GET_BROKER_CONFIG)).body)
 
     async def update_broker_config(self, broker: str, settings: Mapping[str, str]) -> None:
-        """Change settings of a running broker (name or address). Raises `ResponseError` for one it refuses."""
+        """Change settings of a running broker (name or address). Raises `ResponseError` if it refuses one."""
         await self.ask(await self._address(broker), codes.UPDATE_BROKER_CONFIG, None, write_properties(settings))
 
     async def namesrv_config(self) -> dict[str, dict[str, str]]:
@@ -102,11 +102,11 @@ class Cluster(AdminCalls):
         )
 
     async def wipe_write_permission(self, broker_name: str) -> dict[str, int]:
-        """Have producers avoid a broker, to take it out of service; topics changed by name server."""
+        """Make producers avoid a broker, to take it out of service; returns the number of topics by name server."""
         return await self._permission(codes.WIPE_WRITE_PERM_OF_BROKER, broker_name, "wipeTopicCount")
 
     async def add_write_permission(self, broker_name: str) -> dict[str, int]:
-        """Undo `wipe_write_permission`; topics changed by name server."""
+        """Undo `wipe_write_permission`; returns the number of topics by name server."""
         return await self._permission(codes.ADD_WRITE_PERM_OF_BROKER, broker_name, "addTopicCount")
 
     async def _permission(self, code: int, broker_name: str, counted: str) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Consumer groups: create, list, delete, who is connected, how far they are (mqadmin's updateSubGroup,
+"""Consumer groups: create, list, delete, members, progress (mqadmin's updateSubGroup,
 consumerProgress, consumerConnection, consumerStatus)."""
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class QueueProgress:
 
 @dataclass(frozen=True, slots=True)
 class GroupProgress:
-    """How far a group is. `tps` is messages a second now, over all brokers."""
+    """The progress of a group. `tps` is messages per second now, over all brokers."""
 
     group: str
     queues: list[QueueProgress]
@@ -45,7 +45,7 @@ class GroupProgress:
 
     @property
     def lag(self) -> int:
-        """Messages left over all queues."""
+        """Messages not consumed yet, over all queues."""
         return sum(queue.lag for queue in self.queues)
 
 
@@ -66,8 +66,8 @@ class Groups(AdminCalls):
     ) -> list[str]:
         """Create a group, or change it, on the masters of a cluster, on one broker, or on all; returns their names.
 
-        What is not given stays as it is; a new group has RocketMQ's defaults: 16 attempts, one retry queue, and it may
-        consume, also broadcasting, in no order.
+        Settings that are not given stay unchanged. A new group has RocketMQ's defaults: 16 attempts, one retry queue,
+        consuming enabled, also broadcasting, not orderly.
         """
         check_topic(group)
         changes = {
@@ -99,7 +99,7 @@ class Groups(AdminCalls):
         return sorted(masters)
 
     async def groups(self, *, cluster: str | None = None) -> dict[str, SubscriptionGroupConfig]:
-        """All groups with their settings (of the first broker that has them), those of the system left out."""
+        """All groups except the system's, with their settings (of the first broker that has them)."""
         found: dict[str, SubscriptionGroupConfig] = {}
         for address in (await self.masters(cluster)).values():
             for name, config in (await self._groups_at(address)).items():
@@ -108,14 +108,14 @@ class Groups(AdminCalls):
         return dict(sorted(found.items()))
 
     async def _group_masters(self, group: str) -> dict[str, str]:
-        """Brokers that know a group: those of its retry topic, or all when it has none."""
+        """Brokers that know a group: those of its retry topic, or all if it has no retry topic."""
         try:
             return await self.topic_masters(RETRY_PREFIX + group)
         except TopicNotFound:
             return await self.masters()
 
     async def consumer_progress(self, group: str, topic: str | None = None) -> GroupProgress:
-        """How far a group is in every queue (of one topic). Raises `ResponseError` when no broker knows the group."""
+        """The progress of a group in every queue (of one topic). Raises `ResponseError` if the group is unknown."""
         queues: list[QueueProgress] = []
         tps = 0.0
         refusal: ResponseError | None = None
@@ -139,7 +139,7 @@ class Groups(AdminCalls):
         return GroupProgress(group, sorted(queues, key=lambda item: item.queue), tps)
 
     async def consumer_connections(self, group: str) -> ConsumerConnection | None:
-        """The members of a group with what they subscribe to; None when nobody is connected."""
+        """The members of a group with their subscriptions; None if no member is connected."""
         merged: ConsumerConnection | None = None
         seen: dict[str, Connection] = {}
         for address in (await self._group_masters(group)).values():
@@ -173,7 +173,7 @@ class Groups(AdminCalls):
         return [found[client_id] for client_id in sorted(found)]
 
     async def consumer_running_info(self, group: str, client_id: str) -> ConsumerRunningInfo:
-        """The state of one member, as it tells itself. Raises `ResponseError` when it is not connected."""
+        """The state of one member, as the member reports it. Raises `ResponseError` if it is not connected."""
         refusal: ResponseError | None = None
         ext = ext_of(consumerGroup=group, clientId=client_id, jstackEnable=False)
         for address in (await self._group_masters(group)).values():

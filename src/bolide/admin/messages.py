@@ -1,4 +1,4 @@
-"""Finding messages: by either id, by key, by place in a queue (mqadmin's queryMsgById, queryMsgByUniqueKey,
+"""Find messages: by either id, by key, by queue and offset (mqadmin's queryMsgById, queryMsgByUniqueKey,
 queryMsgByKey, queryMsgByOffset)."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Messages(AdminCalls):
     """Calls on single messages."""
 
     async def message(self, message_id: str, topic: str | None = None) -> ReceivedMessage | None:
-        """The message with an id, the producer's or the broker's; None when there is none.
+        """The message with an id, the producer's or the broker's; None if there is none.
 
         Both ids look alike. A producer's id is found by the topic's index and needs the topic.
         """
@@ -38,7 +38,7 @@ class Messages(AdminCalls):
             return None
         info = await self.cluster_info()
         for name, data in info.broker_addr_table.items():
-            # An id of a producer decodes to an address as well: only those of brokers are worth a connection.
+            # A producer's id also decodes to an address: only those of brokers are worth a connection.
             if f"{host}:{port}" in data.broker_addrs.values():
                 return await self._view(f"{host}:{port}", name, offset)
         return None
@@ -92,11 +92,11 @@ class Messages(AdminCalls):
         return found
 
     async def message_at(self, queue: MessageQueue, offset: int) -> ReceivedMessage | None:
-        """The message at a place in a queue; None when there is none. Raises `TopicNotFound`."""
+        """The message at an offset of a queue; None if there is none. Raises `TopicNotFound`."""
         return next(iter(await self.messages_at(queue, offset, 1)), None)
 
     async def messages_at(self, queue: MessageQueue, offset: int, max_messages: int = 32) -> list[ReceivedMessage]:
-        """Up to `max_messages` messages of a queue from `offset` on, whatever any group has consumed."""
+        """Up to `max_messages` messages of a queue from `offset` on, independent of any group."""
         await self.instance.route(queue.topic)
         wanted = subscription(queue.topic, "*", now_ms())
         request = PullRequest(TOOLS_GROUP, queue, offset, wanted, max_messages, suspend=0, send_subscription=True)

@@ -1,4 +1,4 @@
-"""Offsets of groups: look, set, clone, reset by time (mqadmin's cloneGroupOffset, resetOffsetByTime,
+"""Offsets of groups: show, set, clone, reset by time (mqadmin's cloneGroupOffset, resetOffsetByTime,
 skipAccumulatedMessage)."""
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from bolide.remoting.bodies.base import decode_answer
 from bolide.remoting.bodies.offsets import ResetOffsetBody
 
 LATEST = -1
-"""As a time for `reset_offset`: skip everything that is there."""
+"""As a time for `reset_offset`: skip all existing messages."""
 
 
 class Offsets(AdminCalls):
@@ -34,7 +34,7 @@ class Offsets(AdminCalls):
         return int(answer.ext()["offset"]) if answer.code == codes.SUCCESS else -1
 
     async def set_group_offset(self, group: str, queue: MessageQueue, offset: int) -> None:
-        """Store a group's offset of a queue. Members that run now overwrite it: stop them, or use `reset_offset`."""
+        """Store a group's offset of a queue. Running members overwrite it: stop them, or use `reset_offset`."""
         await self.ask(
             await self.master_of(queue),
             codes.UPDATE_CONSUMER_OFFSET,
@@ -72,8 +72,9 @@ class Offsets(AdminCalls):
         return int(answer.ext()["timestamp"])
 
     async def clone_offsets(self, from_group: str, to_group: str, topic: str) -> None:
-        """Give a group the stored offsets that another has in a topic, on every broker of it. Nobody of the second
-        group may run: its members would overwrite them. Raises `TopicNotFound`, `ResponseError`.
+        """Copy the stored offsets of one group in a topic to another group, on every broker of the topic.
+
+        No member of the second group may be running: it would overwrite them. Raises `TopicNotFound`, `ResponseError`.
         """
         for address in (await self.topic_masters(topic)).values():
             ext = ext_of(srcGroup=from_group, destGroup=to_group, topic=topic, offline=True)
@@ -82,10 +83,10 @@ class Offsets(AdminCalls):
     async def reset_offset(
         self, group: str, topic: str, timestamp: int, *, force: bool = True
     ) -> dict[MessageQueue, int]:
-        """Set a group to the messages stored at `timestamp` (ms since 1970; -1 for the end) or later, in every queue.
+        """Reset a group to the messages stored at `timestamp` (ms since 1970; -1 for the end) or later, in every queue.
 
-        `force` also moves forward past messages not consumed. Members that run are told by their broker; for a group
-        that is not online the offsets are stored directly. Returns the new offsets. Raises `TopicNotFound`.
+        `force` also moves forward past messages not consumed. The broker tells running members; if none is online, the
+        offsets are stored directly. Returns the new offsets. Raises `TopicNotFound`.
         """
         offsets: dict[MessageQueue, int] = {}
         for name, address in (await self.topic_masters(topic)).items():

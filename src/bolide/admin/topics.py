@@ -28,7 +28,7 @@ from bolide.remoting.bodies.topics import (
 
 ORDER_NAMESPACE: Final = "ORDER_TOPIC_CONFIG"
 REGISTRATION_WAIT: Final = 5.0
-"""Seconds until a route must be there; as many as one request may take, where those are more."""
+"""Seconds to wait for a route, or the timeout of a request if that is longer."""
 NEW_QUEUES: Final = 8
 """Queues of a topic that is created without a number."""
 SYSTEM_TOPICS: Final = frozenset(
@@ -66,10 +66,10 @@ class Topics(AdminCalls):
     ) -> list[str]:
         """Create a topic, or change it, on every master of a cluster, on one broker, or (neither given) on all masters.
 
-        What is not given stays as it is; a new topic has 8 queues and permission 6. `queues` sets read and write queues
-        alike; `perm` is 6 for read and write, 4 read, 2 write. Returns the broker names, with `wait` once the name
-        server routes to all of them. Raises `MessageRefused`, `ResponseError`, and `RequestTimeout` when it does not
-        within the `timeout` of this object, or 5 s where that is less.
+        Settings that are not given stay unchanged; a new topic has 8 queues and permission 6. `queues` sets both read
+        and write queues; `perm` is 6 for read and write, 4 read, 2 write. Returns the broker names, with `wait` once
+        the name server routes to all of them. Raises `MessageRefused`, `ResponseError`, and `RequestTimeout` if it does
+        not within the `timeout` of this object, or 5 s if that is longer.
         """
         check_topic(topic)
         masters = await self.masters(cluster, broker)
@@ -83,7 +83,7 @@ class Topics(AdminCalls):
         given = {name: value for name, value in changes.items() if value is not None}
         orders = {}
         if order is False:
-            # This comes first: while the name servers hold its order, a registration makes the topic ordered again.
+            # First, because while the name servers hold its order, a registration makes the topic ordered again.
             await self.tell_every_namesrv(codes.DELETE_KV_CONFIG, ext_of(namespace=ORDER_NAMESPACE, key=topic))
         for name, address in masters.items():
             before = await self.topic_config_at(address, topic) or TopicConfig(topic, NEW_QUEUES, NEW_QUEUES)
@@ -99,7 +99,7 @@ class Topics(AdminCalls):
         return sorted(masters)
 
     async def topic_config_at(self, address: str, topic: str) -> TopicConfig | None:
-        """The settings of a topic at one broker; None when it does not have it."""
+        """The settings of a topic at one broker; None if the broker does not have it."""
         accept = (codes.SUCCESS, codes.TOPIC_NOT_EXIST, codes.REQUEST_CODE_NOT_SUPPORTED)
         answer = await self.ask(address, codes.GET_TOPIC_CONFIG, ext_of(topic=topic), accept=accept)
         if answer.code == codes.SUCCESS:
@@ -136,7 +136,7 @@ class Topics(AdminCalls):
                         if brokers <= {info.broker_name for info in route.queues}:
                             return
                     except (TopicNotFound, ConnectionLost):
-                        pass  # a name server that is slow is no reason to give up what is created
+                        pass  # a slow name server is not a reason to fail: the topic exists
                     await asyncio.sleep(0.02)
         except TimeoutError:
             raise RequestTimeout(
@@ -154,7 +154,7 @@ class Topics(AdminCalls):
         return sorted(masters)
 
     async def topics(self, *, system: bool = False, cluster: str | None = None) -> list[str]:
-        """Names of all topics, those the system uses itself only with `system`; of one cluster if given."""
+        """Names of all topics, of one cluster if given; those that the system itself uses only with `system`."""
         if cluster is not None:
             answer = await self.ask_namesrv(codes.GET_TOPICS_BY_CLUSTER, ext_of(cluster=cluster))
         else:
@@ -197,7 +197,7 @@ class Topics(AdminCalls):
         return sorted(stats, key=lambda item: item.queue)
 
     async def topic_groups(self, topic: str) -> list[str]:
-        """The groups that have consumed a topic or do now. Raises `TopicNotFound`."""
+        """The groups that consume a topic or have done so. Raises `TopicNotFound`."""
         groups: set[str] = set()
         for address in (await self.topic_masters(topic)).values():
             found = await self.decoded(GroupList, address, codes.QUERY_TOPIC_CONSUME_BY_WHO, ext_of(topic=topic))
