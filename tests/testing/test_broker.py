@@ -76,7 +76,7 @@ def test_a_broker_that_does_not_stop_keeps_its_folder() -> None:
 
 
 def test_a_broker_that_does_not_run_says_so() -> None:
-    with pytest.raises(LocalError, match="does not run"):
+    with pytest.raises(LocalError, match="is not running"):
         Broker().topics()
 
 

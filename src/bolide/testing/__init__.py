@@ -1,4 +1,4 @@
-"""What Bolide offers to tests, its own and its users': a broker in the process, doubles and checkers."""
+"""For tests, Bolide's and its users': a broker in the process, test doubles and checkers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Broker"]
 
 
 def __getattr__(name: str) -> Any:
-    """`bolide.testing.Broker` without importing a broker for everyone who only wants a double."""
+    """`bolide.testing.Broker`, imported only when it is used."""
     if name == "Broker":
         from bolide.testing.broker import Broker
 

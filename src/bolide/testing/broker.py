@@ -1,9 +1,9 @@
-"""A name server and a broker inside the test's own process, on a thread of their own: real sockets, real files.
+"""A name server and a broker inside the test's process, on a separate thread: real sockets, real files.
 
     with Broker() as broker:
         async with Producer("group", broker.namesrv_addr) as producer: ...
 
-Starts in a few tens of milliseconds; files are small and in a temporary folder that goes away at the end.
+They start in a few tens of milliseconds. Files are small, in a temporary folder that is removed at the end.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from bolide.testing.stalled import StallableFiles
 T = TypeVar("T")
 
 PATIENCE_S: Final = 300.0
-"""For a start, a stop, and what runs on the loop: a machine that is busy with other tests may need minutes."""
+"""Seconds for a start, a stop, and what runs on the loop: a machine busy with other tests may need minutes."""
 SMALL: Final[dict[str, Any]] = {
     "mapped_file_size_commit_log": 16 * 1024 * 1024,
     "mapped_file_size_consume_queue": 20 * 10_000,
@@ -37,14 +37,14 @@ SMALL: Final[dict[str, Any]] = {
     "max_index_num": 100_000,
     "flush_disk_type": "ASYNC_FLUSH",
 }
-"""What differs from a broker's defaults: small files, and no wait for the disk."""
+"""Settings that differ from a broker's defaults: small files, and no wait for the disk."""
 
 
 class Broker:
     """A context manager. `settings` are fields of `BrokerOptions` (`auto_create_topic_enable=False`, ...).
 
-    `store` keeps the store in a folder of yours, so that a second `Broker` finds the first one's messages; without
-    it the store lives in a temporary folder. Usable from any thread; one event loop inside serves both daemons.
+    `store` keeps the store in the given folder, so that a second `Broker` finds the messages of the first; without it
+    the store is in a temporary folder. Usable from any thread; one event loop inside serves both daemons.
     """
 
     def __init__(self, store: str | None = None, **settings: Any) -> None:
@@ -77,7 +77,7 @@ class Broker:
         self.stop()
 
     def start(self) -> None:
-        """Start both daemons and return when they serve and know each other. Raises what stopped the start."""
+        """Start both daemons; return when they serve and know each other. Raises the error that stopped the start."""
         if self._thread is not None:
             return
         if self._folder is None:
@@ -97,14 +97,15 @@ class Broker:
     def stop(self, timeout: float = PATIENCE_S) -> None:
         """Stop both and remove the temporary folder; the second call does nothing.
 
-        Raises `LocalError` when they do not within `timeout` seconds: then the folder stays, for they may still write.
+        Raises `LocalError` if they do not stop within `timeout` seconds; then the folder stays, because they may still
+        write.
         """
         self._files.go_on()
         thread, loop = self._thread, self._loop
         if thread is None:
             return
         if loop is not None:
-            with suppress(RuntimeError):  # the start failed, and its loop is closed by now
+            with suppress(RuntimeError):  # the start failed, and its loop is already closed
                 loop.call_soon_threadsafe(self._end.set)
         thread.join(timeout)
         if thread.is_alive():
@@ -118,10 +119,10 @@ class Broker:
 
     @contextmanager
     def stalled_disk(self) -> Iterator[None]:
-        """Let the disk stand still for the block: what is sent waits for it, and then sends are refused as busy.
+        """Stall the disk for the block: sends wait for it, and further sends are refused as busy.
 
-        With `flush_disk_type="SYNC_FLUSH"`; a broker that does not wait for its disk notices nothing for long. Behind
-        the block what waited is answered, and sends are taken again.
+        Use it with `flush_disk_type="SYNC_FLUSH"`; a broker that does not wait for its disk notices nothing for a long
+        time. After the block the waiting sends are answered, and sends are accepted again.
         """
         self._files.stall()
         try:
@@ -139,7 +140,7 @@ class Broker:
         """Run something on the broker's loop and wait for it."""
         if self._loop is None or self._thread is None:
             coroutine.close()
-            raise LocalError("the broker does not run: start it first")
+            raise LocalError("the broker is not running: start it first")
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(PATIENCE_S)
 
     async def _create_topic(self, config: TopicConfig) -> None:
@@ -168,7 +169,7 @@ class Broker:
         self._loop = asyncio.get_running_loop()
         folder = self.store_folder
         try:
-            # Clients speak TLS with both daemons or with none.
+            # Clients use TLS with both daemons or with neither.
             shared = NamesrvOptions.__struct_fields__
             tls = {name: self._settings[name] for name in shared if name.startswith("tls_") and name in self._settings}
             self._namesrv = namesrv = NamesrvNode(
@@ -183,8 +184,8 @@ class Broker:
             self._broker = broker = BrokerNode(options, files=self._files)
             try:
                 await broker.start()
-                # The log's room is taken now. At the first message it would hold up the loop while the disk gives it,
-                # which is long on a busy one, and tests give their first message little time.
+                # Reserve the blocks of the log now. With the first message that would block the loop, for long on a
+                # busy disk, and tests give their first message little time.
                 broker.store.log.segments.create_at(broker.store.end_offset)
             except BaseException:
                 await broker.stop()
@@ -203,3 +204,8 @@ class Broker:
         if self._own_folder and self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
+
+
+def setting_names() -> list[str]:
+    """Names that `Broker` accepts as settings."""
+    return [field.name for field in msgspec.structs.fields(BrokerOptions)]

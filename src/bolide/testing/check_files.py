@@ -1,4 +1,4 @@
-"""`check_files`: the contract of `bolide.store.files.Files` as one function, for whoever writes an implementation."""
+"""`check_files`: the contract of `bolide.store.files.Files` as one function, for authors of implementations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bolide.store.files import FileFailed, FileLocked, Files
 
 
 def check_files(files: Files, folder: str) -> None:
-    """Hold an implementation of `Files` to its contract, in an empty folder; AssertionError says what is broken."""
+    """Test an implementation of `Files` in an empty folder; AssertionError says which part of the contract fails."""
     _check_bytes(files, folder)
     _check_names(files, folder)
     _check_whole_files(files, folder)
@@ -21,7 +21,7 @@ def check_files(files: Files, folder: str) -> None:
 
 def _check_bytes(files: Files, folder: str) -> None:
     path = folder + "/bytes"
-    assert _fails(lambda: files.open(path)), "open must not make a missing file"
+    assert _fails(lambda: files.open(path)), "open must not create a missing file"
     handle = files.open(path, True, 10_000)
     assert files.size(path) == 10_000
     files.write_at(handle, [b"one"], 0)
@@ -38,7 +38,7 @@ def _check_bytes(files: Files, folder: str) -> None:
     files.reserve(handle, 4_096, 1_000)
     assert files.size(path) == 10_000 and files.read_at(handle, 3, 0) == b"one", "reserving changes no byte"
     assert files.next_data(handle, 0) == 0 and files.next_data(handle, 10_000) == -1
-    assert files.next_data(handle, 9_000) in (-1, 9_000), "behind the last byte written: nothing, or it cannot tell"
+    assert files.next_data(handle, 9_000) in (-1, 9_000), "after the last byte written: nothing, or unknown"
     again = files.open(path, True, 10_000)
     assert files.read_at(again, 3, 0) == b"one", "opening with `create` keeps what is there"
     files.close(again)
@@ -93,7 +93,7 @@ def _check_lock(files: Files, folder: str) -> None:
         files.lock(path)
     except FileLocked as error:
         refusal = str(error)
-    assert path in refusal, "a lock was given twice"
+    assert path in refusal, "a lock was granted twice"
     files.unlock(handle)
     files.unlock(files.lock(path))
     files.remove(path)

@@ -1,4 +1,4 @@
-"""A real disk that can stand still: what a broker makes of it, and its clients, is then seen in a test."""
+"""A real disk that can be stalled, to test how a broker and its clients behave."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bolide.store.files import RealFiles
 
 
 class StallableFiles(RealFiles):
-    """Real files; while `stall` holds, a sync of the broker's flush thread waits. All else goes on."""
+    """Real files; while `stall` holds, a sync of the broker's flush thread waits. Everything else continues."""
 
     def __init__(self) -> None:
         super().__init__()
