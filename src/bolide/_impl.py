@@ -25,7 +25,7 @@ class SourceOnly:
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The source of a module below ``bolide``; None hands every other name to the finders behind."""
+        """The source of a module below ``bolide``; None passes every other name to the next finders."""
         if path is None or not fullname.startswith("bolide."):
             return None
         for folder in path:
@@ -36,7 +36,7 @@ class SourceOnly:
 
 
 def wanted() -> str:
-    """The value of ``BOLIDE_IMPL``; ImportError when it is none of the three."""
+    """The value of ``BOLIDE_IMPL``; ImportError if it is not one of the three."""
     choice = os.environ.get("BOLIDE_IMPL") or "auto"
     if choice not in CHOICES:
         raise ImportError(f"BOLIDE_IMPL is {choice!r}; set it to one of {', '.join(CHOICES)} or leave it out")

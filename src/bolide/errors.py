@@ -1,4 +1,4 @@
-"""The two roots of every error: what the peer or the user did, and what we or the machine did.
+"""The two roots of every error: what the peer or the user did, and what Bolide or the machine did.
 
 Retry is data, not code: a caller looks at the class attributes. ``code`` is the remoting response code with which
 a server answers the error and by which a client finds the class again; no two classes may claim one code.
@@ -20,7 +20,7 @@ class BolideError(Exception):
     refresh_route: ClassVar[bool] = False
     """True when the caller's idea of topics and brokers is out of date."""
     closes_connection: ClassVar[bool] = False
-    """True when the connection on which it happened cannot be used any more."""
+    """True when the connection on which it happened can no longer be used."""
 
     by_code: ClassVar[dict[int, type[BolideError]]] = {}
 
@@ -46,11 +46,11 @@ class PeerError(BolideError):
 
 
 class LocalError(BolideError):
-    """We, or the machine under us, failed."""
+    """Bolide, or the machine it runs on, failed."""
 
 
 class ProtocolError(PeerError):
-    """Bytes that are no frame, or a frame that breaks a limit: the connection cannot go on."""
+    """Bytes that are not a frame, or a frame that exceeds a limit: the connection is closed."""
 
     closes_connection = True
 

@@ -1,6 +1,6 @@
-"""Plug-ins by entry point: what installed packages add under a name, and the built-in ones behind the same door.
+"""Plug-ins by entry point: what installed packages add under a name, and the built-in ones, registered the same way.
 
-A package says in its `pyproject.toml` what it adds; `docs/plugins.md` tells what each kind must be:
+A package declares in its `pyproject.toml` what it adds; `docs/plugins.md` defines each kind:
 
     [project.entry-points."bolide.dispatchers"]
     search = "my_package:SearchDispatcher"
@@ -31,7 +31,7 @@ class Kind:
     noun: str
     built_in: Mapping[str, str] = field(default_factory=dict)
     need_arguments: Mapping[str, str] = field(default_factory=dict)
-    """Built-in ones that a name alone does not make: what to write instead."""
+    """Built-in ones that need arguments: what to write instead of the name."""
 
 
 EXPRESSION_TYPES: Final = Kind(
@@ -111,7 +111,7 @@ def find(kind: Kind, name: str) -> Any:
     point = points[0]
     try:
         return point.load()
-    except Exception as error:  # anything may go wrong in another's module: it is told, and where
+    except Exception as error:  # another package's module may raise anything: the error says what and where
         raise ConfigError(
             f"the {kind.noun} {name} ({point.value} of {_package(point)}) cannot be loaded: {error}; "
             f"repair or remove that package"
@@ -129,7 +129,7 @@ def _points(group: str) -> list[EntryPoint]:
 
 @lru_cache(maxsize=4)
 def _scanned(path: tuple[str, ...]) -> dict[str, list[EntryPoint]]:
-    """Entry points of our groups, as they are with this `sys.path`: read once, not whenever a peer asks."""
+    """Entry points of Bolide's groups with this `sys.path`, read once and not at every request."""
     from importlib.metadata import entry_points  # here, since it costs a process that needs no plug-in 20 ms
 
     return {kind.group: sorted(set(entry_points(group=kind.group)), key=lambda p: p.name) for kind in KINDS}

@@ -1,6 +1,6 @@
-"""Bolide's own version: the one plain place that the build, the command line and the wheel read it from.
+"""Bolide's version: the build, the command line and the wheel all read it from here.
 
-Semantic versions; a change of file format or wire is breaking, whatever the API says.
+Semantic versions; a change of file format or wire protocol is breaking, even if the API is the same.
 """
 
 VERSION = "0.1.0"
