@@ -12,6 +12,7 @@ PROGRAMS = ROOT / "docs" / "programs"
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"<!-- (docs/programs/[\w.]+) -->\n```\w+\n(.*?)```\n", re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
+SOURCE = re.compile(r"`([\w/]+/\w+\.(?:py|java|toml))`")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
@@ -35,6 +36,13 @@ def test_every_link_leads_to_a_page_and_a_heading(page: Path) -> None:
         goal = page.parent / target if target else page
         assert goal.exists(), f"{page.name} links to {target}, which does not exist"
         assert not anchor or anchor in anchors(goal), f"{page.name} links to {target}#{anchor}, which is no heading"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_file_that_a_page_names_exists(page: Path) -> None:
+    folders = [ROOT, ROOT / "src" / "bolide", PROGRAMS]
+    for name in SOURCE.findall(page.read_text(encoding="utf-8")):
+        assert any((folder / name).is_file() for folder in folders), f"{page.name} names {name}, which does not exist"
 
 
 @pytest.mark.parametrize("program", sorted(PROGRAMS.glob("*.py")), ids=lambda program: program.name)

@@ -13,9 +13,9 @@ async def main(namesrv: str = "") -> None:
     async def decide(message) -> ConsumeResult:
         tries.append(f"{message.body.decode()} {message.reconsume_times}")
         if message.body == b"busy" and message.reconsume_times == 0:
-            raise RetryLater(1)  # again in 1 s; level 2 is 5 s, ... 18 is 2 h
+            raise RetryLater(1)  # redeliver in 1 s; level 2 is 5 s, ... 18 is 2 h
         if message.body == b"bad":
-            raise RetryLater(DEAD_LETTER)  # never again: to %DLQ%kitchen
+            raise RetryLater(DEAD_LETTER)  # no more attempts: to %DLQ%kitchen
         return ConsumeResult.SUCCESS
 
     consumer = PushConsumer("kitchen", namesrv, start_from="first")

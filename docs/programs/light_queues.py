@@ -5,7 +5,7 @@ from bolide.client import Message, Producer, PullConsumer, PushConsumer, lmq
 
 async def main(namesrv: str = "") -> None:
     async with Producer("chat", namesrv) as producer:
-        # One message, stored once, in the queues of everybody in the room.
+        # One message, stored once, in the queue of each person in the room.
         await producer.send(Message("Chat", b"hello all", light_queues=["ann", "bob", "cid"]))
         await producer.send(Message("Chat", b"hello bob", light_queues=["bob"]))
 

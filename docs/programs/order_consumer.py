@@ -5,7 +5,7 @@ from bolide.client import ConsumeResult, Message, Producer, PushConsumer
 
 async def main(namesrv: str = "") -> None:
     async with Producer("trading", namesrv) as producer:
-        # Messages with one sharding key go to one queue, and an orderly consumer gets them one after the other.
+        # Messages with one sharding key go to one queue, and an orderly consumer gets them one by one.
         for step in (b"placed", b"paid", b"shipped"):
             await producer.send(Message("Trades", step, keys="trade-1", sharding_key="trade-1"))
     steps: list[bytes] = []

@@ -12,7 +12,7 @@ def main(namesrv: str = "127.0.0.1:9876", folder: str = "archive") -> None:
     done = archive(spark, folder, orders)
     print(f"archived {done.messages} messages")
 
-    everything = read_back(spark, folder, orders)  # the archive, and behind it what came since
+    everything = read_back(spark, folder, orders)  # the archive, then what arrived since
     counted = stats(everything)
     for tag in counted.tags:
         print(f"{tag.name}: {tag.messages} messages, {tag.bytes} bytes")

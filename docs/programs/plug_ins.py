@@ -11,7 +11,7 @@ stored = Counter()
 
 
 class CountTopics:
-    """A dispatcher: it is handed every record that is stored, in order."""
+    """A dispatcher: it gets every stored record, in order."""
 
     from_first = True
 
@@ -39,7 +39,7 @@ def begins(text):
 
 
 def first_takes_all(group, client_id, queues, clients):
-    """A rebalance strategy: one client reads everything, the others wait for its end."""
+    """A rebalance strategy: one client reads everything, the others take over when it leaves."""
     return list(queues) if client_id == clients[0] else []
 
 

@@ -12,8 +12,8 @@ def test_a_shop_hears_that_the_broker_is_busy(bolide_broker):
         order = Message("Orders", b"one coffee")
         producer.send(order)
         with bolide_broker.stalled_disk():
-            with pytest.raises(RequestTimeout):  # it waits for the disk: nobody knows whether it is kept
+            with pytest.raises(RequestTimeout):  # it waits for the disk: whether it is stored is unknown
                 producer.send(order, timeout=0.5)
-            with pytest.raises(SendFailed, match="busy, start flow control"):  # it is not kept
+            with pytest.raises(SendFailed, match="busy, start flow control"):  # it is not stored
                 producer.send(order)
         producer.send(order)

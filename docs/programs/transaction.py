@@ -2,7 +2,7 @@ import asyncio
 
 from bolide.client import Message, PushConsumer, TransactionProducer, TransactionState
 
-ledger: dict[str, bool] = {}  # stands for the table of your database that says how each payment ended
+ledger: dict[str, bool] = {}  # in place of a table in your database with the outcome of each payment
 
 
 class Payments:

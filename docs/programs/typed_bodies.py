@@ -11,7 +11,7 @@ class Order(msgspec.Struct):
 
 
 class Stamp(Interceptor):
-    """Marks what is sent, and tells how long it took."""
+    """Adds a property to each message, and prints the result of the send."""
 
     def before_send(self, call: SendCall) -> None:
         call.message.properties = {**call.message.properties, "from": "till-3"}
