@@ -2,7 +2,7 @@
 
 INNER_MULTI_DISPATCH names them (``%LMQ%a,%LMQ%b``), INNER_MULTI_QUEUE_OFFSET has the record's queue offset in each, in
 the same order. A light queue is the queue 0 of a topic that exists only in its queue files, so that a broker can have
-tens of thousands of them. Compiled by mypyc.
+tens of thousands of them.
 """
 
 from __future__ import annotations
