@@ -204,8 +204,3 @@ class Broker:
         if self._own_folder and self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
-
-
-def setting_names() -> list[str]:
-    """Names that `Broker` accepts as settings."""
-    return [field.name for field in msgspec.structs.fields(BrokerOptions)]

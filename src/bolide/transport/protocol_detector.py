@@ -38,7 +38,7 @@ class TlsOptions(Protocol):
     def tls_need_client_auth(self) -> str: ...
 
 
-class Entrance:
+class Ingress:
     """What one daemon's ports accept: `mode` "disabled", "permissive" or "enforcing", and the certificate."""
 
     def __init__(self, mode: str = "permissive", tls: RenewedContext | None = None) -> None:

@@ -16,7 +16,7 @@ V1_MAX: Final = 107
 """Longest line of version 1 with its CR LF, by the specification."""
 V2_SIGNATURE: Final = b"\r\n\r\n\0\r\nQUIT\n"
 V2_HEADER: Final = 16
-V2_MOST: Final = 2048
+V2_MAX: Final = 2048
 """Bytes of addresses and extensions accepted in version 2, whose length field could ask for 64 KiB a peer."""
 _ADDRESS_BYTES: Final = {0x11: 4, 0x21: 16}
 """By family and transport (TCP over IPv4, TCP over IPv6): the size of one address."""

@@ -139,7 +139,7 @@ class ServerConnection:
         """True once nothing more is accepted."""
         return self._closing
 
-    def stands_for(self, ip: str, port: int) -> None:
+    def set_client_address(self, ip: str, port: int) -> None:
         """The peer named its client in a PROXY preamble."""
         self.remote_ip = ip
         self.remote_port = port
@@ -187,8 +187,8 @@ class ServerConnection:
             self._transport.abort()
         return unread
 
-    def hold_back(self) -> None:
-        """Stop reading until `let_on`: the peer asks faster than it reads."""
+    def pause_reading(self) -> None:
+        """Stop reading until `resume_reading`: the peer asks faster than it reads."""
         self._held_back = True
         if not self._closing and not self._choked:
             self._transport.pause_reading()
@@ -226,8 +226,8 @@ class ServerConnection:
         self._transport.close()
 
 
-class Entrance(Protocol):
-    """Examines a connection's first bytes; see `transport.entrance`, which knows this module."""
+class FirstBytes(Protocol):
+    """Examines a connection's first bytes; see `transport.protocol_detector`, which knows this module."""
 
     def detector(self, connection: ServerConnection) -> Any:
         """The asyncio protocol that receives them."""
