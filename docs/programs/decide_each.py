@@ -1,7 +1,6 @@
 import asyncio
 
-from bolide.client import ConsumeResult, Message, Producer, PushConsumer, RetryLater
-from bolide.client.messages.listener import DEAD_LETTER
+from bolide.client import DEAD_LETTER, ConsumeResult, Message, Producer, PushConsumer, RetryLater
 
 
 async def main(namesrv: str = "") -> None:

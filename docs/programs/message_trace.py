@@ -1,7 +1,6 @@
 import asyncio
 
-from bolide.client import Message, Producer, PullConsumer, PushConsumer
-from bolide.client.tracing.trace import TRACE_TOPIC, decode_trace
+from bolide.client import TRACE_TOPIC, Message, Producer, PullConsumer, PushConsumer, decode_trace
 
 
 async def main(namesrv: str = "") -> None:

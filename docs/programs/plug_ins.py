@@ -4,8 +4,7 @@ from collections import Counter
 from bolide.broker.expressions import Compiled
 from bolide.broker.hooks import BrokerHook, SendCall
 from bolide.broker.refused import Refused
-from bolide.client import Message, Producer, PushConsumer, selector
-from bolide.client.messages.errors import ResponseError
+from bolide.client import Message, Producer, PushConsumer, ResponseError, selector
 
 stored = Counter()
 

@@ -4,8 +4,7 @@ import sys
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
 
-from bolide.client import Message, Producer, PushConsumer
-from bolide.client.tracing.otel import OpenTelemetry
+from bolide.client import Message, OpenTelemetry, Producer, PushConsumer
 
 
 async def main(namesrv: str = "") -> None:

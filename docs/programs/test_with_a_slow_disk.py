@@ -1,8 +1,7 @@
 import pytest
 
-from bolide.client import Message
+from bolide.client import Message, SendFailed
 from bolide.client.blocking import Producer
-from bolide.client.messages.errors import SendFailed
 from bolide.errors import RequestTimeout
 
 

@@ -1,8 +1,19 @@
-"""Producers and consumers."""
+"""Producers and consumers, and every name a program needs to use them.
 
+`bolide.client` and `bolide.client.blocking` are the public modules of the client: what is below them may move without
+notice. `OpenTelemetry` is imported when it is used, because it needs the extra ``bolide[otel]``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from bolide.client.consuming import strategies
 from bolide.client.consuming.pull_consumer import PullConsumer
 from bolide.client.consuming.push_consumer import PushConsumer
-from bolide.client.messages.codec import BodyError, Codec, JsonCodec, PydanticCodec
+from bolide.client.consuming.strategies import Strategy
+from bolide.client.instance.options import ConnectionOptions
+from bolide.client.messages.codec import Codec, CodecChoice, CodecError, JsonCodec, PydanticCodec
 from bolide.client.messages.errors import (
     ClientForked,
     ClientStateError,
@@ -13,57 +24,53 @@ from bolide.client.messages.errors import (
     TooFast,
     TopicNotFound,
 )
-from bolide.client.messages.hooks import AclHook, RpcHook
+from bolide.client.messages.hooks import AclHook, RpcCall, RpcHook
 from bolide.client.messages.light_queues import lmq
-from bolide.client.messages.listener import ConsumeResult, RetryLater
+from bolide.client.messages.listener import DEAD_LETTER, BatchListener, ConsumeResult, Listener, RetryLater
 from bolide.client.messages.message import Message
 from bolide.client.messages.namespace import NamespaceHook
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
 from bolide.client.messages.send_result import SendResult, SendStatus
-from bolide.client.messages.subscription import Selector, Sql, selector, sql
+from bolide.client.messages.start_from import StartFrom
+from bolide.client.messages.subscription import Selector, selector, sql
 from bolide.client.messages.transaction import TransactionListener, TransactionResult, TransactionState
-from bolide.client.producing.producer import Producer
+from bolide.client.producing.producer import Producer, ProducerOptions
+from bolide.client.producing.publish import QueueChoice
 from bolide.client.producing.transaction_producer import TransactionProducer
 from bolide.client.tracing.interceptor import ConsumeCall, EndTransactionCall, Interceptor, SendCall
+from bolide.client.tracing.trace import TRACE_TOPIC, TraceBean, TraceContext, decode_trace, encode_trace
+from bolide.errors import BolideError, ConfigError, ConnectionLost, LocalError, PeerError, ProtocolError, RequestTimeout
+from bolide.remoting.command import Command
+from bolide.remoting.errors import CompressionError
+
+if TYPE_CHECKING:
+    from bolide.client.tracing.otel import OpenTelemetry
 
 __all__ = [
-    "AclHook",
-    "BodyError",
-    "ClientForked",
-    "ClientStateError",
-    "Codec",
-    "ConsumeCall",
-    "ConsumeResult",
-    "EndTransactionCall",
-    "Interceptor",
-    "JsonCodec",
-    "Message",
-    "MessageQueue",
-    "MessageRefused",
-    "NamespaceHook",
-    "NoQueue",
-    "Producer",
-    "PullConsumer",
-    "PydanticCodec",
-    "PushConsumer",
-    "ReceivedMessage",
-    "ResponseError",
-    "RetryLater",
-    "RpcHook",
-    "SendCall",
-    "SendFailed",
-    "Selector",
-    "SendResult",
-    "SendStatus",
-    "Sql",
-    "TooFast",
-    "TopicNotFound",
-    "TransactionListener",
-    "TransactionProducer",
-    "TransactionResult",
-    "TransactionState",
-    "lmq",
-    "selector",
-    "sql",
-]
+    # clients
+    "Producer", "TransactionProducer", "PushConsumer", "PullConsumer",
+    # messages and results
+    "Message", "ReceivedMessage", "MessageQueue", "SendResult", "SendStatus", "TransactionResult", "TransactionState",
+    # listeners
+    "Listener", "BatchListener", "TransactionListener", "ConsumeResult", "RetryLater", "DEAD_LETTER",
+    # arguments
+    "ConnectionOptions", "ProducerOptions", "StartFrom", "QueueChoice", "Selector", "sql", "selector", "lmq",
+    "Strategy", "strategies", "Codec", "CodecChoice", "JsonCodec", "PydanticCodec",
+    # hooks, interceptors, traces
+    "RpcHook", "RpcCall", "Command", "AclHook", "NamespaceHook",
+    "Interceptor", "SendCall", "ConsumeCall", "EndTransactionCall", "OpenTelemetry",
+    "TRACE_TOPIC", "TraceContext", "TraceBean", "decode_trace", "encode_trace",
+    # errors
+    "BolideError", "LocalError", "PeerError", "ClientForked", "ClientStateError", "CodecError", "CompressionError",
+    "ConfigError", "ConnectionLost", "MessageRefused", "NoQueue", "ProtocolError", "RequestTimeout", "ResponseError",
+    "SendFailed", "TooFast", "TopicNotFound",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name == "OpenTelemetry":
+        from bolide.client.tracing.otel import OpenTelemetry
+
+        return OpenTelemetry
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

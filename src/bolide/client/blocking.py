@@ -29,7 +29,7 @@ from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
 from bolide.client.messages.send_result import SendResult
 from bolide.client.messages.start_from import StartFrom
-from bolide.client.messages.subscription import Sql
+from bolide.client.messages.subscription import Selector
 from bolide.client.messages.transaction import TransactionListener, TransactionResult
 from bolide.client.producing import producer, transaction_producer
 from bolide.client.producing.producer import DEFAULT_GROUP, MAX_IN_FLIGHT, SEND_TIMEOUT, ProducerOptions
@@ -376,7 +376,13 @@ class PushConsumer:
         return self._native.group
 
     def subscribe(
-        self, topic: str, expression: str | Sql, listener: Listener | BatchListener, *, batch: int = 0, parent: str = ""
+        self,
+        topic: str,
+        expression: str | Selector,
+        listener: Listener | BatchListener,
+        *,
+        batch: int = 0,
+        parent: str = "",
     ) -> None:
         """Want messages of a topic: ``"*"``, ``"TagA || TagB"``, or ``sql("a > 5")``.
 
@@ -529,7 +535,7 @@ class PullConsumer:
         """Store the offsets (with `auto_commit`, of all that was returned) and leave. A second call does nothing."""
         self._loop.run(lambda: self._native.close())
 
-    def subscribe(self, topic: str, expression: str | Sql = "*", *, parent: str = "") -> None:
+    def subscribe(self, topic: str, expression: str | Selector = "*", *, parent: str = "") -> None:
         """Share the queues of a topic with the group: ``"*"``, ``"TagA || TagB"``, or ``sql("a > 5")``.
 
         For a light queue, ``lmq("room-1")``, `parent` is the topic its messages are sent to.
@@ -540,7 +546,7 @@ class PullConsumer:
         """Give the queues of a topic back."""
         self._loop.run(lambda: self._native.unsubscribe(topic))
 
-    def assign(self, queues: Iterable[MessageQueue], expression: str | Sql = "*", *, parent: str = "") -> None:
+    def assign(self, queues: Iterable[MessageQueue], expression: str | Selector = "*", *, parent: str = "") -> None:
         """Read exactly these queues, whoever else does, from the group's stored offsets on. Call it after `start`.
 
         For light queues (LMQ) `parent` is the topic their messages are sent to.

@@ -6,7 +6,7 @@ import asyncio
 
 from bolide.client import Message, Producer, PushConsumer
 from bolide.client.instance.options import ClientOptions
-from bolide.client.messages.hooks import Call, UnitHook
+from bolide.client.messages.hooks import RpcCall, UnitHook
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_body
 from bolide.remoting.bodies.topics import TopicList
@@ -17,10 +17,10 @@ from tests.client.waiting import until
 
 
 def test_the_hook_marks_what_has_a_mark() -> None:
-    call = Call("a:1", codes.SEND_MESSAGE_V2, {"k": "false"}, b"", False)
+    call = RpcCall("a:1", codes.SEND_MESSAGE_V2, {"k": "false"}, b"", False)
     UnitHook().before(call)
     assert call.ext == {"k": "true"}
-    call = Call("a:1", codes.HEART_BEAT, {}, b"", False)
+    call = RpcCall("a:1", codes.HEART_BEAT, {}, b"", False)
     UnitHook().before(call)
     assert call.ext == {}
 

@@ -12,7 +12,7 @@ import pydantic
 import pytest
 
 from bolide.client import JsonCodec, Message, MessageRefused, Producer, PullConsumer, PushConsumer, ReceivedMessage
-from bolide.client.messages.codec import BodyError, CodecChoice, PydanticCodec, find_codec, value_of, with_body
+from bolide.client.messages.codec import CodecChoice, CodecError, PydanticCodec, find_codec, value_of, with_body
 from bolide.errors import ConfigError
 from bolide.testing.broker import Broker
 from tests.client.waiting import until
@@ -74,9 +74,9 @@ def test_what_cannot_be_encoded_is_refused() -> None:
 
 @pytest.mark.parametrize("choice", [Order, Guest, "json"])
 def test_what_cannot_be_read_is_an_error(choice: CodecChoice) -> None:
-    with pytest.raises(BodyError, match="the body of it"):
+    with pytest.raises(CodecError, match="the body of it"):
         value_of(b'{"number": "x", "age": -1}' if choice != "json" else b"{", find_codec(choice), "it")
-    with pytest.raises(BodyError, match="give the consumer a codec"):
+    with pytest.raises(CodecError, match="give the consumer a codec"):
         value_of(b"{}", None, "it")
 
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from bolide.client import ClientStateError, ConsumeResult, Message, NamespaceHook, Producer, PullConsumer, PushConsumer
-from bolide.client.messages.hooks import Call
+from bolide.client.messages.hooks import RpcCall
 from bolide.client.messages.namespace import check_namespace, with_namespace, without_namespace
 from bolide.client.messages.received import ReceivedMessage
 from bolide.testing.broker import Broker
@@ -50,7 +50,7 @@ def test_namespaces_that_cannot_be(namespace: str) -> None:
 
 
 def test_the_hook_says_the_namespace_in_every_request() -> None:
-    call = Call("a:1", 10, {"topic": "T"}, b"", False)
+    call = RpcCall("a:1", 10, {"topic": "T"}, b"", False)
     NamespaceHook("ns").before(call)
     assert call.ext == {"topic": "T", "nsd": "true", "ns": "ns"}
 

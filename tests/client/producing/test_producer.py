@@ -18,7 +18,7 @@ from bolide.client import (
     TooFast,
 )
 from bolide.client.messages.errors import ClientStateError, TopicNotFound
-from bolide.client.messages.hooks import Call
+from bolide.client.messages.hooks import RpcCall
 from bolide.errors import ConnectionLost, RequestTimeout
 from bolide.layout.properties import parse_properties
 from bolide.layout.record import decode_record
@@ -291,11 +291,11 @@ def test_hooks_see_each_call_and_keys_sign_it() -> None:
         def __init__(self) -> None:
             self.calls: list[tuple[str, int]] = []
 
-        def before(self, call: Call) -> None:
+        def before(self, call: RpcCall) -> None:
             self.calls.append(("before", call.code))
             call.ext["spy"] = "1"
 
-        def after(self, call: Call, answer: Command) -> None:
+        def after(self, call: RpcCall, answer: Command) -> None:
             self.calls.append(("after", answer.code))
 
     spy = Spy()

@@ -8,7 +8,7 @@ from typing import Any
 
 from bolide.admin import Admin
 from bolide.client import PushConsumer, ReceivedMessage, TopicNotFound
-from bolide.client.messages.subscription import Sql
+from bolide.client.messages.subscription import Selector
 from tests.client.waiting import until
 
 PATIENCE = 120.0
@@ -16,7 +16,7 @@ PATIENCE = 120.0
 
 
 async def received(
-    namesrv: str, topic: str, count: int, expression: str | Sql = "*", *, group: str = "", **options: Any
+    namesrv: str, topic: str, count: int, expression: str | Selector = "*", *, group: str = "", **options: Any
 ) -> list[ReceivedMessage]:
     """The first `count` messages of a topic, or more when they come together, by offset and queue."""
     seen: list[ReceivedMessage] = []

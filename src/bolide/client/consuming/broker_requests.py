@@ -12,7 +12,7 @@ from typing import Any
 from bolide.client.consuming.group_member import GroupMember
 from bolide.client.consuming.process_queue import ProcessQueue
 from bolide.client.instance.json_body import json_body, json_text, queue_map, queue_map_text, queue_of
-from bolide.client.messages.listener import Call
+from bolide.client.messages.listener import ListenerCall
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage, show_origin
 from bolide.layout.record import decode_record
@@ -89,7 +89,7 @@ def _wall_ms(loop_time: float, wall_minus_loop: float) -> int:
 
 
 async def consume_directly(
-    command: Command, call_of: Callable[[ReceivedMessage], Call], threads: Executor, orderly: bool
+    command: Command, call_of: Callable[[ReceivedMessage], ListenerCall], threads: Executor, orderly: bool
 ) -> Command:
     """Answer CONSUME_MESSAGE_DIRECTLY: give the message to the listener now, outside any queue."""
     message = ReceivedMessage(decode_record(command.body, 0), command.ext().get("brokerName", ""))

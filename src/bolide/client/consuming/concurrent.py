@@ -15,7 +15,7 @@ from bolide.client.consuming.consumption import ConsumeSetup
 from bolide.client.consuming.group_member import BROADCASTING
 from bolide.client.consuming.process_queue import ProcessQueue
 from bolide.client.consuming.send_back import send_back
-from bolide.client.messages.listener import PIECE, Call, Failed
+from bolide.client.messages.listener import PIECE, Failed, ListenerCall
 from bolide.client.messages.received import ReceivedMessage
 
 log = logging.getLogger("bolide.client")
@@ -35,7 +35,7 @@ class ConcurrentConsumption:
         self._concurrency = setup.concurrency
         self._max_times = setup.max_reconsume_times
         self._threads = setup.threads
-        self._ready: deque[tuple[ProcessQueue, Call, list[ReceivedMessage]]] = deque()
+        self._ready: deque[tuple[ProcessQueue, ListenerCall, list[ReceivedMessage]]] = deque()
         self._ready_count = 0
         self._workers: set[asyncio.Task[None]] = set()
         self._starting = False
@@ -87,7 +87,7 @@ class ConcurrentConsumption:
                 quick = 0
                 await asyncio.sleep(0)  # a listener that never waits must not keep heartbeats from running
 
-    def _take(self) -> tuple[ProcessQueue, Call, list[ReceivedMessage]]:
+    def _take(self) -> tuple[ProcessQueue, ListenerCall, list[ReceivedMessage]]:
         process_queue, call, messages = self._ready.popleft()
         size = call.batch
         if not size:
@@ -98,7 +98,7 @@ class ConcurrentConsumption:
         self._ready_count -= len(messages)
         return process_queue, call, messages
 
-    async def _consume(self, process_queue: ProcessQueue, call: Call, messages: list[ReceivedMessage]) -> None:
+    async def _consume(self, process_queue: ProcessQueue, call: ListenerCall, messages: list[ReceivedMessage]) -> None:
         process_queue.begin()
         self._started = key = self._started + 1
         self._running[key] = (asyncio.get_running_loop().time(), process_queue, messages)

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from bolide.client.consuming.group_member import GroupMember
 from bolide.client.consuming.process_queue import ProcessQueue
-from bolide.client.messages.listener import Call
+from bolide.client.messages.listener import ListenerCall
 from bolide.client.messages.received import ReceivedMessage
 
 
@@ -19,7 +19,7 @@ class ConsumeSetup:
     `threads` run plain listeners. After `max_reconsume_times` tries a message goes to the dead letters."""
 
     member: GroupMember
-    call_of: Callable[[ReceivedMessage], Call]
+    call_of: Callable[[ReceivedMessage], ListenerCall]
     concurrency: int
     max_reconsume_times: int
     threads: ThreadPoolExecutor

@@ -25,7 +25,7 @@ from bolide.client.messages.namespace import with_namespace
 from bolide.client.messages.queue import MessageQueue, java_order, queue_order
 from bolide.client.messages.received import RETRY_PREFIX
 from bolide.client.messages.start_from import StartFrom, start_name, timestamp_ms
-from bolide.client.messages.subscription import Sql, Subscription, subscription
+from bolide.client.messages.subscription import Selector, Subscription, subscription
 from bolide.errors import BolideError
 from bolide.remoting import codes
 from bolide.remoting.command import Command
@@ -125,7 +125,7 @@ class GroupMember:
 
     # -- life
 
-    def subscribe(self, topic: str, expression: str | Sql, parent: str = "") -> None:
+    def subscribe(self, topic: str, expression: str | Selector, parent: str = "") -> None:
         """Want a topic; takes effect with the next round, which is asked for at once when running.
 
         A light queue (LMQ) needs the topic its messages are sent to.

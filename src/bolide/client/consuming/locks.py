@@ -25,7 +25,7 @@ LOCK_LIVES: Final = 30.0
 LOCK_TIMEOUT: Final = 1.0
 
 
-class QueueLocks:
+class HeldLocks:
     """Takes, refreshes and returns the locks of one consumer's queues; broadcasting needs none."""
 
     def __init__(self, member: GroupMember) -> None:

@@ -11,7 +11,7 @@ import logging
 from typing import Final
 
 from bolide.client.consuming.consumption import ConsumeSetup
-from bolide.client.consuming.locks import LOCK_LIVES, QueueLocks
+from bolide.client.consuming.locks import LOCK_LIVES, HeldLocks
 from bolide.client.consuming.process_queue import ProcessQueue
 from bolide.client.consuming.send_back import send_to_retry_topic
 from bolide.client.messages.listener import DEAD_LETTER, PIECE
@@ -26,7 +26,7 @@ LOCK_RETRY: Final = 1.0
 class OrderlyConsumption:
     """A task per queue that has messages; at most `concurrency` listeners at once."""
 
-    def __init__(self, setup: ConsumeSetup, locks: QueueLocks, suspend: float) -> None:
+    def __init__(self, setup: ConsumeSetup, locks: HeldLocks, suspend: float) -> None:
         self._member = setup.member
         self._call_of = setup.call_of
         self._free = asyncio.Semaphore(setup.concurrency)

@@ -29,7 +29,7 @@ from bolide.client.messages.namespace import with_namespace
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
 from bolide.client.messages.start_from import StartFrom, timestamp_ms
-from bolide.client.messages.subscription import Sql, subscription
+from bolide.client.messages.subscription import Selector, subscription
 from bolide.client.producing.producer import tracer
 from bolide.client.tracing.interceptor import Interceptor, close_all, see_polled, start_all
 from bolide.remoting import codes
@@ -146,7 +146,7 @@ class PullConsumer:
 
     # -- which queues
 
-    def subscribe(self, topic: str, expression: str | Sql = "*", *, parent: str = "") -> None:
+    def subscribe(self, topic: str, expression: str | Selector = "*", *, parent: str = "") -> None:
         """Share the queues of a topic with the group: ``"*"``, ``"TagA || TagB"``, or ``sql("a > 5")``.
 
         For a light queue, ``lmq("room-1")``, `parent` is the topic its messages are sent to.
@@ -160,7 +160,9 @@ class PullConsumer:
         """Give the queues of a topic back."""
         await self._member.unsubscribe(topic)
 
-    async def assign(self, queues: Iterable[MessageQueue], expression: str | Sql = "*", *, parent: str = "") -> None:
+    async def assign(
+        self, queues: Iterable[MessageQueue], expression: str | Selector = "*", *, parent: str = ""
+    ) -> None:
         """Read exactly these queues, whoever else does, from the group's stored offsets on. Call it after `start`.
 
         For light queues (LMQ) `parent` is the topic their messages are sent to.

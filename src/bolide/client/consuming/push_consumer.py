@@ -30,13 +30,13 @@ from bolide.client.instance.request_reply import send_reply
 from bolide.client.messages.codec import CodecChoice, find_codec
 from bolide.client.messages.errors import ClientStateError
 from bolide.client.messages.light_queues import check_parent
-from bolide.client.messages.listener import BatchListener, Call, Listener
+from bolide.client.messages.listener import BatchListener, Listener, ListenerCall
 from bolide.client.messages.message import check_topic
 from bolide.client.messages.namespace import without_namespace
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import RETRY_PREFIX, ReceivedMessage, topics_of
 from bolide.client.messages.start_from import StartFrom, timestamp_ms
-from bolide.client.messages.subscription import Sql
+from bolide.client.messages.subscription import Selector
 from bolide.client.producing.producer import tracer
 from bolide.client.tracing.interceptor import Interceptor, around, close_all, start_all
 from bolide.remoting import codes
@@ -94,7 +94,7 @@ class PushConsumer:
         self._consume_timeout = consume_timeout
         self._orderly_pause = orderly_pause
         self._offset_folder = offset_folder
-        self._calls: dict[str, Call] = {}
+        self._calls: dict[str, ListenerCall] = {}
         self._lock = asyncio.Lock()
         limits = (max_cached, max_cached_bytes, max_span, max_cached_for_topic, max_cached_bytes_for_topic)
         self._pulls = QueuePulls(PullSettings(pull_batch, suspend, send_subscription, limits), orderly)
@@ -122,7 +122,7 @@ class PushConsumer:
     def subscribe(
         self,
         topic: str,
-        expression: str | Sql,
+        expression: str | Selector,
         listener: Listener | BatchListener,
         *,
         batch: int = 0,
@@ -137,7 +137,7 @@ class PushConsumer:
         """
         check_topic(topic)
         check_parent(topic, parent)
-        self._calls[topic] = Call(around(listener, batch, self.group, self._interceptors, self._codec), batch)
+        self._calls[topic] = ListenerCall(around(listener, batch, self.group, self._interceptors, self._codec), batch)
         self._member.subscribe(topic, expression, parent)
 
     async def unsubscribe(self, topic: str) -> None:
@@ -284,7 +284,7 @@ class PushConsumer:
 
     # -- requests of brokers
 
-    def _call_of(self, message: ReceivedMessage) -> Call:
+    def _call_of(self, message: ReceivedMessage) -> ListenerCall:
         call = None
         for topic in topics_of(message):
             call = call or self._calls.get(without_namespace(self._member.options.namespace, topic))

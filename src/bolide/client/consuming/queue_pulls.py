@@ -12,7 +12,7 @@ from typing import Final
 
 from bolide.client.consuming.consumption import Consumption
 from bolide.client.consuming.group_member import GroupMember
-from bolide.client.consuming.locks import QueueLocks
+from bolide.client.consuming.locks import HeldLocks
 from bolide.client.consuming.process_queue import ProcessQueue
 from bolide.client.consuming.pull import PullRequest, PullResult, PullStatus, pull
 from bolide.client.messages.errors import ClientStateError, ResponseError
@@ -46,7 +46,7 @@ class QueuePulls:
     """The pulls of one group member; `consumption` takes what they bring."""
 
     member: GroupMember
-    locks: QueueLocks
+    locks: HeldLocks
     consumption: Consumption
 
     def __init__(self, settings: PullSettings, orderly: bool) -> None:
@@ -59,7 +59,7 @@ class QueuePulls:
     def attach(self, member: GroupMember) -> None:
         """Pull for this member, whose hooks `gained` and `lost` are."""
         self.member = member
-        self.locks = QueueLocks(member)
+        self.locks = HeldLocks(member)
 
     # -- steering
 

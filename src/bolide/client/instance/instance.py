@@ -20,7 +20,7 @@ from bolide.client.instance.options import ClientOptions
 from bolide.client.instance.request_reply import Replies
 from bolide.client.instance.routes import MASTER, Route, decode_route
 from bolide.client.messages.errors import ClientForked, ClientStateError, TopicNotFound, response_error
-from bolide.client.messages.hooks import Call
+from bolide.client.messages.hooks import RpcCall
 from bolide.errors import BolideError, ConnectionLost, RequestTimeout
 from bolide.remoting import codes
 from bolide.remoting.codes import BINARY_TYPE, JSON_TYPE
@@ -203,7 +203,7 @@ class ClientInstance:
         hooks = self.options.hooks
         if not hooks:
             return await connection.request(self._request(code, ext, body), timeout)
-        call = Call(connection.address, code, dict(ext or {}), body, False)
+        call = RpcCall(connection.address, code, dict(ext or {}), body, False)
         for hook in hooks:
             hook.before(call)
         answer = await connection.request(self._request(code, call.ext, call.body), timeout)
@@ -214,7 +214,7 @@ class ClientInstance:
     async def oneway(self, address: str, code: int, ext: dict[str, str] | None = None, body: bytes = b"") -> None:
         """Tell `address` something that gets no answer. Raises `ConnectionLost`."""
         connection = self.pool.live(address) or await self.pool.get(address)
-        call = Call(address, code, dict(ext or {}), body, True)
+        call = RpcCall(address, code, dict(ext or {}), body, True)
         for hook in self.options.hooks:
             hook.before(call)
         connection.oneway(self._request(code, call.ext, call.body, oneway=True))

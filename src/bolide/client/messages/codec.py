@@ -20,7 +20,7 @@ from bolide.errors import ConfigError, PeerError
 NO_VALUE: Final = msgspec.UNSET
 
 
-class BodyError(PeerError):
+class CodecError(PeerError):
     """A body is not what the codec expects: the sender uses another, or another version of the type."""
 
 
@@ -106,10 +106,10 @@ def with_body(message: Message, codec: Codec | None) -> Message:
 
 
 def value_of(body: bytes, codec: Codec | None, place: str) -> Any:
-    """The value of a body received. Raises `BodyError`."""
+    """The value of a body received. Raises `CodecError`."""
     if codec is None:
-        raise BodyError(f"{place} has bytes only, give the consumer a codec to read values")
+        raise CodecError(f"{place} has bytes only, give the consumer a codec to read values")
     try:
         return codec.decode(body)
     except Exception as error:
-        raise BodyError(f"the body of {place} is not what {codec!r} expects: {error}") from error
+        raise CodecError(f"the body of {place} is not what {codec!r} expects: {error}") from error

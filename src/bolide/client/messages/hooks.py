@@ -15,7 +15,7 @@ from bolide.remoting.signature import sign_request
 
 
 @dataclass(slots=True)
-class Call:
+class RpcCall:
     """One request about to leave: hooks may add to `ext`, the header's fields."""
 
     address: str
@@ -28,10 +28,10 @@ class Call:
 class RpcHook(Protocol):
     """What a hook offers. Both methods run on the event loop and must not block."""
 
-    def before(self, call: Call) -> None:
+    def before(self, call: RpcCall) -> None:
         """Called with each request before it is encoded; may raise to refuse it."""
 
-    def after(self, call: Call, answer: Command) -> None:
+    def after(self, call: RpcCall, answer: Command) -> None:
         """Called with each answer; not called for oneway requests, nor when no answer came."""
 
 
@@ -47,13 +47,13 @@ _UNIT_FIELDS: Final = {
 class UnitHook:
     """Says in what is sent and sent back that it comes from a unit: topics made by it are marked as the unit's."""
 
-    def before(self, call: Call) -> None:
+    def before(self, call: RpcCall) -> None:
         """Set the field, where the request has one."""
         name = _UNIT_FIELDS.get(call.code)
         if name is not None:
             call.ext[name] = "true"
 
-    def after(self, call: Call, answer: Command) -> None:
+    def after(self, call: RpcCall, answer: Command) -> None:
         """Nothing to do."""
 
 
@@ -65,9 +65,9 @@ class AclHook:
     secret_key: str = field(repr=False)
     security_token: str = field(default="", repr=False)
 
-    def before(self, call: Call) -> None:
+    def before(self, call: RpcCall) -> None:
         """Add AccessKey, SecurityToken and Signature to the fields."""
         sign_request(call.ext, call.body, self.access_key, self.secret_key, self.security_token)
 
-    def after(self, call: Call, answer: Command) -> None:
+    def after(self, call: RpcCall, answer: Command) -> None:
         """Nothing to do."""

@@ -47,7 +47,7 @@ class RetryLater(Exception):
         self.delay_level = delay_level
 
 
-class Call:
+class ListenerCall:
     """A user's listener with its shape worked out once. `batch` 0: one message a call; else up to so many."""
 
     __slots__ = ("batch", "is_async", "listener")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bolide.client.messages.errors import ClientStateError
-from bolide.client.messages.hooks import Call
+from bolide.client.messages.hooks import RpcCall
 from bolide.remoting.command import Command
 
 SEPARATOR: Final = "%"
@@ -74,10 +74,10 @@ class NamespaceHook:
 
     namespace: str
 
-    def before(self, call: Call) -> None:
+    def before(self, call: RpcCall) -> None:
         """Add the two fields."""
         call.ext["nsd"] = "true"
         call.ext["ns"] = self.namespace
 
-    def after(self, call: Call, answer: Command) -> None:
+    def after(self, call: RpcCall, answer: Command) -> None:
         """Nothing to do."""

@@ -51,7 +51,7 @@ class ReceivedMessage:
 
     @property
     def value(self) -> Any:
-        """The body as the consumer's codec reads it, once. Raises `BodyError`, `CompressionError`."""
+        """The body as the consumer's codec reads it, once. Raises `CodecError`, `CompressionError`."""
         value = self._value
         if value is NO_VALUE:
             value = self._value = value_of(self.body, self.codec, repr(self))

@@ -18,10 +18,6 @@ class Selector:
     expression_type: str = "SQL92"
 
 
-Sql = Selector
-"""The type under the name of its commonest use."""
-
-
 def sql(expression: str) -> Selector:
     """Select by an SQL92 expression instead of tags; the broker needs enablePropertyFilter=true."""
     return Selector(expression)

@@ -13,7 +13,7 @@ from bolide.client.instance.instance import now_ms
 from bolide.client.instance.routes import MASTER
 from bolide.client.instance.send_frame import send_ext, send_frame
 from bolide.client.messages.errors import NoQueue, SendFailed, TopicNotFound, response_error, worth_retry
-from bolide.client.messages.hooks import Call
+from bolide.client.messages.hooks import RpcCall
 from bolide.client.messages.message import Message
 from bolide.client.messages.namespace import without_namespace
 from bolide.client.messages.queue import MessageQueue
@@ -82,7 +82,7 @@ class Sending:
         self.tries = 0
         self.began = 0.0
         self.queue: MessageQueue | None = None
-        self.call: Call | None = None
+        self.call: RpcCall | None = None
         self.future: asyncio.Future[SendResult] = producer.loop.create_future()
 
     def start(self) -> None:
@@ -190,7 +190,7 @@ class Sending:
             batch=self.batch,
         )
         code = codes.SEND_BATCH_MESSAGE if self.batch else codes.SEND_MESSAGE_V2
-        self.call = call = Call(address, code, ext, self.body, self.oneway)
+        self.call = call = RpcCall(address, code, ext, self.body, self.oneway)
         for hook in producer.options.hooks:
             hook.before(call)
         kind = codes.BINARY_TYPE if producer.options.binary_header else codes.JSON_TYPE

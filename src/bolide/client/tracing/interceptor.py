@@ -12,7 +12,7 @@ from typing import Any
 
 from bolide.client.instance.instance import now_ms
 from bolide.client.messages.codec import Codec
-from bolide.client.messages.listener import Call, failed_of
+from bolide.client.messages.listener import ListenerCall, failed_of
 from bolide.client.messages.message import Message
 from bolide.client.messages.received import ReceivedMessage
 from bolide.client.messages.send_result import SendResult
@@ -222,4 +222,4 @@ def around(
 
     if not interceptors and codec is None:
         return listener
-    return around_async if Call(listener, batch).is_async else around_plain
+    return around_async if ListenerCall(listener, batch).is_async else around_plain
