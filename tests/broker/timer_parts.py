@@ -7,9 +7,9 @@ from typing import Any
 from bolide.broker.append.log_writer import LogWriter, PropertyScan, scan_properties
 from bolide.broker.append.timer_rules import TimerRules
 from bolide.broker.core.effects import Effects
-from bolide.broker.core.names import TIMER_TOPIC
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.delay.timers import TimerService
+from bolide.layout.names import TIMER_TOPIC
 from bolide.layout.record import Record
 from bolide.layout.shape import StoreShape
 from bolide.store.files import FileFailed, Files

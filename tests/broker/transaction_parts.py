@@ -10,13 +10,12 @@ from typing import Any
 
 from bolide.broker.append.uniq_key import UniqKeys
 from bolide.broker.core.channel import Channel
-from bolide.broker.core.names import HALF_TOPIC, OP_HALF_TOPIC
 from bolide.broker.core.outcome import Nothing
 from bolide.broker.send.send import SendService
 from bolide.broker.tables.clients import Client
-from bolide.broker.transactions.half_messages import GROUP
 from bolide.broker.transactions.transactions import COMMIT, TransactionService
 from bolide.layout.message_id import decode_offset_message_id
+from bolide.layout.names import HALF_TOPIC, OP_HALF_TOPIC, TRANSACTION_GROUP
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
 from bolide.store.files import Files
@@ -111,7 +110,10 @@ class Transactions(Parts):
         return [command for _, command in sends]
 
     def progress(self) -> tuple[int, int]:
-        return (self.offsets.query(GROUP, HALF_TOPIC, 0), self.offsets.query(GROUP, OP_HALF_TOPIC, 0))
+        return (
+            self.offsets.query(TRANSACTION_GROUP, HALF_TOPIC, 0),
+            self.offsets.query(TRANSACTION_GROUP, OP_HALF_TOPIC, 0),
+        )
 
     def ops(self) -> list[bytes]:
         return [record.body for record in self.records(OP_HALF_TOPIC)]

@@ -9,4 +9,3 @@ def test_bits_are_told_apart() -> None:
     flag = sysflag.COMPRESSED | sysflag.TRANSACTION_COMMIT | sysflag.BORN_HOST_V6 | sysflag.COMPRESSION_ZSTD << 8
     assert sysflag.transaction_type(flag) == sysflag.TRANSACTION_COMMIT
     assert sysflag.compression_type(flag) == sysflag.COMPRESSION_ZSTD
-    assert [sysflag.takes_queue_offset(bits) for bits in (0, 4, 8, 12)] == [True, False, True, False]

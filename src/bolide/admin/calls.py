@@ -10,9 +10,9 @@ from typing import Any, Self, TypeVar, Unpack
 
 from bolide.client.instance.instance import ClientInstance
 from bolide.client.instance.options import DEFAULT_NAMESRV, ClientOptions, ConnectionOptions
-from bolide.client.instance.routes import MASTER
 from bolide.client.messages.errors import ClientStateError, NoQueue
 from bolide.client.messages.queue import MessageQueue
+from bolide.layout.names import MASTER_ID
 from bolide.remoting import codes
 from bolide.remoting.bodies import base
 from bolide.remoting.bodies.base import decode_answer
@@ -104,7 +104,7 @@ class AdminCalls:
         info = await self.cluster_info()
         found = {}
         for name, data in info.broker_addr_table.items():
-            address = data.broker_addrs.get(MASTER)
+            address = data.broker_addrs.get(MASTER_ID)
             if address is None or (cluster is not None and name not in info.cluster_addr_table.get(cluster, ())):
                 continue
             if broker is None or broker in (name, address):
@@ -118,7 +118,7 @@ class AdminCalls:
     async def topic_masters(self, topic: str) -> dict[str, str]:
         """Addresses of the masters that serve a topic, by broker name. Raises `TopicNotFound`."""
         route = await self.instance.fetch_route(topic)
-        return {name: known[MASTER] for name, known in route.brokers.items() if MASTER in known}
+        return {name: known[MASTER_ID] for name, known in route.brokers.items() if MASTER_ID in known}
 
     async def master_of(self, queue: MessageQueue) -> str:
         """The address of a queue's broker. Raises `NoQueue` or `TopicNotFound`."""

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bolide.admin.calls import AdminCalls, ext_of
-from bolide.client.instance.routes import MASTER
 from bolide.errors import BolideError
+from bolide.layout.names import MASTER_ID
 from bolide.remoting import codes
 from bolide.remoting.bodies.stats import BrokerStatsData, KVTable
 from bolide.remoting.properties_text import read_properties_utf8, write_properties
@@ -120,5 +120,5 @@ class Cluster(AdminCalls):
         """Addresses of all masters (of a cluster)."""
         info = await self.cluster_info()
         names = info.cluster_addr_table.get(cluster, []) if cluster is not None else list(info.broker_addr_table)
-        found = (info.broker_addr_table[name].broker_addrs.get(MASTER) for name in names)
+        found = (info.broker_addr_table[name].broker_addrs.get(MASTER_ID) for name in names)
         return sorted(address for address in found if address is not None)

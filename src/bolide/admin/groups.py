@@ -11,7 +11,7 @@ from bolide.admin.calls import AdminCalls, ext_of, queue_from
 from bolide.client.messages.errors import ResponseError, TopicNotFound
 from bolide.client.messages.message import check_topic
 from bolide.client.messages.queue import MessageQueue
-from bolide.client.messages.received import RETRY_PREFIX
+from bolide.layout.names import RETRY_PREFIX, SYSTEM_GROUP_PREFIX
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_answer, encode_body
 from bolide.remoting.bodies.clients import Connection, ConsumerConnection, ProducerConnection
@@ -103,7 +103,7 @@ class Groups(AdminCalls):
         found: dict[str, SubscriptionGroupConfig] = {}
         for address in (await self.masters(cluster)).values():
             for name, config in (await self._groups_at(address)).items():
-                if not name.startswith("CID_RMQ_SYS_"):
+                if not name.startswith(SYSTEM_GROUP_PREFIX):
                     found.setdefault(name, config)
         return dict(sorted(found.items()))
 

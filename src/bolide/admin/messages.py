@@ -14,9 +14,9 @@ from bolide.client.messages.received import ReceivedMessage, received_messages
 from bolide.client.messages.subscription import subscription
 from bolide.layout.errors import MessageIdError
 from bolide.layout.message_id import decode_offset_message_id
+from bolide.layout.names import TOOLS_GROUP
 from bolide.remoting import codes
 
-TOOLS_GROUP: Final = "TOOLS_CONSUMER"
 MAX_TIME: Final = 2**63 - 1
 
 

@@ -9,11 +9,12 @@ from typing import Final
 import msgspec
 
 from bolide.admin.calls import AdminCalls, ext_of, queue_from
-from bolide.client.instance.routes import TEMPLATE_TOPIC, Route
+from bolide.client.instance.routes import Route
 from bolide.client.messages.errors import TopicNotFound
 from bolide.client.messages.message import check_topic
 from bolide.client.messages.queue import MessageQueue
 from bolide.errors import ConnectionLost, RequestTimeout
+from bolide.layout.names import AUTO_CREATE_TOPIC, is_system_topic
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_answer
 from bolide.remoting.bodies.groups import GroupList
@@ -31,9 +32,6 @@ REGISTRATION_WAIT: Final = 5.0
 """Seconds to wait for a route, or the timeout of a request if that is longer."""
 NEW_QUEUES: Final = 8
 """Queues of a topic that is created without a number."""
-SYSTEM_TOPICS: Final = frozenset(
-    ["TBW102", "BenchmarkTest", "OFFSET_MOVED_EVENT", "SELF_TEST_TOPIC", "SCHEDULE_TOPIC_XXXX"]
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +111,7 @@ class Topics(AdminCalls):
     async def _put_topic(self, address: str, config: TopicConfig, attributes: str) -> None:
         ext = ext_of(
             topic=config.topic_name,
-            defaultTopic=TEMPLATE_TOPIC,
+            defaultTopic=AUTO_CREATE_TOPIC,
             readQueueNums=config.read_queue_nums,
             writeQueueNums=config.write_queue_nums,
             perm=config.perm,
@@ -162,14 +160,8 @@ class Topics(AdminCalls):
         names = set(decode_answer(answer.body, TopicList).topic_list)
         if not system:
             answer = await self.ask_namesrv(codes.GET_SYSTEM_TOPIC_LIST_FROM_NS)
-            hidden = set(decode_answer(answer.body, TopicList).topic_list) | SYSTEM_TOPICS
-            names = {
-                name
-                for name in names
-                if name not in hidden
-                and not name.startswith(("RMQ_SYS_", "rmq_sys_"))
-                and not name.endswith("_REPLY_TOPIC")
-            }
+            hidden = set(decode_answer(answer.body, TopicList).topic_list)
+            names = {name for name in names if name not in hidden and not is_system_topic(name)}
         return sorted(names)
 
     async def topic_route(self, topic: str) -> Route:

@@ -24,7 +24,7 @@ from bolide.client.instance.loop_thread import loop_thread
 from bolide.client.instance.options import DEFAULT_NAMESRV, ConnectionOptions
 from bolide.client.messages.codec import CodecChoice
 from bolide.client.messages.listener import BatchListener, Listener
-from bolide.client.messages.message import MAX_BODY, Message
+from bolide.client.messages.message import Message
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
 from bolide.client.messages.send_result import SendResult
@@ -36,6 +36,7 @@ from bolide.client.producing.producer import DEFAULT_GROUP, MAX_IN_FLIGHT, SEND_
 from bolide.client.producing.publish import QueueChoice
 from bolide.client.producing.transaction_producer import CONCURRENCY
 from bolide.client.tracing.interceptor import Interceptor
+from bolide.layout.limits import DEFAULT_MAX_MESSAGE_SIZE
 
 
 class Producer:
@@ -58,7 +59,7 @@ class Producer:
         max_in_flight: int = MAX_IN_FLIGHT,
         compress_above: int = 4096,
         compression: str = "ZLIB",
-        max_body: int = MAX_BODY,
+        max_body: int = DEFAULT_MAX_MESSAGE_SIZE,
         queue_count: int = 4,
         codec: CodecChoice = None,
         interceptors: tuple[Interceptor, ...] = (),

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from bolide.dispatch.multi import MAX_NAME_BYTES, SEPARATOR
 from bolide.dispatch.row import delay_level
 from bolide.layout.columns import RecordColumns
-from bolide.layout.delay import SCHEDULE_TOPIC, delivery_time
+from bolide.layout.delay import delivery_time
 from bolide.layout.hashes import java_hash
+from bolide.layout.names import LMQ_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC, SYSTEM_TOPIC_PREFIX
 from bolide.layout.properties import text_of
 from bolide.layout.property_columns import between, coded
 from bolide.layout.property_names import INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET
@@ -46,7 +47,7 @@ DISPATCH_COLUMNS: Final = (
     "in_queue",
     "in_index",
 )
-_LIGHT_NAME: Final = "^%LMQ%[^/\\x00]*$"
+_LIGHT_NAME: Final = f"^{LMQ_PREFIX}[^/\\x00]*$"
 _OFFSET: Final = "^[0-9]{1,17}$"
 _INT_MIN: Final = np.int32(-(2**31))
 _INVERSE_31: Final = pow(31, -1, 2**32)
@@ -108,7 +109,7 @@ def light_queues(records: RecordColumns) -> tuple[Ints, Column, Ints]:
     ]
     topics: Any = records.topic
     barred = functools.reduce(
-        _compute.or_, [_compute.starts_with(topics, "%RETRY%"), _compute.starts_with(topics, "rmq_sys_")]
+        _compute.or_, [_compute.starts_with(topics, RETRY_PREFIX), _compute.starts_with(topics, SYSTEM_TOPIC_PREFIX)]
     )
     barred = _compute.or_(barred, _compute.equal(topics, SCHEDULE_TOPIC))
     same = _compute.equal(*[_compute.list_value_length(each) for each in lists])

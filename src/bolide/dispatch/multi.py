@@ -11,11 +11,10 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from bolide.layout.delay import SCHEDULE_TOPIC
+from bolide.layout.names import LMQ_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC, SYSTEM_TOPIC_PREFIX
 from bolide.layout.properties import property_value
 from bolide.layout.property_names import INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET
 
-LMQ_PREFIX: Final = "%LMQ%"
 LMQ_QUEUE_ID: Final = 0
 SEPARATOR: Final = ","
 MAX_NAME_BYTES: Final = 255
@@ -40,7 +39,7 @@ def is_lmq(name: str) -> bool:
 
 def topic_allows_lmq(topic: str) -> bool:
     """False for topics in which a message only waits: it enters its light queues later, with its own topic."""
-    return not topic.startswith(("%RETRY%", "rmq_sys_")) and topic != SCHEDULE_TOPIC
+    return not topic.startswith((RETRY_PREFIX, SYSTEM_TOPIC_PREFIX)) and topic != SCHEDULE_TOPIC
 
 
 def fits_a_folder(name: str) -> bool:

@@ -12,8 +12,9 @@ from librt.strings import read_i16_be, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
 from bolide.dispatch.multi import LMQ_QUEUE_ID, MultiQueue, multi_queues
-from bolide.layout.delay import SCHEDULE_TOPIC, delivery_time
+from bolide.layout.delay import delivery_time
 from bolide.layout.hashes import java_hash
+from bolide.layout.names import SCHEDULE_TOPIC
 from bolide.layout.properties import text_of
 from bolide.layout.record import (
     BAD,
@@ -26,15 +27,17 @@ from bolide.layout.record import (
     is_good,
 )
 from bolide.layout.record_crc import crc_holds
+from bolide.layout.sysflag import (
+    BORN_HOST_V6,
+    STORE_HOST_V6,
+    TRANSACTION_MASK,
+    TRANSACTION_PREPARED,
+    TRANSACTION_ROLLBACK,
+)
 
 if TYPE_CHECKING:
     from bolide.layout.shape import StoreShape
 
-_BORN_V6: Final = 0x10
-_STORE_V6: Final = 0x20
-_TRANSACTION_MASK: Final = 0xC
-_PREPARED: Final = 0x4
-_ROLLBACK: Final = 0xC
 
 # Names as the integers their bytes make, so that one comparison tells.
 _KEYS_4: Final = 0x4B455953
@@ -101,8 +104,8 @@ class Scanned:
 def dispatch_at(buf: bytes, at: i64, shape: StoreShape) -> Dispatch:
     """The dispatch of the record at byte `at`, which `check_record` must have called GOOD."""
     sys_flag: i64 = i64(read_i32_be(buf, at + 36))
-    born_end: i64 = at + 68 if sys_flag & _BORN_V6 else at + 56
-    store_end: i64 = born_end + 28 if sys_flag & _STORE_V6 else born_end + 16
+    born_end: i64 = at + 68 if sys_flag & BORN_HOST_V6 else at + 56
+    store_end: i64 = born_end + 28 if sys_flag & STORE_HOST_V6 else born_end + 16
     body_length: i64 = i64(read_i32_be(buf, store_end + 12))
     p: i64 = store_end + 16
     if body_length > 0:
@@ -227,7 +230,7 @@ def pass_records(buf: bytes, at: i64, base: i64, check_crc: bool, last: i64, unt
             break
         if read_i64_be(buf, at + OFFSET_PHYSICAL) != base + at:
             break
-        stored_at: i64 = read_i64_be(buf, at + 68 if i64(read_i32_be(buf, at + 36)) & _BORN_V6 else at + 56)
+        stored_at: i64 = read_i64_be(buf, at + 68 if i64(read_i32_be(buf, at + 36)) & BORN_HOST_V6 else at + 56)
         if stored_at > newest:
             newest = stored_at
         count += 1
@@ -237,13 +240,13 @@ def pass_records(buf: bytes, at: i64, base: i64, check_crc: bool, last: i64, unt
 
 def in_queue(d: Dispatch) -> bool:
     """True when the record gets a queue unit: prepared and rolled back ones do not."""
-    bits: i64 = d.sys_flag & _TRANSACTION_MASK
-    return bits != _PREPARED and bits != _ROLLBACK
+    bits: i64 = d.sys_flag & TRANSACTION_MASK
+    return bits != TRANSACTION_PREPARED and bits != TRANSACTION_ROLLBACK
 
 
 def in_index(d: Dispatch) -> bool:
     """True when the record's keys are indexed: those of a rolled back one are not."""
-    return d.sys_flag & _TRANSACTION_MASK != _ROLLBACK
+    return d.sys_flag & TRANSACTION_MASK != TRANSACTION_ROLLBACK
 
 
 def index_keys(topic: str, uniq_key: str, keys: str, tags: str, store_version: str) -> list[str]:

@@ -12,9 +12,9 @@ from librt.strings import BytesWriter, read_i16_be, read_i64_be, write_i16_be, w
 from mypy_extensions import i16, i64
 
 from bolide.layout.errors import LayoutError
+from bolide.layout.limits import MAX_EXT_UNIT_SIZE
 
 MIN_UNIT_SIZE: Final = 20
-MAX_UNIT_SIZE: Final = 32767
 END_BLANK_SIZE: Final = 4
 END_OF_FILE: Final = b"\xff\xff"
 MAX_ADDRESS: Final = -2147483649
@@ -61,7 +61,7 @@ def fits(offset: i64, size: i64, segment_size: i64) -> bool:
 
 def has_address(offset: i64, size: i64) -> bool:
     """False when the unit is too large or lies too far to be named; Java then stores the plain tags code."""
-    return size <= MAX_UNIT_SIZE and offset + size <= _MAX_REAL_OFFSET
+    return size <= MAX_EXT_UNIT_SIZE and offset + size <= _MAX_REAL_OFFSET
 
 
 def write_ext_unit(w: BytesWriter, tags_code: i64, store_timestamp: i64, bitmap: bytes) -> None:

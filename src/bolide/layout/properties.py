@@ -13,8 +13,6 @@ from mypy_extensions import i64
 
 NAME_VALUE_SEPARATOR: Final = "\x01"
 PROPERTY_SEPARATOR: Final = "\x02"
-MAX_PROPERTIES_LENGTH: Final = 32767
-"""Greatest length in bytes, since the stored length is a signed 16-bit integer."""
 
 
 def parse_properties(text: str) -> dict[str, str]:

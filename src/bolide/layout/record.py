@@ -21,7 +21,9 @@ from librt.strings import (
 from mypy_extensions import i16, i32, i64, u8
 
 from bolide.layout.errors import RecordError
-from bolide.layout.properties import MAX_PROPERTIES_LENGTH, text_of
+from bolide.layout.limits import INT16_MAX, MAX_PROPERTIES_LENGTH, MAX_TOPIC_LENGTH
+from bolide.layout.properties import text_of
+from bolide.layout.sysflag import BORN_HOST_V6, STORE_HOST_V6
 
 MAGIC_V1: Final = -626843481
 MAGIC_V2: Final = -626843477
@@ -30,7 +32,6 @@ BLANK_MAGIC: Final = -875286124
 BLANK_SIZE: Final = 8
 """Every file reserves these bytes for the blank, so a record fits if size + BLANK_SIZE <= remaining."""
 MIN_RECORD_SIZE: Final = 91
-MAX_V1_TOPIC: Final = 127
 
 OFFSET_PHYSICAL: Final = 28
 OFFSET_SYS_FLAG: Final = 36
@@ -45,8 +46,6 @@ BAD: Final = 3
 
 _V1_BYTES: Final = b"\xda\xa3\x20\xa7"
 _V2_BYTES: Final = b"\xda\xa3\x20\xab"
-_BORN_V6: Final = 0x10
-_STORE_V6: Final = 0x20
 
 
 @final
@@ -104,11 +103,11 @@ class Checked:
 def record_size(body_length: i64, topic_length: i64, properties_length: i64, sys_flag: i64) -> int:
     """Bytes of a record with parts of these lengths in bytes; a topic above 127 bytes makes it V2."""
     size: i64 = MIN_RECORD_SIZE + body_length + topic_length + properties_length
-    if sys_flag & _BORN_V6:
+    if sys_flag & BORN_HOST_V6:
         size += 12
-    if sys_flag & _STORE_V6:
+    if sys_flag & STORE_HOST_V6:
         size += 12
-    if topic_length > MAX_V1_TOPIC:
+    if topic_length > MAX_TOPIC_LENGTH:
         size += 1
     return size
 
@@ -137,18 +136,18 @@ def encode_record(
     body_length: i64 = len(body)
     topic_length: i64 = len(topic)
     properties_length: i64 = len(properties)
-    born_size: i64 = 20 if sys_flag & _BORN_V6 else 8
-    store_size: i64 = 20 if sys_flag & _STORE_V6 else 8
+    born_size: i64 = 20 if sys_flag & BORN_HOST_V6 else 8
+    store_size: i64 = 20 if sys_flag & STORE_HOST_V6 else 8
     if len(born_host) != born_size or len(store_host) != store_size:
         raise RecordError(
             f"hosts of {len(born_host)} and {len(store_host)} bytes do not fit sys flag {sys_flag}: set its IPv6 bits"
         )
-    if properties_length > MAX_PROPERTIES_LENGTH or topic_length > 32767:
+    if properties_length > MAX_PROPERTIES_LENGTH or topic_length > INT16_MAX:
         raise RecordError(
             f"properties of {properties_length} or a topic of {topic_length} bytes cannot be stored: at most 32767"
         )
     total: i64 = 75 + born_size + store_size + body_length + topic_length + properties_length
-    v2 = topic_length > MAX_V1_TOPIC
+    v2 = topic_length > MAX_TOPIC_LENGTH
     if v2:
         total += 1
     write_i32_be(w, i32(total))
@@ -193,8 +192,8 @@ def decode_record(buf: bytes, at: i64) -> Record:
         raise RecordError(f"no record at byte {at} of {len(buf)}: {describe(checked)}")
     magic: i64 = i64(read_i32_be(buf, at + 4))
     sys_flag: i64 = i64(read_i32_be(buf, at + OFFSET_SYS_FLAG))
-    born_end: i64 = at + 68 if sys_flag & _BORN_V6 else at + 56
-    store_end: i64 = born_end + 28 if sys_flag & _STORE_V6 else born_end + 16
+    born_end: i64 = at + 68 if sys_flag & BORN_HOST_V6 else at + 56
+    store_end: i64 = born_end + 28 if sys_flag & STORE_HOST_V6 else born_end + 16
     body_at: i64 = store_end + 16
     body_length: i64 = i64(read_i32_be(buf, store_end + 12))
     body_end: i64 = body_at + body_length if body_length > 0 else body_at
@@ -230,9 +229,9 @@ def properties_at(buf: bytes, at: i64) -> bytes:
     """The raw properties of the record at byte `at`, which is known to be whole."""
     sys_flag: i64 = i64(read_i32_be(buf, at + OFFSET_SYS_FLAG))
     p: i64 = at + 84
-    if sys_flag & _BORN_V6:
+    if sys_flag & BORN_HOST_V6:
         p += 12
-    if sys_flag & _STORE_V6:
+    if sys_flag & STORE_HOST_V6:
         p += 12
     body: i64 = i64(read_i32_be(buf, p))
     p += 4
@@ -297,9 +296,9 @@ def _end_of_parts(buf: bytes, at: i64, limit: i64, check_crc: bool) -> i64:
         return -1
     sys_flag: i64 = i64(read_i32_be(buf, at + OFFSET_SYS_FLAG))
     p: i64 = at + 84
-    if sys_flag & _BORN_V6:
+    if sys_flag & BORN_HOST_V6:
         p += 12
-    if sys_flag & _STORE_V6:
+    if sys_flag & STORE_HOST_V6:
         p += 12
     if p + 4 > limit:
         return -1
@@ -323,7 +322,7 @@ def _end_of_parts(buf: bytes, at: i64, limit: i64, check_crc: bool) -> i64:
     else:
         topic_length = buf[p]
         p += 1
-        if topic_length > MAX_V1_TOPIC:
+        if topic_length > MAX_TOPIC_LENGTH:
             # A signed byte for Java: negative.
             return -1
     if topic_length < 0 or p + topic_length + 2 > limit:

@@ -12,7 +12,8 @@ from typing import Final, Literal
 from bolide.errors import ConfigError
 from bolide.layout.bloom import BloomFilter
 from bolide.layout.delay import DEFAULT_DELAY_LEVELS, parse_delay_levels
-from bolide.layout.ext_unit import END_BLANK_SIZE, MAX_UNIT_SIZE, MIN_UNIT_SIZE
+from bolide.layout.ext_unit import END_BLANK_SIZE, MIN_UNIT_SIZE
+from bolide.layout.limits import MAX_EXT_UNIT_SIZE
 from bolide.layout.queue_unit import UNIT_SIZE
 
 StoreVersion = Literal["5.5", "4.9"]
@@ -55,7 +56,7 @@ class StoreShape:
             MIN_UNIT_SIZE + self.bloom.bits // 8 + END_BLANK_SIZE,
             _INT_MAX,
         )
-        if MIN_UNIT_SIZE + self.bloom.bits // 8 > MAX_UNIT_SIZE:
+        if MIN_UNIT_SIZE + self.bloom.bits // 8 > MAX_EXT_UNIT_SIZE:
             raise ConfigError(
                 f"expectConsumerNumUseFilter is {self.bloom_expected}: its bitmap does not fit into 32767 bytes"
             )

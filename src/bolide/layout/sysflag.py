@@ -1,4 +1,4 @@
-"""Bits of a message's sys flag and of a topic's permission: RocketMQ's MessageSysFlag, CompressionType, PermName."""
+"""Bits of a message's sys flag: RocketMQ's MessageSysFlag and CompressionType (docs/protocol/remoting.md 10)."""
 
 from __future__ import annotations
 
@@ -27,11 +27,6 @@ COMPRESSION_LZ4: Final = 1
 COMPRESSION_ZSTD: Final = 2
 COMPRESSION_ZLIB: Final = 3
 
-PERM_INHERIT: Final = 0x1
-PERM_WRITE: Final = 0x2
-PERM_READ: Final = 0x4
-PERM_PRIORITY: Final = 0x8
-
 
 def transaction_type(sys_flag: int) -> int:
     """The transaction bits alone: one of the TRANSACTION_ constants."""
@@ -41,9 +36,3 @@ def transaction_type(sys_flag: int) -> int:
 def compression_type(sys_flag: int) -> int:
     """The type bits, 0 to 7; they mean something only when COMPRESSED is set, and 0 then means zlib."""
     return (sys_flag & COMPRESSION_MASK) >> COMPRESSION_SHIFT
-
-
-def takes_queue_offset(sys_flag: int) -> bool:
-    """True when a record with these bits counts in its queue; prepared and rolled back ones carry queue offset 0."""
-    bits = sys_flag & TRANSACTION_MASK
-    return bits in (TRANSACTION_NONE, TRANSACTION_COMMIT)

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from bolide.layout.names import MASTER_ID
+from bolide.layout.permissions import PERM_WRITE
 from bolide.namesrv.effects import CloseChannel, Effects
 from bolide.namesrv.handler import Handler
 from bolide.namesrv.kv import ORDER_TOPIC_CONFIG, KvService
 from bolide.namesrv.options import Settings
 from bolide.namesrv.routes import ZONE_NAME
-from bolide.namesrv.tables import MASTER_ID, MAX_NAME, WRITE, BrokerAddress, Live, Tables
+from bolide.namesrv.tables import MAX_NAME, BrokerAddress, Live, Tables
 from bolide.remoting import codes
 from bolide.remoting.bodies import decode_body, encode_body
 from bolide.remoting.bodies.route import BrokerData
@@ -184,7 +186,7 @@ class RegistrationService:
         for topic, config in named.items():
             if changed or name not in self.tables.topics.get(topic, ()):
                 config.topic_name = topic
-                self.tables.put_queues(name, config, config.perm & ~WRITE if wipe else config.perm)
+                self.tables.put_queues(name, config, config.perm & ~PERM_WRITE if wipe else config.perm)
 
     def _tell_master(self, header: RegisterBrokerRequestHeader, answer: RegisterBrokerResponseHeader) -> None:
         master = self.tables.brokers[header.broker_name].broker_addrs.get(MASTER_ID)

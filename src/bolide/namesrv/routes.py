@@ -9,10 +9,12 @@ from typing import Final
 
 import msgspec
 
+from bolide.layout.names import MASTER_ID, SYNC_MEMBER_TOPIC_PREFIX
+from bolide.layout.permissions import PERM_READ, PERM_WRITE
 from bolide.namesrv.handler import Handler
 from bolide.namesrv.kv import ORDER_TOPIC_CONFIG, KvService
 from bolide.namesrv.options import Settings
-from bolide.namesrv.tables import MASTER_ID, MAX_NAME, READ, WRITE, BrokerAddress, Tables
+from bolide.namesrv.tables import MAX_NAME, BrokerAddress, Tables
 from bolide.remoting import codes
 from bolide.remoting.bodies import decode_body, encode_body
 from bolide.remoting.bodies.route import (
@@ -36,7 +38,6 @@ from bolide.remoting.headers.namesrv import (
     WipeWritePermOfBrokerResponseHeader,
 )
 
-SYNC_MEMBER_PREFIX: Final = "rmq_sys_SYNC_BROKER_MEMBER_"
 ZONE_MODE: Final = "__ZONE_MODE"
 ZONE_NAME: Final = "__ZONE_NAME"
 
@@ -95,7 +96,7 @@ class RouteService:
                 servers = self.tables.filter_servers.get(BrokerAddress(broker.cluster, addr))
                 if servers:
                     filters[addr] = servers
-        if self.settings.options.support_acting_master and not topic.startswith(SYNC_MEMBER_PREFIX):
+        if self.settings.options.support_acting_master and not topic.startswith(SYNC_MEMBER_TOPIC_PREFIX):
             for broker in brokers:
                 _show_acting_master(broker, queues.get(broker.broker_name))
         return TopicRouteData(
@@ -118,7 +119,7 @@ class RouteService:
     def on_wipe_write_perm(self, channel_id: int, command: Command, now: int) -> Command:
         """WIPE_WRITE_PERM_OF_BROKER: no sends to this broker, until a registration with something new undoes it."""
         name = decode_header(command, WipeWritePermOfBrokerRequestHeader).broker_name
-        count = self.tables.change_perms(name, lambda perm: perm & ~WRITE)
+        count = self.tables.change_perms(name, lambda perm: perm & ~PERM_WRITE)
         return make_response(
             command, codes.SUCCESS, ext=WipeWritePermOfBrokerResponseHeader(wipe_topic_count=count).to_ext()
         )
@@ -126,7 +127,7 @@ class RouteService:
     def on_add_write_perm(self, channel_id: int, command: Command, now: int) -> Command:
         """ADD_WRITE_PERM_OF_BROKER: read and write for every topic of this broker."""
         name = decode_header(command, AddWritePermOfBrokerRequestHeader).broker_name
-        count = self.tables.change_perms(name, lambda perm: READ | WRITE)
+        count = self.tables.change_perms(name, lambda perm: PERM_READ | PERM_WRITE)
         return make_response(
             command, codes.SUCCESS, ext=AddWritePermOfBrokerResponseHeader(add_topic_count=count).to_ext()
         )
@@ -177,5 +178,5 @@ def _show_acting_master(broker: BrokerData, queues: QueueData | None) -> None:
     """With no master, and queues that take no sends, the smallest slave is shown as id 0."""
     if not broker.broker_addrs or MASTER_ID in broker.broker_addrs or not broker.enable_acting_master:
         return
-    if queues is not None and not queues.perm & WRITE:
+    if queues is not None and not queues.perm & PERM_WRITE:
         broker.broker_addrs[MASTER_ID] = broker.broker_addrs.pop(min(broker.broker_addrs))

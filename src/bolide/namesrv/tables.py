@@ -10,17 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
+from bolide.layout.names import MASTER_ID
+from bolide.layout.permissions import PERM_WRITE
 from bolide.remoting.bodies.route import BrokerData, QueueData
 from bolide.remoting.bodies.topics import TopicConfig
 from bolide.remoting.bodies.versions import DataVersion
 
 DROPPED_AT_ONCE: Final = 20_000
 """Topics of brokers that left are forgotten so many at a time: some ten milliseconds."""
-MASTER_ID: Final = 0
 MAX_NAME: Final = 1024
 """Characters of a name or an address; real ones have a quarter of that at most."""
-READ: Final = 4
-WRITE: Final = 2
 
 
 class BrokerAddress(NamedTuple):
@@ -133,7 +132,9 @@ class Tables:
             del broker.broker_addrs[broker_id]
         if broker.broker_addrs:
             if broker.enable_acting_master and MASTER_ID not in broker.broker_addrs:
-                self.change_perms(broker_name, lambda perm: perm & ~WRITE)  # a slave acts for it and takes no sends
+                self.change_perms(
+                    broker_name, lambda perm: perm & ~PERM_WRITE
+                )  # a slave acts for it and takes no sends
             return
         del self.brokers[broker_name]
         for cluster in self._clusters_of.pop(broker_name, {}):

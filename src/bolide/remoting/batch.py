@@ -11,10 +11,10 @@ from typing import Final, final
 from librt.strings import BytesWriter, read_i16_be, read_i32_be, write_i16_be, write_i32_be
 from mypy_extensions import i16, i32, i64
 
+from bolide.layout.limits import MAX_PROPERTIES_LENGTH
 from bolide.remoting.errors import BodyError
 
 ELEMENT_FIXED: Final = 22  # bytes of an element with neither body nor properties
-MAX_PROPERTIES: Final = 32_767  # bytes; the length is a signed int16
 
 
 @final
@@ -33,9 +33,10 @@ def encode_batch(messages: list[BatchMessage]) -> bytes:
     for number, message in enumerate(messages):
         body = message.body
         properties = message.properties
-        if len(properties) > MAX_PROPERTIES:
+        if len(properties) > MAX_PROPERTIES_LENGTH:
             raise BodyError(
-                f"message {number} of the batch has {len(properties)} bytes of properties; {MAX_PROPERTIES} are allowed"
+                f"message {number} of the batch has {len(properties)} bytes of properties;"
+                f" {MAX_PROPERTIES_LENGTH} are allowed"
             )
         write_i32_be(w, i32(ELEMENT_FIXED + len(body) + len(properties)))
         write_i32_be(w, 0)

@@ -307,6 +307,20 @@ OTHER: Final = 7
 
 _LANGUAGE_CODES: Final[dict[str, int]] = {name: number for number, name in enumerate(LANGUAGES)}
 
+RETRIED_CODES: Final = frozenset(
+    {
+        TOPIC_NOT_EXIST,
+        SERVICE_NOT_AVAILABLE,
+        SYSTEM_ERROR,
+        SYSTEM_BUSY,
+        NO_PERMISSION,
+        NO_BUYER_ID,
+        NOT_IN_CURRENT_UNIT,
+        GO_AWAY,
+    }
+)
+"""Answers after which a producer sends again, to another broker if there is one (docs/protocol/behaviour.md 8)."""
+
 
 def request_name(code: int) -> str:
     """The name of a request code, or ``REQUEST_<n>`` when RocketMQ has none."""

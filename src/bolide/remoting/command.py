@@ -17,6 +17,7 @@ from typing import Any, Final, final
 from librt.strings import BytesWriter, read_i16_be, read_i32_be, write_i16_be, write_i32_be
 from mypy_extensions import i16, i32, i64
 
+from bolide.layout.limits import INT16_MAX
 from bolide.remoting.codes import (
     BINARY_TYPE,
     FLAG_ONEWAY,
@@ -342,7 +343,7 @@ def _binary_header(command: Command) -> bytes:
     entries = BytesWriter()
     for key, value in command.ext().items():
         name = key.encode("utf-8", "replace")
-        if len(name) > 0x7FFF:
+        if len(name) > INT16_MAX:
             raise FrameError(f"a field name of {len(name)} bytes does not fit the binary header; shorten it")
         data = value.encode("utf-8", "replace")
         write_i16_be(entries, i16(len(name)))

@@ -13,7 +13,9 @@ from librt.strings import BytesWriter, read_i32_be
 from mypy_extensions import i64
 
 from bolide.dispatch.row import Dispatch
-from bolide.layout.delay import SCHEDULE_TOPIC, delivery_time
+from bolide.layout.delay import delivery_time
+from bolide.layout.limits import MAX_PROPERTIES_LENGTH, MAX_TOPIC_LENGTH
+from bolide.layout.names import RETRY_PREFIX, SCHEDULE_TOPIC
 from bolide.layout.record import BLANK_SIZE, encode_blank, encode_record, record_size
 from bolide.layout.record_crc import CRC_SIZE, crc_mark, without_crc
 from bolide.layout.shape import StoreShape
@@ -24,8 +26,6 @@ from bolide.store.put import Put
 from bolide.store.segments import RESERVE_FIRST, Extent, HandleCache, SegmentList
 from bolide.store.times import StoreTimes
 
-MAX_PROPERTIES: Final = 32767
-MAX_TOPIC_BYTES: Final = 127
 RECORD_ALLOWANCE: Final = 64 * 1024
 """A record may be this much longer than maxMessageSize."""
 PAGE: Final = 4096
@@ -106,13 +106,13 @@ class CommitLog:
             raise MessageIllegal(
                 f"the body for {put.topic} has {body_length} bytes: maxMessageSize allows {self.max_message_size}"
             )
-        if properties_length > MAX_PROPERTIES:
+        if properties_length > MAX_PROPERTIES_LENGTH:
             raise MessageIllegal(
-                f"the properties for {put.topic} have {properties_length} bytes: {MAX_PROPERTIES} are allowed"
+                f"the properties for {put.topic} have {properties_length} bytes: {MAX_PROPERTIES_LENGTH} are allowed"
             )
-        if topic_length == 0 or (topic_length > MAX_TOPIC_BYTES and not put.topic.startswith("%RETRY%")):
+        if topic_length == 0 or (topic_length > MAX_TOPIC_LENGTH and not put.topic.startswith(RETRY_PREFIX)):
             raise MessageIllegal(
-                f"the topic {put.topic[:40]!r} has {topic_length} bytes: 1 to {MAX_TOPIC_BYTES} are allowed"
+                f"the topic {put.topic[:40]!r} has {topic_length} bytes: 1 to {MAX_TOPIC_LENGTH} are allowed"
             )
         size: i64 = record_size(body_length, topic_length, properties_length, put.sys_flag)
         if size > self.max_record_size or size + BLANK_SIZE > self.segment_size:

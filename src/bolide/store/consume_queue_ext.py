@@ -14,7 +14,6 @@ from mypy_extensions import i64
 
 from bolide.layout.ext_unit import (
     END_OF_FILE,
-    MAX_UNIT_SIZE,
     MIN_UNIT_SIZE,
     ExtUnit,
     ext_address,
@@ -26,6 +25,7 @@ from bolide.layout.ext_unit import (
     read_ext_unit,
     write_ext_unit,
 )
+from bolide.layout.limits import MAX_EXT_UNIT_SIZE
 from bolide.store.files import Files
 from bolide.store.segments import Extent, HandleCache, SegmentList
 
@@ -137,7 +137,7 @@ class ConsumeQueueExt:
         have = b""
         base: i64 = 0
         while True:
-            if at - base + MAX_UNIT_SIZE > len(have) and base + len(have) < self.segment_size:
+            if at - base + MAX_EXT_UNIT_SIZE > len(have) and base + len(have) < self.segment_size:
                 base = at
                 have = self.segments.read(start + at, min(_CHUNK, self.segment_size - at))
                 if len(have) == 0:

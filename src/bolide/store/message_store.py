@@ -16,6 +16,7 @@ from mypy_extensions import i64
 from bolide.dispatch.multi import MultiQueue
 from bolide.dispatch.row import Dispatch, in_queue
 from bolide.layout.shape import StoreShape
+from bolide.layout.sysflag import TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
 from bolide.store.arrival import Arrival
 from bolide.store.checkpoint_file import load_checkpoint
 from bolide.store.commit_log import CommitLog
@@ -43,9 +44,6 @@ RETRY_MS: Final = 1000
 LONGEST_RETRY_MS: Final = 5000
 DISPATCH_TRIES: Final = 3
 """Failed tries of a queue or index file after which sends are refused, because they would wait for it."""
-_TRANSACTION_MASK: Final = 0xC
-_PREPARED: Final = 0x4
-_ROLLBACK: Final = 0xC
 
 
 @final
@@ -283,8 +281,8 @@ class MessageStore(Lookups):
             self.reput.next_file(before, log.end_offset)
 
     def _append(self, put: Put, now: i64) -> Appended:
-        bits = put.sys_flag & _TRANSACTION_MASK
-        counted = bits != _PREPARED and bits != _ROLLBACK
+        bits = put.sys_flag & TRANSACTION_MASK
+        counted = bits != TRANSACTION_PREPARED and bits != TRANSACTION_ROLLBACK
         queue_offset: i64 = 0
         if counted:
             queue_offset = self.numbers.take(put.topic, put.queue_id)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Final
 
 from bolide.errors import ConfigError
+from bolide.layout.limits import DEFAULT_MAX_MESSAGE_SIZE
 
 IGNORED: Final[dict[str, str]] = {
     "transientStorePoolEnable": "writes go to the page cache at the end of each turn",
@@ -48,7 +49,7 @@ class StoreOptions:
     flush_interval_consume_queue: int = 1000
     flush_consume_queue_thorough_interval: int = 60_000
 
-    max_message_size: int = 4 * 1024 * 1024
+    max_message_size: int = DEFAULT_MAX_MESSAGE_SIZE
     check_crc_on_recover: bool = True
     commit_log_recover_max_num: int = 10
     check_commit_log_offset_on_recover: bool = False

@@ -17,6 +17,7 @@ from bolide.dispatch.row import Scanned, scan_records
 from bolide.layout.checkpoint import Checkpoint
 from bolide.layout.record import BLANK_MAGIC, BLANK_SIZE, MAGIC_V1, MAGIC_V2, OFFSET_PHYSICAL, OFFSET_SYS_FLAG
 from bolide.layout.shape import StoreShape
+from bolide.layout.sysflag import BORN_HOST_V6
 from bolide.store.consume_queues import ConsumeQueues
 from bolide.store.index_service import IndexService
 from bolide.store.inventory import SMALL_LOG, something_is_missing
@@ -29,7 +30,6 @@ _CHUNK: Final = 4 * 1024 * 1024
 _ZEROS: Final = bytes(_CHUNK)
 _RECORDS: Final = 4096  # dispatches alive at once
 _HEAD: Final = 128
-_BORN_V6: Final = 0x10
 
 
 @final
@@ -253,4 +253,4 @@ class Recovery:
 def store_timestamp_of(head: bytes) -> int:
     """The store timestamp of a record whose first 128 bytes are given, ms since the epoch."""
     sys_flag = read_i32_be(head, OFFSET_SYS_FLAG)
-    return read_i64_be(head, 68 if sys_flag & _BORN_V6 else 56)
+    return read_i64_be(head, 68 if sys_flag & BORN_HOST_V6 else 56)

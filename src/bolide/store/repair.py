@@ -16,6 +16,7 @@ from librt.strings import BytesWriter
 
 from bolide.dispatch.row import Dispatch, dispatch_at, in_queue, scan_records
 from bolide.layout.checkpoint import Checkpoint
+from bolide.layout.names import REPAIRED_TOPIC
 from bolide.layout.queue_unit import PRE_BLANK_SIZE, UNIT_SIZE, read_unit
 from bolide.layout.record import (
     BLANK_SIZE,
@@ -28,6 +29,7 @@ from bolide.layout.record import (
     record_size,
 )
 from bolide.layout.shape import StoreShape
+from bolide.layout.sysflag import TRANSACTION_ROLLBACK
 from bolide.store.checkpoint_file import load_checkpoint, write_checkpoint
 from bolide.store.errors import StoreDamaged
 from bolide.store.files import Files
@@ -41,8 +43,7 @@ from bolide.store.segments import SegmentList
 from bolide.store.survey import CHUNK, LogEnd, Run, Survey
 from bolide.store.walk import read_whole, segment_files
 
-_FILLER_TOPIC: Final = b"rmq_sys_REPAIRED"
-_ROLLED_BACK: Final = 0xC
+_FILLER_TOPIC: Final = REPAIRED_TOPIC.encode()
 _HOST: Final = b"\x7f\x00\x00\x01\x00\x00\x00\x00"
 _LARGEST: Final = 1024 * 1024
 _DERIVED: Final = ("consumequeue", "consumequeue_ext", "index", "checkpoint", "derived.json")
@@ -350,7 +351,7 @@ def _filling(hole: Hole) -> bytes:
     while left > 0:
         size = left if left <= _LARGEST else _LARGEST // 2
         name = _FILLER_TOPIC[: size - MIN_RECORD_SIZE]
-        _record(w, name, 0, 0, at, _ROLLED_BACK, size, hole)
+        _record(w, name, 0, 0, at, TRANSACTION_ROLLBACK, size, hole)
         at += size
         left -= size
     return w.getvalue()

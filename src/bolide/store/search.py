@@ -11,13 +11,13 @@ from typing import Final
 from librt.strings import read_i32_be, read_i64_be
 
 from bolide.layout.queue_unit import UNIT_SIZE
+from bolide.layout.sysflag import BORN_HOST_V6
 from bolide.store.commit_log import CommitLog
 from bolide.store.consume_queue import ConsumeQueue
 
 UNKNOWN: Final = -1
 _HEAD: Final = 76
 _SYS_FLAG: Final = 36
-_BORN_V6: Final = 0x10
 
 
 def record_store_time(log: CommitLog, physical_offset: int, size: int) -> int:
@@ -27,7 +27,7 @@ def record_store_time(log: CommitLog, physical_offset: int, size: int) -> int:
     head = log.segments.read(physical_offset, _HEAD)
     if len(head) < _HEAD:
         return UNKNOWN
-    return read_i64_be(head, 68 if read_i32_be(head, _SYS_FLAG) & _BORN_V6 else 56)
+    return read_i64_be(head, 68 if read_i32_be(head, _SYS_FLAG) & BORN_HOST_V6 else 56)
 
 
 def store_time_at(log: CommitLog, queue: ConsumeQueue | None, queue_offset: int) -> int:

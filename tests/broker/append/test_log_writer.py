@@ -9,7 +9,7 @@ import pytest
 
 from bolide.broker.append.log_writer import scan_properties
 from bolide.broker.refused import Refused
-from bolide.layout.delay import SCHEDULE_TOPIC
+from bolide.layout.names import SCHEDULE_TOPIC
 from bolide.remoting.codes import MESSAGE_ILLEGAL
 from tests.broker.parts import NOW, PEER, Parts, send_request, text
 

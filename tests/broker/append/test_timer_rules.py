@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from bolide.broker.append.timer_rules import TimerRules, delivery_time
-from bolide.broker.core.names import HALF_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.refused import Refused
 from bolide.broker.tables.topics import system_topics
+from bolide.layout.names import HALF_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC
 from bolide.layout.property_names import TIMER_DELIVER_MS
 from bolide.remoting import codes
 from bolide.remoting.recall_handle import decode_recall_handle

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from bolide.broker.delay.delay_levels import BYTES_AT_ONCE, MAX_UNCONFIRMED, UNITS_AT_ONCE, DelayService
-from bolide.layout.delay import DEFAULT_DELAY_LEVELS, SCHEDULE_TOPIC, parse_delay_levels
+from bolide.layout.delay import DEFAULT_DELAY_LEVELS, parse_delay_levels
 from bolide.layout.ext_unit import is_ext_address
+from bolide.layout.names import SCHEDULE_TOPIC
 from bolide.layout.record import Record
 from bolide.remoting import codes
 from bolide.remoting.command import make_request

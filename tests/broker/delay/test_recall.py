@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from bolide.broker.core.names import TIMER_TOPIC
 from bolide.broker.core.outcome import Parked
 from bolide.broker.delay.recall import RecallService
+from bolide.layout.names import TIMER_TOPIC
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
 from bolide.remoting.errors import BodyError

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from bolide.broker.core.channel import Channel
-from bolide.broker.core.names import TIMER_TOPIC
 from bolide.broker.delay.timer_delivery import NEVER_WAITED
+from bolide.layout.names import TIMER_TOPIC
 from bolide.layout.timer_checkpoint import decode_timer_checkpoint
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from bolide.broker.core.names import FIRST_GROUPS
 from bolide.broker.operator.group_admin import GroupAdminService
 from bolide.broker.refused import Refused, remark_of
 from bolide.broker.tables.clients import Client
 from bolide.broker.tables.groups import GroupTable
+from bolide.layout.names import FIRST_GROUPS
 from bolide.remoting import codes
 from bolide.remoting.bodies.clients import ConsumerData, SubscriptionData
 from bolide.remoting.command import Command, make_request, make_response

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from bolide.broker.core.names import SCHEDULE_TOPIC
 from bolide.broker.send.retries import RetryService
 from bolide.broker.tables.groups import SubscriptionGroupConfig
 from bolide.broker.tables.topics import TopicConfig
 from bolide.layout.message_id import offset_message_id
+from bolide.layout.names import SCHEDULE_TOPIC
 from bolide.layout.record import Record
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request

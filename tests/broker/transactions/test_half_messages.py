@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from bolide.broker.core.effects import Effects
-from bolide.broker.core.names import HALF_TOPIC, OP_HALF_TOPIC
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
-from bolide.broker.transactions.half_messages import GROUP, MAX_OPS, HalfMessages, half_offsets
+from bolide.broker.transactions.half_messages import MAX_OPS, HalfMessages, half_offsets
 from bolide.broker.transactions.transactions import COMMIT, ROLLBACK
+from bolide.layout.names import HALF_TOPIC, OP_HALF_TOPIC, TRANSACTION_GROUP
 from bolide.layout.properties import text_of
 from bolide.layout.record import Record
 from bolide.store.files import FileFailed, RealFiles
@@ -105,9 +105,9 @@ def test_the_table_of_a_java_store(name: str, tmp_path: Path) -> None:
     offsets = ConsumerOffsets(Effects())
     offsets.load((tmp_path / "store/config/consumerOffset.json").read_bytes())
     halves = HalfMessages(store, offsets)
-    begin = max(offsets.query(GROUP, HALF_TOPIC, 0), 0)
+    begin = max(offsets.query(TRANSACTION_GROUP, HALF_TOPIC, 0), 0)
     assert name.endswith("killed") or any(
-        key.endswith(f"@{GROUP}") for key in json.loads(offsets.encode())["offsetTable"]
+        key.endswith(f"@{TRANSACTION_GROUP}") for key in json.loads(offsets.encode())["offsetTable"]
     ), "Java's own name"
     assert halves.scan(1_000_000)
     stored = [entry for entry in golden.log() if entry["topic"] == HALF_TOPIC]
@@ -131,8 +131,8 @@ def test_a_table_ahead_of_the_log_is_not_believed(parts: Transactions, half: int
     """Another broker's power cut, a log from a backup, or somebody set it: the log alone says what is decided."""
     halves = [parts.half(UNIQ_KEY=f"U{number}") for number in range(4)]
     parts.code(halves[1], COMMIT)
-    parts.offsets.commit(GROUP, HALF_TOPIC, 0, half, NOW)
-    parts.offsets.commit(GROUP, OP_HALF_TOPIC, 0, op, NOW)
+    parts.offsets.commit(TRANSACTION_GROUP, HALF_TOPIC, 0, half, NOW)
+    parts.offsets.commit(TRANSACTION_GROUP, OP_HALF_TOPIC, 0, op, NOW)
     parts.start_service()
     assert [parts.code(half, COMMIT) for half in halves] == [0, 0, 0, 0]
     assert len(parts.records("T", 2)) == 4
@@ -144,7 +144,7 @@ def test_a_half_table_begins_at_the_beginning(parts: Transactions) -> None:
     """Op records that are passed over decide nothing: what they had ended would end again."""
     half = parts.half()
     parts.code(half, COMMIT)
-    parts.offsets.commit(GROUP, OP_HALF_TOPIC, 0, 1, NOW)
+    parts.offsets.commit(TRANSACTION_GROUP, OP_HALF_TOPIC, 0, 1, NOW)
     parts.start_service()
     assert parts.code(half, COMMIT) == 0 and len(parts.records("T", 2)) == 1
 
@@ -156,7 +156,7 @@ def test_a_renewal_that_java_named_in_no_op_record_is_found(parts: Transactions)
     parts.writer.put_again(record, HALF_TOPIC, 0, renewed, parts.now)
     parts.answer(send_request("Other"))  # so that nothing was torn
     parts.settle()
-    parts.offsets.commit(GROUP, HALF_TOPIC, 0, 3, NOW)
+    parts.offsets.commit(TRANSACTION_GROUP, HALF_TOPIC, 0, 3, NOW)
     parts.start_service()
     parts.later(INTERVAL_MS)
     (question,) = parts.asked()

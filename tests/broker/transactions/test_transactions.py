@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bolide.broker.core.names import HALF_TOPIC, OP_HALF_TOPIC, SCHEDULE_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.transactions.transactions import COMMIT, ROLLBACK
+from bolide.layout.names import HALF_TOPIC, OP_HALF_TOPIC, SCHEDULE_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
 from bolide.remoting import codes
 from bolide.remoting.command import make_request
 from tests.broker.parts import NOW, PEER, properties_of, reply_of, send_request, text

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bolide.broker.core.names import HALF_TOPIC, OP_HALF_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
 from bolide.broker.core.outcome import Cold
 from bolide.broker.transactions.transactions import COMMIT, OPS_AT_ONCE
 from bolide.layout.message_id import decode_offset_message_id
+from bolide.layout.names import HALF_TOPIC, OP_HALF_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
 from bolide.layout.record import decode_record
 from bolide.remoting import codes
 from bolide.remoting.command import make_request

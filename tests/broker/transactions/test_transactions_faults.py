@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from bolide.broker.core.names import HALF_TOPIC, OP_HALF_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
 from bolide.broker.core.outcome import Parked
-from bolide.broker.transactions.half_messages import GROUP
 from bolide.broker.transactions.transactions import COMMIT, ROLLBACK
+from bolide.layout.names import HALF_TOPIC, OP_HALF_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC, TRANSACTION_GROUP
 from bolide.remoting.command import Command
 from bolide.store.errors import ServiceNotAvailable
 from bolide.store.files import DiskFull, FileFailed
@@ -146,7 +145,7 @@ def lose_the_op_record(parts: Transactions, before: int = 0) -> None:
     files.write_at(handle, [bytes(before + last[1])], last[0] - before)
     files.close(handle)
     for topic in (HALF_TOPIC, OP_HALF_TOPIC):  # the table is no newer than the log
-        parts.offsets.commit(GROUP, topic, 0, 0, parts.now)
+        parts.offsets.commit(TRANSACTION_GROUP, topic, 0, 0, parts.now)
     parts.reopen()
     assert parts.store.written_offset == last[0]
 

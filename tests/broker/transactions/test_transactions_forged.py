@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from librt.strings import BytesWriter
 
-from bolide.broker.core.names import HALF_TOPIC, OP_HALF_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
 from bolide.broker.transactions.transactions import BYTES_AT_ONCE, COMMIT, ROLLBACK
 from bolide.layout.message_id import decode_offset_message_id
+from bolide.layout.names import HALF_TOPIC, OP_HALF_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
 from bolide.layout.record import Record, encode_record
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request

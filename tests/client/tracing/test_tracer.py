@@ -19,8 +19,9 @@ from bolide.client import (
 )
 from bolide.client.messages.send_result import SendResult, send_result
 from bolide.client.tracing.interceptor import SendCall
-from bolide.client.tracing.trace import DELAYED, FAILED, HALF, NORMAL, SUCCESS, TRACE_TOPIC, TraceContext, decode_trace
+from bolide.client.tracing.trace import DELAYED, FAILED, HALF, NORMAL, SUCCESS, TraceContext, decode_trace
 from bolide.client.tracing.tracer import BATCH, MAX_WAITING, Tracer
+from bolide.layout.names import TRACE_TOPIC
 from bolide.layout.sysflag import TRANSACTION_PREPARED
 from bolide.testing.broker import Broker
 from tests.client.waiting import until

@@ -19,7 +19,8 @@ from bolide.client import (
     TransactionState,
 )
 from bolide.client.instance.name_servers import DOMAIN, ENVIRONMENT
-from bolide.client.tracing.trace import TRACE_TOPIC, TraceContext, decode_trace
+from bolide.client.tracing.trace import TraceContext, decode_trace
+from bolide.layout.names import TRACE_TOPIC
 from tests.client.waiting import until
 from tests.interop.matrix import OF_OURS, marked
 from tests.interop.our_client.java_cluster import JavaCluster

@@ -12,13 +12,14 @@ import pytest
 import bolide.spark
 from bolide.admin.blocking import Admin
 from bolide.client import Message, MessageQueue, Producer, PushConsumer
+from bolide.layout.names import TRACE_TOPIC
 from bolide.spark.jobs.archive import archive, read_back
 from bolide.spark.jobs.files import export_topic, import_files
 from bolide.spark.jobs.mirror import MIRRORED, mirror, translate_offsets
 from bolide.spark.jobs.redrive import redrive
 from bolide.spark.jobs.replay import replay
 from bolide.spark.jobs.stats import stats
-from bolide.spark.jobs.trace import TRACE_TOPIC, trace_rows
+from bolide.spark.jobs.trace import trace_rows
 from tests.interop.processes import until
 from tests.spark.jobs.test_redrive import bury, failed_sends
 from tests.spark.target import Target

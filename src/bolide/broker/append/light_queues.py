@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from bolide.broker.core.names import DLQ_PREFIX, HALF_TOPIC, OP_HALF_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.refused import Refused
-from bolide.dispatch.multi import LMQ_PREFIX, fits_a_folder, split_names, topic_allows_lmq
+from bolide.dispatch.multi import fits_a_folder, split_names, topic_allows_lmq
+from bolide.layout.names import DLQ_PREFIX, HALF_TOPIC, LMQ_PREFIX, OP_HALF_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
 from bolide.layout.properties import format_properties, parse_properties
 from bolide.layout.property_names import INNER_MULTI_QUEUE_OFFSET
 from bolide.remoting.codes import LMQ_QUOTA_EXCEEDED, MESSAGE_ILLEGAL

@@ -12,12 +12,14 @@ from typing import Final, final
 
 from bolide.broker.append.light_queues import entering
 from bolide.broker.append.timer_rules import TimerRules
-from bolide.broker.core.names import RETRY_PREFIX, SCHEDULE_TOPIC, TIMER_TOPIC, topic_refusal
+from bolide.broker.core.names import topic_refusal
 from bolide.broker.core.stats import Tally, count
 from bolide.broker.refused import Refused, illegal
 from bolide.broker.tables.topics import MAX_QUEUES
 from bolide.layout.hashes import tags_code
+from bolide.layout.limits import MAX_PROPERTIES_LENGTH, MAX_TOPIC_LENGTH
 from bolide.layout.message_id import HOST_V4_SIZE
+from bolide.layout.names import RETRY_PREFIX, SCHEDULE_TOPIC, TIMER_TOPIC
 from bolide.layout.properties import format_properties, parse_properties
 from bolide.layout.property_names import TIMER_DELAY_MS, TIMER_DELAY_SEC, TIMER_DELIVER_MS, TRANSIENT_PREFIX
 from bolide.layout.record import Record
@@ -32,10 +34,6 @@ from bolide.remoting.codes import SERVICE_NOT_AVAILABLE, SYSTEM_ERROR
 from bolide.store.message_store import Appended, MessageStore
 from bolide.store.put import Put
 
-MAX_PROPERTIES: Final = 32767
-"""Stored length of the properties is an int16."""
-MAX_TOPIC_BYTES: Final = 127
-"""Stored length of a topic is a signed byte, except of %RETRY% topics in records of version 2."""
 MAX_NAMES: Final = 100_000
 _SCHEDULE_BYTES: Final = SCHEDULE_TOPIC.encode()
 _TIMER_BYTES: Final = TIMER_TOPIC.encode()
@@ -417,8 +415,8 @@ class LogWriter:
         if topic in self._good_names:
             return None
         why = topic_refusal(topic)
-        if len(topic) > MAX_TOPIC_BYTES and not topic.startswith(RETRY_PREFIX):
-            why = f"the topic has {len(topic)} bytes, more than {MAX_TOPIC_BYTES}"
+        if len(topic) > MAX_TOPIC_LENGTH and not topic.startswith(RETRY_PREFIX):
+            why = f"the topic has {len(topic)} bytes, more than {MAX_TOPIC_LENGTH}"
         if why is None:
             if len(self._good_names) >= MAX_NAMES:
                 self._good_names.clear()
@@ -435,8 +433,10 @@ class LogWriter:
             raise illegal(
                 f"the body has {len(body)} bytes, more than maxMessageSize {self.max_message_size}: send less"
             )
-        if len(properties) > MAX_PROPERTIES:
-            raise illegal(f"the properties have {len(properties)} bytes, more than {MAX_PROPERTIES}: shorten them")
+        if len(properties) > MAX_PROPERTIES_LENGTH:
+            raise illegal(
+                f"the properties have {len(properties)} bytes, more than {MAX_PROPERTIES_LENGTH}: shorten them"
+            )
         self._check_place(topic, queue_id)
 
     def _check_place(self, topic: str, queue_id: int) -> None:

@@ -12,12 +12,12 @@ from typing import Any, Final
 
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects
-from bolide.broker.core.names import LMQ_PREFIX, RETRY_PREFIX
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Handler, HeldPull, Hold, Outcome, Reply, reply
 from bolide.broker.tables.clients import Clients
 from bolide.broker.tables.groups import GroupTable
 from bolide.broker.tables.topics import TopicTable
+from bolide.layout.names import LMQ_PREFIX, RETRY_PREFIX
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import MessageQueue, decode_body, encode_body
 from bolide.remoting.bodies.clients import MessageModel

@@ -17,7 +17,8 @@ from bolide.broker.tables.filters import ConsumerFilters
 from bolide.broker.tables.groups import GroupTable
 from bolide.broker.tables.pull_filter import ExpressionRefused, is_tag
 from bolide.broker.tables.request_limits import check_body, check_heartbeat
-from bolide.broker.tables.topics import PERM_READ, PERM_WRITE, TopicTable
+from bolide.broker.tables.topics import TopicTable
+from bolide.layout.permissions import PERM_READ_WRITE
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_body, encode_body
 from bolide.remoting.bodies.clients import (
@@ -115,7 +116,7 @@ class HeartbeatService:
         self._topics.find_or_create(
             retry_topic(data.group_name),
             config.retry_queue_nums,
-            PERM_READ | PERM_WRITE,
+            PERM_READ_WRITE,
             UNIT_SUBSCRIPTION if data.unit_mode else 0,
             ordered,
             now,

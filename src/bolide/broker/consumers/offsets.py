@@ -9,7 +9,7 @@ from typing import Final
 
 from bolide.broker.consumers.client_resets import ClientResets
 from bolide.broker.core.channel import Channel
-from bolide.broker.core.names import LMQ_PREFIX, group_refusal, is_system_group
+from bolide.broker.core.names import group_refusal, is_system_group
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Handler, Outcome, reply
 from bolide.broker.refused import Refused
@@ -17,6 +17,7 @@ from bolide.broker.tables.clients import Clients
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
 from bolide.broker.tables.groups import GroupTable
 from bolide.broker.tables.topics import MAX_QUEUES, TopicTable
+from bolide.layout.names import LMQ_PREFIX
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import MessageQueue, encode_body
 from bolide.remoting.bodies.offsets import QueryCorrectionOffsetBody, ResetOffsetBody

@@ -1,30 +1,28 @@
-"""Names the broker gives a meaning: system topics, prefixes, and what a topic or group name may look like.
+"""Which topic and group names a broker accepts, and which topics clients may not send to.
 
 From RocketMQ's TopicValidator, MixAll and NamespaceUtil; limits and sets in docs/protocol/behaviour.md 2, 2.1 and 6.4.
+The names themselves are in `layout.names`.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-RETRY_PREFIX: Final = "%RETRY%"
-DLQ_PREFIX: Final = "%DLQ%"
-LMQ_PREFIX: Final = "%LMQ%"
-SYSTEM_GROUP_PREFIX: Final = "CID_RMQ_SYS_"
-SYSTEM_TOPIC_PREFIX: Final = "rmq_sys_"
-
-AUTO_CREATE_TOPIC_KEY: Final = "TBW102"
-SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
-HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
-OP_HALF_TOPIC: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
-TRANS_CHECK_MAX_TIME_TOPIC: Final = "TRANS_CHECK_MAX_TIME_TOPIC"
-SELF_TEST_TOPIC: Final = "SELF_TEST_TOPIC"
-OFFSET_MOVED_EVENT: Final = "OFFSET_MOVED_EVENT"
-BENCHMARK_TOPIC: Final = "BenchmarkTest"
-TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
-TIMER_TOPIC: Final = "rmq_sys_wheel_timer"
-ROCKSDB_TOPICS: Final = ("RMQ_SYS_ROCKSDB_TRANS_HALF_TOPIC", "RMQ_SYS_ROCKSDB_TRANS_OP_HALF_TOPIC")
-"""5.5.0 has them whether or not it keeps transactions in RocksDB."""
+from bolide.layout.limits import MAX_GROUP_LENGTH, MAX_LONG_TOPIC_LENGTH, MAX_TOPIC_LENGTH
+from bolide.layout.names import (
+    DLQ_PREFIX,
+    HALF_TOPIC,
+    OFFSET_MOVED_EVENT,
+    OP_HALF_TOPIC,
+    RETRY_PREFIX,
+    ROCKSDB_TOPICS,
+    SCHEDULE_TOPIC,
+    SELF_TEST_TOPIC,
+    SYSTEM_GROUP_PREFIX,
+    SYSTEM_TOPIC_PREFIX,
+    TIMER_TOPIC,
+    TRANS_CHECK_MAX_TIME_TOPIC,
+)
 
 NO_SEND_TOPICS: Final = frozenset(
     {
@@ -43,39 +41,6 @@ NO_SEND_TOPICS: Final = frozenset(
 The timer's is ours, Java leaves it open: a message sent there could name any topic, queue or half message.
 """
 
-SYSTEM_TOPICS: Final = frozenset(
-    {
-        AUTO_CREATE_TOPIC_KEY,
-        SCHEDULE_TOPIC,
-        BENCHMARK_TOPIC,
-        HALF_TOPIC,
-        TRACE_TOPIC,
-        OP_HALF_TOPIC,
-        *ROCKSDB_TOPICS,
-        TRANS_CHECK_MAX_TIME_TOPIC,
-        SELF_TEST_TOPIC,
-        OFFSET_MOVED_EVENT,
-        "CHECKPOINT_TOPIC",
-    }
-)
-"""The broker's own whether or not it has them (TopicValidator's SYSTEM_TOPIC_SET); each start adds those it makes."""
-
-FIRST_GROUPS: Final = (
-    "TOOLS_CONSUMER",
-    "FILTERSRV_CONSUMER",
-    "SELF_TEST_C_GROUP",
-    "CID_ONS-HTTP-PROXY",
-    "CID_ONSAPI_PULL",
-    "CID_ONSAPI_PERMISSION",
-    "CID_ONSAPI_OWNER",
-    "CID_RMQ_SYS_TRANS",
-)
-"""Consumer groups every broker has from its first start (SubscriptionGroupManager.init)."""
-
-TOPIC_MAX_LENGTH: Final = 127
-LONG_TOPIC_MAX_LENGTH: Final = 255
-"""For %RETRY% and %DLQ% topics, whose names carry a group name."""
-GROUP_MAX_LENGTH: Final = 120
 
 _ALLOWED: Final = frozenset("%|-_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 
@@ -87,11 +52,11 @@ def topic_refusal(topic: str) -> str | None:
     if not _ALLOWED.issuperset(topic):
         return f"The specified topic: {printable(topic)}, contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"
     if topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
-        if len(topic) > LONG_TOPIC_MAX_LENGTH:
+        if len(topic) > MAX_LONG_TOPIC_LENGTH:
             what = f"The specified topic is DLQ or Retry topic: {printable(topic)}"
-            return f"{what}, and it's longer than topic max length: {LONG_TOPIC_MAX_LENGTH}"
-    elif len(topic) > TOPIC_MAX_LENGTH:
-        return f"The specified topic: {printable(topic)}, is longer than topic max length: {TOPIC_MAX_LENGTH}"
+            return f"{what}, and it's longer than topic max length: {MAX_LONG_TOPIC_LENGTH}"
+    elif len(topic) > MAX_TOPIC_LENGTH:
+        return f"The specified topic: {printable(topic)}, is longer than topic max length: {MAX_TOPIC_LENGTH}"
     return None
 
 
@@ -101,8 +66,8 @@ def group_refusal(group: str) -> str | None:
         return "The specified group is blank."
     if not _ALLOWED.issuperset(group):
         return f"The specified group: {printable(group)}, contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"
-    if len(group) > GROUP_MAX_LENGTH:
-        return f"The specified group: {printable(group)}, is longer than group max length: {GROUP_MAX_LENGTH}"
+    if len(group) > MAX_GROUP_LENGTH:
+        return f"The specified group: {printable(group)}, is longer than group max length: {MAX_GROUP_LENGTH}"
     return None
 
 

@@ -10,6 +10,8 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct, field
 
+from bolide.layout.names import REPLY_TOPIC_SUFFIX, TRACE_TOPIC
+
 Ms = Annotated[int, Meta(ge=0, le=86_400_000 * 366, extra={"unit": "ms"})]
 PositiveMs = Annotated[int, Meta(ge=1, le=86_400_000 * 366, extra={"unit": "ms"})]
 Bytes = Annotated[int, Meta(ge=0, le=1 << 40, extra={"unit": "bytes"})]
@@ -60,7 +62,7 @@ class BrokerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     cluster_topic_enable: bool = True
     broker_topic_enable: bool = True
     trace_topic_enable: bool = False
-    msg_trace_topic_name: str = "RMQ_SYS_TRACE_TOPIC"
+    msg_trace_topic_name: str = TRACE_TOPIC
     trace_on: bool = True
     region_id: str = "DefaultRegion"
     message_delay_level: str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
@@ -293,7 +295,7 @@ class BrokerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     @property
     def cluster_reply_topic(self) -> str:
         """Topic through which replies to requests travel in this cluster."""
-        return self.broker_cluster_name + "_REPLY_TOPIC"
+        return self.broker_cluster_name + REPLY_TOPIC_SUFFIX
 
     @property
     def spoken_name(self) -> str:

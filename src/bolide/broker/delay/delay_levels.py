@@ -21,10 +21,11 @@ from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.data_version import DataVersion
 from bolide.broker.core.effects import Effects
-from bolide.broker.core.names import NO_SEND_TOPICS, SCHEDULE_TOPIC
+from bolide.broker.core.names import NO_SEND_TOPICS
 from bolide.broker.core.outcome import Handler, Outcome, reply
 from bolide.broker.refused import response_code
 from bolide.errors import BolideError
+from bolide.layout.names import SCHEDULE_TOPIC
 from bolide.layout.properties import property_value, text_of
 from bolide.layout.property_names import REAL_QID, REAL_TOPIC
 from bolide.layout.queue_unit import UNIT_SIZE

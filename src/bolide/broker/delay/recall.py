@@ -12,9 +12,10 @@ from bolide.broker.append.timer_rules import java_long
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Handler, Outcome, Parked, Reply, reply
-from bolide.broker.tables.topics import PERM_WRITE, TopicTable
+from bolide.broker.tables.topics import TopicTable
 from bolide.errors import BolideError
 from bolide.layout import property_names as names
+from bolide.layout.permissions import PERM_WRITE
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.errors import BodyError

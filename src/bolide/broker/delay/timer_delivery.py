@@ -12,11 +12,12 @@ from typing import Final, final
 
 from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.append.timer_rules import java_long
-from bolide.broker.core.names import HALF_TOPIC, NO_SEND_TOPICS, TIMER_TOPIC
+from bolide.broker.core.names import NO_SEND_TOPICS
 from bolide.broker.delay.timer_metrics import TimerMetrics
 from bolide.broker.refused import response_code
 from bolide.errors import BolideError
 from bolide.layout import property_names as names
+from bolide.layout.names import HALF_TOPIC, TIMER_TOPIC
 from bolide.layout.properties import format_properties, parse_properties_bytes, text_of
 from bolide.layout.record import Record
 from bolide.remoting.codes import MESSAGE_ILLEGAL

@@ -9,10 +9,10 @@ from __future__ import annotations
 from array import array
 from typing import Final, final
 
-from bolide.broker.core.names import TIMER_TOPIC
 from bolide.broker.delay.recall import delete_key
 from bolide.broker.delay.timer_delivery import Delivery
 from bolide.layout import property_names as names
+from bolide.layout.names import TIMER_TOPIC
 from bolide.layout.properties import parse_properties_bytes
 from bolide.layout.record import Record
 from bolide.layout.timer import NOWHERE, Unit

@@ -16,7 +16,6 @@ from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.append.timer_rules import TimerRules, java_long
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects
-from bolide.broker.core.names import TIMER_TOPIC
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Handler, Outcome, reply
 from bolide.broker.delay.recall import delete_key
@@ -25,6 +24,7 @@ from bolide.broker.delay.timer_metrics import TimerMetrics
 from bolide.broker.delay.timer_slot import BYTES_AT_ONCE, COLD, DAMAGED, OVER, REFUSED, SlotRun
 from bolide.layout import property_names as names
 from bolide.layout.hashes import java_hash
+from bolide.layout.names import TIMER_TOPIC
 from bolide.layout.properties import parse_properties_bytes
 from bolide.layout.queue_unit import UNIT_SIZE
 from bolide.layout.record import Record

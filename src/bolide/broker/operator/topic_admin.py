@@ -17,7 +17,8 @@ from bolide.broker.operator.metadata_page import page
 from bolide.broker.refused import Refused, on_a_slave
 from bolide.broker.tables.attributes import MESSAGE_TYPE, MIXED, TOPIC, altered, parse_changes
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
-from bolide.broker.tables.topics import MAX_QUEUES, MULTI_TAG, PERM_MAX, SINGLE_TAG, TopicConfig, TopicTable
+from bolide.broker.tables.topics import MAX_QUEUES, MULTI_TAG, SINGLE_TAG, TopicConfig, TopicTable
+from bolide.layout.permissions import PERM_ALL
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.bodies.topics import TopicList
@@ -103,8 +104,8 @@ class TopicAdminService:
             raise Refused(codes.INVALID_PARAMETER, text)
         if config.topic_filter_type not in (SINGLE_TAG, MULTI_TAG):
             raise Refused(codes.SYSTEM_ERROR, f"topicFilterType = [{config.topic_filter_type[:40]}] value invalid")
-        if not 0 <= config.perm <= PERM_MAX:
-            text = f"the perm {config.perm} of topic[{config.topic_name}] must be from 0 to {PERM_MAX}"
+        if not 0 <= config.perm <= PERM_ALL:
+            text = f"the perm {config.perm} of topic[{config.topic_name}] must be from 0 to {PERM_ALL}"
             raise Refused(codes.INVALID_PARAMETER, text)
         if not (0 <= config.read_queue_nums <= MAX_QUEUES and 0 <= config.write_queue_nums <= MAX_QUEUES):
             text = f"the queue numbers of topic[{config.topic_name}] must be from 0 to {MAX_QUEUES}"

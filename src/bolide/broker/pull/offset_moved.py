@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Final, final
 
 from bolide.broker.append.log_writer import LogWriter
-from bolide.broker.core.names import OFFSET_MOVED_EVENT
 from bolide.errors import BolideError
+from bolide.layout.names import OFFSET_MOVED_EVENT
 from bolide.layout.property_names import DELAY, KEYS, TAGS
 from bolide.remoting.bodies.base import encode_body
 

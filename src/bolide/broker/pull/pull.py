@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol, final
 
 from bolide.broker.core.channel import Channel
-from bolide.broker.core.names import LMQ_PREFIX, RETRY_PREFIX, is_system_group
+from bolide.broker.core.names import is_system_group
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Cold, Handler, HeldPull, Hold, Outcome, Reply
 from bolide.broker.core.stats import BrokerStats, count
@@ -18,6 +18,8 @@ from bolide.broker.pull.offset_moved import OffsetMovedEvents
 from bolide.broker.tables.groups import GroupTable, SubscriptionGroupConfig
 from bolide.broker.tables.pull_filter import EVERYTHING, ExpressionRefused, Filters, PullFilter, is_tag
 from bolide.broker.tables.topics import TopicTable
+from bolide.layout.names import LMQ_PREFIX, RETRY_PREFIX
+from bolide.layout.permissions import PERM_READ
 from bolide.remoting.codes import (
     BINARY_TYPE,
     FILTER_DATA_NOT_EXIST,
@@ -139,7 +141,7 @@ class PullService:
         self._consumer_filters: Any = consumer_filters
         self._filters: Filters = self._consumer_filters.filters
         self._spoken_name: str = options.spoken_name
-        self._readable: bool = options.broker_permission & 4 != 0
+        self._readable: bool = options.broker_permission & PERM_READ != 0
         self._slave: bool = options.is_slave
         self._replica: bool = options.broker_id != 0
         self._slave_read: bool = options.slave_read_enable
@@ -153,7 +155,7 @@ class PullService:
 
     def configure(self, options: BrokerOptions) -> None:
         """Take over what may change while the broker runs."""
-        self._readable = options.broker_permission & 4 != 0
+        self._readable = options.broker_permission & PERM_READ != 0
 
     def handlers(self) -> dict[int, Handler]:
         """Codes served here; the fast port leaves them out."""

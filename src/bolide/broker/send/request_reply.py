@@ -19,6 +19,7 @@ from bolide.broker.tables.topics import TopicConfig, TopicTable
 from bolide.errors import BolideError
 from bolide.layout import property_names as names
 from bolide.layout.message_id import host_text
+from bolide.layout.permissions import PERM_WRITE
 from bolide.layout.properties import format_properties, parse_properties
 from bolide.layout.sysflag import TRANSACTION_MASK
 from bolide.remoting import codes
@@ -86,7 +87,7 @@ class ReplyService:
 
     def _topic(self, command: Command, header: Any, now: int) -> TopicConfig | Reply:
         name: str = header.topic
-        writable = self._options.broker_permission & 2 != 0
+        writable = self._options.broker_permission & PERM_WRITE != 0
         if not writable and self._topics.is_order_topic(name):
             remark = f"the broker[{self._options.spoken_name}] sending message is forbidden"
             return self._answer(command, codes.NO_PERMISSION, remark)

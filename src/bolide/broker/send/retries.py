@@ -15,8 +15,9 @@ from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Handler, Outcome, Parked, reply
 from bolide.broker.core.stats import BrokerStats, count
 from bolide.broker.tables.groups import GroupTable
-from bolide.broker.tables.topics import PERM_READ, PERM_WRITE, TopicTable
+from bolide.broker.tables.topics import TopicTable
 from bolide.layout.message_id import offset_message_id
+from bolide.layout.permissions import PERM_READ_WRITE, PERM_WRITE
 from bolide.layout.properties import format_properties, parse_properties_bytes, property_value
 from bolide.layout.property_names import DELAY, ORIGIN_MESSAGE_ID, RETRY_TOPIC, WAIT
 from bolide.layout.record import Record
@@ -72,7 +73,7 @@ class RetryService:
             return reply(make_response(command, codes.NO_PERMISSION, remark))
         if config.retry_queue_nums <= 0:
             return reply(make_response(command, codes.SUCCESS))
-        perm = PERM_READ | PERM_WRITE
+        perm = PERM_READ_WRITE
         sys_flag = UNIT_SUBSCRIPTION if header.unit_mode else 0
         name = retry_topic(header.group)
         record = self._store.record_at(header.offset)  # first: a record that is not in memory restarts this

@@ -13,7 +13,7 @@ from bolide.broker.append.log_writer import LogWriter, PropertyScan, scan_proper
 from bolide.broker.append.send_rewrite import half_properties, priority_queue, rewritten, without_delay
 from bolide.broker.append.uniq_key import UniqKeys
 from bolide.broker.core.channel import Channel
-from bolide.broker.core.names import DLQ_PREFIX, NO_SEND_TOPICS, RETRY_PREFIX, topic_refusal
+from bolide.broker.core.names import NO_SEND_TOPICS, topic_refusal
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Handler, Outcome, Parked, Reply
 from bolide.broker.core.stats import BrokerStats
@@ -22,6 +22,8 @@ from bolide.broker.send.send_batch import BatchSend
 from bolide.broker.tables.groups import GroupTable
 from bolide.broker.tables.topics import MULTI_TAG, TopicConfig, TopicTable
 from bolide.dispatch.multi import is_lmq
+from bolide.layout.names import DLQ_PREFIX, HALF_TOPIC, RETRY_PREFIX
+from bolide.layout.permissions import PERM_READ_WRITE, PERM_WRITE
 from bolide.layout.sysflag import INNER_BATCH, MULTI_TAGS, TRANSACTION_MASK
 from bolide.remoting.codes import (
     BINARY_TYPE,
@@ -43,7 +45,6 @@ from bolide.remoting.headers.send import SendMessageRequestHeader, SendMessageRe
 from bolide.remoting.recall_handle import encode_recall_handle
 from bolide.remoting.response_bytes import encode_send_response
 
-HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
 _HALF_BYTES: Final = HALF_TOPIC.encode()
 
 
@@ -90,7 +91,7 @@ class SendService:
         )
         self._slave: bool = options.is_slave
         self._accept_from: int = options.start_accept_send_request_time_stamp
-        self._writable: bool = options.broker_permission & 2 != 0
+        self._writable: bool = options.broker_permission & PERM_WRITE != 0
         self._transactions: Any = None if options.reject_transaction_message else transactions
         trace = "true" if options.trace_on else "false"
         self._with_no: dict[str, str] = {"MSG_REGION": options.region_id, "TRACE_ON": trace}
@@ -104,7 +105,7 @@ class SendService:
     def configure(self, options: BrokerOptions) -> None:
         """Take over what may change while the broker runs."""
         self._accept_from = options.start_accept_send_request_time_stamp
-        self._writable = options.broker_permission & 2 != 0
+        self._writable = options.broker_permission & PERM_WRITE != 0
         self._gate.configure(options)
 
     def handlers(self) -> dict[int, Handler]:
@@ -285,7 +286,7 @@ class SendService:
             most = header.max_reconsume_times
         if reconsume_times > most or self._locks.any_locked(group_name, now):
             found.delay_level = 0
-            return self._topics.find_or_create(DLQ_PREFIX + group_name, 1, 6, 0, False, now)
+            return self._topics.find_or_create(DLQ_PREFIX + group_name, 1, PERM_READ_WRITE, 0, False, now)
         return topic
 
 

@@ -16,10 +16,11 @@ from typing import Any, Final
 import msgspec
 
 from bolide.broker.core.effects import Effects
-from bolide.broker.core.names import FIRST_GROUPS, LMQ_PREFIX, is_system_group
+from bolide.broker.core.names import is_system_group
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.rows import Rows, Text
 from bolide.broker.refused import Refused
+from bolide.layout.names import FIRST_GROUPS, LMQ_PREFIX
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.codes import SYSTEM_ERROR
 from bolide.remoting.json import parse_long

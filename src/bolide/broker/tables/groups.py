@@ -13,12 +13,13 @@ import msgspec
 
 from bolide.broker.core.data_version import DataVersion
 from bolide.broker.core.effects import Effects
-from bolide.broker.core.names import FIRST_GROUPS, LMQ_PREFIX, group_refusal, is_system_group
+from bolide.broker.core.names import group_refusal, is_system_group
 from bolide.broker.core.numbers import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, number
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.rows import Rows, Text
 from bolide.broker.refused import Refused
 from bolide.broker.tables.topics import MAX_QUEUES
+from bolide.layout.names import FIRST_GROUPS, LMQ_PREFIX
 from bolide.remoting.codes import INVALID_PARAMETER, SYSTEM_ERROR
 from bolide.remoting.json import parse_long
 

@@ -12,35 +12,33 @@ import msgspec
 
 from bolide.broker.core.data_version import DataVersion
 from bolide.broker.core.effects import Effects
-from bolide.broker.core.names import (
-    AUTO_CREATE_TOPIC_KEY,
-    BENCHMARK_TOPIC,
-    HALF_TOPIC,
-    LMQ_PREFIX,
-    NO_SEND_TOPICS,
-    OFFSET_MOVED_EVENT,
-    OP_HALF_TOPIC,
-    RETRY_PREFIX,
-    ROCKSDB_TOPICS,
-    SCHEDULE_TOPIC,
-    SELF_TEST_TOPIC,
-    SYSTEM_TOPIC_PREFIX,
-    SYSTEM_TOPICS,
-    TIMER_TOPIC,
-    topic_refusal,
-)
+from bolide.broker.core.names import NO_SEND_TOPICS, topic_refusal
 from bolide.broker.core.numbers import INT_MAX, INT_MIN, number
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.rows import Rows, Text
 from bolide.broker.refused import Refused
+from bolide.layout.names import (
+    AUTO_CREATE_TOPIC,
+    BENCHMARK_TOPIC,
+    HALF_TOPIC,
+    LMQ_PREFIX,
+    OFFSET_MOVED_EVENT,
+    OP_HALF_TOPIC,
+    RETRY_PREFIX,
+    REVIVE_TOPIC_PREFIX,
+    ROCKSDB_TOPICS,
+    SCHEDULE_TOPIC,
+    SELF_TEST_TOPIC,
+    SYNC_MEMBER_TOPIC_PREFIX,
+    SYSTEM_TOPIC_PREFIX,
+    SYSTEM_TOPICS,
+    TIMER_TOPIC,
+)
+from bolide.layout.permissions import PERM_ALL, PERM_INHERIT, PERM_READ, PERM_READ_WRITE, PERM_WRITE
 from bolide.remoting.codes import SYSTEM_ERROR
 from bolide.remoting.json import parse_long
 
-PERM_READ: Final = 4
-PERM_WRITE: Final = 2
-PERM_INHERIT: Final = 1
 SCHEDULE_QUEUES: Final = 18
-PERM_MAX: Final = 7
 MAX_QUEUES: Final = 65_536
 """Java sets no limit; a route and a table of offsets of this size are still harmless."""
 SINGLE_TAG: Final = "SINGLE_TAG"
@@ -119,7 +117,7 @@ class TopicConfig:
         Raises `Refused` 29 for a bad number in a request; in a file it becomes the nearest allowed one.
         """
         attributes = fields.get("attributes") or {}
-        low, high, perms = (0, MAX_QUEUES, PERM_MAX) if stored else (INT_MIN, INT_MAX, INT_MAX)
+        low, high, perms = (0, MAX_QUEUES, PERM_ALL) if stored else (INT_MIN, INT_MAX, INT_MAX)
         filter_type = str(fields.get("topicFilterType") or SINGLE_TAG)
         if stored and filter_type != MULTI_TAG:
             filter_type = SINGLE_TAG
@@ -213,12 +211,12 @@ class TopicTable:
                 self.wait_for_file()
             return found
         template = self.table.get(default_topic)
-        if default_topic == AUTO_CREATE_TOPIC_KEY and not self._auto_create:
+        if default_topic == AUTO_CREATE_TOPIC and not self._auto_create:
             template = None
         if template is None or template.perm & PERM_INHERIT == 0:
             if topic.startswith(RETRY_PREFIX):
                 self._check_room(topic)
-                return self.find_or_create(topic, 1, PERM_READ | PERM_WRITE, topic_sys_flag, False, now)
+                return self.find_or_create(topic, 1, PERM_READ_WRITE, topic_sys_flag, False, now)
             return None
         queues = max(min(default_topic_queue_nums, template.write_queue_nums), 0)
         perm = template.perm & ~PERM_INHERIT
@@ -342,22 +340,22 @@ def system_topics(options: BrokerOptions) -> list[TopicConfig]:
     made = [
         TopicConfig(SELF_TEST_TOPIC, 1, 1),
         TopicConfig(BENCHMARK_TOPIC, 1024, 1024),
-        TopicConfig(cluster, 16, 16, 7 if options.cluster_topic_enable else PERM_INHERIT),
-        TopicConfig(broker, 1, 1, 7 if options.broker_topic_enable else PERM_INHERIT),
+        TopicConfig(cluster, 16, 16, PERM_ALL if options.cluster_topic_enable else PERM_INHERIT),
+        TopicConfig(broker, 1, 1, PERM_ALL if options.broker_topic_enable else PERM_INHERIT),
         TopicConfig(OFFSET_MOVED_EVENT, 1, 1),
         TopicConfig(SCHEDULE_TOPIC, delay_levels, delay_levels),
         TopicConfig(options.cluster_reply_topic, 1, 1),
         TopicConfig(HALF_TOPIC, 1, 1),
         TopicConfig(OP_HALF_TOPIC, 1, 1),
         *(TopicConfig(name, 1, 1) for name in ROCKSDB_TOPICS),
-        TopicConfig(f"rmq_sys_REVIVE_LOG_{cluster}", 8, 8),
-        TopicConfig(f"rmq_sys_SYNC_BROKER_MEMBER_{broker}", 1, 1, PERM_INHERIT),
+        TopicConfig(REVIVE_TOPIC_PREFIX + cluster, 8, 8),
+        TopicConfig(SYNC_MEMBER_TOPIC_PREFIX + broker, 1, 1, PERM_INHERIT),
     ]
     if options.timer_wheel_enable:
         made.append(TopicConfig(TIMER_TOPIC, 1, 1))
     if options.auto_create_topic_enable:
         queues = options.default_topic_queue_nums
-        made.append(TopicConfig(AUTO_CREATE_TOPIC_KEY, queues, queues, 7))
+        made.append(TopicConfig(AUTO_CREATE_TOPIC, queues, queues, PERM_ALL))
     if options.trace_topic_enable:
         made.append(TopicConfig(options.msg_trace_topic_name, 1, 1))
     return made

@@ -16,15 +16,21 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
-from bolide.broker.core.names import HALF_TOPIC, OP_HALF_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
 from bolide.broker.transactions.half_records import check_times, is_same_message, message_key, real_place
+from bolide.layout.names import (
+    HALF_TOPIC,
+    OP_HALF_TOPIC,
+    SCHEDULE_TOPIC,
+    TIMER_TOPIC,
+    TRANS_CHECK_MAX_TIME_TOPIC,
+    TRANSACTION_GROUP,
+)
 from bolide.layout.properties import parse_properties_bytes
 from bolide.layout.record import Record
 from bolide.layout.sysflag import TRANSACTION_COMMIT, TRANSACTION_MASK
 from bolide.store.message_store import MessageStore
 
-GROUP: Final = "CID_RMQ_SYS_TRANS"
 SCAN_AT_ONCE: Final = 256
 EVERYTHING: Final = 1 << 40
 MAX_OPS: Final = 4096
@@ -206,8 +212,8 @@ class HalfMessages:
             }
         while self._ops and self._ops[0][1] < done:
             self._ops.popleft()
-        self._offsets.commit(GROUP, HALF_TOPIC, 0, done, now)
-        self._offsets.commit(GROUP, OP_HALF_TOPIC, 0, reached.op_offset, now)
+        self._offsets.commit(TRANSACTION_GROUP, HALF_TOPIC, 0, done, now)
+        self._offsets.commit(TRANSACTION_GROUP, OP_HALF_TOPIC, 0, reached.op_offset, now)
 
     def _done(self, log_end: int) -> Progress:
         done = next(iter(self.pending), self._half_scanned)
@@ -219,8 +225,8 @@ class HalfMessages:
     # -- the start
 
     def _begin(self) -> None:
-        half = self._offsets.query(GROUP, HALF_TOPIC, 0)
-        op = self._offsets.query(GROUP, OP_HALF_TOPIC, 0)
+        half = self._offsets.query(TRANSACTION_GROUP, HALF_TOPIC, 0)
+        op = self._offsets.query(TRANSACTION_GROUP, OP_HALF_TOPIC, 0)
         store = self._store
         ahead = half > store.max_queue_offset(HALF_TOPIC, 0) or op > store.max_queue_offset(OP_HALF_TOPIC, 0)
         if ahead:

@@ -20,18 +20,19 @@ from librt.strings import BytesWriter
 from bolide.broker.append.log_writer import LogWriter, scan_properties
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects
-from bolide.broker.core.names import HALF_TOPIC, OP_HALF_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import NOTHING, Cold, Handler, Outcome, Parked, reply
 from bolide.broker.refused import illegal, response_code
 from bolide.broker.tables.clients import Client, Clients
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
-from bolide.broker.tables.topics import PERM_READ, PERM_WRITE, TopicTable
+from bolide.broker.tables.topics import TopicTable
 from bolide.broker.transactions.half_messages import Half, HalfMessages
 from bolide.broker.transactions.half_records import check_times, misplaced, real_place
 from bolide.errors import BolideError
 from bolide.layout import property_names as names
 from bolide.layout.message_id import decode_offset_message_id
+from bolide.layout.names import HALF_TOPIC, OP_HALF_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
+from bolide.layout.permissions import PERM_READ_WRITE
 from bolide.layout.properties import format_properties, parse_properties_bytes, text_of
 from bolide.layout.record import Record, encode_record
 from bolide.layout.sysflag import TRANSACTION_COMMIT, TRANSACTION_MASK
@@ -415,7 +416,7 @@ class TransactionService:
         return first is not None and self.halves.was_named(first)
 
     def _give_up(self, half: Half, record: Record, now: int) -> None:
-        self._topics.find_or_create(TRANS_CHECK_MAX_TIME_TOPIC, 1, PERM_READ | PERM_WRITE, 0, False, now)
+        self._topics.find_or_create(TRANS_CHECK_MAX_TIME_TOPIC, 1, PERM_READ_WRITE, 0, False, now)
         copy = self._again(record, TRANS_CHECK_MAX_TIME_TOPIC, text_of(record.properties), now)
         _, op = self._writer.put_together([copy, self._op([half], now)], now)
         self.halves.decide(half, op.end_offset)

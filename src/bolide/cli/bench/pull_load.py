@@ -14,6 +14,8 @@ import tracemalloc
 from typing import TYPE_CHECKING, Final
 
 from bolide.errors import BolideError
+from bolide.layout.limits import DEFAULT_MAX_MESSAGE_SIZE
+from bolide.layout.names import AUTO_CREATE_TOPIC
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 GROUP: Final = "bolide-bench"
 BATCH: Final = 32
 TIMEOUT_S: Final = 10.0
-JUDGED_BYTES: Final = 4 * 1024 * 1024 - 4096
+JUDGED_BYTES: Final = DEFAULT_MAX_MESSAGE_SIZE - 4096
 _PASS_SUBSCRIPTION: Final = 4
 
 
@@ -129,7 +131,17 @@ async def copies_of_a_body() -> float:
         await node.start()
         try:
             client = await ClientConnection.connect(node.address)
-            sent = {"a": GROUP, "b": "Bench", "c": "TBW102", "d": "1", "e": "0", "f": "0", "g": "1", "h": "0", "i": ""}
+            sent = {
+                "a": GROUP,
+                "b": "Bench",
+                "c": AUTO_CREATE_TOPIC,
+                "d": "1",
+                "e": "0",
+                "f": "0",
+                "g": "1",
+                "h": "0",
+                "i": "",
+            }
             stored = await client.request(make_request(codes.SEND_MESSAGE_V2, 0, sent, bytes(JUDGED_BYTES)), TIMEOUT_S)
             client.close()
             await client.wait_closed()

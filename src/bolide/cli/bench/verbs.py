@@ -15,6 +15,8 @@ from bolide.cli import output
 from bolide.cli.bench import spark as bench_spark
 from bolide.cli.options import Namesrv
 from bolide.cli.output import JsonFlag, boundary
+from bolide.layout.limits import DEFAULT_MAX_MESSAGE_SIZE
+from bolide.layout.names import BENCHMARK_TOPIC
 
 app = typer.Typer()
 bench_spark.attach(app)
@@ -28,10 +30,10 @@ def bench() -> None:
 @app.command()
 def send(
     namesrv: str = Namesrv,
-    topic: str = typer.Option("BenchmarkTest", help="Topic to send to."),
+    topic: str = typer.Option(BENCHMARK_TOPIC, help="Topic to send to."),
     seconds: float = typer.Option(10.0, min=0.5, help="How long."),
     in_flight: int = typer.Option(512, min=1, max=65_536, help="Messages sent and not answered."),
-    body: int = typer.Option(128, min=1, max=4 * 1024 * 1024, help="Bytes of a body."),
+    body: int = typer.Option(128, min=1, max=DEFAULT_MAX_MESSAGE_SIZE, help="Bytes of a body."),
     as_json: bool = JsonFlag,
 ) -> None:
     """Send as fast as one Python process can, and show rate and latencies."""
@@ -79,9 +81,9 @@ async def _send(namesrv: str, topic: str, seconds: float, in_flight: int, body: 
 @app.command()
 def pull(
     namesrv: str = Namesrv,
-    topic: str = typer.Option("BenchmarkTest", help="Topic to read; what it lacks is sent first."),
+    topic: str = typer.Option(BENCHMARK_TOPIC, help="Topic to read; what it lacks is sent first."),
     seconds: float = typer.Option(10.0, min=0.5, help="How long."),
-    body: int = typer.Option(4096, min=1, max=4 * 1024 * 1024, help="Bytes of a body."),
+    body: int = typer.Option(4096, min=1, max=DEFAULT_MAX_MESSAGE_SIZE, help="Bytes of a body."),
     messages: int = typer.Option(2000, min=1, help="Messages the topic must hold."),
     in_flight: int = typer.Option(16, min=1, max=4096, help="Pulls sent and not answered."),
     as_json: bool = JsonFlag,

@@ -8,6 +8,7 @@ from bolide.cli.options import Master, Namesrv
 from bolide.cli.output import JsonFlag, boundary
 from bolide.cli.pipeline.run import Conf, SourceOption, Where
 from bolide.cli.progress import shower
+from bolide.layout.names import DLQ_PREFIX
 
 
 def attach(app: typer.Typer) -> None:
@@ -32,7 +33,7 @@ def redrive(
         from bolide.cli.pipeline.run import check_read, cluster_from, finished, session
 
         options = cluster_from(namesrv, option)
-        dead = f"%DLQ%{group}"
+        dead = DLQ_PREFIX + group
         check_read(
             {**options, "subscribe": dead},
             False,

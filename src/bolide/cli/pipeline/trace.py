@@ -10,6 +10,7 @@ from bolide.cli.output import JsonFlag, boundary, print_json_line
 from bolide.cli.pipeline.run import Conf, SourceOption
 from bolide.cli.progress import shower
 from bolide.errors import ConfigError
+from bolide.layout.names import TRACE_TOPIC
 
 _SHOWN = 20
 
@@ -21,7 +22,7 @@ def attach(app: typer.Typer) -> None:
 
 def trace(
     namesrv: str = Namesrv,
-    trace_topic: str = typer.Option("RMQ_SYS_TRACE_TOPIC", help="Where the clients write their trace."),
+    trace_topic: str = typer.Option(TRACE_TOPIC, help="Where the clients write their trace."),
     store: str | None = typer.Option(None, help="Instead of a cluster: a store folder."),
     archive: str | None = typer.Option(None, help="Instead of a cluster: a folder that archive wrote."),
     where: str | None = typer.Option(None, help='SQL over the trace\'s columns, e.g. "consumed = 0".'),

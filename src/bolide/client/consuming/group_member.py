@@ -23,10 +23,10 @@ from bolide.client.messages.errors import ClientStateError, NoQueue, TopicNotFou
 from bolide.client.messages.light_queues import check_parent
 from bolide.client.messages.namespace import with_namespace
 from bolide.client.messages.queue import MessageQueue, java_order, queue_order
-from bolide.client.messages.received import RETRY_PREFIX
 from bolide.client.messages.start_from import StartFrom, start_name, timestamp_ms
 from bolide.client.messages.subscription import Selector, Subscription, subscription
 from bolide.errors import BolideError
+from bolide.layout.names import RETRY_PREFIX
 from bolide.remoting import codes
 from bolide.remoting.command import Command
 

@@ -7,13 +7,13 @@ from enum import Enum
 from typing import Final
 
 from bolide.client.instance.instance import ClientInstance
-from bolide.client.instance.routes import MASTER
 from bolide.client.messages.errors import NoQueue, response_error
 from bolide.client.messages.light_queues import is_lmq
 from bolide.client.messages.namespace import without_namespace
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage, received_messages
 from bolide.client.messages.subscription import Subscription
+from bolide.layout.names import MASTER_ID
 from bolide.remoting import codes
 
 COMMIT: Final = 0x1
@@ -62,7 +62,7 @@ class PullRequest:
     max_count: int = 32
     suspend: float = 15.0
     commit_offset: int = -1
-    broker_id: int = MASTER
+    broker_id: int = MASTER_ID
     lite: bool = False
     send_subscription: bool = False
 

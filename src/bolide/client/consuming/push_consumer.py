@@ -34,11 +34,12 @@ from bolide.client.messages.listener import BatchListener, Listener, ListenerCal
 from bolide.client.messages.message import check_topic
 from bolide.client.messages.namespace import without_namespace
 from bolide.client.messages.queue import MessageQueue
-from bolide.client.messages.received import RETRY_PREFIX, ReceivedMessage, topics_of
+from bolide.client.messages.received import ReceivedMessage, topics_of
 from bolide.client.messages.start_from import StartFrom, timestamp_ms
 from bolide.client.messages.subscription import Selector
 from bolide.client.producing.producer import tracer
 from bolide.client.tracing.interceptor import Interceptor, around, close_all, start_all
+from bolide.layout.names import RETRY_PREFIX
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
 

@@ -17,8 +17,9 @@ from bolide.client.consuming.process_queue import ProcessQueue
 from bolide.client.consuming.pull import PullRequest, PullResult, PullStatus, pull
 from bolide.client.messages.errors import ClientStateError, ResponseError
 from bolide.client.messages.queue import MessageQueue
-from bolide.client.messages.received import RETRY_PREFIX, show_origin
+from bolide.client.messages.received import show_origin
 from bolide.errors import BolideError
+from bolide.layout.names import RETRY_PREFIX
 from bolide.remoting import codes
 
 log = logging.getLogger("bolide.client")

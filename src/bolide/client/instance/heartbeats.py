@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from bolide.client.instance.json_body import json_text
-from bolide.client.instance.routes import MASTER
 from bolide.errors import BolideError, RequestTimeout
+from bolide.layout.names import MASTER_ID
 from bolide.remoting import codes
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Heartbeats:
                 address
                 for known in list(self._instance.brokers.values())
                 for broker_id, address in known.items()
-                if broker_id == MASTER or not masters_only
+                if broker_id == MASTER_ID or not masters_only
             ]
             await asyncio.gather(*(self._send_to(address) for address in addresses))
 

@@ -18,10 +18,11 @@ from bolide.client.instance.heartbeats import Heartbeats
 from bolide.client.instance.name_servers import REFRESH_INTERVAL, NameServers
 from bolide.client.instance.options import ClientOptions
 from bolide.client.instance.request_reply import Replies
-from bolide.client.instance.routes import MASTER, Route, decode_route
+from bolide.client.instance.routes import Route, decode_route
 from bolide.client.messages.errors import ClientForked, ClientStateError, TopicNotFound, response_error
 from bolide.client.messages.hooks import RpcCall
 from bolide.errors import BolideError, ConnectionLost, RequestTimeout
+from bolide.layout.names import MASTER_ID
 from bolide.remoting import codes
 from bolide.remoting.codes import BINARY_TYPE, JSON_TYPE
 from bolide.remoting.command import Command, make_request, make_response
@@ -300,9 +301,9 @@ class ClientInstance:
 
     def master_address(self, broker_name: str) -> str | None:
         """The address of a broker's master, if its route is known and it has one."""
-        return self.brokers.get(broker_name, {}).get(MASTER)
+        return self.brokers.get(broker_name, {}).get(MASTER_ID)
 
-    def any_address(self, broker_name: str, broker_id: int = MASTER) -> str | None:
+    def any_address(self, broker_name: str, broker_id: int = MASTER_ID) -> str | None:
         """The address of a broker under `broker_id`, else of any of its replicas."""
         known = self.brokers.get(broker_name, {})
         return known.get(broker_id) or next(iter(known.values()), None)

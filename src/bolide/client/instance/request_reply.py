@@ -18,6 +18,7 @@ from bolide.errors import ConnectionLost, PeerError
 from bolide.layout import property_names as names
 from bolide.layout.hashes import body_crc
 from bolide.layout.message_id import encode_host
+from bolide.layout.names import REPLY_TOPIC_SUFFIX
 from bolide.layout.properties import format_properties
 from bolide.layout.record import MAGIC_V1, Record
 from bolide.remoting import codes
@@ -105,6 +106,6 @@ async def send_reply(
     address = instance.master_address(request.broker_name)
     if address is None:
         raise ConnectionLost(f"broker {request.broker_name} has no master now: the answer cannot reach {asker}")
-    queue = MessageQueue(f"{cluster}_REPLY_TOPIC", request.broker_name, 0)
+    queue = MessageQueue(cluster + REPLY_TOPIC_SUFFIX, request.broker_name, 0)
     ext = send_ext(group, queue, 1, 0, now, 0, format_properties(properties))
     await instance.call(address, codes.SEND_REPLY_MESSAGE_V2, ext, body, timeout=timeout)

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 from bolide.client.instance.json_body import json_body
 from bolide.client.messages.queue import MessageQueue
 from bolide.errors import ProtocolError
-
-MASTER: Final = 0
-PERM_READ: Final = 4
-PERM_WRITE: Final = 2
-TEMPLATE_TOPIC: Final = "TBW102"
-"""The topic whose route stands in for topics that do not exist yet (broker setting autoCreateTopicEnable)."""
+from bolide.layout.names import MASTER_ID
+from bolide.layout.permissions import PERM_READ, PERM_READ_WRITE, PERM_WRITE
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +44,7 @@ class Route:
         return [
             MessageQueue(self.topic, info.broker_name, queue_id)
             for info in sorted(self.queues, key=lambda info: info.broker_name)
-            if info.perm & PERM_WRITE and MASTER in self.brokers.get(info.broker_name, {})
+            if info.perm & PERM_WRITE and MASTER_ID in self.brokers.get(info.broker_name, {})
             for queue_id in range(info.write_queues)
         ]
 
@@ -65,7 +60,7 @@ class Route:
     def of_light_queue(self, topic: str) -> Route:
         """The route of a light queue (LMQ) whose messages are sent to this topic: one queue on each of its brokers."""
         names = sorted({info.broker_name for info in self.queues})
-        queues = tuple(QueueInfo(name, 1, 1, PERM_READ | PERM_WRITE) for name in names)
+        queues = tuple(QueueInfo(name, 1, 1, PERM_READ_WRITE) for name in names)
         return Route(topic, queues, self.brokers, self.clusters)
 
     def from_template(self, topic: str, queue_count: int) -> Route:

@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
-from bolide.client.instance.routes import TEMPLATE_TOPIC
 from bolide.client.messages.queue import MessageQueue
+from bolide.layout.names import AUTO_CREATE_TOPIC
 from bolide.remoting import codes
 
 _LENGTHS: Final = Struct(">II")
@@ -36,7 +36,7 @@ def send_ext(
     ext = {
         "a": group,
         "b": queue.topic,
-        "c": TEMPLATE_TOPIC,
+        "c": AUTO_CREATE_TOPIC,
         "d": str(queue_count),
         "e": str(queue.queue_id),
         "f": str(sys_flag),

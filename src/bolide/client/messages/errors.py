@@ -12,18 +12,6 @@ from typing import Final
 from bolide.errors import BolideError, LocalError, PeerError
 from bolide.remoting import codes
 
-RETRIED_CODES: Final = frozenset(
-    {
-        codes.TOPIC_NOT_EXIST,
-        codes.SERVICE_NOT_AVAILABLE,
-        codes.SYSTEM_ERROR,
-        codes.SYSTEM_BUSY,
-        codes.NO_PERMISSION,
-        codes.NO_BUYER_ID,
-        codes.NOT_IN_CURRENT_UNIT,
-        codes.GO_AWAY,
-    }
-)
 STALE_ROUTE_CODES: Final = frozenset({codes.TOPIC_NOT_EXIST, codes.NO_PERMISSION, codes.GO_AWAY})
 
 
@@ -39,7 +27,7 @@ class ResponseError(PeerError):
         vars(self).update(
             code=code,
             remark=remark,
-            retriable=code in RETRIED_CODES,
+            retriable=code in codes.RETRIED_CODES,
             refresh_route=code in STALE_ROUTE_CODES,
         )
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from bolide.client.messages.errors import ClientStateError, MessageRefused
+from bolide.layout.names import LMQ_PREFIX
 from bolide.layout.property_names import INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET
 
-LMQ_PREFIX: Final = "%LMQ%"
 _BARRED: Final = frozenset(",/\x00\x01\x02")
 
 

@@ -17,11 +17,15 @@ from msgspec import UNSET
 from bolide.client.messages.delayed import delay_property
 from bolide.client.messages.errors import MessageRefused
 from bolide.client.messages.light_queues import queue_list
+from bolide.layout.limits import (
+    DEFAULT_MAX_MESSAGE_SIZE,
+    MAX_LONG_TOPIC_LENGTH,
+    MAX_PROPERTIES_LENGTH,
+    MAX_TOPIC_LENGTH,
+)
+from bolide.layout.names import DLQ_PREFIX, RETRY_PREFIX
 from bolide.layout.property_names import RESERVED
 
-MAX_BODY: Final = 4 * 1024 * 1024
-MAX_PROPERTIES: Final = 32_767
-MAX_TOPIC: Final = 127
 MAX_DELAY_LEVEL: Final = 18
 
 _TOPIC: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
@@ -70,13 +74,13 @@ def check_topic(topic: str) -> None:
         return
     if not _TOPIC.fullmatch(topic):
         raise MessageRefused(f"topic {topic!r} is illegal, only letters, digits and %|-_ are allowed")
-    if len(topic) > (255 if topic.startswith(("%RETRY%", "%DLQ%")) else MAX_TOPIC):
-        raise MessageRefused(f"topic {topic!r} is longer than {MAX_TOPIC} characters")
+    if len(topic) > (MAX_LONG_TOPIC_LENGTH if topic.startswith((RETRY_PREFIX, DLQ_PREFIX)) else MAX_TOPIC_LENGTH):
+        raise MessageRefused(f"topic {topic!r} is longer than {MAX_TOPIC_LENGTH} characters")
     if len(_known_topics) < 100_000:  # a bound on memory, not on topics
         _known_topics.add(topic)
 
 
-def check_body(message: Message, max_body: int = MAX_BODY) -> None:
+def check_body(message: Message, max_body: int = DEFAULT_MAX_MESSAGE_SIZE) -> None:
     """Raise `MessageRefused` unless the body is bytes, not empty, and of at most `max_body` bytes."""
     body = message.body
     if not isinstance(body, bytes):
@@ -120,6 +124,6 @@ def properties_text(message: Message, unique_id: str) -> str:
     text = "".join(parts)
     if text.count("\x01") + text.count("\x02") != count:
         raise MessageRefused("tags, keys and properties may not hold the characters 0x01 and 0x02, they separate them")
-    if len(text) > MAX_PROPERTIES // 3 and len(text.encode()) > MAX_PROPERTIES:
-        raise MessageRefused(f"the properties have more than {MAX_PROPERTIES} bytes, move data into the body")
+    if len(text) > MAX_PROPERTIES_LENGTH // 3 and len(text.encode()) > MAX_PROPERTIES_LENGTH:
+        raise MessageRefused(f"the properties have more than {MAX_PROPERTIES_LENGTH} bytes, move data into the body")
     return text

@@ -11,29 +11,20 @@ from typing import Final
 
 from bolide.client.messages.errors import ClientStateError
 from bolide.client.messages.hooks import RpcCall
+from bolide.layout.names import (
+    DLQ_PREFIX,
+    LMQ_PREFIX,
+    PREDEFINED_GROUPS,
+    RETRY_PREFIX,
+    SYSTEM_GROUP_PREFIX,
+    SYSTEM_TOPIC_PREFIX,
+    SYSTEM_TOPICS,
+)
 from bolide.remoting.command import Command
 
 SEPARATOR: Final = "%"
-_PREFIXES: Final = ("%RETRY%", "%DLQ%")
-_SYSTEM: Final = frozenset(
-    {
-        "TBW102",
-        "SCHEDULE_TOPIC_XXXX",
-        "BenchmarkTest",
-        "RMQ_SYS_TRANS_HALF_TOPIC",
-        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-        "TRANS_CHECK_MAX_TIME_TOPIC",
-        "RMQ_SYS_TRACE_TOPIC",
-        "SELF_TEST_TOPIC",
-        "OFFSET_MOVED_EVENT",
-        "DEFAULT_CONSUMER",
-        "TOOLS_CONSUMER",
-        "SCHEDULE_CONSUMER",
-        "FILTERSRV_CONSUMER",
-        "__MONITOR_CONSUMER",
-        "SELF_TEST_C_GROUP",
-    }
-)
+_PREFIXES: Final = (RETRY_PREFIX, DLQ_PREFIX)
+_SYSTEM: Final = SYSTEM_TOPICS | PREDEFINED_GROUPS
 
 
 def check_namespace(namespace: str) -> str:
@@ -45,7 +36,12 @@ def check_namespace(namespace: str) -> str:
 
 def with_namespace(namespace: str, name: str) -> str:
     """A topic or group as brokers know it."""
-    if not namespace or not name or name in _SYSTEM or name.startswith(("rmq_sys_", "CID_RMQ_SYS_", "%LMQ%")):
+    if (
+        not namespace
+        or not name
+        or name in _SYSTEM
+        or name.startswith((SYSTEM_TOPIC_PREFIX, SYSTEM_GROUP_PREFIX, LMQ_PREFIX))
+    ):
         return name
     prefix, rest = _parted(name)
     if rest.startswith(namespace + SEPARATOR):

@@ -13,13 +13,13 @@ from bolide.client.messages.namespace import without_namespace
 from bolide.client.messages.queue import MessageQueue
 from bolide.layout import property_names as names
 from bolide.layout.message_id import host_text, offset_message_id
+from bolide.layout.names import RETRY_PREFIX
 from bolide.layout.properties import parse_properties_bytes, property_value
 from bolide.layout.record import Record, decode_records
 from bolide.remoting.compression import COMPRESSED_FLAG, decompress_by_flag
 
 MAX_PLAIN_BODY: Final = 64 * 1024 * 1024
 """Bytes a compressed body may inflate to; producers send at most 4 MiB, brokers may be set to take more."""
-RETRY_PREFIX: Final = "%RETRY%"
 
 
 class ReceivedMessage:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from bolide.client.messages.errors import MessageRefused
 from bolide.client.messages.message import Message, check_body, check_topic, properties_text
+from bolide.layout.names import RETRY_PREFIX
 from bolide.remoting.batch import BatchMessage, encode_batch
 
 
@@ -21,7 +22,7 @@ def pack_batch(messages: Sequence[Message], max_body: int, next_id: Callable[[],
         check_body(message, max_body)
         if message.topic != first.topic or message.wait_stored != first.wait_stored:
             raise MessageRefused("all messages of a batch have one topic and one wait_stored, make several batches")
-        if message.delayed or message.topic.startswith("%RETRY%"):
+        if message.delayed or message.topic.startswith(RETRY_PREFIX):
             raise MessageRefused("a batch takes neither delays nor retry topics, send such messages one by one")
         ids.append(next_id())
         parts.append(BatchMessage(message.flag, message.body, properties_text(message, ids[-1]).encode()))

@@ -20,7 +20,7 @@ from bolide.client.instance.request_reply import send_reply
 from bolide.client.instance.unique_id import UniqueIds
 from bolide.client.messages.codec import CodecChoice, find_codec, with_body
 from bolide.client.messages.errors import ClientStateError, MessageRefused, TooFast
-from bolide.client.messages.message import MAX_BODY, Message, check_body, check_topic, properties_text
+from bolide.client.messages.message import Message, check_body, check_topic, properties_text
 from bolide.client.messages.namespace import with_namespace
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
@@ -41,6 +41,7 @@ from bolide.client.tracing.interceptor import (
 )
 from bolide.client.tracing.tracer import TRACE_GROUP, TRACE_TIMEOUT, Tracer
 from bolide.errors import RequestTimeout
+from bolide.layout.limits import DEFAULT_MAX_MESSAGE_SIZE
 from bolide.remoting.compression import COMPRESSED_FLAG, NAMES, TYPE_SHIFT, compress
 
 DEFAULT_GROUP: Final = "DEFAULT_PRODUCER"
@@ -85,7 +86,7 @@ class Producer:
         max_in_flight: int = MAX_IN_FLIGHT,
         compress_above: int = 4096,
         compression: str = "ZLIB",
-        max_body: int = MAX_BODY,
+        max_body: int = DEFAULT_MAX_MESSAGE_SIZE,
         queue_count: int = 4,
         codec: CodecChoice = None,
         interceptors: tuple[Interceptor, ...] = (),

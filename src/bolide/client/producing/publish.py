@@ -11,12 +11,13 @@ import random
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final
 
-from bolide.client.instance.routes import TEMPLATE_TOPIC, Route
+from bolide.client.instance.routes import Route
 from bolide.client.messages.errors import NoQueue, TopicNotFound
 from bolide.client.messages.light_queues import is_lmq
 from bolide.client.messages.message import Message
 from bolide.client.messages.queue import MessageQueue
 from bolide.layout.hashes import java_hash
+from bolide.layout.names import AUTO_CREATE_TOPIC
 
 if TYPE_CHECKING:
     from bolide.client.instance.instance import ClientInstance
@@ -106,7 +107,7 @@ class PublishRoutes:
             route = await instance.fetch_route(topic)
         except TopicNotFound as missing:
             try:
-                template = await instance.fetch_route(TEMPLATE_TOPIC)
+                template = await instance.fetch_route(AUTO_CREATE_TOPIC)
             except TopicNotFound:
                 raise missing from None
             # A light queue (LMQ) is a topic that is in no route, with one queue.

@@ -10,7 +10,6 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from bolide.client.instance.instance import now_ms
-from bolide.client.instance.routes import MASTER
 from bolide.client.instance.send_frame import send_ext, send_frame
 from bolide.client.messages.errors import NoQueue, SendFailed, TopicNotFound, response_error, worth_retry
 from bolide.client.messages.hooks import RpcCall
@@ -20,6 +19,7 @@ from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.send_result import STATUS_OF, SendResult, send_result
 from bolide.client.producing.publish import QueueChoice, TopicQueues
 from bolide.errors import BolideError, RequestTimeout
+from bolide.layout.names import MASTER_ID
 from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_request
 from bolide.transport.client import ClientConnection
@@ -95,7 +95,7 @@ class Sending:
                 self.producer.instance.spawn(self._start_later(), f"send to {self.topic}")
                 return
             queue = self.queue = self._choose(queues)
-            address = self.producer.instance.brokers.get(queue.broker_name, {}).get(MASTER)
+            address = self.producer.instance.brokers.get(queue.broker_name, {}).get(MASTER_ID)
             if address is None:
                 raise NoQueue(f"broker {queue.broker_name} of topic {self.topic} has no master now")
             connection = self.producer.instance.pool.live(address)

@@ -12,7 +12,6 @@ from typing import Final
 from bolide.client.messages.send_result import DEFAULT_REGION
 from bolide.errors import ProtocolError
 
-TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
 FIELD: Final = "\x01"
 LINE: Final = "\x02"
 SENT, CONSUME_BEGINS, CONSUME_ENDS, TRANSACTION_ENDS = "Pub", "SubBefore", "SubAfter", "EndTransaction"

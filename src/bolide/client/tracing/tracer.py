@@ -32,7 +32,6 @@ from bolide.client.tracing.trace import (
     NORMAL,
     SENT,
     SUCCESS,
-    TRACE_TOPIC,
     TRANSACTION_ENDS,
     TraceBean,
     TraceContext,
@@ -41,6 +40,7 @@ from bolide.client.tracing.trace import (
 )
 from bolide.errors import BolideError
 from bolide.layout import property_names as names
+from bolide.layout.names import TRACE_TOPIC
 from bolide.layout.sysflag import TRANSACTION_PREPARED
 
 log = logging.getLogger("bolide.client")

@@ -15,6 +15,7 @@ from typing import Final
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.tables.topics import TopicConfig, TopicTable
 from bolide.errors import BolideError
+from bolide.layout.permissions import PERM_READ_WRITE
 from bolide.node.loop.clock import now_ms
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_body
@@ -202,7 +203,7 @@ def body_of(config: TopicConfig, broker_permission: int) -> TopicConfigBody:
         config.topic_name,
         config.read_queue_nums,
         config.write_queue_nums,
-        config.perm & broker_permission if broker_permission != 6 else config.perm,
+        config.perm & broker_permission if broker_permission != PERM_READ_WRITE else config.perm,
         TopicFilterType(config.topic_filter_type),
         config.topic_sys_flag,
         config.order,

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from bolide.errors import BolideError
+from bolide.layout.permissions import PERM_READ
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import MessageQueue, decode_answer
 from bolide.remoting.bodies.route import TopicRouteData
@@ -18,7 +19,6 @@ from bolide.transport.tls_contexts import RenewedContext, current_context
 
 log = logging.getLogger("bolide.routes")
 TIMEOUT_S: Final = 2.0
-_READ: Final = 4
 
 
 class RouteBook:
@@ -78,6 +78,6 @@ class RouteBook:
         return [
             MessageQueue(topic, queue.broker_name, queue_id)
             for queue in route.queue_datas
-            if queue.perm & _READ
+            if queue.perm & PERM_READ
             for queue_id in range(queue.read_queue_nums)
         ]

@@ -13,10 +13,11 @@ from collections.abc import Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
+from bolide.layout.names import DLQ_PREFIX
 from bolide.spark.errors import OptionError
 from bolide.spark.failures import job_failed
 from bolide.spark.jobs.alone import Lease
-from bolide.spark.jobs.resending import DLQ_PREFIX, ORIGIN, to_send
+from bolide.spark.jobs.resending import ORIGIN, to_send
 from bolide.spark.jobs.running import JobResult
 from bolide.spark.session.progress import Progress, Show, nowhere
 from bolide.spark.source.cluster import Cluster

@@ -16,7 +16,6 @@ DROPPED: Final = tuple(sorted(names.RESERVED - KEPT))
 
 ORIGIN: Final = "coalesce(properties['DLQ_ORIGIN_TOPIC'], properties['RETRY_TOPIC'])"
 """SQL for the topic a dead letter came from."""
-DLQ_PREFIX: Final = "%DLQ%"
 
 
 def own_properties(properties: Column) -> Column:

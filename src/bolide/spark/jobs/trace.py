@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
 TYPES: Final = ("normal", "half", "committed", "delayed", "ordered")
 """Ordinals of Java's MessageType."""
 CODES: Final = ("success", "time_out", "exception", "returned_null", "failed")

@@ -17,6 +17,7 @@ from typing import ClassVar, Final
 
 from bolide.errors import BolideError, ConnectionLost, RequestTimeout
 from bolide.layout.columns import RecordColumns, chain_starts
+from bolide.layout.names import HALF_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC, TRANSACTION_GROUP
 from bolide.layout.properties import property_value
 from bolide.layout.property_names import CHECK_IMMUNITY_TIME_IN_SECONDS, PGROUP, TRAN_MSG
 from bolide.layout.record import decode_records
@@ -31,8 +32,6 @@ from bolide.spark.source.queues import EARLIEST, Offsets, Queue
 from bolide.spark.source.ranges import Range
 from bolide.transport.blocking import ClientConnection, Pending
 
-HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
-PROGRESS_GROUP: Final = "CID_RMQ_SYS_TRANS"
 COMMIT: Final = 8
 ROLLBACK: Final = 12
 IN_FLIGHT: Final = 512
@@ -158,7 +157,7 @@ class Ender:
     def half_progress(self, brokers: Iterable[str]) -> dict[str, int]:
         """Before which place of its half queue a broker has nothing undecided; it keeps that as a consumer's offset."""
         queues = [Queue(HALF_TOPIC, broker, 0) for broker in brokers]
-        found = self._cluster.committed(queues, PROGRESS_GROUP, EARLIEST)
+        found = self._cluster.committed(queues, TRANSACTION_GROUP, EARLIEST)
         return {queue.broker: offset for queue, offset in found.items()}
 
     def strays(self, since: dict[str, int], ends: dict[str, int], chosen: Set[tuple[str, int]]) -> Iterator[Half]:
@@ -327,5 +326,5 @@ class Ender:
             raise DataLost(
                 f"{len(lost)} half messages of this batch, the first at {lost[0].physical_offset} of {lost[0].queue}, "
                 f"were given up by broker {brokers} before the batch was committed: find them in "
-                "TRANS_CHECK_MAX_TIME_TOPIC, and raise transactionSeconds"
+                f"{TRANS_CHECK_MAX_TIME_TOPIC}, and raise transactionSeconds"
             )

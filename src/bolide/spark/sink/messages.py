@@ -14,15 +14,14 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 from bolide.layout import property_names as names
+from bolide.layout.limits import MAX_PROPERTIES_LENGTH, MAX_TOPIC_LENGTH
 from bolide.layout.properties import format_properties
 from bolide.spark.errors import RowRefused
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MAX_TOPIC: Final = 127
 MAX_DELAY_LEVEL: Final = 18
-MAX_PROPERTIES: Final = 32_767
 _TOPIC: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
 _TAKEN_OVER: Final = frozenset({names.TAGS, names.KEYS, names.SHARDING_KEY})
 """Reserved names that count in a column `properties`, so that what was read with them is written with them."""
@@ -137,8 +136,10 @@ class RowReader:
         if text.count("\x01") != len(properties) or text.count("\x02") != len(properties):
             bad = next(name for name, value in properties.items() if "\x01" in name + value or "\x02" in name + value)
             raise _Unfit(f"the property {bad} holds a character that separates properties (0x01 or 0x02)")
-        if len(text) > MAX_PROPERTIES // 3 and len(text.encode()) > MAX_PROPERTIES:
-            raise _Unfit(f"its tags, keys and properties have more than {MAX_PROPERTIES} bytes: move data to the body")
+        if len(text) > MAX_PROPERTIES_LENGTH // 3 and len(text.encode()) > MAX_PROPERTIES_LENGTH:
+            raise _Unfit(
+                f"its tags, keys and properties have more than {MAX_PROPERTIES_LENGTH} bytes: move data to the body"
+            )
         queue_id = values.get("queue_id")
         if queue_id is not None and queue_id < 0:
             raise _Unfit(f"queue_id is {queue_id}, and queues are counted from 0")
@@ -164,8 +165,8 @@ class RowReader:
             return
         if not topic:
             raise _Unfit("it names no topic, and the option topic is not set")
-        if not _TOPIC.fullmatch(topic) or len(topic) > MAX_TOPIC:
-            raise _Unfit(f"a topic has up to {MAX_TOPIC} letters, digits and % | - _ only")
+        if not _TOPIC.fullmatch(topic) or len(topic) > MAX_TOPIC_LENGTH:
+            raise _Unfit(f"a topic has up to {MAX_TOPIC_LENGTH} letters, digits and % | - _ only")
         if len(self._good_topics) < 100_000:  # a bound on memory, not on topics
             self._good_topics.add(topic)
 

@@ -17,6 +17,8 @@ from typing import Final, TypeAlias
 
 from bolide.errors import BolideError, ConnectionLost, RequestTimeout
 from bolide.layout.hashes import java_hash
+from bolide.layout.names import AUTO_CREATE_TOPIC
+from bolide.layout.sysflag import TRANSACTION_PREPARED
 from bolide.remoting import codes
 from bolide.remoting.batch import ELEMENT_FIXED, BatchMessage, encode_batch
 from bolide.remoting.command import Command, make_request
@@ -27,24 +29,13 @@ from bolide.spark.source.cluster import Cluster, connections, signed
 from bolide.spark.source.queues import Queue
 from bolide.transport.blocking import ClientConnection, Pending
 
-PASSING: Final = frozenset(
-    {
-        codes.SYSTEM_ERROR,
-        codes.SYSTEM_BUSY,
-        codes.SERVICE_NOT_AVAILABLE,
-        codes.NO_PERMISSION,
-        codes.TOPIC_NOT_EXIST,
-    }
-)
-"""Answers after which the same message may be stored a little later, or elsewhere."""
 STORED: Final = frozenset(
     {codes.SUCCESS, codes.FLUSH_DISK_TIMEOUT, codes.FLUSH_SLAVE_TIMEOUT, codes.SLAVE_NOT_AVAILABLE}
 )
 """Answers after which the message is in the broker's log."""
-HALF: Final = "4"
+HALF: Final = str(TRANSACTION_PREPARED)
 """The sys flag of a message that is prepared."""
 PLAIN: Final = "0"
-TEMPLATE_TOPIC: Final = "TBW102"
 MAX_IN_BATCH: Final = 1024
 MAX_GATHERED: Final = 8 * 1024 * 1024
 """Bytes waiting for company in their queue, over all queues."""
@@ -266,7 +257,7 @@ class Sender:
         lasting = NO_TIMERS in (answer.remark or "") or (
             answer.code in (codes.NO_PERMISSION, codes.TOPIC_NOT_EXIST) and bundle.tries >= ROUNDS_OF_REFUSAL
         )
-        if answer.code in PASSING and not lasting:
+        if answer.code in codes.RETRIED_CODES and not lasting:
             self._later(bundle)
         elif len(bundle.messages) > 1:
             for message in bundle.messages:  # one of them is to blame; the others are stored
@@ -323,7 +314,7 @@ class Sender:
         ext = {
             "a": self._options.connection.group,
             "b": first.topic,
-            "c": TEMPLATE_TOPIC,
+            "c": AUTO_CREATE_TOPIC,
             "d": "4",
             "e": str(bundle.queue.queue_id),
             "f": PLAIN if self._marks is None else HALF,

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from bolide.layout.limits import DEFAULT_MAX_MESSAGE_SIZE
 from bolide.spark.errors import OptionError
 from bolide.spark.option_values import mounted_folder, whole_number
 from bolide.spark.source.source_options import CONNECTION, SourceOptions, write_options
@@ -114,7 +115,7 @@ def sink_options(options: Mapping[str, str], streaming: bool = False) -> SinkOpt
         commit_log=_commit_log(given, exactly_once, streaming, job_id),
         job_id=job_id,
         dead_letter_path=mounted_folder(given.get("deadletterpath", ""), "deadLetterPath"),
-        batch_bytes=whole_number(1, 4 * 1024 * 1024)("batchBytes", given.get("batchbytes", str(128 * 1024))),
+        batch_bytes=whole_number(1, DEFAULT_MAX_MESSAGE_SIZE)("batchBytes", given.get("batchbytes", str(128 * 1024))),
         sends_in_flight=whole_number(1, 1_000)("sendsInFlight", given.get("sendsinflight", "256")),
         delivery_timeout_ms=int(wait),
         transaction_seconds=whole_number(60, 30 * 86_400)(

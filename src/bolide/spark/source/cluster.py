@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeVar
 
 from bolide.errors import BolideError, ConnectionLost, RequestTimeout
+from bolide.layout.names import MASTER_ID
+from bolide.layout.permissions import PERM_READ, PERM_WRITE
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_answer
 from bolide.remoting.bodies.route import TopicRouteData
@@ -27,9 +29,6 @@ from bolide.transport.blocking import ClientConnection, ConnectionPool
 
 T = TypeVar("T")
 
-READABLE: Final = 4
-WRITABLE: Final = 2
-MASTER: Final = 0
 ATTEMPTS: Final = 3
 PAUSE_S: Final = 0.5
 MAX_PAUSE_S: Final = 2.0
@@ -93,7 +92,7 @@ class Cluster:
             self._note(route)
             for queue_data in route.queue_datas:
                 count = queue_data.write_queue_nums if writable else queue_data.read_queue_nums
-                if queue_data.perm & (WRITABLE if writable else READABLE):
+                if queue_data.perm & (PERM_WRITE if writable else PERM_READ):
                     found.update(Queue(topic, queue_data.broker_name, queue_id) for queue_id in range(count))
         return sorted(found)
 
@@ -108,7 +107,11 @@ class Cluster:
             if route is None or not self._options.selection.keeps(queue):
                 continue
             for data in route[1].queue_datas:
-                if data.broker_name == queue.broker and data.perm & READABLE and queue.queue_id >= data.read_queue_nums:
+                if (
+                    data.broker_name == queue.broker
+                    and data.perm & PERM_READ
+                    and queue.queue_id >= data.read_queue_nums
+                ):
                     found[queue] = data.read_queue_nums
         return found
 
@@ -117,7 +120,7 @@ class Cluster:
             addresses = broker.broker_addrs
             if addresses:
                 self.addresses[broker.broker_name] = tuple(addresses[key] for key in sorted(addresses))
-            self._masters[broker.broker_name] = addresses.get(MASTER, "")
+            self._masters[broker.broker_name] = addresses.get(MASTER_ID, "")
 
     def resolve(self, position: Position, queues: list[Queue], default: int) -> Offsets:
         """The offset of each queue at a position; queues that JSON offsets leave out get `default` (-2 or -1)."""

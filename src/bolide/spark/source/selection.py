@@ -8,22 +8,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from bolide.layout.names import is_system_topic
 from bolide.spark.errors import OptionError
 from bolide.spark.option_values import comma_names, whole_number
 from bolide.spark.source.queues import Queue
 
 ASSIGN_EXAMPLE: Final = '{"topic": {"broker": [0, 1]}}'
-_SYSTEM_PREFIXES: Final = ("RMQ_SYS_", "rmq_sys_")
-_SYSTEM_TOPICS: Final = frozenset(
-    {
-        "BenchmarkTest",
-        "OFFSET_MOVED_EVENT",
-        "SCHEDULE_TOPIC_XXXX",
-        "SELF_TEST_TOPIC",
-        "TBW102",
-        "TRANS_CHECK_MAX_TIME_TOPIC",
-    }
-)
 
 
 @dataclass(frozen=True)
@@ -42,14 +32,13 @@ class Selection:
         RocketMQ's own topics are left out, and retry and dead letter topics too unless the pattern begins with %.
         """
         pattern = re.compile(self.pattern)
-        hidden = _SYSTEM_TOPICS | set(of_system)
+        hidden = set(of_system)
         return sorted(
             name
             for name in set(names)
             if pattern.fullmatch(name)
             and name not in hidden
-            and not name.startswith(_SYSTEM_PREFIXES)
-            and not name.endswith("_REPLY_TOPIC")
+            and not is_system_topic(name)
             and (not name.startswith("%") or self.pattern.startswith("%"))
         )
 

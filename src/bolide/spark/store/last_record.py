@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from bolide.layout.columns import RecordColumns, find_starts
 from bolide.layout.record import MIN_RECORD_SIZE
+from bolide.layout.sysflag import BORN_HOST_V6
 
 LAST: Final = "last"
 WINDOW: Final = 4 * 1024
@@ -22,7 +23,6 @@ MOST: Final = 64 * 1024 * 1024
 """More than any record and the filler behind it."""
 _MAGIC: Final = b"\xda\xa3\x20"
 """In every record; the last byte is left out, it depends on the version."""
-_BORN_HOST_V6: Final = 0x10
 ELSEWHERE: Final = "has another record before that place now"
 SHORTER: Final = "ends before that place now"
 
@@ -82,7 +82,7 @@ def _head(data: bytes, at: int) -> Before | None:
     """What the first bytes of a record at this place say; None where they are not of one."""
     if len(data) < MIN_RECORD_SIZE or data[4:7] != _MAGIC or int.from_bytes(data[28:36], "big") != at:
         return None
-    stored = 68 if int.from_bytes(data[36:40], "big") & _BORN_HOST_V6 else 56
+    stored = 68 if int.from_bytes(data[36:40], "big") & BORN_HOST_V6 else 56
     return Before(at, int.from_bytes(data[stored : stored + 8], "big"), int.from_bytes(data[8:12], "big", signed=True))
 
 

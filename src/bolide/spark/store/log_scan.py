@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from bolide.layout.columns import RecordColumns, blank_at, find_starts
 from bolide.layout.record import MIN_RECORD_SIZE
+from bolide.layout.sysflag import BORN_HOST_V6
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -303,5 +304,5 @@ def first_store_timestamp(path: str, start: int) -> int:
         os.close(file)
     if len(head) < MIN_RECORD_SIZE or int.from_bytes(head[28:36], "big") != start or head[4:7] != b"\xda\xa3\x20":
         return -1
-    at = 68 if int.from_bytes(head[36:40], "big") & 0x10 else 56
+    at = 68 if int.from_bytes(head[36:40], "big") & BORN_HOST_V6 else 56
     return int.from_bytes(head[at : at + 8], "big")

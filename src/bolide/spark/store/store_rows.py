@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from bolide.layout.columns import RecordColumns
-from bolide.layout.delay import SCHEDULE_TOPIC
+from bolide.layout.names import HALF_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC
 from bolide.layout.sysflag import TRANSACTION_MASK, TRANSACTION_PREPARED
 from bolide.spark.errors import CorruptStore
 from bolide.spark.source.bad_records import BAD_RECORD
@@ -26,8 +26,6 @@ from bolide.spark.store.store_tables import BAD_RANGES, STRETCHES, TABLES
 if TYPE_CHECKING:
     from bolide.spark.store.store_options import StoreOptions
 
-HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
-WHEEL_TOPIC: Final = "rmq_sys_wheel_timer"
 _compute: Any = pc  # its stubs do not know plain values as scalars
 
 
@@ -98,7 +96,7 @@ def kinds(records: RecordColumns) -> Any:
     prepared = (records.numbers("sys_flag") & TRANSACTION_MASK) == TRANSACTION_PREPARED
     topic = records.topic
     half = _compute.or_(_compute.equal(topic, HALF_TOPIC), pa.array(prepared))
-    delayed = _compute.is_in(topic, pa.array([SCHEDULE_TOPIC, WHEEL_TOPIC]))
+    delayed = _compute.is_in(topic, pa.array([SCHEDULE_TOPIC, TIMER_TOPIC]))
     return _compute.if_else(half, "half", _compute.if_else(delayed, "delayed", "normal"))
 
 

@@ -1,0 +1,93 @@
+"""Names to which RocketMQ gives a meaning: prefixes, system topics and groups, and the id of a master.
+
+From RocketMQ's TopicValidator, MixAll and SubscriptionGroupManager; what they do is in docs/protocol/behaviour.md 2 and
+2.1. No other file writes these words as literals.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+RETRY_PREFIX: Final = "%RETRY%"
+DLQ_PREFIX: Final = "%DLQ%"
+LMQ_PREFIX: Final = "%LMQ%"
+SYSTEM_TOPIC_PREFIX: Final = "rmq_sys_"
+OLD_SYSTEM_TOPIC_PREFIX: Final = "RMQ_SYS_"
+SYSTEM_GROUP_PREFIX: Final = "CID_RMQ_SYS_"
+
+AUTO_CREATE_TOPIC: Final = "TBW102"
+"""The template of topics that are created implicitly."""
+SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
+HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
+OP_HALF_TOPIC: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+TRANS_CHECK_MAX_TIME_TOPIC: Final = "TRANS_CHECK_MAX_TIME_TOPIC"
+SELF_TEST_TOPIC: Final = "SELF_TEST_TOPIC"
+OFFSET_MOVED_EVENT: Final = "OFFSET_MOVED_EVENT"
+BENCHMARK_TOPIC: Final = "BenchmarkTest"
+TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
+TIMER_TOPIC: Final = "rmq_sys_wheel_timer"
+ROCKSDB_TOPICS: Final = ("RMQ_SYS_ROCKSDB_TRANS_HALF_TOPIC", "RMQ_SYS_ROCKSDB_TRANS_OP_HALF_TOPIC")
+"""5.5.0 has them whether or not it keeps transactions in RocksDB."""
+REVIVE_TOPIC_PREFIX: Final = "rmq_sys_REVIVE_LOG_"
+"""Before the name of a cluster."""
+SYNC_MEMBER_TOPIC_PREFIX: Final = "rmq_sys_SYNC_BROKER_MEMBER_"
+"""Before the name of a broker."""
+REPLY_TOPIC_SUFFIX: Final = "_REPLY_TOPIC"
+"""After the name of a cluster."""
+REPAIRED_TOPIC: Final = "rmq_sys_REPAIRED"
+"""Bolide's own: of the records that fill a hole of a repaired log."""
+
+SYSTEM_TOPICS: Final = frozenset(
+    {
+        AUTO_CREATE_TOPIC,
+        SCHEDULE_TOPIC,
+        BENCHMARK_TOPIC,
+        HALF_TOPIC,
+        TRACE_TOPIC,
+        OP_HALF_TOPIC,
+        *ROCKSDB_TOPICS,
+        TRANS_CHECK_MAX_TIME_TOPIC,
+        SELF_TEST_TOPIC,
+        OFFSET_MOVED_EVENT,
+        "CHECKPOINT_TOPIC",
+    }
+)
+"""TopicValidator's SYSTEM_TOPIC_SET: a broker's own, whether or not it has them. Each start adds those it creates."""
+
+TRANSACTION_GROUP: Final = "CID_RMQ_SYS_TRANS"
+"""Its consumer offsets are the progress of the transaction check."""
+TOOLS_GROUP: Final = "TOOLS_CONSUMER"
+FIRST_GROUPS: Final = (
+    TOOLS_GROUP,
+    "FILTERSRV_CONSUMER",
+    "SELF_TEST_C_GROUP",
+    "CID_ONS-HTTP-PROXY",
+    "CID_ONSAPI_PULL",
+    "CID_ONSAPI_PERMISSION",
+    "CID_ONSAPI_OWNER",
+    TRANSACTION_GROUP,
+)
+"""Consumer groups that every broker has from its first start (SubscriptionGroupManager.init)."""
+PREDEFINED_GROUPS: Final = frozenset(
+    {
+        "DEFAULT_CONSUMER",
+        TOOLS_GROUP,
+        "SCHEDULE_CONSUMER",
+        "FILTERSRV_CONSUMER",
+        "__MONITOR_CONSUMER",
+        "SELF_TEST_C_GROUP",
+    }
+)
+"""Groups that belong to no namespace (MixAll.PREDEFINE_GROUP_SET)."""
+
+MASTER_ID: Final = 0
+"""The broker id of a master; slaves have others."""
+
+
+def is_system_topic(topic: str) -> bool:
+    """True for topics of the system itself, which lists made for users leave out."""
+    return (
+        topic in SYSTEM_TOPICS
+        or topic.startswith((SYSTEM_TOPIC_PREFIX, OLD_SYSTEM_TOPIC_PREFIX))
+        or topic.endswith(REPLY_TOPIC_SUFFIX)
+    )
