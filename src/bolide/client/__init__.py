@@ -39,8 +39,9 @@ from bolide.client.producing.producer import Producer, ProducerOptions
 from bolide.client.producing.publish import QueueChoice
 from bolide.client.producing.transaction_producer import TransactionProducer
 from bolide.client.tracing.interceptor import ConsumeCall, EndTransactionCall, Interceptor, SendCall
-from bolide.client.tracing.trace import TRACE_TOPIC, TraceBean, TraceContext, decode_trace, encode_trace
+from bolide.client.tracing.trace import TraceBean, TraceContext, decode_trace, encode_trace
 from bolide.errors import BolideError, ConfigError, ConnectionLost, LocalError, PeerError, ProtocolError, RequestTimeout
+from bolide.layout.names import TRACE_TOPIC
 from bolide.remoting.command import Command
 from bolide.remoting.errors import CompressionError
 
