@@ -1,4 +1,4 @@
-"""The two roots of every error: what the peer or the user did, and what Bolide or the machine did.
+"""The roots of every error: what the peer did, what Bolide or the machine did, and what the caller wrote.
 
 Retry is data, not code: a caller looks at the class attributes. ``code`` is the remoting response code with which
 a server answers the error and by which a client finds the class again; no two classes may claim one code.
@@ -42,11 +42,19 @@ class BolideError(Exception):
 
 
 class PeerError(BolideError):
-    """The peer or the user asked for something that cannot be done."""
+    """The peer, or who uses the command line, asked for something that cannot be done."""
 
 
 class LocalError(BolideError):
     """Bolide, or the machine it runs on, failed."""
+
+
+class ArgumentError(BolideError, ValueError):
+    """The caller gave an argument that cannot be used. `argument` is its name; the text says what is allowed."""
+
+    def __init__(self, message: str, argument: str = "") -> None:
+        super().__init__(message)
+        self.argument = argument
 
 
 class ProtocolError(PeerError):
@@ -71,6 +79,11 @@ class RequestTimeout(LocalError):
     """No answer within the time allowed; whether the request took effect is unknown."""
 
     retriable = True
+
+
+def reason(error: BaseException) -> str:
+    """What an exception says, never an empty text."""
+    return str(error) or type(error).__name__
 
 
 def error_class(code: int) -> type[BolideError]:

@@ -43,7 +43,7 @@ class Admin:
     ) -> None:
         """`namesrv` is ``host:port;host:port``; `timeout` seconds bound one request. Raises `ConfigError`.
 
-        A change is answered when it is on disk, so that on a slow one it takes seconds.
+        A broker answers a change when it is on disk, so a slow disk makes it take seconds.
         """
         self._loop = loop_thread()
         self._native = client.Admin(namesrv, timeout=timeout, **connection)
@@ -86,10 +86,10 @@ class Admin:
     ) -> list[str]:
         """Create a topic, or change it, on every master of a cluster, on one broker, or (neither given) on all masters.
 
-        What is not given stays as it is; a new topic has 8 queues and permission 6. `queues` sets read and write queues
-        alike; `perm` is 6 for read and write, 4 read, 2 write. Returns the broker names, with `wait` once the name
-        server routes to all of them. Raises `MessageRefused`, `ResponseError`, and `RequestTimeout` when it does not
-        within the `timeout` of this object, or 5 s where that is less.
+        Settings that are not given stay unchanged; a new topic has 8 queues and permission 6. `queues` sets both read
+        and write queues; `perm` is 6 for read and write, 4 read, 2 write. Returns the broker names, with `wait` once
+        the name server routes to all of them. Raises `MessageRefused`, `ResponseError`, and `RequestTimeout` if it does
+        not within the `timeout` of this object, or 5 s if that is longer.
         """
         return self._loop.run(
             lambda: self._native.create_topic(
@@ -108,7 +108,7 @@ class Admin:
         )
 
     def topic_config_at(self, address: str, topic: str) -> TopicConfig | None:
-        """The settings of a topic at one broker; None when it does not have it."""
+        """The settings of a topic at one broker; None if the broker does not have it."""
         return self._loop.run(lambda: self._native.topic_config_at(address, topic))
 
     def delete_topic(self, topic: str, *, cluster: str | None = None) -> list[str]:
@@ -116,7 +116,7 @@ class Admin:
         return self._loop.run(lambda: self._native.delete_topic(topic, cluster=cluster))
 
     def topics(self, *, system: bool = False, cluster: str | None = None) -> list[str]:
-        """Names of all topics, those the system uses itself only with `system`; of one cluster if given."""
+        """Names of all topics, of one cluster if given; those that the system itself uses only with `system`."""
         return self._loop.run(lambda: self._native.topics(system=system, cluster=cluster))
 
     def topic_route(self, topic: str) -> Route:
@@ -132,7 +132,7 @@ class Admin:
         return self._loop.run(lambda: self._native.topic_stats(topic))
 
     def topic_groups(self, topic: str) -> list[str]:
-        """The groups that have consumed a topic or do now. Raises `TopicNotFound`."""
+        """The groups that consume a topic or have done so. Raises `TopicNotFound`."""
         return self._loop.run(lambda: self._native.topic_groups(topic))
 
     def get_kv(self, namespace: str, key: str) -> str | None:
@@ -165,8 +165,8 @@ class Admin:
     ) -> list[str]:
         """Create a group, or change it, on the masters of a cluster, on one broker, or on all; returns their names.
 
-        What is not given stays as it is; a new group has RocketMQ's defaults: 16 attempts, one retry queue, and it may
-        consume, also broadcasting, in no order.
+        Settings that are not given stay unchanged. A new group has RocketMQ's defaults: 16 attempts, one retry queue,
+        consuming enabled, also broadcasting, not orderly.
         """
         return self._loop.run(
             lambda: self._native.create_group(
@@ -186,15 +186,15 @@ class Admin:
         return self._loop.run(lambda: self._native.delete_group(group, remove_offset=remove_offset, cluster=cluster))
 
     def groups(self, *, cluster: str | None = None) -> dict[str, SubscriptionGroupConfig]:
-        """All groups with their settings (of the first broker that has them), those of the system left out."""
+        """All groups except the system's, with their settings (of the first broker that has them)."""
         return self._loop.run(lambda: self._native.groups(cluster=cluster))
 
     def consumer_progress(self, group: str, topic: str | None = None) -> GroupProgress:
-        """How far a group is in every queue (of one topic). Raises `ResponseError` when no broker knows the group."""
+        """The progress of a group in every queue (of one topic). Raises `ResponseError` if the group is unknown."""
         return self._loop.run(lambda: self._native.consumer_progress(group, topic))
 
     def consumer_connections(self, group: str) -> ConsumerConnection | None:
-        """The members of a group with what they subscribe to; None when nobody is connected."""
+        """The members of a group with their subscriptions; None if no member is connected."""
         return self._loop.run(lambda: self._native.consumer_connections(group))
 
     def producer_connections(self, group: str, topic: str) -> list[Connection]:
@@ -202,7 +202,7 @@ class Admin:
         return self._loop.run(lambda: self._native.producer_connections(group, topic))
 
     def consumer_running_info(self, group: str, client_id: str) -> ConsumerRunningInfo:
-        """The state of one member, as it tells itself. Raises `ResponseError` when it is not connected."""
+        """The state of one member, as the member reports it. Raises `ResponseError` if it is not connected."""
         return self._loop.run(lambda: self._native.consumer_running_info(group, client_id))
 
     def group_offset(self, group: str, queue: MessageQueue) -> int:
@@ -210,7 +210,7 @@ class Admin:
         return self._loop.run(lambda: self._native.group_offset(group, queue))
 
     def set_group_offset(self, group: str, queue: MessageQueue, offset: int) -> None:
-        """Store a group's offset of a queue. Members that run now overwrite it: stop them, or use `reset_offset`."""
+        """Store a group's offset of a queue. Running members overwrite it: stop them, or use `reset_offset`."""
         self._loop.run(lambda: self._native.set_group_offset(group, queue, offset))
 
     def min_offset(self, queue: MessageQueue) -> int:
@@ -230,21 +230,22 @@ class Admin:
         return self._loop.run(lambda: self._native.earliest_time(queue))
 
     def clone_offsets(self, from_group: str, to_group: str, topic: str) -> None:
-        """Give a group the stored offsets that another has in a topic, on every broker of it. Nobody of the second
-        group may run: its members would overwrite them. Raises `TopicNotFound`, `ResponseError`.
+        """Copy the stored offsets of one group in a topic to another group, on every broker of the topic.
+
+        No member of the second group may be running: it would overwrite them. Raises `TopicNotFound`, `ResponseError`.
         """
         self._loop.run(lambda: self._native.clone_offsets(from_group, to_group, topic))
 
     def reset_offset(self, group: str, topic: str, timestamp: int, *, force: bool = True) -> dict[MessageQueue, int]:
-        """Set a group to the messages stored at `timestamp` (ms since 1970; -1 for the end) or later, in every queue.
+        """Reset a group to the messages stored at `timestamp` (ms since 1970; -1 for the end) or later, in every queue.
 
-        `force` also moves forward past messages not consumed. Members that run are told by their broker; for a group
-        that is not online the offsets are stored directly. Returns the new offsets. Raises `TopicNotFound`.
+        `force` also moves forward past messages not consumed. The broker tells running members; if none is online, the
+        offsets are stored directly. Returns the new offsets. Raises `TopicNotFound`.
         """
         return self._loop.run(lambda: self._native.reset_offset(group, topic, timestamp, force=force))
 
     def message(self, message_id: str, topic: str | None = None) -> ReceivedMessage | None:
-        """The message with an id, the producer's or the broker's; None when there is none.
+        """The message with an id, the producer's or the broker's; None if there is none.
 
         Both ids look alike. A producer's id is found by the topic's index and needs the topic.
         """
@@ -267,11 +268,11 @@ class Admin:
         )
 
     def message_at(self, queue: MessageQueue, offset: int) -> ReceivedMessage | None:
-        """The message at a place in a queue; None when there is none. Raises `TopicNotFound`."""
+        """The message at an offset of a queue; None if there is none. Raises `TopicNotFound`."""
         return self._loop.run(lambda: self._native.message_at(queue, offset))
 
     def messages_at(self, queue: MessageQueue, offset: int, max_messages: int = 32) -> list[ReceivedMessage]:
-        """Up to `max_messages` messages of a queue from `offset` on, whatever any group has consumed."""
+        """Up to `max_messages` messages of a queue from `offset` on, independent of any group."""
         return self._loop.run(lambda: self._native.messages_at(queue, offset, max_messages))
 
     def brokers(self, *, runtime: bool = True) -> list[BrokerRow]:
@@ -279,7 +280,7 @@ class Admin:
         return self._loop.run(lambda: self._native.brokers(runtime=runtime))
 
     def broker_runtime(self, broker: str) -> dict[str, str]:
-        """What a broker (name or address) tells of itself: counters, disk, queues."""
+        """Runtime figures of a broker (name or address): counters, disk, queues."""
         return self._loop.run(lambda: self._native.broker_runtime(broker))
 
     def broker_config(self, broker: str) -> dict[str, str]:
@@ -287,7 +288,7 @@ class Admin:
         return self._loop.run(lambda: self._native.broker_config(broker))
 
     def update_broker_config(self, broker: str, settings: Mapping[str, str]) -> None:
-        """Change settings of a running broker (name or address). Raises `ResponseError` for one it refuses."""
+        """Change settings of a running broker (name or address). Raises `ResponseError` if it refuses one."""
         self._loop.run(lambda: self._native.update_broker_config(broker, settings))
 
     def namesrv_config(self) -> dict[str, dict[str, str]]:
@@ -303,11 +304,11 @@ class Admin:
         return self._loop.run(lambda: self._native.broker_stats(broker, name, key))
 
     def wipe_write_permission(self, broker_name: str) -> dict[str, int]:
-        """Have producers avoid a broker, to take it out of service; topics changed by name server."""
+        """Make producers avoid a broker, to take it out of service; returns the number of topics by name server."""
         return self._loop.run(lambda: self._native.wipe_write_permission(broker_name))
 
     def add_write_permission(self, broker_name: str) -> dict[str, int]:
-        """Undo `wipe_write_permission`; topics changed by name server."""
+        """Undo `wipe_write_permission`; returns the number of topics by name server."""
         return self._loop.run(lambda: self._native.add_write_permission(broker_name))
 
     def master_addresses(self, cluster: str | None = None) -> list[str]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import msgspec
 
 from bolide.admin.calls import AdminCalls, ext_of, queue_from
+from bolide.client.messages.arguments import check_topic
 from bolide.client.messages.errors import ResponseError, TopicNotFound
-from bolide.client.messages.message import check_topic
 from bolide.client.messages.queue import MessageQueue
 from bolide.layout.names import RETRY_PREFIX, SYSTEM_GROUP_PREFIX
 from bolide.remoting import codes

@@ -10,8 +10,8 @@ import msgspec
 
 from bolide.admin.calls import AdminCalls, ext_of, queue_from
 from bolide.client.instance.routes import Route
+from bolide.client.messages.arguments import check_topic
 from bolide.client.messages.errors import TopicNotFound
-from bolide.client.messages.message import check_topic
 from bolide.client.messages.queue import MessageQueue
 from bolide.errors import ConnectionLost, RequestTimeout
 from bolide.layout.names import AUTO_CREATE_TOPIC, is_system_topic

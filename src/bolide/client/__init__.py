@@ -40,7 +40,16 @@ from bolide.client.producing.publish import QueueChoice
 from bolide.client.producing.transaction_producer import TransactionProducer
 from bolide.client.tracing.interceptor import ConsumeCall, EndTransactionCall, Interceptor, SendCall
 from bolide.client.tracing.trace import TraceBean, TraceContext, decode_trace, encode_trace
-from bolide.errors import BolideError, ConfigError, ConnectionLost, LocalError, PeerError, ProtocolError, RequestTimeout
+from bolide.errors import (
+    ArgumentError,
+    BolideError,
+    ConfigError,
+    ConnectionLost,
+    LocalError,
+    PeerError,
+    ProtocolError,
+    RequestTimeout,
+)
 from bolide.layout.names import TRACE_TOPIC
 from bolide.remoting.command import Command
 from bolide.remoting.errors import CompressionError
@@ -63,9 +72,9 @@ __all__ = [
     "Interceptor", "SendCall", "ConsumeCall", "EndTransactionCall", "OpenTelemetry",
     "TRACE_TOPIC", "TraceContext", "TraceBean", "decode_trace", "encode_trace",
     # errors
-    "BolideError", "LocalError", "PeerError", "ClientForked", "ClientStateError", "CodecError", "CompressionError",
-    "ConfigError", "ConnectionLost", "MessageRefused", "NoQueue", "ProtocolError", "RequestTimeout", "ResponseError",
-    "SendFailed", "TooFast", "TopicNotFound",
+    "BolideError", "LocalError", "PeerError", "ArgumentError", "ClientForked", "ClientStateError", "CodecError",
+    "CompressionError", "ConfigError", "ConnectionLost", "MessageRefused", "NoQueue", "ProtocolError", "RequestTimeout",
+    "ResponseError", "SendFailed", "TooFast", "TopicNotFound",
 ]  # fmt: skip
 
 

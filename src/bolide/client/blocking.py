@@ -67,7 +67,7 @@ class Producer:
         latency_faults: bool = False,
         **connection: Unpack[ConnectionOptions],
     ) -> None:
-        """Nothing is connected before `start`. Raises `ConfigError` for an address that is none."""
+        """Nothing is connected before `start`. Raises `ArgumentError` if an argument is invalid, and names it."""
         self._loop = loop_thread()
         self._native = producer.Producer(
             group,
@@ -134,7 +134,11 @@ class Producer:
     def send_many(
         self, messages: Iterable[Message], *, queue: QueueChoice | None = None
     ) -> list[SendResult | BaseException]:
-        """Send all, as many at a time as allowed; one outcome per message, in their order: a result or its error."""
+        """Send all, as many at a time as allowed; one outcome per message, in their order: a result or its error.
+
+        A message that cannot be sent does not keep the others from being sent. Raises `ClientStateError` when the
+        producer is not started, and `ClientForked`.
+        """
         return self._loop.run(lambda: self._native.send_many(messages, queue=queue))
 
     def send_batch(
@@ -154,7 +158,7 @@ class Producer:
         """Take back a message that waits for its time, by the `recall_handle` of its result; returns its id.
 
         The broker notes the wish (it must have recallMessageEnable); a message that is due just then may still come.
-        Raises `MessageRefused` for a handle that is none, `ResponseError` when its time is over.
+        Raises `MessageRefused` for an invalid handle, `ResponseError` when its time is over.
         """
         return self._loop.run(lambda: self._native.recall(topic, handle, timeout))
 
@@ -192,7 +196,7 @@ class TransactionProducer:
         concurrency: int = CONCURRENCY,
         **options: Unpack[ProducerOptions],
     ) -> None:
-        """Nothing is connected before `start`. Raises `MessageRefused` without a listener."""
+        """Nothing is connected before `start`. Raises `ArgumentError` if an argument is invalid, and names it."""
         self._loop = loop_thread()
         self._native = transaction_producer.TransactionProducer(
             group, namesrv, listener, concurrency=concurrency, **options
@@ -256,7 +260,11 @@ class TransactionProducer:
     def send_many(
         self, messages: Iterable[Message], *, queue: QueueChoice | None = None
     ) -> list[SendResult | BaseException]:
-        """Send all, as many at a time as allowed; one outcome per message, in their order: a result or its error."""
+        """Send all, as many at a time as allowed; one outcome per message, in their order: a result or its error.
+
+        A message that cannot be sent does not keep the others from being sent. Raises `ClientStateError` when the
+        producer is not started, and `ClientForked`.
+        """
         return self._loop.run(lambda: self._native.send_many(messages, queue=queue))
 
     def send_batch(
@@ -276,7 +284,7 @@ class TransactionProducer:
         """Take back a message that waits for its time, by the `recall_handle` of its result; returns its id.
 
         The broker notes the wish (it must have recallMessageEnable); a message that is due just then may still come.
-        Raises `MessageRefused` for a handle that is none, `ResponseError` when its time is over.
+        Raises `MessageRefused` for an invalid handle, `ResponseError` when its time is over.
         """
         return self._loop.run(lambda: self._native.recall(topic, handle, timeout))
 
@@ -335,7 +343,7 @@ class PushConsumer:
         offset_folder: Path | None = None,
         **connection: Unpack[ConnectionOptions],
     ) -> None:
-        """Nothing is connected before `start`. Raises `ClientStateError` or `ConfigError` for what cannot be meant."""
+        """Nothing is connected before `start`. Raises `ArgumentError` if an argument is invalid, and names it."""
         self._loop = loop_thread()
         self._native = push_consumer.PushConsumer(
             group,
@@ -492,7 +500,7 @@ class PullConsumer:
         offset_folder: Path | None = None,
         **connection: Unpack[ConnectionOptions],
     ) -> None:
-        """Nothing is connected before `start`. Raises `ClientStateError` or `ConfigError` for what cannot be meant."""
+        """Nothing is connected before `start`. Raises `ArgumentError` if an argument is invalid, and names it."""
         self._loop = loop_thread()
         self._native = pull_consumer.PullConsumer(
             group,
@@ -565,7 +573,7 @@ class PullConsumer:
     def poll(self, timeout: float = 5.0, max_messages: int = 32) -> list[ReceivedMessage]:
         """Up to `max_messages` messages, [] when none came within `timeout` seconds.
 
-        Raises `ClientStateError` when not started or closed.
+        Raises `ClientStateError` when not started, closed, or neither subscribed to a topic nor assigned queues.
         """
         return self._loop.run(lambda: self._native.poll(timeout, max_messages))
 

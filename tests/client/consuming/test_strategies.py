@@ -15,7 +15,7 @@ from bolide.client.consuming.strategies import (
     machine_room_nearby,
 )
 from bolide.client.messages.queue import MessageQueue
-from bolide.errors import ConfigError
+from bolide.errors import ArgumentError
 
 
 def queues(count: int, broker: str = "b") -> list[MessageQueue]:
@@ -69,8 +69,8 @@ def test_config_and_machine_rooms() -> None:
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match="AVG, AVG_BY_CIRCLE, CONSISTENT_HASH, CONFIG"):
+    with pytest.raises(ArgumentError, match="AVG, AVG_BY_CIRCLE, CONSISTENT_HASH, CONFIG"):
         find_strategy("NONE")
-    with pytest.raises(ConfigError, match="needs arguments"):
+    with pytest.raises(ArgumentError, match="needs arguments"):
         find_strategy("CONFIG")
     assert find_strategy(avg) is avg

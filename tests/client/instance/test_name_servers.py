@@ -20,7 +20,7 @@ from bolide.client.instance.name_servers import (
     configured_namesrv,
 )
 from bolide.client.instance.options import ClientOptions
-from bolide.errors import ConfigError, ConnectionLost
+from bolide.errors import ArgumentError, ConfigError, ConnectionLost
 from bolide.testing.broker import Broker
 
 
@@ -74,8 +74,12 @@ def test_what_a_user_writes(monkeypatch: pytest.MonkeyPatch) -> None:
         assert configured_namesrv(text) == ("a:1",)
     monkeypatch.setenv("ROCKETMQ_NAMESRV_ADDR", "e:5")  # Java's property counts before NAMESRV_ADDR
     assert configured_namesrv("") == ("e:5",)
-    with pytest.raises(ConfigError):
+    with pytest.raises(ArgumentError, match="namesrv: 'ftp://a/x' is not an address") as refused:
         configured_namesrv("ftp://a/x")
+    assert refused.value.argument == "namesrv"
+    monkeypatch.setenv("ROCKETMQ_NAMESRV_ADDR", "e")
+    with pytest.raises(ConfigError, match="from ROCKETMQ_NAMESRV_ADDR: 'e' is not an address"):
+        configured_namesrv("")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from bolide.client import (
-    ClientStateError,
+    ArgumentError,
     ConsumeResult,
     Message,
     MessageQueue,
@@ -49,9 +49,9 @@ def test_a_place_in_a_light_queue() -> None:
 
 def test_a_light_queue_needs_its_parent_and_a_topic_has_none() -> None:
     consumer = PushConsumer("G")
-    with pytest.raises(ClientStateError, match="parent="):
+    with pytest.raises(ArgumentError, match="parent="):
         consumer.subscribe(lmq("a"), "*", print)
-    with pytest.raises(ClientStateError, match="route of its own"):
+    with pytest.raises(ArgumentError, match="route of its own"):
         consumer.subscribe("T", "*", print, parent="P")
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from bolide.client.messages.arguments import check_topic
 from bolide.client.messages.errors import MessageRefused
-from bolide.client.messages.message import Message, check_body, check_topic, properties_text
+from bolide.client.messages.message import Message, check_body, properties_text
 from bolide.layout.properties import parse_properties
 
 

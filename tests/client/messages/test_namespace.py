@@ -6,8 +6,16 @@ import asyncio
 
 import pytest
 
-from bolide.client import ClientStateError, ConsumeResult, Message, NamespaceHook, Producer, PullConsumer, PushConsumer
-from bolide.client.messages.hooks import RpcCall
+from bolide.client import (
+    ArgumentError,
+    ConsumeResult,
+    Message,
+    NamespaceHook,
+    Producer,
+    PullConsumer,
+    PushConsumer,
+    RpcCall,
+)
 from bolide.client.messages.namespace import check_namespace, with_namespace, without_namespace
 from bolide.client.messages.received import ReceivedMessage
 from bolide.testing.broker import Broker
@@ -43,9 +51,9 @@ def test_unwrapping() -> None:
 
 @pytest.mark.parametrize("namespace", ["a%b", " "])
 def test_namespaces_that_cannot_be(namespace: str) -> None:
-    with pytest.raises(ClientStateError, match="namespace"):
+    with pytest.raises(ArgumentError, match="namespace"):
         check_namespace(namespace)
-    with pytest.raises(ClientStateError, match="namespace"):
+    with pytest.raises(ArgumentError, match="namespace"):
         Producer("P", namespace=namespace)
 
 

@@ -12,6 +12,7 @@ import pytest
 from librt.strings import BytesWriter
 
 from bolide.client import (
+    ArgumentError,
     EndTransactionCall,
     Interceptor,
     Message,
@@ -72,7 +73,7 @@ OUTCOMES = [
     (COMMIT, 8, None),
     (ROLLBACK, 12, None),
     (UNKNOWN, 0, None),
-    (None, 0, None),
+    (None, 0, TypeError),
     ("yes", 0, TypeError),
     (ValueError("no money"), 0, ValueError),
 ]
@@ -180,7 +181,7 @@ def test_codecs_and_interceptors_work_as_in_a_producer() -> None:
 
 
 def test_a_listener_is_needed() -> None:
-    with pytest.raises(MessageRefused, match="listener"):
+    with pytest.raises(ArgumentError, match="listener"):
         TransactionProducer("P", "127.0.0.1:1")
 
 

@@ -25,7 +25,7 @@ from bolide.client.messages.namespace import with_namespace
 from bolide.client.messages.queue import MessageQueue, java_order, queue_order
 from bolide.client.messages.start_from import StartFrom, start_name, timestamp_ms
 from bolide.client.messages.subscription import Selector, Subscription, subscription
-from bolide.errors import BolideError
+from bolide.errors import ArgumentError, BolideError
 from bolide.layout.names import RETRY_PREFIX
 from bolide.remoting import codes
 from bolide.remoting.command import Command
@@ -38,9 +38,9 @@ INCOMPLETE_RETRY: Final = 1.0
 
 
 def model_name(model: str) -> str:
-    """``CLUSTERING`` or ``BROADCASTING`` for what a user wrote in any case. Raises `ClientStateError`."""
-    if model.upper() not in (CLUSTERING, BROADCASTING):
-        raise ClientStateError(f'model={model!r} is unknown, give "clustering" or "broadcasting"')
+    """``CLUSTERING`` or ``BROADCASTING`` for what a user wrote in any case. Raises `ArgumentError`."""
+    if str(model).upper() not in (CLUSTERING, BROADCASTING):
+        raise ArgumentError(f'model={model!r} is unknown, give "clustering" or "broadcasting"', "model")
     return model.upper()
 
 

@@ -18,13 +18,20 @@ from bolide.client.consuming.group_member import BROADCASTING, GroupMember, mode
 from bolide.client.consuming.offset_store import BrokerOffsets, FileOffsets, OffsetStore
 from bolide.client.consuming.prefetch import Prefetch
 from bolide.client.consuming.process_queue import MAX_CACHED_BYTES, MAX_CACHED_COUNT, ProcessQueue
+from bolide.client.consuming.queue_pulls import MAX_PULL_BATCH
 from bolide.client.consuming.strategies import Strategy, find_strategy
 from bolide.client.instance.instance import ClientInstance, now_ms
 from bolide.client.instance.options import DEFAULT_NAMESRV, ClientOptions, ConnectionOptions
+from bolide.client.messages.arguments import (
+    check_count,
+    check_group,
+    check_objects,
+    check_seconds,
+    check_topic,
+)
 from bolide.client.messages.codec import CodecChoice, find_codec
 from bolide.client.messages.errors import ClientStateError
 from bolide.client.messages.light_queues import check_parent
-from bolide.client.messages.message import check_topic
 from bolide.client.messages.namespace import with_namespace
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
@@ -62,8 +69,8 @@ class PullConsumer:
         offset_folder: Path | None = None,
         **connection: Unpack[ConnectionOptions],
     ) -> None:
-        """Nothing is connected before `start`. Raises `ClientStateError` or `ConfigError` for what cannot be meant."""
-        check_topic(group)
+        """Nothing is connected before `start`. Raises `ArgumentError` if an argument is invalid, and names it."""
+        check_group(group)
         model = model_name(model)
         self.group = group
         self.auto_commit = auto_commit
@@ -71,9 +78,12 @@ class PullConsumer:
         self._closed = False
         self._started_ms = 0
         self._lock = asyncio.Lock()
-        self._prefetch = Prefetch(pull_batch, suspend, (max_cached, max_cached_bytes), find_codec(codec))
+        limits = (check_count("max_cached", max_cached, 1), check_count("max_cached_bytes", max_cached_bytes, 1))
+        batch = check_count("pull_batch", pull_batch, 1, MAX_PULL_BATCH)
+        self._prefetch = Prefetch(batch, check_seconds("suspend", suspend), limits, find_codec(codec))
         self._offset_folder = offset_folder
         options = ClientOptions.of(namesrv, fixed_name=model == BROADCASTING, **connection)
+        interceptors = check_objects("interceptors", interceptors, Interceptor)
         if trace:
             interceptors = (*interceptors, tracer(f"{group}-CONSUME", options))
         self._interceptors = interceptors
@@ -195,9 +205,15 @@ class PullConsumer:
     async def poll(self, timeout: float = 5.0, max_messages: int = 32) -> list[ReceivedMessage]:
         """Up to `max_messages` messages, [] when none came within `timeout` seconds.
 
-        Raises `ClientStateError` when not started or closed.
+        Raises `ClientStateError` when not started, closed, or neither subscribed to a topic nor assigned queues.
         """
         self._check_running()
+        check_seconds("timeout", timeout, zero=True)
+        check_count("max_messages", max_messages, 1)
+        if not self._member.subscriptions and self._prefetch.assigned is None:
+            raise ClientStateError(
+                f"consumer {self.group} reads nothing: call subscribe(topic) or assign(queues) first"
+            )
         if self.auto_commit:
             self._prefetch.consumed()
         messages = await self._prefetch.messages(timeout, max_messages)
@@ -215,6 +231,7 @@ class PullConsumer:
         if not self._started:
             raise ClientStateError(f"consumer {self.group} is not running: use `async with` or await start()")
         self._member.instance.check_process()
+        self._member.instance.check_loop()
 
     # -- offsets
 
@@ -237,7 +254,7 @@ class PullConsumer:
 
     async def seek(self, queue: MessageQueue, offset: int) -> None:
         """Go on from `offset` in a queue we hold; what was fetched ahead is forgotten. Raises `ClientStateError`."""
-        await self._prefetch.seek(self._held(queue), offset)
+        await self._prefetch.seek(self._held(queue), check_count("offset", offset, 0))
 
     async def seek_to_begin(self, queue: MessageQueue) -> None:
         """Go on from the oldest message kept."""

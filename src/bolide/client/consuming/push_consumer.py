@@ -21,17 +21,24 @@ from bolide.client.consuming.group_member import BROADCASTING, GroupMember, mode
 from bolide.client.consuming.offset_store import BrokerOffsets, FileOffsets, OffsetStore
 from bolide.client.consuming.orderly import OrderlyConsumption
 from bolide.client.consuming.process_queue import MAX_CACHED_BYTES, MAX_CACHED_COUNT, MAX_SPAN
-from bolide.client.consuming.queue_pulls import PullSettings, QueuePulls
+from bolide.client.consuming.queue_pulls import MAX_PULL_BATCH, PullSettings, QueuePulls
 from bolide.client.consuming.send_back import DEFAULT_MAX_RECONSUME_TIMES
 from bolide.client.consuming.strategies import Strategy, find_strategy
 from bolide.client.instance.instance import ClientInstance, now_ms
 from bolide.client.instance.options import DEFAULT_NAMESRV, ClientOptions, ConnectionOptions
 from bolide.client.instance.request_reply import send_reply
+from bolide.client.messages.arguments import (
+    check_callable,
+    check_count,
+    check_group,
+    check_objects,
+    check_seconds,
+    check_topic,
+)
 from bolide.client.messages.codec import CodecChoice, find_codec
 from bolide.client.messages.errors import ClientStateError
 from bolide.client.messages.light_queues import check_parent
 from bolide.client.messages.listener import BatchListener, Listener, ListenerCall
-from bolide.client.messages.message import check_topic
 from bolide.client.messages.namespace import without_namespace
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage, topics_of
@@ -85,21 +92,31 @@ class PushConsumer:
         offset_folder: Path | None = None,
         **connection: Unpack[ConnectionOptions],
     ) -> None:
-        """Nothing is connected before `start`. Raises `ClientStateError` or `ConfigError` for what cannot be meant."""
-        check_topic(group)
+        """Nothing is connected before `start`. Raises `ArgumentError` if an argument is invalid, and names it."""
+        check_group(group)
         model = model_name(model)
         self.group = group
         self.orderly = orderly
-        self.concurrency = concurrency
-        self._max_times = max_reconsume_times
-        self._consume_timeout = consume_timeout
-        self._orderly_pause = orderly_pause
+        self.concurrency = check_count("concurrency", concurrency, 1)
+        self._max_times = check_count("max_reconsume_times", max_reconsume_times, 0, off=-1)
+        self._consume_timeout = check_seconds("consume_timeout", consume_timeout)
+        self._orderly_pause = check_seconds("orderly_pause", orderly_pause)
         self._offset_folder = offset_folder
         self._calls: dict[str, ListenerCall] = {}
         self._lock = asyncio.Lock()
-        limits = (max_cached, max_cached_bytes, max_span, max_cached_for_topic, max_cached_bytes_for_topic)
-        self._pulls = QueuePulls(PullSettings(pull_batch, suspend, send_subscription, limits), orderly)
+        limits = (
+            check_count("max_cached", max_cached, 1),
+            check_count("max_cached_bytes", max_cached_bytes, 1),
+            check_count("max_span", max_span, 1),
+            check_count("max_cached_for_topic", max_cached_for_topic, 1, off=-1),
+            check_count("max_cached_bytes_for_topic", max_cached_bytes_for_topic, 1, off=-1),
+        )
+        batch = check_count("pull_batch", pull_batch, 1, MAX_PULL_BATCH)
+        self._pulls = QueuePulls(
+            PullSettings(batch, check_seconds("suspend", suspend), send_subscription, limits), orderly
+        )
         options = ClientOptions.of(namesrv, fixed_name=model == BROADCASTING, **connection)
+        interceptors = check_objects("interceptors", interceptors, Interceptor)
         if trace:
             interceptors = (*interceptors, tracer(f"{group}-CONSUME", options))
         self._interceptors = interceptors
@@ -138,6 +155,8 @@ class PushConsumer:
         """
         check_topic(topic)
         check_parent(topic, parent)
+        check_count("batch", batch, 0)
+        check_callable("listener", listener, "messages" if batch else "message")
         self._calls[topic] = ListenerCall(around(listener, batch, self.group, self._interceptors, self._codec), batch)
         self._member.subscribe(topic, expression, parent)
 
@@ -213,6 +232,7 @@ class PushConsumer:
         if self._threads is None:
             raise ClientStateError(f"consumer {self.group} is not running: use `async with` or await start()")
         self._member.instance.check_process()
+        self._member.instance.check_loop()
 
     def assignment(self) -> list[MessageQueue]:
         """The queues held now, those of the retry topic left out."""
@@ -258,6 +278,8 @@ class PushConsumer:
         after `timeout` seconds. The queues stay ours: `close` gives them away, `resume` goes on.
         """
         self._check_running()
+        if timeout is not None:
+            check_seconds("timeout", timeout, zero=True)
         drained = True
         try:
             async with asyncio.timeout(timeout):
@@ -272,7 +294,7 @@ class PushConsumer:
         within a listener). Raises `ClientStateError` when it is not held.
         """
         self._check_running()
-        await self._pulls.seek(queue, offset)
+        await self._pulls.seek(queue, check_count("offset", offset, 0))
 
     async def seek_to_time(self, moment: int | datetime, topic: str | None = None) -> None:
         """Go on from the first message stored at a time (ms since 1970, or a datetime) or later, in all queues held,

@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from bolide import plugins
+from bolide.client.messages.arguments import check_callable
 from bolide.client.messages.queue import MessageQueue
+from bolide.errors import ArgumentError, ConfigError
 
 Strategy = Callable[[str, str, Sequence[MessageQueue], Sequence[str]], list[MessageQueue]]
 """``strategy(group, client_id, queues, client_ids)`` returns the queues of `client_id`, one of `client_ids`."""
@@ -106,8 +108,12 @@ def machine_room_nearby(
 
 
 def find_strategy(name: str | Strategy) -> Strategy:
-    """The strategy of a name, built in or installed; a function is taken as it is. Raises `ConfigError`."""
+    """The strategy of a name, built in or installed; a function is taken as it is. Raises `ArgumentError`."""
     if not isinstance(name, str):
+        check_callable("strategy", name, "group, client_id, queues, client_ids")
         return name
-    found: Strategy = plugins.find(plugins.ALLOCATE_STRATEGIES, name)
+    try:
+        found: Strategy = plugins.find(plugins.ALLOCATE_STRATEGIES, name)
+    except ConfigError as error:
+        raise ArgumentError(str(error), "strategy") from None
     return found

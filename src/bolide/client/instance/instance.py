@@ -134,6 +134,18 @@ class ClientInstance:
                 f" {os.getpid()}: start a client after the fork"
             )
 
+    def check_loop(self) -> None:
+        """Raise `ClientStateError` on any other event loop than the one this client was started on."""
+        try:
+            running = asyncio.get_running_loop()
+        except RuntimeError:
+            running = None
+        if running is not self._loop:
+            raise ClientStateError(
+                f"client {self.client_id} was started on another event loop: use it where it was started, start one"
+                " per loop, or use bolide.client.blocking, which any thread may call"
+            )
+
     def add_producer(self, member: ProducerMember) -> None:
         """Enter a producer. Raises `ClientStateError` when its group is here already."""
         if member.group in self.producers:

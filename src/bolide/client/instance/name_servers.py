@@ -14,7 +14,8 @@ from http.client import HTTPException
 from typing import Final
 from urllib.request import Request, urlopen
 
-from bolide.errors import ConfigError, ConnectionLost
+from bolide.client.messages.arguments import check_text
+from bolide.errors import ArgumentError, ConfigError, ConnectionLost
 from bolide.transport.address import NAMESRV_VARIABLES, split_addresses
 
 log = logging.getLogger("bolide.client")
@@ -34,7 +35,8 @@ MAX_ANSWER: Final = 64 * 1024
 
 
 def configured_namesrv(text: str, unit: str = "") -> tuple[str, ...]:
-    """The addresses in what a user wrote, or the one URL of an address server. Raises `ConfigError`.
+    """The addresses in what a user wrote, or the one URL of an address server. Raises `ArgumentError`, and
+    `ConfigError` when it is the environment that is wrong.
 
     A URL without a path is not asked: as in Java, ``http://host:port`` is just another way to write ``host:port``.
     For "" the environment decides: ``BOLIDE_NAMESRV_ADDR``, ``ROCKETMQ_NAMESRV_ADDR`` or ``NAMESRV_ADDR`` like the
@@ -44,6 +46,17 @@ def configured_namesrv(text: str, unit: str = "") -> tuple[str, ...]:
     if not text:
         text, source = _from_environment(unit)
         log.info("name servers: %s (%s)", text, source)
+        try:
+            return _addresses_in(text)
+        except ConfigError as error:
+            raise ConfigError(f"the name servers {source}: {error}") from None
+    try:
+        return _addresses_in(check_text("namesrv", text))
+    except ConfigError as error:
+        raise ArgumentError(f"namesrv: {error}", "namesrv") from None
+
+
+def _addresses_in(text: str) -> tuple[str, ...]:
     text = text.strip()
     if not text.startswith(SCHEMES):
         return split_addresses(text)

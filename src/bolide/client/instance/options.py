@@ -9,6 +9,7 @@ from typing import Final, TypedDict
 from bolide.client.instance.environment_tls import environment_ssl
 from bolide.client.instance.name_servers import LOCAL_NAMESRV, configured_namesrv
 from bolide.client.instance.unique_id import default_client_id, local_ip
+from bolide.client.messages.arguments import check_method
 from bolide.client.messages.hooks import AclHook, RpcHook, UnitHook
 from bolide.client.messages.namespace import check_namespace
 
@@ -72,11 +73,14 @@ class ClientOptions:
         unit: str = "",
     ) -> ClientOptions:
         """Options from what a user writes: ``host:port;host:port`` or the URL of an address server, and any of
-        `ConnectionOptions`. Raises `ConfigError`.
+        `ConnectionOptions`. Raises `ArgumentError`, and `ConfigError` for what the environment says.
 
         `fixed_name` keeps DEFAULT in the client id instead of the process: a broadcasting consumer finds its file
         of offsets again after a restart, as Java's does.
         """
+        for hook in hooks:
+            check_method("hooks", hook, "before", "call")
+            check_method("hooks", hook, "after", "call, answer")
         if unit:
             hooks = (UnitHook(), *hooks)
         if access_key:

@@ -95,7 +95,7 @@ async def send_reply(
     asker = request.get_property(names.REPLY_TO_CLIENT)
     cluster = request.get_property(names.CLUSTER)
     if asker is None or cluster is None:
-        raise MessageRefused(f"{request!r} is no request: only what was sent by request() can be answered")
+        raise MessageRefused(f"{request!r} is not a request: only what request() sent can be answered", "request")
     properties = {
         names.MSG_TYPE: REPLY,
         names.CORRELATION_ID: request.get_property(names.CORRELATION_ID) or "",

@@ -15,7 +15,7 @@ import msgspec
 
 from bolide.client.messages.errors import MessageRefused
 from bolide.client.messages.message import Message
-from bolide.errors import ConfigError, PeerError
+from bolide.errors import ArgumentError, PeerError, reason
 
 NO_VALUE: Final = msgspec.UNSET
 
@@ -47,6 +47,9 @@ class JsonCodec:
         self._encoder = msgspec.json.Encoder()
         self._decoder = msgspec.json.Decoder(kind)
 
+    def __repr__(self) -> str:
+        return f"JsonCodec({'' if self.kind is Any else _name(self.kind)})"
+
     def encode(self, value: Any) -> bytes:
         """JSON of a value."""
         return self._encoder.encode(value)
@@ -63,6 +66,9 @@ class PydanticCodec:
         self.kind = kind
         self._adapter = importlib.import_module("pydantic").TypeAdapter(kind)
 
+    def __repr__(self) -> str:
+        return f"PydanticCodec({_name(self.kind)})"
+
     def encode(self, value: Any) -> bytes:
         """JSON of a value."""
         body: bytes = self._adapter.dump_json(value)
@@ -73,13 +79,19 @@ class PydanticCodec:
         return self._adapter.validate_json(body)
 
 
+def _name(kind: Any) -> str:
+    return kind.__name__ if isinstance(kind, type) else repr(kind)
+
+
 def find_codec(choice: CodecChoice) -> Codec | None:
-    """The codec a user means. Raises `ConfigError`."""
+    """The codec a user means. Raises `ArgumentError`."""
     if choice is None:
         return None
     if isinstance(choice, str):
         if choice.lower() != "json":
-            raise ConfigError(f'codec {choice!r} is unknown, give "json", a type, or an object with encode and decode')
+            raise ArgumentError(
+                f'codec {choice!r} is unknown, give "json", a type, or an object with encode and decode', "codec"
+            )
         return JsonCodec()
     if isinstance(choice, type):
         # A pydantic model can only be given by one who has imported pydantic.
@@ -87,7 +99,9 @@ def find_codec(choice: CodecChoice) -> Codec | None:
         model = pydantic is not None and issubclass(choice, pydantic.BaseModel)
         return PydanticCodec(choice) if model else JsonCodec(choice)
     if not isinstance(choice, Codec):
-        raise ConfigError(f'codec {choice!r} has no encode and decode, give "json", a type, or an object with both')
+        raise ArgumentError(
+            f'codec {choice!r} has no encode and decode, give "json", a type, or an object with both', "codec"
+        )
     return choice
 
 
@@ -96,13 +110,15 @@ def with_body(message: Message, codec: Codec | None) -> Message:
     if message.value is NO_VALUE:
         return message
     if message.body:
-        raise MessageRefused(f"a message to {message.topic} has a body and a value, give one of them")
+        raise MessageRefused(f"a message to {message.topic} has a body and a value, give one of them", "value")
     if codec is None:
-        raise MessageRefused(f"a message to {message.topic} has a value, give the producer a codec")
+        raise MessageRefused(f"a message to {message.topic} has a value, give the producer a codec", "value")
     try:
         return replace(message, body=codec.encode(message.value))
     except Exception as error:
-        raise MessageRefused(f"the value for topic {message.topic} cannot be encoded: {error}") from error
+        raise MessageRefused(
+            f"the value for topic {message.topic} cannot be encoded: {reason(error)}", "value"
+        ) from error
 
 
 def value_of(body: bytes, codec: Codec | None, place: str) -> Any:
@@ -112,4 +128,4 @@ def value_of(body: bytes, codec: Codec | None, place: str) -> Any:
     try:
         return codec.decode(body)
     except Exception as error:
-        raise CodecError(f"the body of {place} is not what {codec!r} expects: {error}") from error
+        raise CodecError(f"the body of {place} is not what {codec!r} expects: {reason(error)}") from error

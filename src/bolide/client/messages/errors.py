@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from bolide.errors import BolideError, LocalError, PeerError
+from bolide.errors import ArgumentError, BolideError, LocalError, PeerError
 from bolide.remoting import codes
 
 STALE_ROUTE_CODES: Final = frozenset({codes.TOPIC_NOT_EXIST, codes.NO_PERMISSION, codes.GO_AWAY})
@@ -48,8 +48,8 @@ class TooFast(LocalError):
     retriable = True
 
 
-class MessageRefused(PeerError):
-    """The message cannot be sent as it is: no body, too large, a reserved property, or an illegal topic."""
+class MessageRefused(ArgumentError):
+    """The message cannot be sent as it is: no body, too large, a reserved property, an invalid topic or tag."""
 
 
 class ClientStateError(PeerError):

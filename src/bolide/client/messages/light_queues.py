@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from bolide.client.messages.errors import ClientStateError, MessageRefused
+from bolide.client.messages.errors import MessageRefused
+from bolide.errors import ArgumentError
 from bolide.layout.names import LMQ_PREFIX
 from bolide.layout.property_names import INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE_OFFSET
 
@@ -31,18 +32,22 @@ def queue_list(names: Iterable[str]) -> str:
     listed = [lmq(name) for name in ([names] if isinstance(names, str) else names)]
     for name in listed:
         if name == LMQ_PREFIX or not _BARRED.isdisjoint(name):
-            raise MessageRefused(f"{name!r} is no light queue: its name may not be empty nor hold a comma or a slash")
+            raise MessageRefused(
+                f"{name!r} is not a light queue: its name may not be empty nor hold a comma or a slash", "light_queues"
+            )
     if len(set(listed)) != len(listed):
-        raise MessageRefused(f"the light queues {','.join(listed)[:80]} are not all different: name each once")
+        raise MessageRefused(
+            f"the light queues {','.join(listed)[:80]} are not all different: name each once", "light_queues"
+        )
     return ",".join(listed)
 
 
 def check_parent(topic: str, parent: str) -> None:
-    """Raise `ClientStateError` for a light queue without the topic whose brokers have it, and for the opposite."""
+    """Raise `ArgumentError` for a light queue without the topic whose brokers have it, and for the opposite."""
     if is_lmq(topic) and not parent:
-        raise ClientStateError(f"{topic} is in no route: say with parent= to which topic its messages are sent")
+        raise ArgumentError(f"{topic} is in no route: say with parent= to which topic its messages are sent", "parent")
     if parent and not is_lmq(topic):
-        raise ClientStateError(f"{topic} has a route of its own: parent= is for light queues, {LMQ_PREFIX}…")
+        raise ArgumentError(f"{topic} has a route of its own: parent= is for light queues, {LMQ_PREFIX}…", "parent")
 
 
 def light_offset(topic: str, properties: dict[str, str]) -> int:

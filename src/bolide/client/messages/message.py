@@ -6,7 +6,6 @@ itself are refused in `Message.properties` and have arguments of their own.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -14,22 +13,19 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
+from bolide.client.messages.arguments import check_count, shown
 from bolide.client.messages.delayed import delay_property
 from bolide.client.messages.errors import MessageRefused
 from bolide.client.messages.light_queues import queue_list
 from bolide.layout.limits import (
     DEFAULT_MAX_MESSAGE_SIZE,
-    MAX_LONG_TOPIC_LENGTH,
     MAX_PROPERTIES_LENGTH,
-    MAX_TOPIC_LENGTH,
 )
-from bolide.layout.names import DLQ_PREFIX, RETRY_PREFIX
 from bolide.layout.property_names import RESERVED
 
 MAX_DELAY_LEVEL: Final = 18
 
-_TOPIC: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
-_known_topics: set[str] = set()
+MAX_FLAG: Final = 2**31
 
 
 @dataclass(slots=True)
@@ -68,62 +64,106 @@ class Message:
         return self.keys if isinstance(self.keys, str) else " ".join(self.keys)
 
 
-def check_topic(topic: str) -> None:
-    """Raise `MessageRefused` unless `topic` is a legal topic name."""
-    if topic in _known_topics:
-        return
-    if not _TOPIC.fullmatch(topic):
-        raise MessageRefused(f"topic {topic!r} is illegal, only letters, digits and %|-_ are allowed")
-    if len(topic) > (MAX_LONG_TOPIC_LENGTH if topic.startswith((RETRY_PREFIX, DLQ_PREFIX)) else MAX_TOPIC_LENGTH):
-        raise MessageRefused(f"topic {topic!r} is longer than {MAX_TOPIC_LENGTH} characters")
-    if len(_known_topics) < 100_000:  # a bound on memory, not on topics
-        _known_topics.add(topic)
-
-
 def check_body(message: Message, max_body: int = DEFAULT_MAX_MESSAGE_SIZE) -> None:
     """Raise `MessageRefused` unless the body is bytes, not empty, and of at most `max_body` bytes."""
-    body = message.body
+    body: object = message.body
     if not isinstance(body, bytes):
-        raise MessageRefused(f"the body for topic {message.topic} is {type(body).__name__}, give bytes")
-    if not body:
-        raise MessageRefused(f"the body for topic {message.topic} is empty, RocketMQ stores no empty messages")
-    if len(body) > max_body:
-        raise MessageRefused(f"the body for topic {message.topic} has {len(body)} bytes, {max_body} are allowed")
+        fault = f"the body for topic {message.topic} is {type(body).__name__}, give bytes"
+    elif not body:
+        fault = f"the body for topic {message.topic} is empty, RocketMQ stores no empty messages"
+    elif len(body) > max_body:
+        fault = f"the body for topic {message.topic} has {len(body)} bytes, {max_body} are allowed"
+    else:
+        return
+    raise MessageRefused(fault, "body")
 
 
 def properties_text(message: Message, unique_id: str) -> str:
     """The properties of a message as they travel. Raises `MessageRefused` for a name or value that cannot."""
+    try:
+        text, count = _joined(message, unique_id)
+    except (TypeError, AttributeError):  # joined by +: a value of another type than str never becomes its repr
+        raise _refused_type(message) from None
+    if text.count("\x01") + text.count("\x02") != count:
+        raise MessageRefused(
+            "tags, keys and properties may not hold the characters 0x01 and 0x02, they separate them", "properties"
+        )
+    if len(text) > MAX_PROPERTIES_LENGTH // 3 and len(text.encode()) > MAX_PROPERTIES_LENGTH:
+        raise MessageRefused(
+            f"the properties have more than {MAX_PROPERTIES_LENGTH} bytes, move data into the body", "properties"
+        )
+    return text
+
+
+def _joined(message: Message, unique_id: str) -> tuple[str, int]:
+    """The text, and how many separators it has when no name or value holds one. Raises `TypeError`."""
     parts = [f"UNIQ_KEY\x01{unique_id}\x02WAIT\x01{'true' if message.wait_stored else 'false'}\x02"]
     if message.tags:
-        parts.append(f"TAGS\x01{message.tags}\x02")
+        parts.append("TAGS\x01" + message.tags + "\x02")
     keys = message.keys
     if keys:
-        parts.append(f"KEYS\x01{keys if isinstance(keys, str) else ' '.join(keys)}\x02")
+        parts.append("KEYS\x01" + (keys if isinstance(keys, str) else " ".join(keys)) + "\x02")
     if message.delay_level:
-        if not 0 < message.delay_level <= MAX_DELAY_LEVEL:
-            raise MessageRefused(f"delay level {message.delay_level} does not exist, choose 1 to {MAX_DELAY_LEVEL}")
+        check_delay_level(message.delay_level)
         parts.append(f"DELAY\x01{message.delay_level}\x02")
     if message.sharding_key:
-        parts.append(f"__SHARDINGKEY\x01{message.sharding_key}\x02")
+        parts.append("__SHARDINGKEY\x01" + message.sharding_key + "\x02")
     if message.light_queues:
-        parts.append(f"INNER_MULTI_DISPATCH\x01{queue_list(message.light_queues)}\x02")
+        parts.append("INNER_MULTI_DISPATCH\x01" + queue_list(message.light_queues) + "\x02")
     if message.delay or message.deliver_at is not None:
         if message.delay_level:
-            raise MessageRefused("a message takes a delay level, a delay or a time of delivery, give one of them")
-        parts.append(delay_property(message.delay, message.deliver_at))
-    count = 2 * (len(parts) + 1)  # the first part holds two pairs
-    for name, value in message.properties.items():
-        if name in RESERVED or not name or not value:
             raise MessageRefused(
-                f"property {name!r} is reserved by RocketMQ"
-                if name in RESERVED
-                else f"property {name!r} is empty and would be lost, leave it out"
+                "a message takes a delay level, a delay or a time of delivery, give one of them", "delay_level"
             )
-        parts.append(f"{name}\x01{value}\x02")
-        count += 2
-    text = "".join(parts)
-    if text.count("\x01") + text.count("\x02") != count:
-        raise MessageRefused("tags, keys and properties may not hold the characters 0x01 and 0x02, they separate them")
-    if len(text) > MAX_PROPERTIES_LENGTH // 3 and len(text.encode()) > MAX_PROPERTIES_LENGTH:
-        raise MessageRefused(f"the properties have more than {MAX_PROPERTIES_LENGTH} bytes, move data into the body")
-    return text
+        parts.append(delay_property(message.delay, message.deliver_at))
+    if message.flag:
+        check_count("flag", message.flag, -MAX_FLAG, MAX_FLAG - 1)
+    count = 2 * (len(parts) + 1)  # the first part holds two pairs
+    if message.properties:
+        for name, value in message.properties.items():
+            if name in RESERVED or not name or not value:
+                raise MessageRefused(
+                    f"property {name!r} is reserved by RocketMQ"
+                    if name in RESERVED
+                    else f"property {name!r} is empty and would be lost, leave it out",
+                    "properties",
+                )
+            parts.append(name + "\x01" + value + "\x02")
+            count += 2
+    return "".join(parts), count
+
+
+def check_delay_level(level: int) -> None:
+    """Raise `MessageRefused` for a delay level that does not exist."""
+    if not isinstance(level, int) or isinstance(level, bool) or not 0 < level <= MAX_DELAY_LEVEL:
+        raise MessageRefused(f"delay level {level!r} does not exist, choose 1 to {MAX_DELAY_LEVEL}", "delay_level")
+
+
+def _refused_type(message: Message) -> MessageRefused:
+    """What is wrong with a message whose tags, keys or properties are not text."""
+    texts: list[tuple[str, object]] = [("tags", message.tags), ("sharding_key", message.sharding_key)]
+    for argument, text in texts:
+        if text and not isinstance(text, str):
+            return _not_text(message, argument, text, "give a str")
+    keys: object = message.keys
+    if keys and not isinstance(keys, str) and not _all_text(keys):
+        return _not_text(message, "keys", keys, "give a str, or several in a list")
+    listed: object = message.light_queues
+    if listed and not isinstance(listed, str) and not _all_text(listed):
+        return _not_text(message, "light_queues", listed, "give a str, or several in a list")
+    properties: object = message.properties
+    if not isinstance(properties, Mapping):
+        return _not_text(message, "properties", properties, "give a dict of str to str")
+    for name, value in properties.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            return _not_text(message, f"properties[{name!r}]", value, "names and values are str")
+    return MessageRefused(f"the properties of a message to {message.topic} cannot be read", "properties")
+
+
+def _all_text(values: object) -> bool:
+    return isinstance(values, Iterable) and all(isinstance(value, str) for value in values)
+
+
+def _not_text(message: Message, argument: str, value: object, allowed: str) -> MessageRefused:
+    fault = f"{argument} of a message to {message.topic} is {shown(value)}, {allowed}"
+    return MessageRefused(fault, argument.partition("[")[0])

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from bolide.client.messages.errors import ClientStateError
+from bolide.client.messages.arguments import check_text
 from bolide.client.messages.hooks import RpcCall
+from bolide.errors import ArgumentError
 from bolide.layout.names import (
     DLQ_PREFIX,
     LMQ_PREFIX,
@@ -28,9 +29,11 @@ _SYSTEM: Final = SYSTEM_TOPICS | PREDEFINED_GROUPS
 
 
 def check_namespace(namespace: str) -> str:
-    """The namespace as given. Raises `ClientStateError` when it holds the separator or nothing but blanks."""
-    if namespace and (SEPARATOR in namespace or not namespace.strip()):
-        raise ClientStateError(f"namespace {namespace!r} cannot be: it may not hold {SEPARATOR!r}, nor be blank")
+    """The namespace as given. Raises `ArgumentError` when it holds the separator or nothing but blanks."""
+    if check_text("namespace", namespace) and (SEPARATOR in namespace or not namespace.strip()):
+        raise ArgumentError(
+            f"namespace {namespace!r} is invalid: it may not hold {SEPARATOR!r}, nor be blank", "namespace"
+        )
     return namespace
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from bolide.client.messages.errors import ClientStateError
+from bolide.client.messages.arguments import check_text
+from bolide.errors import ArgumentError
 from bolide.layout.hashes import java_hash
 
 
@@ -60,13 +61,13 @@ class Subscription:
 
 
 def subscription(topic: str, expression: str | Selector, now: int) -> Subscription:
-    """The subscription for what a user wrote; blank means all. Raises `ClientStateError` for tags without any tag."""
+    """The subscription for what a user wrote; blank means all. Raises `ArgumentError` for tags without any tag."""
     if isinstance(expression, Selector):
         return Subscription(topic, expression.expression, expression.expression_type, now)
-    text = expression.strip()
+    text = check_text("expression", expression).strip()
     if text in ("", "*"):
         return Subscription(topic, "*", "TAG", now)
     tags = frozenset(tag.strip() for tag in text.split("||") if tag.strip())
     if not tags:
-        raise ClientStateError(f"{expression!r} names no tag of topic {topic}, write TagA || TagB or *")
+        raise ArgumentError(f"{expression!r} names no tag of topic {topic}, write TagA || TagB or *", "expression")
     return Subscription(topic, text, "TAG", now, tags)

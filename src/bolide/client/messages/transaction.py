@@ -26,7 +26,7 @@ class TransactionListener(Protocol):
     def execute(self, message: Message, argument: Any) -> Any:
         """Run the local transaction for a message that is stored but not visible; return a `TransactionState`.
 
-        None counts as UNKNOWN, and so does an exception.
+        An exception counts as UNKNOWN, and so does any other value, None included: the result's `error` says so.
         """
 
     def check(self, message: ReceivedMessage) -> Any:
@@ -35,7 +35,8 @@ class TransactionListener(Protocol):
 
 @dataclass(slots=True)
 class TransactionResult:
-    """Where the half message is stored and what the broker was told; `error` is what `execute` raised."""
+    """Where the half message is stored and what the broker was told; `error` is what `execute` raised, or why
+    what it returned is not a state."""
 
     sent: SendResult
     state: TransactionState
@@ -43,9 +44,7 @@ class TransactionResult:
 
 
 def state_of(outcome: Any) -> TransactionState:
-    """What a listener returned, as a state. Raises `TypeError` for what is none."""
-    if outcome is None:
-        return TransactionState.UNKNOWN
+    """What a listener returned, as a state. Raises `TypeError` for anything else."""
     if not isinstance(outcome, TransactionState):
-        raise TypeError(f"a transaction listener returned {outcome!r}: return a TransactionState")
+        raise TypeError(f"the listener returned {outcome!r}: return TransactionState.COMMIT, ROLLBACK or UNKNOWN")
     return outcome

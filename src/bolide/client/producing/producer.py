@@ -18,9 +18,17 @@ from bolide.client.instance.instance import ClientInstance, now_ms
 from bolide.client.instance.options import DEFAULT_NAMESRV, ClientOptions, ConnectionOptions
 from bolide.client.instance.request_reply import send_reply
 from bolide.client.instance.unique_id import UniqueIds
+from bolide.client.messages.arguments import (
+    check_count,
+    check_group,
+    check_objects,
+    check_seconds,
+    check_topic,
+    shown,
+)
 from bolide.client.messages.codec import CodecChoice, find_codec, with_body
 from bolide.client.messages.errors import ClientStateError, MessageRefused, TooFast
-from bolide.client.messages.message import Message, check_body, check_topic, properties_text
+from bolide.client.messages.message import Message, check_body, properties_text
 from bolide.client.messages.namespace import with_namespace
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
@@ -40,7 +48,7 @@ from bolide.client.tracing.interceptor import (
     start_all,
 )
 from bolide.client.tracing.tracer import TRACE_GROUP, TRACE_TIMEOUT, Tracer
-from bolide.errors import RequestTimeout
+from bolide.errors import ArgumentError, RequestTimeout
 from bolide.layout.limits import DEFAULT_MAX_MESSAGE_SIZE
 from bolide.remoting.compression import COMPRESSED_FLAG, NAMES, TYPE_SHIFT, compress
 
@@ -94,18 +102,21 @@ class Producer:
         latency_faults: bool = False,
         **connection: Unpack[ConnectionOptions],
     ) -> None:
-        """Nothing is connected before `start`. Raises `ConfigError` for an address that is none."""
-        check_topic(group)
-        if compression.upper() not in NAMES:
-            raise MessageRefused(f"compression {compression!r} is unknown, choose one of {', '.join(NAMES)}")
-        self.timeout = timeout
-        self.retries = retries
-        self.max_in_flight = max_in_flight
-        self.compress_above = compress_above
-        self.max_body = max_body
-        self.routes = PublishRoutes(queue_count)
-        self.options = ClientOptions.of(namesrv, **connection)
+        """Nothing is connected before `start`. Raises `ArgumentError` if an argument is invalid, and names it."""
+        check_group(group)
+        if str(compression).upper() not in NAMES:
+            raise ArgumentError(
+                f"compression {compression!r} is unknown, choose one of {', '.join(NAMES)}", "compression"
+            )
+        self.timeout = check_seconds("timeout", timeout)
+        self.retries = check_count("retries", retries, 0)
+        self.max_in_flight = check_count("max_in_flight", max_in_flight, 1)
+        self.compress_above = check_count("compress_above", compress_above, 0)
+        self.max_body = check_count("max_body", max_body, 1)
+        self.routes = PublishRoutes(check_count("queue_count", queue_count, 1))
+        self.options = self._options_of(namesrv, connection)
         self.group = with_namespace(self.options.namespace, group)
+        interceptors = check_objects("interceptors", interceptors, Interceptor)
         if trace:
             interceptors = (*interceptors, tracer(f"{group}-PRODUCE", self.options))
         self.interceptors = interceptors
@@ -121,6 +132,9 @@ class Producer:
         self._in_flight: set[Sending] = set()
         self._slot_free = asyncio.Event()
         self._lock = asyncio.Lock()
+
+    def _options_of(self, namesrv: str, connection: ConnectionOptions) -> ClientOptions:
+        return ClientOptions.of(namesrv, **connection)
 
     # -- life
 
@@ -219,11 +233,21 @@ class Producer:
     async def send_many(
         self, messages: Iterable[Message], *, queue: QueueChoice | None = None
     ) -> list[SendResult | BaseException]:
-        """Send all, as many at a time as allowed; one outcome per message, in their order: a result or its error."""
+        """Send all, as many at a time as allowed; one outcome per message, in their order: a result or its error.
+
+        A message that cannot be sent does not keep the others from being sent. Raises `ClientStateError` when the
+        producer is not started, and `ClientForked`.
+        """
+        self._check_usable()
         futures: list[asyncio.Future[SendResult]] = []
         for message in messages:
             await self._wait_for_slot()
-            futures.append(self.submit(message, queue=queue))
+            try:
+                future = self.submit(message, queue=queue)
+            except Exception as error:
+                future = self.loop.create_future()
+                future.set_exception(error)
+            futures.append(future)
         return await asyncio.gather(*futures, return_exceptions=True)
 
     async def send_batch(
@@ -245,7 +269,7 @@ class Producer:
         """Take back a message that waits for its time, by the `recall_handle` of its result; returns its id.
 
         The broker notes the wish (it must have recallMessageEnable); a message that is due just then may still come.
-        Raises `MessageRefused` for a handle that is none, `ResponseError` when its time is over.
+        Raises `MessageRefused` for an invalid handle, `ResponseError` when its time is over.
         """
         return await recall(self.instance, self.group, with_namespace(self.options.namespace, topic), handle, timeout)
 
@@ -256,6 +280,7 @@ class Producer:
 
         Raises as `send`, and `RequestTimeout` when no answer came: whether the message was consumed is then unknown.
         """
+        check_seconds("timeout", timeout)
         await self._wait_for_slot()
         deadline = self.loop.time() + timeout
         await self._announce(with_namespace(self.options.namespace, message.topic))
@@ -326,11 +351,12 @@ class Producer:
             if len(body) >= self.compress_above:
                 body = compress(body, self._compression)
                 sys_flag |= COMPRESSED_FLAG | self._compression << TYPE_SHIFT
-            deadline = self.loop.time() + (self.timeout if timeout is None else timeout)
+            deadline = self._deadline(timeout)
             sending = Sending(self, message, message_id, properties, body, sys_flag, deadline, queue, oneway=oneway)
         except BaseException as error:
-            refuse_sends(calls, error, self.interceptors)
-            raise
+            refused = _refusal(error, [message])
+            refuse_sends(calls, refused, self.interceptors)
+            raise refused from refused.__cause__
         return self._go(sending, calls)
 
     def _accept_batch(self, messages: list[Message], queue: QueueChoice | None, timeout: float | None) -> Sending:
@@ -344,26 +370,34 @@ class Producer:
                 messages = [call.message for call in calls]
             messages = [self._in_namespace(message) for message in messages]
             ids, body = pack_batch(messages, self.max_body, self._ids.next_id)
+            deadline = self._deadline(timeout)
         except BaseException as error:
-            refuse_sends(calls, error, self.interceptors)
-            raise
+            refused = _refusal(error, messages)
+            refuse_sends(calls, refused, self.interceptors)
+            raise refused from refused.__cause__
         first = messages[0]
         envelope = Message(first.topic, body, sharding_key=first.sharding_key)
         properties = f"WAIT\x01{'true' if first.wait_stored else 'false'}\x02"
-        deadline = self.loop.time() + (self.timeout if timeout is None else timeout)
         sending = Sending(self, envelope, ",".join(ids), properties, body, 0, deadline, queue, batch=True)
         return self._go(sending, calls)
+
+    def _deadline(self, timeout: float | None) -> float:
+        return self.loop.time() + (self.timeout if timeout is None else check_seconds("timeout", timeout))
 
     def _in_namespace(self, message: Message) -> Message:
         namespace = self.options.namespace
         return replace(message, topic=with_namespace(namespace, message.topic)) if namespace else message
 
-    def _check_room(self) -> None:
+    def _check_usable(self) -> None:
         instance = self.instance
         if self._closed:
             raise ClientStateError(f"producer {self.group} is closing")
         if self._pid != os.getpid():
             instance.check_process()
+        instance.check_loop()
+
+    def _check_room(self) -> None:
+        self._check_usable()
         if len(self._in_flight) >= self.max_in_flight:
             raise TooFast(
                 f"{self.max_in_flight} messages of producer {self.group} are in flight: wait for some of their futures,"
@@ -385,8 +419,26 @@ class Producer:
         self._slot_free.set()
 
 
+def _refusal(error: BaseException, messages: Iterable[object]) -> BaseException:
+    """Why messages were not accepted: `error`, unless one of them is not a message at all."""
+    for message in messages:
+        if not isinstance(message, Message):
+            return MessageRefused(f"the message is {shown(message)}, give a Message", "message")
+    return error
+
+
 def tracer(name: str, options: ClientOptions) -> Tracer:
     """A tracer for a client with these options, which sends by a producer of its own."""
-    sender = Producer(f"{TRACE_GROUP}-{name}", timeout=TRACE_TIMEOUT)
-    sender.options = options
-    return Tracer(sender)
+    return Tracer(TraceProducer(f"{TRACE_GROUP}-{name}", options))
+
+
+class TraceProducer(Producer):
+    """Sends the traces of another client, by that client's options."""
+
+    def __init__(self, group: str, options: ClientOptions) -> None:
+        self._given = options
+        super().__init__(group, timeout=TRACE_TIMEOUT)
+        self.group = group  # as in Java, the group of traces has no namespace
+
+    def _options_of(self, namesrv: str, connection: ConnectionOptions) -> ClientOptions:
+        return self._given

@@ -16,7 +16,7 @@ async def recall(instance: ClientInstance, group: str, topic: str, handle: str, 
     try:
         broker_name = decode_recall_handle(handle).broker_name
     except BodyError as error:
-        raise MessageRefused(f"{error}: take recall_handle of the result of a delayed message") from None
+        raise MessageRefused(f"{error}: take recall_handle of the result of a delayed message", "handle") from None
     if instance.master_address(broker_name) is None:
         await instance.fetch_route(topic)
     address = instance.master_address(broker_name)

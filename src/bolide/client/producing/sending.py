@@ -11,10 +11,18 @@ from typing import TYPE_CHECKING
 
 from bolide.client.instance.instance import now_ms
 from bolide.client.instance.send_frame import send_ext, send_frame
-from bolide.client.messages.errors import NoQueue, SendFailed, TopicNotFound, response_error, worth_retry
+from bolide.client.messages.arguments import shown
+from bolide.client.messages.errors import (
+    MessageRefused,
+    NoQueue,
+    SendFailed,
+    TopicNotFound,
+    response_error,
+    worth_retry,
+)
 from bolide.client.messages.hooks import RpcCall
 from bolide.client.messages.message import Message
-from bolide.client.messages.namespace import without_namespace
+from bolide.client.messages.namespace import with_namespace, without_namespace
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.send_result import STATUS_OF, SendResult, send_result
 from bolide.client.producing.publish import QueueChoice, TopicQueues
@@ -116,7 +124,31 @@ class Sending:
             if producer.faults is None:
                 return queues.next_queue(last)
             return queues.next_queue(last, producer.faults.unavailable(producer.loop.time()))
-        return choice if isinstance(choice, MessageQueue) else choice(list(queues.queues), self.message)
+        return self._bound_queue(choice, queues)
+
+    def _bound_queue(self, choice: QueueChoice, queues: TopicQueues) -> MessageQueue:
+        """The queue the user fixed, or the one the user's function picks. Raises `MessageRefused`."""
+        picked: object = choice
+        if callable(choice):
+            try:
+                picked = choice(list(queues.queues), self.message)
+            except Exception as error:
+                raise MessageRefused(
+                    f"the function that picks the queue of a message to {self.topic} failed: {error!r}", "queue"
+                ) from error
+        if not isinstance(picked, MessageQueue):
+            raise MessageRefused(
+                f"the queue of a message to {self.topic} is {shown(picked)}, give a MessageQueue or a function that"
+                " picks one",
+                "queue",
+            )
+        if picked.topic == self.topic:
+            return picked
+        if with_namespace(self.producer.options.namespace, picked.topic) != self.topic:
+            raise MessageRefused(
+                f"a message to {self.topic} cannot go to {picked}: give a queue of its own topic", "queue"
+            )
+        return MessageQueue(self.topic, picked.broker_name, picked.queue_id)
 
     async def _start_later(self) -> None:
         try:

@@ -10,10 +10,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, Self, Unpack
 
 from bolide.client.instance.options import DEFAULT_NAMESRV
+from bolide.client.messages.arguments import check_count, check_method
 from bolide.client.messages.errors import MessageRefused
 from bolide.client.messages.message import Message
 from bolide.client.messages.namespace import with_namespace, without_namespace
@@ -23,7 +25,7 @@ from bolide.client.messages.transaction import TransactionListener, TransactionR
 from bolide.client.producing.producer import Producer, ProducerOptions
 from bolide.client.producing.publish import QueueChoice
 from bolide.client.tracing.interceptor import EndTransactionCall, end_transaction
-from bolide.errors import BolideError
+from bolide.errors import ArgumentError, BolideError
 from bolide.layout import property_names as names
 from bolide.layout.errors import RecordError
 from bolide.layout.message_id import decode_offset_message_id
@@ -53,10 +55,13 @@ class TransactionProducer(Producer):
         concurrency: int = CONCURRENCY,
         **options: Unpack[ProducerOptions],
     ) -> None:
-        """Nothing is connected before `start`. Raises `MessageRefused` without a listener."""
+        """Nothing is connected before `start`. Raises `ArgumentError` if an argument is invalid, and names it."""
         super().__init__(group, namesrv, **options)
         if listener is None:
-            raise MessageRefused(f"producer {group} sends in transactions and needs a listener: give it one")
+            raise ArgumentError(f"producer {group} sends in transactions and needs a listener: give it one", "listener")
+        check_method("listener", listener, "execute", "message, argument")
+        check_method("listener", listener, "check", "message")
+        check_count("concurrency", concurrency, 1)
         self.listener = listener
         self._checks = asyncio.Semaphore(concurrency)
         self._threads = ThreadPoolExecutor(concurrency, thread_name_prefix=f"bolide-{group}")
@@ -86,19 +91,15 @@ class TransactionProducer(Producer):
         `Producer.send`, before the transaction has run; `MessageRefused` for a message with a delay.
         """
         if message.delayed:
-            raise MessageRefused("a message in a transaction takes no delay: it appears when it commits")
+            raise MessageRefused("a message in a transaction takes no delay: it appears when it commits", "message")
         await self._wait_for_slot()
         marks = f"TRAN_MSG\x01true\x02PGROUP\x01{self.group}\x02"
         sent = await self._accept(message, queue, timeout, False, marks, TRANSACTION_PREPARED).future
         if sent.status is not SendStatus.SEND_OK:
             result = TransactionResult(sent, TransactionState.ROLLBACK)
         else:
-            try:
-                state = state_of(await self._call(self.listener.execute, message, argument))
-                result = TransactionResult(sent, state)
-            except Exception as error:
-                log.warning("the local transaction of %s failed: %r", sent.message_id, error, exc_info=error)
-                result = TransactionResult(sent, TransactionState.UNKNOWN, error)
+            state, error = await self._ask_listener(self.listener.execute, sent.message_id, message, argument)
+            result = TransactionResult(sent, state, error)
         await self._end_sent(message, result)
         return result
 
@@ -118,11 +119,7 @@ class TransactionProducer(Producer):
 
     async def _answer_check(self, address: str, message: ReceivedMessage, asked: dict[str, str]) -> None:
         async with self._checks:
-            try:
-                state = state_of(await self._call(self.listener.check, message))
-            except Exception as error:
-                log.warning("the check of transaction %s failed: %r", message.message_id, error, exc_info=error)
-                state = TransactionState.UNKNOWN
+            state, _ = await self._ask_listener(self.listener.check, message.message_id, message)
         transaction_id = asked.get("transactionId") or message.message_id
         region_id = message.get_property(names.MSG_REGION) or DEFAULT_REGION
         call = EndTransactionCall(
@@ -181,6 +178,22 @@ class TransactionProducer(Producer):
             await self.instance.oneway(call.broker_address, codes.END_TRANSACTION, ext)
         except BolideError as error:
             log.warning("%s is not told that %s ended (%s): it will ask", call.broker_address, call.message_id, error)
+
+    async def _ask_listener(
+        self, method: Callable[..., Any], message_id: str, *arguments: Any
+    ) -> tuple[TransactionState, Exception | None]:
+        """How the transaction ended; UNKNOWN with the error when the listener fails, or returns no state."""
+        name = getattr(method, "__name__", "the listener")
+        try:
+            outcome = await self._call(method, *arguments)
+        except Exception as error:
+            log.warning("%s of transaction %s failed: %r", name, message_id, error, exc_info=error)
+            return TransactionState.UNKNOWN, error
+        try:
+            return state_of(outcome), None
+        except TypeError as error:
+            log.warning("%s of transaction %s: %s; the broker will ask again", name, message_id, error)
+            return TransactionState.UNKNOWN, error
 
     async def _call(self, function: Any, *arguments: Any) -> Any:
         if inspect.iscoroutinefunction(function):

@@ -1,0 +1,124 @@
+"""Checks of what a user gives to the client's classes: numbers, callables, and the names of topics and groups.
+
+Each raises `ArgumentError` with one sentence: the argument, the value, and what is allowed. They run when the argument
+is given, so that a wrong one does not hang, or fail far from the line that has it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from collections.abc import Iterable
+from typing import Final, TypeVar
+
+from bolide.client.messages.errors import MessageRefused
+from bolide.errors import ArgumentError
+from bolide.layout.limits import MAX_LONG_TOPIC_LENGTH, MAX_TOPIC_LENGTH
+from bolide.layout.names import DLQ_PREFIX, RETRY_PREFIX
+
+T = TypeVar("T")
+
+_NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
+_ADDRESS: Final = re.compile(r".+:\d+(;.*)?")
+_known_topics: set[str] = set()
+
+
+def check_topic(topic: str) -> None:
+    """Raise `MessageRefused` unless `topic` is a valid topic name."""
+    try:
+        if topic in _known_topics:
+            return
+    except TypeError:  # a list has no hash: the sentence follows
+        pass
+    fault = _fault_of_name("topic", topic)
+    if fault:
+        raise MessageRefused(fault, "topic")
+    if len(_known_topics) < 100_000:  # a bound on memory, not on topics
+        _known_topics.add(topic)
+
+
+def check_group(group: str) -> None:
+    """Raise `ArgumentError` unless `group` is a valid group name."""
+    fault = _fault_of_name("group", group)
+    if fault:
+        if isinstance(group, str) and _ADDRESS.fullmatch(group):
+            fault = f"group {group!r} looks like an address: the group comes first, then the name servers"
+        raise ArgumentError(fault, "group")
+
+
+def _fault_of_name(kind: str, name: object) -> str:
+    if not isinstance(name, str):
+        return f"the {kind} is {shown(name)}, give a str"
+    if not name:
+        return f"the {kind} is empty, give it a name"
+    if not _NAME.fullmatch(name):
+        return f"{kind} {name!r} is invalid, only letters, digits and %|-_ are allowed"
+    limit = MAX_LONG_TOPIC_LENGTH if name.startswith((RETRY_PREFIX, DLQ_PREFIX)) else MAX_TOPIC_LENGTH
+    return f"{kind} {name[:40]}… has {len(name)} characters, {limit} are allowed" if len(name) > limit else ""
+
+
+def check_count(argument: str, value: int, least: int, most: int | None = None, *, off: int | None = None) -> int:
+    """A whole number from `least` to `most`, or `off`, which turns the feature off. Raises `ArgumentError`."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        if value == off or (value >= least and (most is None or value <= most)):
+            return value
+    reach = f"of at least {least}" if most is None else f"from {least} to {most}"
+    turned_off = "" if off is None else f", or {off} for no limit"
+    raise ArgumentError(f"{argument} is {shown(value)}, give a whole number {reach}{turned_off}", argument)
+
+
+def check_seconds(argument: str, value: float, *, zero: bool = False) -> float:
+    """A finite number of seconds above 0, or with `zero` from 0. Raises `ArgumentError`."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        if value > 0 or (zero and value == 0):
+            return value
+    raise ArgumentError(f"{argument} is {shown(value)}, give seconds {'from 0' if zero else 'above 0'}", argument)
+
+
+def check_text(argument: str, value: object) -> str:
+    """A str. Raises `ArgumentError`."""
+    if not isinstance(value, str):
+        raise ArgumentError(f"{argument} is {shown(value)}, give a str", argument)
+    return value
+
+
+def check_callable(argument: str, value: object, given: str) -> None:
+    """Raise `ArgumentError` unless `value` can be called with the arguments that `given` names: ``"message"``."""
+    if not callable(value):
+        raise ArgumentError(f"{argument} is {shown(value)}, give a function of ({given})", argument)
+    try:
+        signature = inspect.signature(value)
+    except (TypeError, ValueError):  # some functions written in C do not tell
+        return
+    try:
+        signature.bind(*given.split(", "))
+    except TypeError:
+        name = getattr(value, "__name__", repr(value))
+        raise ArgumentError(
+            f"{argument} {name}{signature} cannot be called with ({given}): give it exactly these parameters", argument
+        ) from None
+
+
+def check_method(argument: str, value: object, method: str, given: str) -> None:
+    """Raise `ArgumentError` unless `value` has a method that can be called with the arguments that `given` names."""
+    found = getattr(value, method, None)
+    if found is None:
+        kind = value.__name__ if isinstance(value, type) else type(value).__name__
+        raise ArgumentError(f"{argument} {kind} has no method {method}({given})", argument)
+    check_callable(f"{argument}.{method}", found, given)
+
+
+def check_objects(argument: str, values: Iterable[T], kind: type[T]) -> tuple[T, ...]:
+    """Several objects of one class, as a tuple. Raises `ArgumentError`."""
+    given: object = values
+    if not isinstance(given, Iterable) or not all(isinstance(value, kind) for value in given):
+        raise ArgumentError(f"{argument} is {shown(values)}, give a tuple of {kind.__name__} objects", argument)
+    return tuple(values)
+
+
+def shown(value: object) -> str:
+    """A value as an error shows it, with its type where the value does not tell it."""
+    text = repr(value)
+    text = text if len(text) <= 60 else f"{text[:60]}…"
+    return text if value is None or isinstance(value, bool | int | float) else f"{text} ({type(value).__name__})"
