@@ -19,6 +19,7 @@ from bolide.remoting.command import Command
 from bolide.remoting.connection import Connection
 from bolide.remoting.errors import FrameError
 from bolide.transport.address import split_address
+from bolide.transport.reasons import cannot_connect, no_connection_in_time, reason_of, tls_failed
 
 CONNECT_TIMEOUT: Final = 3.0
 MAX_FRAME: Final = 16 * 1024 * 1024
@@ -91,16 +92,16 @@ class ClientConnection:
         try:
             sock = socket.create_connection((host, port), timeout)
         except TimeoutError:
-            raise ConnectionLost(f"{address} did not accept a connection within {timeout} s") from None
+            raise no_connection_in_time(address, timeout) from None
         except OSError as error:
-            raise ConnectionLost(f"cannot connect to {address}: {error.strerror or error}") from error
+            raise cannot_connect(address, error) from error
         try:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if ssl is not None:
                 sock = ssl.wrap_socket(sock, server_hostname=host)  # within the socket's timeout, as a whole
         except OSError as error:
             sock.close()
-            raise ConnectionLost(f"TLS with {address} failed: {_reason(error)}") from error
+            raise tls_failed(address, error) from error
         return cls(sock, address, on_request, max_frame)
 
     # -- asking
@@ -173,7 +174,7 @@ class ClientConnection:
         except TimeoutError:
             return
         except OSError as error:
-            self._end(ConnectionLost(f"the connection to {self.address} was lost: {_reason(error)}"))
+            self._end(ConnectionLost(f"the connection to {self.address} was lost: {reason_of(error)}"))
             return
         if not data:
             self._end(ConnectionLost(f"the connection to {self.address} was closed by the peer"))
@@ -202,7 +203,7 @@ class ClientConnection:
                 self._socket.sendall(buffer)
         except OSError as error:
             # A frame may have left in part: nothing that follows on this connection could be understood.
-            self._end(ConnectionLost(f"the connection to {self.address} was lost: {_reason(error)}"))
+            self._end(ConnectionLost(f"the connection to {self.address} was lost: {reason_of(error)}"))
 
     def _next_opaque(self) -> int:
         self._opaque = (self._opaque + 1) & 0x7FFFFFFF
@@ -215,15 +216,6 @@ class ClientConnection:
         waiting, self._waiting = self._waiting, {}
         for pending in waiting.values():
             pending.settle(None, error)
-
-
-def _reason(error: OSError) -> str:
-    """What went wrong, without the place in OpenSSL's sources."""
-    if isinstance(error, ssl_module.SSLCertVerificationError):
-        return f"certificate verify failed: {error.verify_message}"
-    if isinstance(error, ssl_module.SSLError) and error.reason:
-        return error.reason.replace("_", " ").lower()
-    return "no answer in time" if isinstance(error, TimeoutError) else error.strerror or str(error)
 
 
 class ConnectionPool:

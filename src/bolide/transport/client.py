@@ -18,6 +18,7 @@ from bolide.remoting.command import Command
 from bolide.remoting.connection import Connection
 from bolide.remoting.errors import FrameError
 from bolide.transport.address import split_address
+from bolide.transport.reasons import cannot_connect, no_connection_in_time, reason_of
 
 log = logging.getLogger("bolide.transport")
 
@@ -69,9 +70,9 @@ class ClientConnection(asyncio.Protocol):
                     lambda: cls(address, on_request, max_frame), host, port, ssl=ssl
                 )
         except TimeoutError:
-            raise ConnectionLost(f"{address} did not accept a connection within {timeout} s") from None
+            raise no_connection_in_time(address, timeout, ssl is not None) from None
         except OSError as error:
-            raise ConnectionLost(f"cannot connect to {address}: {error.strerror or error}") from error
+            raise cannot_connect(address, error, ssl is not None) from error
         return protocol
 
     # -- asking
@@ -197,7 +198,7 @@ class ClientConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Called by asyncio once the socket is closed."""
-        reason = f": {exc}" if exc is not None else ""
+        reason = f": {reason_of(exc)}" if isinstance(exc, OSError) else f": {exc!r}" if exc is not None else ""
         self._end(ConnectionLost(f"the connection to {self.address} was lost{reason}"))
         self._lost.set()
 

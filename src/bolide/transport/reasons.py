@@ -1,0 +1,46 @@
+"""Why a connection failed, in words that are never empty: TLS against a plain port leaves an error without a text."""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+
+from bolide.errors import ConnectionLost
+
+
+def cannot_connect(address: str, error: OSError, encrypted: bool = False) -> ConnectionLost:
+    """The error for a connection that could not be made; `encrypted` if it was to use TLS."""
+    if encrypted and isinstance(error, ssl.SSLError | ConnectionResetError | ConnectionAbortedError | BrokenPipeError):
+        return tls_failed(address, error)
+    return ConnectionLost(f"cannot connect to {address}: {reason_of(error)}")
+
+
+def tls_failed(address: str, error: OSError) -> ConnectionLost:
+    """The error for a TLS handshake that failed."""
+    trusted = isinstance(error, ssl.SSLCertVerificationError)
+    hint = "" if trusted else ": is TLS expected there?"
+    return ConnectionLost(f"TLS with {address} failed: {reason_of(error)}{hint}")
+
+
+def no_connection_in_time(address: str, timeout: float, encrypted: bool = False) -> ConnectionLost:
+    """The error for a connection that was not made within `timeout` seconds."""
+    hint = ", or did not finish the TLS handshake: is TLS expected there?" if encrypted else ""
+    return ConnectionLost(f"{address} did not accept a connection within {timeout:g} s{hint}")
+
+
+def reason_of(error: OSError) -> str:
+    """What went wrong, without the address or the place in OpenSSL's sources."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"certificate verify failed: {error.verify_message}"
+    reason: str | None = getattr(error, "reason", None) if isinstance(error, ssl.SSLError) else None
+    if reason:
+        return reason.replace("_", " ").lower()
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    if isinstance(error, ConnectionResetError | ConnectionAbortedError | BrokenPipeError):
+        return "the peer closed the connection"
+    if error.errno and error.errno > 0 and not isinstance(error, socket.gaierror):
+        text = os.strerror(error.errno)
+        return text[0].lower() + text[1:]
+    return error.strerror or str(error) or type(error).__name__
