@@ -32,7 +32,7 @@ def test_progress_and_connections_of_a_running_group(bolide_broker: Broker) -> N
         assert await admin.consumer_connections("G") is None
         async with consumer:
             await until(lambda: len(seen) == 4, "four messages")
-            await until(lambda: sum(map(consumer.committed, consumer.assignment())) == 4, "their offsets")
+            await until(lambda: sum(map(consumer.position, consumer.assignment())) == 4, "their offsets")
             await consumer.commit()
             progress = await admin.consumer_progress("G", TOPIC)
             assert (progress.lag, sum(item.consumer_offset for item in progress.queues)) == (0, 4)

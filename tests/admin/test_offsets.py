@@ -15,7 +15,7 @@ def test_ends_times_and_stored_offsets(bolide_broker: Broker) -> None:
         queue = (await producer.queues(TOPIC))[0]
         for _ in range(5):
             await producer.send(Message(TOPIC, b"x"), queue=queue)
-        assert (await admin.min_offset(queue), await admin.max_offset(queue)) == (0, 5)
+        assert (await admin.begin_offset(queue), await admin.end_offset(queue)) == (0, 5)
         earliest = await admin.earliest_time(queue)
         assert earliest > 0
         assert await admin.offset_at(queue, earliest) == 0
@@ -23,7 +23,7 @@ def test_ends_times_and_stored_offsets(bolide_broker: Broker) -> None:
         await admin.set_group_offset("G", queue, 3)
         assert await admin.group_offset("G", queue) == 3
         other = MessageQueue(TOPIC, queue.broker_name, 1)
-        assert await admin.max_offset(other) == 0
+        assert await admin.end_offset(other) == 0
 
     with_admin(bolide_broker, work)
 

@@ -40,7 +40,7 @@ def test_stats_count_what_was_sent(bolide_broker: Broker) -> None:
         for _ in range(6):
             await producer.send(Message(TOPIC, b"x"))
         stats = await admin.topic_stats(TOPIC)
-        assert [(item.queue.queue_id, item.min_offset, item.max_offset) for item in stats] == [(0, 0, 3), (1, 0, 3)]
+        assert [(item.queue.queue_id, item.begin_offset, item.end_offset) for item in stats] == [(0, 0, 3), (1, 0, 3)]
         assert all(item.last_update > 0 for item in stats)
         assert await admin.topic_groups(TOPIC) == []
 

@@ -107,7 +107,7 @@ def test_pulling_with_a_plain_for() -> None:
                 if len(seen) == 10:
                     break
             queue = consumer.assignment()[0]
-            consumer.seek_to_begin(queue)
+            consumer.seek_to_begin([queue])
             assert consumer.poll()[0].queue_offset == 0
             assert consumer.end_offset(queue) == 5
     assert sorted(seen, key=int) == [b"%d" % number for number in range(10)]

@@ -213,13 +213,13 @@ class Admin:
         """Store a group's offset of a queue. Running members overwrite it: stop them, or use `reset_offset`."""
         self._loop.run(lambda: self._native.set_group_offset(group, queue, offset))
 
-    def min_offset(self, queue: MessageQueue) -> int:
+    def begin_offset(self, queue: MessageQueue) -> int:
         """The offset of the oldest message kept."""
-        return self._loop.run(lambda: self._native.min_offset(queue))
+        return self._loop.run(lambda: self._native.begin_offset(queue))
 
-    def max_offset(self, queue: MessageQueue) -> int:
+    def end_offset(self, queue: MessageQueue) -> int:
         """The offset the next message will get."""
-        return self._loop.run(lambda: self._native.max_offset(queue))
+        return self._loop.run(lambda: self._native.end_offset(queue))
 
     def offset_at(self, queue: MessageQueue, timestamp: int) -> int:
         """The offset of the first message stored at `timestamp` (ms since 1970) or later."""

@@ -47,11 +47,11 @@ class Offsets(AdminCalls):
             ),
         )
 
-    async def min_offset(self, queue: MessageQueue) -> int:
+    async def begin_offset(self, queue: MessageQueue) -> int:
         """The offset of the oldest message kept."""
         return await self._end(queue, codes.GET_MIN_OFFSET)
 
-    async def max_offset(self, queue: MessageQueue) -> int:
+    async def end_offset(self, queue: MessageQueue) -> int:
         """The offset the next message will get."""
         return await self._end(queue, codes.GET_MAX_OFFSET)
 
@@ -110,7 +110,7 @@ class Offsets(AdminCalls):
         for queue in (await self.instance.route(topic)).read_queues():
             if queue.broker_name != broker_name:
                 continue
-            offset = await (self.max_offset(queue) if timestamp < 0 else self.offset_at(queue, timestamp))
+            offset = await (self.end_offset(queue) if timestamp < 0 else self.offset_at(queue, timestamp))
             current = await self.group_offset(group, queue)
             if force or current < 0 or offset < current:
                 await self.set_group_offset(group, queue, offset)

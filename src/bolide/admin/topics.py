@@ -36,11 +36,11 @@ NEW_QUEUES: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class QueueStats:
-    """Ends of one queue: `min_offset` to `max_offset` (exclusive); `last_update` ms since 1970, 0 when empty."""
+    """Ends of one queue: `begin_offset` to `end_offset` (exclusive); `last_update` ms since 1970, 0 when empty."""
 
     queue: MessageQueue
-    min_offset: int
-    max_offset: int
+    begin_offset: int
+    end_offset: int
     last_update: int
 
 

@@ -64,7 +64,7 @@ def show(
             )
             for each in progress.queues
         ]
-        columns = ("Topic", "Broker", "Queue", "Max offset", "Consumed", "Lag", "Last consumed was stored")
+        columns = ("Topic", "Broker", "Queue", "End offset", "Consumed", "Lag", "Last consumed was stored")
         if as_json:
             keys = [column.lower().replace(" ", "_") for column in columns]
             output.print_json(

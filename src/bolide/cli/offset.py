@@ -43,7 +43,7 @@ def show(
             for each in progress.queues
         ]
         output.table(
-            f"Offsets of {group} in {topic}", ("Broker", "Queue", "Consumed", "Max offset", "Lag"), rows, as_json
+            f"Offsets of {group} in {topic}", ("Broker", "Queue", "Consumed", "End offset", "Lag"), rows, as_json
         )
 
 

@@ -42,15 +42,18 @@ def show(topic: str = Name, namesrv: str = Namesrv, as_json: bool = JsonFlag) ->
             (
                 each.queue.broker_name,
                 each.queue.queue_id,
-                each.min_offset,
-                each.max_offset,
-                each.max_offset - each.min_offset,
+                each.begin_offset,
+                each.end_offset,
+                each.end_offset - each.begin_offset,
                 time_text(each.last_update),
             )
             for each in stats
         ]
         output.table(
-            f"Topic {topic}", ("Broker", "Queue", "Min offset", "Max offset", "Messages", "Last stored"), rows, as_json
+            f"Topic {topic}",
+            ("Broker", "Queue", "Begin offset", "End offset", "Messages", "Last stored"),
+            rows,
+            as_json,
         )
 
 

@@ -428,9 +428,24 @@ class PushConsumer:
         """Who we are to the brokers."""
         return self._native.client_id
 
+    def position(self, queue: MessageQueue) -> int:
+        """The offset of the next message to consume: all before it are consumed. -1 if it is not known here.
+
+        Raises `ClientStateError` if the consumer is not running.
+        """
+        return self._loop.call(lambda: self._native.position(queue))
+
     def committed(self, queue: MessageQueue) -> int:
-        """The offset up to which a queue is consumed, -1 when not known here. Raises `ClientStateError` unstarted."""
-        return self._loop.call(lambda: self._native.committed(queue))
+        """The group's stored offset of a queue, -1 if there is none."""
+        return self._loop.run(lambda: self._native.committed(queue))
+
+    def begin_offset(self, queue: MessageQueue) -> int:
+        """The offset of the oldest message kept in a queue."""
+        return self._loop.run(lambda: self._native.begin_offset(queue))
+
+    def end_offset(self, queue: MessageQueue) -> int:
+        """The offset the next message of a queue will get."""
+        return self._loop.run(lambda: self._native.end_offset(queue))
 
     def lag(self) -> dict[MessageQueue, int]:
         """How many messages each queue held has that are not consumed, by its broker now; retry queues included."""
@@ -443,13 +458,13 @@ class PushConsumer:
         """
         self._loop.run(lambda: self._native.reply_to(request, body, timeout))
 
-    def pause(self) -> None:
-        """Pull no more until `resume`; what was pulled is still consumed."""
-        self._loop.call(lambda: self._native.pause())
+    def pause(self, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Stop pulling these queues, or all of them, until `resume`. What was pulled is still consumed."""
+        self._loop.call(lambda: self._native.pause(queues))
 
-    def resume(self) -> None:
-        """Pull again."""
-        self._loop.call(lambda: self._native.resume())
+    def resume(self, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Pull these queues again, or all of them. Queues paused by a `pause` of all stay paused until all resume."""
+        self._loop.call(lambda: self._native.resume(queues))
 
     def commit(self) -> None:
         """Store the offsets now, and return when the brokers have answered."""
@@ -467,11 +482,19 @@ class PushConsumer:
         """
         self._loop.run(lambda: self._native.seek(queue, offset))
 
-    def seek_to_time(self, moment: int | datetime, topic: str | None = None) -> None:
-        """Go on from the first message stored at a time (ms since 1970, or a datetime) or later, in all queues held,
-        or in those of one topic; retries that wait are not touched.
+    def seek_to_begin(self, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Continue at the oldest message kept, in these queues or in all queues held. Retries are not affected."""
+        self._loop.run(lambda: self._native.seek_to_begin(queues))
+
+    def seek_to_end(self, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Continue at the next message that arrives, in these queues or in all queues held."""
+        self._loop.run(lambda: self._native.seek_to_end(queues))
+
+    def seek_to_time(self, moment: int | datetime, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Continue at the first message stored at a time (ms since 1970, or a datetime) or later, in these queues or
+        in all queues held. Retries are not affected.
         """
-        self._loop.run(lambda: self._native.seek_to_time(moment, topic))
+        self._loop.run(lambda: self._native.seek_to_time(moment, queues))
 
 
 class PullConsumer:
@@ -597,17 +620,19 @@ class PullConsumer:
         """Go on from `offset` in a queue we hold; what was fetched ahead is forgotten. Raises `ClientStateError`."""
         self._loop.run(lambda: self._native.seek(queue, offset))
 
-    def seek_to_begin(self, queue: MessageQueue) -> None:
-        """Go on from the oldest message kept."""
-        self._loop.run(lambda: self._native.seek_to_begin(queue))
+    def seek_to_begin(self, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Continue at the oldest message kept, in these queues or in all queues held."""
+        self._loop.run(lambda: self._native.seek_to_begin(queues))
 
-    def seek_to_end(self, queue: MessageQueue) -> None:
-        """Go on with the next message that arrives."""
-        self._loop.run(lambda: self._native.seek_to_end(queue))
+    def seek_to_end(self, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Continue at the next message that arrives, in these queues or in all queues held."""
+        self._loop.run(lambda: self._native.seek_to_end(queues))
 
-    def seek_to_time(self, queue: MessageQueue, moment: int | datetime) -> None:
-        """Go on from the first message stored at a time (ms since 1970, or a datetime) or later."""
-        self._loop.run(lambda: self._native.seek_to_time(queue, moment))
+    def seek_to_time(self, moment: int | datetime, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Continue at the first message stored at a time (ms since 1970, or a datetime) or later, in these queues or
+        in all queues held.
+        """
+        self._loop.run(lambda: self._native.seek_to_time(moment, queues))
 
     def begin_offset(self, queue: MessageQueue) -> int:
         """The offset of the oldest message kept in a queue."""
@@ -621,10 +646,10 @@ class PullConsumer:
         """How many messages each queue held has that are not consumed, by its broker now."""
         return self._loop.run(lambda: self._native.lag())
 
-    def pause(self, queues: Iterable[MessageQueue]) -> None:
-        """Return nothing of these queues until `resume`."""
+    def pause(self, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Return no messages of these queues, or of any, until `resume`."""
         self._loop.call(lambda: self._native.pause(queues))
 
-    def resume(self, queues: Iterable[MessageQueue]) -> None:
-        """Return messages of these queues again."""
+    def resume(self, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Return messages of these queues again, or of all. After a `pause` of all only a `resume` of all helps."""
         self._loop.call(lambda: self._native.resume(queues))

@@ -18,7 +18,7 @@ def test_brokers_may_ask_for_state_and_offsets() -> None:
         push.subscribe("T", "*", lambda message: None)
         async with push:
             broker.on_loop(lambda: broker.store("T", 0, b"x", ""))
-            await until(lambda: push.committed(MessageQueue("T", "broker-a", 0)) == 1, "the message")
+            await until(lambda: push.position(MessageQueue("T", "broker-a", 0)) == 1, "the message")
             broker.ask_all(codes.GET_CONSUMER_RUNNING_INFO, {"consumerGroup": "G", "clientId": push.client_id})
             await until(lambda: len(broker.answers) == 1, "the running info")
             info = json_body(broker.answers[0].body)

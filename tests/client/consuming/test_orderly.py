@@ -51,7 +51,7 @@ def test_orderly_out_of_tries_goes_to_the_retry_topic() -> None:
         push.subscribe("T", "*", listener)
         broker.on_loop(lambda: [broker.store("T", 0, body, "") for body in (b"bad", b"good")])
         async with push:
-            await until(lambda: push.committed(MessageQueue("T", "broker-a", 0)) == 2, "both messages")
+            await until(lambda: push.position(MessageQueue("T", "broker-a", 0)) == 2, "both messages")
         assert tries[:3] == [0, 1, 2]
         ext = broker.requests(codes.SEND_MESSAGE_V2)[0].ext()
         assert ext["b"] == "%RETRY%G"

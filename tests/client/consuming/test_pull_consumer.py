@@ -84,9 +84,9 @@ def test_seeking() -> None:
             assert len(await consumer.poll()) == 10
             await consumer.seek(Q0, 4)
             assert [message.queue_offset for message in await consumer.poll()] == [4, 5, 6, 7, 8, 9]
-            await consumer.seek_to_begin(Q0)
+            await consumer.seek_to_begin([Q0])
             assert (await consumer.poll())[0].queue_offset == 0
-            await consumer.seek_to_end(Q0)
+            await consumer.seek_to_end([Q0])
             assert await consumer.poll(0.05) == []
             assert (await consumer.begin_offset(Q0), await consumer.end_offset(Q0)) == (0, 10)
             with pytest.raises(ClientStateError, match="not held"):
@@ -127,6 +127,21 @@ def test_paused_queues_return_nothing() -> None:
         asyncio.run(main(broker))
 
 
+def test_a_paused_consumer_returns_nothing_until_all_of_it_resumes() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        fill(broker, 4)
+        async with pull_consumer(broker) as consumer:
+            await consumer.assign([Q0])
+            consumer.pause()
+            consumer.resume([Q0])
+            assert await consumer.poll(0.1) == []
+            consumer.resume()
+            assert len(await consumer.poll()) == 2
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
 def test_lite_pulls_carry_their_subscription_and_never_commit() -> None:
     async def main(broker: ScriptedBroker) -> None:
         fill(broker, 4)
@@ -153,7 +168,7 @@ def test_lag_is_what_is_not_consumed() -> None:
             assert sum((await consumer.lag()).values()) == 10  # returned, not consumed
             await consumer.commit()
             assert sum((await consumer.lag()).values()) == 6
-            await consumer.seek_to_end(Q0)
+            await consumer.seek_to_end([Q0])
             assert (await consumer.lag())[Q0] == 0
             await consumer.seek(Q1, 1)
             assert (await consumer.lag())[Q1] == 4
@@ -180,9 +195,9 @@ def test_seek_to_a_time(bolide_broker: Broker) -> None:
             await until(consumer.assignment, "the queue")
             (queue,) = consumer.assignment()
             for when in (moment, int(moment.timestamp() * 1000)):
-                await consumer.seek_to_time(queue, when)
+                await consumer.seek_to_time(when, [queue])
                 assert [message.body for message in await consumer.poll()] == [b"after"]
-            await consumer.seek_to_time(queue, first - 60_000)
+            await consumer.seek_to_time(first - 60_000, [queue])
             assert (await consumer.poll())[0].body == b"before"
 
     asyncio.run(main())

@@ -201,7 +201,9 @@ def test_a_running_consumer_goes_back_in_time(bolide_broker: Broker) -> None:
             await producer.send(Message("U", b"u"))
             await until(lambda: len(seen) == 5, "all of it")
             third = next(message for message in seen if message.body == b"2")
-            await push.seek_to_time(third.store_timestamp, "T")
+            await push.seek_to_time(
+                third.store_timestamp, [queue for queue in push.assignment() if queue.topic == "tenant%T"]
+            )
             await until(lambda: len(seen) == 7, "the last two again")
             await until(lambda: len(push.assignment()) == 2, "both queues again")
             await push.seek_to_time(datetime.fromtimestamp(0, UTC))

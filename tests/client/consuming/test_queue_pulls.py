@@ -29,6 +29,72 @@ def test_pause_stops_pulling_until_resume() -> None:
         asyncio.run(main(broker))
 
 
+def test_single_queues_pause_and_resume_while_the_others_go_on() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        seen: list[bytes] = []
+        push = consumer(broker, suspend=0.1)
+        push.subscribe("T", "*", lambda message: seen.append(message.body))
+        held = MessageQueue("T", "broker-a", 0)
+        push.pause([held])
+        async with push:
+            broker.on_loop(lambda: [broker.store("T", number, b"%d" % number, "") for number in (0, 1)])
+            await until(lambda: seen == [b"1"], "the message of the other queue")
+            push.pause()
+            push.resume([held])
+            broker.on_loop(lambda: broker.store("T", 1, b"2", ""))
+            await push.commit()
+            assert not [pull for pull in broker.requests(codes.PULL_MESSAGE) if pull.ext()["queueId"] == "0"]
+            push.resume()
+            await until(lambda: sorted(seen) == [b"0", b"1", b"2"], "all of it")
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
+def test_the_committed_offset_is_the_brokers_and_the_position_is_the_consumers() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        push = consumer(broker)
+        push.subscribe("T", "*", lambda message: None)
+        queue = MessageQueue("T", "broker-a", 0)
+        async with push:
+            broker.on_loop(lambda: [broker.store("T", 0, b"x", "") for _ in range(3)])
+            await until(lambda: push.position(queue) == 3, "three messages")
+            await push.commit()
+            assert await push.committed(queue) == 3
+            assert (await push.begin_offset(queue), await push.end_offset(queue)) == (0, 3)
+            before = len(broker.requests(codes.QUERY_CONSUMER_OFFSET))
+            await push.committed(queue)
+            assert len(broker.requests(codes.QUERY_CONSUMER_OFFSET)) == before + 1
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
+def test_seek_to_begin_and_end_move_the_queues_named_or_all() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        seen: list[bytes] = []
+        push = consumer(broker)
+        push.subscribe("T", "*", lambda message: seen.append(message.body))
+        async with push:
+            broker.on_loop(lambda: [broker.store("T", number % 2, b"%d" % number, "") for number in range(4)])
+            await until(lambda: len(seen) == 4, "four messages")
+            await push.seek_to_begin([MessageQueue("T", "broker-a", 1)])
+            await until(lambda: sorted(seen[4:]) == [b"1", b"3"], "those of one queue again")
+            await push.seek_to_begin()
+            await until(lambda: len(seen) == 10, "all of them again")
+            push.pause()
+            broker.on_loop(lambda: broker.store("T", 0, b"passed over", ""))
+            await push.drain()
+            await push.seek_to_end()
+            push.resume()
+            broker.on_loop(lambda: broker.store("T", 0, b"last", ""))
+            await until(lambda: seen[-1] == b"last", "what came after the seek")
+        assert b"passed over" not in seen
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
 @pytest.mark.parametrize(("limit", "ahead"), [(2, {0}), (6, {0, 1, 2}), (-1, set(range(9)))])
 def test_queues_share_the_limit_of_a_topic(limit: int, ahead: set[int]) -> None:
     async def main(broker: ScriptedBroker) -> None:
@@ -75,7 +141,7 @@ def test_lag_counts_what_a_listener_is_at() -> None:
             assert [before[queue] for queue in push.assignment()] == [3, 3]
 
             def consumed() -> bool:
-                return all(push.committed(queue) == 3 for queue in push.assignment())
+                return all(push.position(queue) == 3 for queue in push.assignment())
 
             await until(consumed, "all of it")
             assert set((await push.lag()).values()) == {0}
@@ -144,7 +210,7 @@ def test_what_needs_a_running_consumer_says_so() -> None:
         with pytest.raises(ClientStateError, match="not running"):
             await push.seek_to_time(0)
         with pytest.raises(ClientStateError, match="not running"):
-            push.committed(MessageQueue("T", "broker-a", 0))
+            push.position(MessageQueue("T", "broker-a", 0))
         push.pause()
         push.resume()
         async with push:

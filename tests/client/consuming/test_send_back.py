@@ -37,7 +37,7 @@ def test_a_failed_message_is_sent_back_and_its_offset_moves_on(how: str) -> None
         async with push:
             broker.on_loop(lambda: [broker.store("T", 0, body, "") for body in (b"good", b"bad", b"good")])
             await until(lambda: broker.requests(codes.CONSUMER_SEND_MSG_BACK), "the message sent back")
-            await until(lambda: push.committed(MessageQueue("T", "broker-a", 0)) == 3, "the offset")
+            await until(lambda: push.position(MessageQueue("T", "broker-a", 0)) == 3, "the offset")
         (request,) = broker.requests(codes.CONSUMER_SEND_MSG_BACK)
         ext = request.ext()
         assert ext["delayLevel"] == {"later": "5", "dead": "-1"}.get(how, "0")
@@ -100,7 +100,7 @@ def test_a_message_a_listener_has_for_too_long_is_sent_back_and_the_queue_goes_o
         async with push:
             broker.on_loop(lambda: [broker.store("T", 0, body, "") for body in (b"slow", b"quick")])
             await until(lambda: broker.requests(codes.CONSUMER_SEND_MSG_BACK), "the slow message sent back")
-            await until(lambda: push.committed(MessageQueue("T", "broker-a", 0)) == 2, "the offset behind it")
+            await until(lambda: push.position(MessageQueue("T", "broker-a", 0)) == 2, "the offset behind it")
             release.set()
         assert broker.requests(codes.CONSUMER_SEND_MSG_BACK)[0].ext()["delayLevel"] == "3"
         assert len(broker.requests(codes.CONSUMER_SEND_MSG_BACK)) == 1

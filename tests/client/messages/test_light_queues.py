@@ -80,7 +80,7 @@ def test_pulling_a_light_queue_of_several_queues(bolide_broker: Broker) -> None:
             assert (await consumer.begin_offset(queue), await consumer.end_offset(queue)) == (0, 11)
             third = MessageQueue(lmq("third"), queue.broker_name, 0)
             await consumer.assign([third], parent="T")
-            await consumer.seek_to_begin(third)
+            await consumer.seek_to_begin([third])
             assert [message.body for message in await consumer.poll(60)] == [b"3", b"9", b"15"]
 
     asyncio.run(main())

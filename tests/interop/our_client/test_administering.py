@@ -74,7 +74,7 @@ def test_offsets_of_a_group(cluster: JavaCluster, topic: str) -> None:
             await received(cluster.namesrv, topic, 8)
             queues = (await admin.topic_route(topic)).read_queues()
             assert [await admin.group_offset(group, queue) for queue in queues] == [2, 2, 2, 2]
-            assert [await admin.max_offset(queue) for queue in queues] == [2, 2, 2, 2]
+            assert [await admin.end_offset(queue) for queue in queues] == [2, 2, 2, 2]
             progress = await admin.consumer_progress(group)
             assert progress.lag == 0
             await admin.create_group(f"{group}-2")

@@ -322,14 +322,14 @@ def test_assigned_queues_and_seeking(cluster: JavaCluster, topic: str) -> None:
             await puller.seek(queue, await puller.end_offset(queue) - 3)
             got = await puller.poll(PATIENCE)
             assert [message.body for message in got] == [b"7", b"8", b"9"]
-            await puller.seek_to_begin(queue)
+            await puller.seek_to_begin([queue])
             first = (await puller.poll(PATIENCE, 1))[0]
             assert first.queue_offset == await puller.begin_offset(queue) == 0
-            await puller.seek_to_time(queue, got[1].store_timestamp)
+            await puller.seek_to_time(got[1].store_timestamp, [queue])
             again = (await puller.poll(PATIENCE, 1))[0]
             assert again.store_timestamp >= got[1].store_timestamp
             assert again.queue_offset <= got[1].queue_offset
-            await puller.seek_to_end(queue)
+            await puller.seek_to_end([queue])
             assert puller.position(queue) == await puller.end_offset(queue)
 
     asyncio.run(main())

@@ -358,23 +358,23 @@ class GroupMember:
             return 0 if retry else await self._newest(queue)
         assert not isinstance(self.start_from, str)
         if retry:
-            return await self.queue_end(queue)
+            return await self.end_offset(queue)
         return await self.offset_at(queue, timestamp_ms(self.start_from))
 
     async def _newest(self, queue: MessageQueue) -> int:
         """The end of a queue whose broker knows no progress: but a message that came since it said so counts as new."""
-        end = await self.queue_end(queue)
+        end = await self.end_offset(queue)
         if end == 0:
             return 0
         # It answers 0 instead of "none" for as long as it has the first message of the queue in memory.
         stored = await self.store.load(queue)
         return stored if stored >= 0 else end
 
-    async def queue_end(self, queue: MessageQueue) -> int:
+    async def end_offset(self, queue: MessageQueue) -> int:
         """The offset the next message will get."""
         return await self._ask_offset(queue, codes.GET_MAX_OFFSET, {})
 
-    async def queue_begin(self, queue: MessageQueue) -> int:
+    async def begin_offset(self, queue: MessageQueue) -> int:
         """The offset of the oldest message kept."""
         return await self._ask_offset(queue, codes.GET_MIN_OFFSET, {})
 
@@ -385,7 +385,7 @@ class GroupMember:
     async def lag(self) -> dict[MessageQueue, int]:
         """Messages of each queue held that are not consumed. Raises `ResponseError`, `ConnectionLost`."""
         held = dict(self.owned)
-        ends = await asyncio.gather(*(self.queue_end(queue) for queue in held))
+        ends = await asyncio.gather(*(self.end_offset(queue) for queue in held))
         lags = {}
         for (queue, process_queue), end in zip(held.items(), ends, strict=True):
             consumed = process_queue.commit_offset

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from bolide.client.consuming.group_member import GroupMember
+from bolide.client.consuming.pausing import PausedQueues
 from bolide.client.consuming.process_queue import ProcessQueue
 from bolide.client.consuming.pull import PullRequest, PullResult, PullStatus, pull
 from bolide.client.messages.codec import Codec
@@ -41,7 +42,7 @@ class Prefetch:
         self._arrived = asyncio.Event()
         self._pulls: dict[ProcessQueue, asyncio.Task[None]] = {}
         self._delivered: dict[ProcessQueue, list[ReceivedMessage]] = {}
-        self._paused: set[MessageQueue] = set()
+        self._paused = PausedQueues()
         self._turn = 0
 
     def attach(self, member: GroupMember) -> None:
@@ -96,13 +97,13 @@ class Prefetch:
         self.ended = True
         self._arrived.set()
 
-    def pause(self, queues: Iterable[MessageQueue]) -> None:
-        """Return nothing of these queues until `resume`."""
-        self._paused.update(queues)
+    def pause(self, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Return nothing of these queues, or of any, until `resume`."""
+        self._paused.pause(queues)
 
-    def resume(self, queues: Iterable[MessageQueue]) -> None:
-        """Return messages of these queues again."""
-        self._paused.difference_update(queues)
+    def resume(self, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Return messages of these queues again, or of all."""
+        self._paused.resume(queues)
         self._arrived.set()
 
     async def seek(self, process_queue: ProcessQueue, offset: int) -> None:

@@ -41,13 +41,14 @@ _STATUS: Final = {status.value: status for status in PullStatus}
 
 @dataclass(slots=True)
 class PullResult:
-    """`next_offset` is where to pull next, whatever the status; `min_offset` and `max_offset` are the queue's ends."""
+    """`next_offset` is where to pull next, whatever the status; `begin_offset` and `end_offset` are the ends of the
+    queue."""
 
     status: PullStatus
     messages: list[ReceivedMessage]
     next_offset: int
-    min_offset: int
-    max_offset: int
+    begin_offset: int
+    end_offset: int
     suggested_broker: int
 
 

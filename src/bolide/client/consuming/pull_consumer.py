@@ -256,25 +256,35 @@ class PullConsumer:
         """Go on from `offset` in a queue we hold; what was fetched ahead is forgotten. Raises `ClientStateError`."""
         await self._prefetch.seek(self._held(queue), check_count("offset", offset, 0))
 
-    async def seek_to_begin(self, queue: MessageQueue) -> None:
-        """Go on from the oldest message kept."""
-        await self.seek(queue, await self._member.queue_begin(queue))
+    async def seek_to_begin(self, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Continue at the oldest message kept, in these queues or in all queues held."""
+        for queue in self._sought(queues):
+            await self.seek(queue, await self._member.begin_offset(queue))
 
-    async def seek_to_end(self, queue: MessageQueue) -> None:
-        """Go on with the next message that arrives."""
-        await self.seek(queue, await self._member.queue_end(queue))
+    async def seek_to_end(self, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Continue at the next message that arrives, in these queues or in all queues held."""
+        for queue in self._sought(queues):
+            await self.seek(queue, await self._member.end_offset(queue))
 
-    async def seek_to_time(self, queue: MessageQueue, moment: int | datetime) -> None:
-        """Go on from the first message stored at a time (ms since 1970, or a datetime) or later."""
-        await self.seek(queue, await self._member.offset_at(queue, timestamp_ms(moment)))
+    async def seek_to_time(self, moment: int | datetime, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Continue at the first message stored at a time (ms since 1970, or a datetime) or later, in these queues or
+        in all queues held.
+        """
+        timestamp = timestamp_ms(moment)
+        for queue in self._sought(queues):
+            await self.seek(queue, await self._member.offset_at(queue, timestamp))
+
+    def _sought(self, queues: Iterable[MessageQueue] | None) -> list[MessageQueue]:
+        self._check_running()
+        return self.assignment() if queues is None else list(queues)
 
     async def begin_offset(self, queue: MessageQueue) -> int:
         """The offset of the oldest message kept in a queue."""
-        return await self._member.queue_begin(queue)
+        return await self._member.begin_offset(queue)
 
     async def end_offset(self, queue: MessageQueue) -> int:
         """The offset the next message of a queue will get."""
-        return await self._member.queue_end(queue)
+        return await self._member.end_offset(queue)
 
     async def lag(self) -> dict[MessageQueue, int]:
         """How many messages each queue held has that are not consumed, by its broker now."""
@@ -288,12 +298,12 @@ class PullConsumer:
             raise ClientStateError(f"{queue} is not held by this consumer of {self.group}, see assignment()")
         return process_queue
 
-    def pause(self, queues: Iterable[MessageQueue]) -> None:
-        """Return nothing of these queues until `resume`."""
+    def pause(self, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Return no messages of these queues, or of any, until `resume`."""
         self._prefetch.pause(queues)
 
-    def resume(self, queues: Iterable[MessageQueue]) -> None:
-        """Return messages of these queues again."""
+    def resume(self, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Return messages of these queues again, or of all. After a `pause` of all only a `resume` of all helps."""
         self._prefetch.resume(queues)
 
     # -- requests of brokers

@@ -7,7 +7,7 @@ pulled is counted against flow control until a listener is through with it, and 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
@@ -243,10 +243,26 @@ class PushConsumer:
         """Who we are to the brokers."""
         return self._member.options.client_id
 
-    def committed(self, queue: MessageQueue) -> int:
-        """The offset up to which a queue is consumed, -1 when not known here. Raises `ClientStateError` unstarted."""
+    def position(self, queue: MessageQueue) -> int:
+        """The offset of the next message to consume: all before it are consumed. -1 if it is not known here.
+
+        Raises `ClientStateError` if the consumer is not running.
+        """
         self._check_running()
         return self._member.store.get(queue)
+
+    async def committed(self, queue: MessageQueue) -> int:
+        """The group's stored offset of a queue, -1 if there is none."""
+        self._check_running()
+        return await self._member.store.load(queue)
+
+    async def begin_offset(self, queue: MessageQueue) -> int:
+        """The offset of the oldest message kept in a queue."""
+        return await self._member.begin_offset(queue)
+
+    async def end_offset(self, queue: MessageQueue) -> int:
+        """The offset the next message of a queue will get."""
+        return await self._member.end_offset(queue)
 
     async def lag(self) -> dict[MessageQueue, int]:
         """How many messages each queue held has that are not consumed, by its broker now; retry queues included."""
@@ -260,13 +276,13 @@ class PushConsumer:
         """
         await send_reply(self._member.instance, self.group, request, body, now_ms(), timeout)
 
-    def pause(self) -> None:
-        """Pull no more until `resume`; what was pulled is still consumed."""
-        self._pulls.pause()
+    def pause(self, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Stop pulling these queues, or all of them, until `resume`. What was pulled is still consumed."""
+        self._pulls.pause(queues)
 
-    def resume(self) -> None:
-        """Pull again."""
-        self._pulls.resume()
+    def resume(self, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Pull these queues again, or all of them. Queues paused by a `pause` of all stay paused until all resume."""
+        self._pulls.resume(queues)
 
     async def commit(self) -> None:
         """Store the offsets now, and return when the brokers have answered."""
@@ -296,14 +312,27 @@ class PushConsumer:
         self._check_running()
         await self._pulls.seek(queue, check_count("offset", offset, 0))
 
-    async def seek_to_time(self, moment: int | datetime, topic: str | None = None) -> None:
-        """Go on from the first message stored at a time (ms since 1970, or a datetime) or later, in all queues held,
-        or in those of one topic; retries that wait are not touched.
+    async def seek_to_begin(self, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Continue at the oldest message kept, in these queues or in all queues held. Retries are not affected."""
+        for queue in self._sought(queues):
+            await self._pulls.seek(queue, await self._member.begin_offset(queue))
+
+    async def seek_to_end(self, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Continue at the next message that arrives, in these queues or in all queues held."""
+        for queue in self._sought(queues):
+            await self._pulls.seek(queue, await self._member.end_offset(queue))
+
+    async def seek_to_time(self, moment: int | datetime, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Continue at the first message stored at a time (ms since 1970, or a datetime) or later, in these queues or
+        in all queues held. Retries are not affected.
         """
+        timestamp = timestamp_ms(moment)
+        for queue in self._sought(queues):
+            await self._pulls.seek(queue, await self._member.offset_at(queue, timestamp))
+
+    def _sought(self, queues: Iterable[MessageQueue] | None) -> list[MessageQueue]:
         self._check_running()
-        for queue in self.assignment():
-            if topic in (None, queue.topic, without_namespace(self._member.options.namespace, queue.topic)):
-                await self._pulls.seek(queue, await self._member.offset_at(queue, timestamp_ms(moment)))
+        return self.assignment() if queues is None else list(queues)
 
     # -- requests of brokers
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from bolide.client.consuming.consumption import Consumption
 from bolide.client.consuming.group_member import GroupMember
 from bolide.client.consuming.locks import HeldLocks
+from bolide.client.consuming.pausing import PausedQueues
 from bolide.client.consuming.process_queue import ProcessQueue
 from bolide.client.consuming.pull import PullRequest, PullResult, PullStatus, pull
 from bolide.client.messages.errors import ClientStateError, ResponseError
@@ -56,8 +58,7 @@ class QueuePulls:
         self._settings = settings
         self._orderly = orderly
         self._tasks: dict[ProcessQueue, asyncio.Task[None]] = {}
-        self._resumed = asyncio.Event()
-        self._resumed.set()
+        self._paused = PausedQueues()
 
     def attach(self, member: GroupMember) -> None:
         """Pull for this member, whose hooks `gained` and `lost` are."""
@@ -66,13 +67,13 @@ class QueuePulls:
 
     # -- steering
 
-    def pause(self) -> None:
-        """No further pulls until `resume`; those that are out may still bring messages."""
-        self._resumed.clear()
+    def pause(self, queues: Iterable[MessageQueue] | None = None) -> None:
+        """No further pulls of these queues, or of any, until `resume`; those that are out may still bring messages."""
+        self._paused.pause(queues)
 
-    def resume(self) -> None:
-        """Pull again."""
-        self._resumed.set()
+    def resume(self, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Pull these queues again, or all."""
+        self._paused.resume(queues)
         for process_queue in self.member.owned.values():
             if process_queue not in self._tasks and not process_queue.dropped:
                 self._start(process_queue)
@@ -148,7 +149,7 @@ class QueuePulls:
         while not process_queue.dropped:
             process_queue.limit(*settings.limits, len(member.owned))
             await process_queue.wait_for_room()
-            await self._resumed.wait()
+            await self._paused.wait(process_queue.queue)
             wanted = member.subscriptions.get(process_queue.queue.topic)
             if process_queue.dropped or wanted is None:
                 return
