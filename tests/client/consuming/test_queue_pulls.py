@@ -32,7 +32,7 @@ def test_pause_stops_pulling_until_resume() -> None:
 def test_single_queues_pause_and_resume_while_the_others_go_on() -> None:
     async def main(broker: ScriptedBroker) -> None:
         seen: list[bytes] = []
-        push = consumer(broker, suspend=0.1)
+        push = consumer(broker)
         push.subscribe("T", "*", lambda message: seen.append(message.body))
         held = MessageQueue("T", "broker-a", 0)
         push.pause([held])
