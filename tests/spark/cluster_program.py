@@ -116,7 +116,7 @@ def main(master: str, namesrv: str, golden: str, folder: str, archive: str) -> N
     said["read back"] = spark.read.parquet(f"{folder}/archive").count()
     stored = golden_store(golden)
     said["stored"] = spark.read.format("rocketmq-store").load(str(stored.root)).count()
-    report = dispatch_store(spark, str(stored.root), stored.shape, f"{folder}/derived")
+    report = dispatch_store(spark, str(stored.root), stored.shape, out=f"{folder}/derived")
     said["dispatched"] = report.records
     spark.stop()
     sys.stdout.write(json.dumps(said) + "\n")

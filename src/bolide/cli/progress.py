@@ -7,15 +7,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bolide.spark.session.progress import Progress
+    from bolide.spark.session.progress import JobProgress
 
 
-def shower() -> Callable[[Progress], None]:
+def shower() -> Callable[[JobProgress], None]:
     """Shows progress: one line that is written over on a terminal, else a line every ten seconds."""
     terminal = sys.stderr.isatty()
     stage, second = "", -10.0
 
-    def show(now: Progress) -> None:
+    def show(now: JobProgress) -> None:
         nonlocal stage, second
         finished = now.done >= now.total
         if not terminal and not finished and now.stage == stage and now.seconds < second + 10:

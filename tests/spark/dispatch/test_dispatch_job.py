@@ -14,7 +14,7 @@ from bolide.spark.dispatch.dispatch_job import dispatch_store
 from bolide.spark.dispatch.follow import follow_store
 from bolide.spark.errors import CorruptStore, OptionError
 from bolide.spark.failures import JobFailed
-from bolide.spark.session.progress import Progress, Runner
+from bolide.spark.session.progress import JobProgress, Runner
 from bolide.store.files import FileLocked, RealFiles
 from bolide.store.verify import verify_store
 from tests.golden.stores import GOLDEN_NAMES, GoldenStore, golden_store
@@ -69,9 +69,14 @@ def test_derived_files_are_javas(spark: Any, name: str, tmp_path: Path) -> None:
     golden = golden_store(name)
     shutil.copytree(golden.root / "commitlog", tmp_path / "store" / "commitlog")
     shutil.copytree(golden.root / "config", tmp_path / "store" / "config")
-    seen: list[Progress] = []
+    seen: list[JobProgress] = []
     report = dispatch_store(
-        spark, str(tmp_path / "store"), golden.shape, str(tmp_path / "out"), split_size=300_000, progress=seen.append
+        spark,
+        str(tmp_path / "store"),
+        golden.shape,
+        out=str(tmp_path / "out"),
+        split_size=300_000,
+        progress=seen.append,
     )
     assert_derived(tmp_path / "out", golden)
     last = golden.log()[-1]
@@ -156,13 +161,13 @@ def test_a_store_that_a_broker_has_is_refused(spark: Any, copy: GoldenStore, tmp
     lock = files.lock(str(copy.root / "lock"))
     try:
         with pytest.raises(FileLocked):
-            dispatch_store(spark, str(copy.root), copy.shape, str(tmp_path / "out"))
+            dispatch_store(spark, str(copy.root), copy.shape, out=str(tmp_path / "out"))
     finally:
         files.unlock(lock)
     assert not (tmp_path / "out").exists()
     (tmp_path / "out" / "index").mkdir(parents=True)
     with pytest.raises(Exception, match="has index already: name an empty folder"):
-        dispatch_store(spark, str(copy.root), copy.shape, str(tmp_path / "out"))
+        dispatch_store(spark, str(copy.root), copy.shape, out=str(tmp_path / "out"))
 
 
 def test_a_log_without_a_record_gives_an_empty_store(spark: Any, tmp_path: Path) -> None:
@@ -192,16 +197,14 @@ def test_following_says_what_is_wrong(spark: Any, tmp_path: Path) -> None:
     golden = golden_store("5.5.0-clean")
     shutil.copytree(golden.root, tmp_path / "store")
     with pytest.raises(OptionError, match="is the store itself"):
-        follow_store(spark, str(tmp_path / "store"), golden.shape, str(tmp_path / "store"), once=True)
+        follow_store(spark, str(tmp_path / "store"), golden.shape, out=str(tmp_path / "store"))
     path = tmp_path / "store" / "commitlog" / f"{0:020d}"
     data = bytearray(path.read_bytes())
     lost = golden.log()[100]
     data[lost["physicalOffset"] + 4] ^= 0xFF
     path.write_bytes(data)
     with pytest.raises(CorruptStore, match=f"at physical offset {lost['physicalOffset']}"):
-        follow_store(spark, str(tmp_path / "store"), golden.shape, str(tmp_path / "out"), once=True)
-    state = follow_store(
-        spark, str(tmp_path / "store"), golden.shape, str(tmp_path / "out"), once=True, skip_corrupt=True
-    )
+        follow_store(spark, str(tmp_path / "store"), golden.shape, out=str(tmp_path / "out"))
+    state = follow_store(spark, str(tmp_path / "store"), golden.shape, out=str(tmp_path / "out"), skip_corrupt=True)
     last = golden.log()[-1]
     assert state.end_offset == last["physicalOffset"] + last["storeSize"]

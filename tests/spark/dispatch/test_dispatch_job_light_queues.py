@@ -62,7 +62,7 @@ def test_light_queues_are_the_brokers(spark: Any, tmp_path: Path, ext: bool) -> 
     shape = replace(SHAPE, enable_consume_queue_ext=ext)
     store, out = tmp_path / "store", tmp_path / "out"
     fill(store, shape)
-    report = dispatch_store(spark, str(store), shape, str(out), split_size=50_000)
+    report = dispatch_store(spark, str(store), shape, out=str(out), split_size=50_000)
     assert (report.bad, report.skipped) == ([], [])
     for folder in ("consumequeue", "consumequeue_ext") if ext else ("consumequeue",):
         wanted = contents(store / folder)

@@ -72,8 +72,8 @@ def live(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Live]:
         namesrv.kill()
 
 
-def following(store: Path, out: Path, conf: Path) -> list[str]:
-    return ["dispatch", str(store), "--out", str(out), "--follow", "--config", str(conf), "--json"]
+def following(store: Path, out: Path, conf: Path, mode: str = "--follow") -> list[str]:
+    return ["dispatch", str(store), "--out", str(out), mode, "--config", str(conf), "--json"]
 
 
 class FollowProcess:
@@ -141,11 +141,11 @@ def test_a_live_log_is_streamed_and_followed(
     running.stop()
     assert len(rows_seen()) == len(set(rows_seen())) == 1_200
     assert set(rows_seen()) == sent
-    last = verb(monkeypatch, *following(live.store, out, conf), "--once")
+    last = verb(monkeypatch, *following(live.store, out, conf, "--update"))
     assert last.exit_code == 0, last.output
     assert "stopped at physical offset" in last.stderr
     shape = StoreShape.from_broker_conf({key: str(value) for key, value in SIZES.items()})
-    report = dispatch_store(spark, str(live.store), shape, str(tmp_path / "fresh"))
+    report = dispatch_store(spark, str(live.store), shape, out=str(tmp_path / "fresh"))
     assert report.records >= 1_200
     made, expected = contents(out), contents(tmp_path / "fresh")
     assert made.pop("lock", None) is not None

@@ -34,7 +34,7 @@ def test_each_run_appends_what_is_new_and_one_view_spans_archive_and_log(
     progress: list[Any] = []
     with pytest.raises(OptionError, match="no finished batch"):
         read_back(spark, out, options)
-    first = archive(spark, out, options | {"maxOffsetsPerTrigger": "10"}, show=progress.append)
+    first = archive(spark, out, options | {"maxOffsetsPerTrigger": "10"}, progress=progress.append)
     assert (first.messages, first.interrupted) == (35, False)
     assert first.batches >= 4
     assert (progress[-1].done, progress[-1].total) == (35, 35)

@@ -27,7 +27,7 @@ def test_an_archive_is_sent_again_queue_by_queue(spark: Any, bolide_broker: Brok
     mark = str(tmp_path / "mark")
     given: dict[str, Any] = {"checkpoint": mark, "where": "tags = 'A'", "topic": "Again", "original_time": True}
     progress: list[Any] = []
-    assert replay(spark, out, namesrv, **given, show=progress.append).messages == 100
+    assert replay(spark, out, namesrv, **given, progress=progress.append).messages == 100
     assert (progress[-1].done, progress[-1].total) == (100, 100), "what is sent, not what is looked at"
     assert replay(spark, out, namesrv, **given).messages == 0
     read = spark.read.format("rocketmq").options(**namesrv)

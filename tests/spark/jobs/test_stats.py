@@ -12,7 +12,7 @@ from bolide.spark.errors import OptionError
 from bolide.spark.jobs.stages import stages_shown
 from bolide.spark.jobs.stats import Count, Statistics, TopicStats, stats
 from bolide.spark.jobs.stats_report import size, stats_page
-from bolide.spark.session.progress import Progress
+from bolide.spark.session.progress import JobProgress
 from bolide.testing.broker import Broker
 from tests.spark.produce import send
 
@@ -28,7 +28,7 @@ def test_counts_by_topic_tag_key_and_time(spark: Any, bolide_broker: Broker) -> 
     send(bolide_broker.namesrv_addr, SENT)
     options = {"namesrv": bolide_broker.namesrv_addr, "subscribe": "T,U"}
     messages = spark.read.format("rocketmq").options(**options).load()
-    told: list[Progress] = []
+    told: list[JobProgress] = []
     with stages_shown(spark, "counting", told.append):
         counted = stats(messages)
     assert told and told[-1].done == told[-1].total > 0

@@ -14,7 +14,7 @@ import pytest
 
 from bolide.layout.shape import StoreShape
 from bolide.spark.bench.store import make_store
-from bolide.spark.session.progress import Progress
+from bolide.spark.session.progress import JobProgress
 from bolide.spark.verify.verdict import Verdict
 from bolide.spark.verify.verify_job import verify_on_spark, verify_with
 from bolide.spark.verify.verify_page import verdict_page
@@ -33,8 +33,8 @@ def test_tasks_on_spark_find_what_they_find_here(spark: Any, tmp_path: Path) -> 
     golden = golden_store("5.5.0-ext")
     shutil.copytree(golden.root, tmp_path / "store")
     unit_gone(golden, tmp_path / "store")
-    seen: list[Progress] = []
-    there = verify_on_spark(spark, str(tmp_path / "store"), golden.shape, 300_000, seen.append)
+    seen: list[JobProgress] = []
+    there = verify_on_spark(spark, str(tmp_path / "store"), golden.shape, split_size=300_000, progress=seen.append)
     here = verify(tmp_path / "store", golden.shape)
     there.seconds = here.seconds = 0.0
     assert there == here

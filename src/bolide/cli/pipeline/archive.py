@@ -52,7 +52,7 @@ def archive(
             from bolide.spark.jobs.archive import read_back
 
             result = run(
-                spark, out, options, table_format=table_format, checkpoint=checkpoint, follow=follow, show=shower()
+                spark, out, options, table_format=table_format, checkpoint=checkpoint, follow=follow, progress=shower()
             )
             rows = []
             if and_read_back and not result.interrupted:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,10 +31,10 @@ def dispatch(
     store: Path = typer.Argument(..., help="The store folder: the one that holds commitlog."),
     out: Path | None = typer.Option(None, help="Where consumequeue, index and checkpoint go; not there yet, or empty."),
     in_place: bool = typer.Option(False, "--in-place", help="Replace those of the store itself, all or none."),
-    follow: bool = typer.Option(False, "--follow", help="Go on as the store's broker writes, until stopped."),
-    once: bool = typer.Option(False, "--once", help="With --follow: stop when everything that is there is done."),
+    update: bool = typer.Option(False, "--update", help="Update the files in DIR with what the log has since then."),
+    follow: bool = typer.Option(False, "--follow", help="Update them as the store's broker writes, until stopped."),
     every: float = typer.Option(1.0, min=0.1, help="With --follow: seconds between two batches."),
-    durable: str = typer.Option("auto", help="With --follow: what of the log counts: auto, confirm or flushed."),
+    durable: str = typer.Option("auto", help="With --update, --follow: what counts: auto, confirm or flushed."),
     config: Path | None = typer.Option(None, "--config", "-c", help="The broker.conf the store was written with."),
     store_version: str | None = typer.Option(None, help="5.5 or 4.9: whose index rules; default as in broker.conf."),
     skip_corrupt: bool = typer.Option(False, help="Go on where the log holds bytes that are no record, and say where."),
@@ -46,13 +46,12 @@ def dispatch(
     with boundary():
         if (out is None) != in_place:
             raise ConfigError("say where the result goes: either --out DIR or --in-place")
-        if follow and out is None:
-            raise ConfigError("--follow needs --out DIR: the files of the store itself are its broker's")
-        if once and not follow:
-            raise ConfigError("--once goes with --follow")
+        if (update or follow) and out is None:
+            option = "--follow" if follow else "--update"
+            raise ConfigError(f"{option} needs --out DIR: the files of the store itself are its broker's")
         shape = store_shape(store, config, store_version)
-        if follow:
-            _follow(store, shape, str(out), once, every, durable, skip_corrupt, master, as_json)
+        if update or follow:
+            _update(store, shape, str(out), Updating(follow, every, durable, skip_corrupt), master, as_json)
             return
         from bolide.spark.session.jvm import end
         from bolide.spark.session.session import QUIET_START, begin, job_context
@@ -63,7 +62,10 @@ def dispatch(
         spark = job_context("bolide pipeline dispatch", master, QUIET_START)
         try:
             target = None if out is None else str(out)
-            report = dispatch_store(spark, str(store), shape, target, skip_corrupt, split_size << 20, shower())
+            report = dispatch_store(
+                spark, str(store), shape, out=target, skip_corrupt=skip_corrupt, split_size=split_size << 20,
+                progress=shower(),
+            )  # fmt: skip
         finally:
             end(spark)
         if as_json:
@@ -88,10 +90,17 @@ def _show(report: DispatchReport) -> None:
     )
 
 
-def _follow(
-    store: Path, shape: StoreShape, out: str, once: bool, every: float, durable: str, skip_corrupt: bool, master: str,
-    as_json: bool,
-) -> None:  # fmt: skip
+@dataclass(frozen=True)
+class Updating:
+    """How a folder is kept up to date; see `follow_store`."""
+
+    follow: bool
+    every: float
+    durable: str
+    skip_corrupt: bool
+
+
+def _update(store: Path, shape: StoreShape, out: str, how: Updating, master: str, as_json: bool) -> None:
     from bolide.spark.session.jvm import end
     from bolide.spark.session.session import QUIET_START, begin, job_session
 
@@ -108,8 +117,11 @@ def _follow(
 
     spark = job_session("bolide pipeline dispatch", master, settings=QUIET_START)
     try:
-        output.note(f"following {store} into {out}")
-        state = follow_store(spark, str(store), shape, out, once, skip_corrupt, every, durable, show)
+        output.note(f"following {store} into {out}" if how.follow else f"updating {out} from {store}")
+        state = follow_store(
+            spark, str(store), shape, out=out, follow=how.follow, skip_corrupt=how.skip_corrupt,
+            seconds_between=how.every, durable=how.durable, on_batch=show,
+        )  # fmt: skip
     finally:
         end(spark)
     queues, entries = len(state.queues), state.entries

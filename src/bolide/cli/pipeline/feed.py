@@ -41,5 +41,5 @@ def feed(
         with session("feed", master, conf) as spark:
             from bolide.spark.jobs.feed import feed as run
 
-            result = run(spark, sink, options, given, checkpoint=checkpoint, follow=follow, show=shower())
+            result = run(spark, sink, options, given, checkpoint=checkpoint, follow=follow, progress=shower())
         finished(result, "handed over", as_json)

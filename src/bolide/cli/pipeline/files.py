@@ -43,7 +43,9 @@ def export_topic(
         with session("export", master, conf) as spark:
             from bolide.spark.jobs.files import export_topic as run
 
-            result = run(spark, out, options, file_format=file_format, body=body, checkpoint=checkpoint, show=shower())
+            result = run(
+                spark, out, options, file_format=file_format, body=body, checkpoint=checkpoint, progress=shower()
+            )
         finished(result, "exported", as_json)
 
 
@@ -74,6 +76,6 @@ def import_files(
             result = run(
                 spark, path, options, topic=topic, file_format=file_format, body=body, body_column=body_column,
                 tags=tags, keys=[name.strip() for name in (keys or "").split(",") if name.strip()],
-                checkpoint=checkpoint, show=shower(),
+                checkpoint=checkpoint, progress=shower(),
             )  # fmt: skip
         finished(result, "imported", as_json)

@@ -68,7 +68,7 @@ def mirror(
             result = None
             if checkpoint is not None and not only_offsets:
                 result = run(
-                    spark, source, target, checkpoint=checkpoint, prefix=prefix, follow=follow, show=shower()
+                    spark, source, target, checkpoint=checkpoint, prefix=prefix, follow=follow, progress=shower()
                 )  # fmt: skip
             found = []
             if groups:

@@ -42,5 +42,7 @@ def redrive(
         with session("redrive", master, conf) as spark:
             from bolide.spark.jobs.redrive import redrive as run
 
-            result = run(spark, group, options, where=where, limit=limit, topic=topic, as_group=as_group, show=shower())
+            result = run(
+                spark, group, options, where=where, limit=limit, topic=topic, as_group=as_group, progress=shower()
+            )
         finished(result, "redrove", as_json)

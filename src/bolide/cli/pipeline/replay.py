@@ -40,6 +40,6 @@ def replay(
 
             result = run(
                 spark, source, options, checkpoint=checkpoint, where=where, topic=topic, rate=rate,
-                original_time=original_time, table_format=table_format, show=shower(),
+                original_time=original_time, table_format=table_format, progress=shower(),
             )  # fmt: skip
         finished(result, "replayed", as_json)

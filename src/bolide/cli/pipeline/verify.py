@@ -43,7 +43,9 @@ def verify(
         spark = job_context("bolide pipeline verify", master, QUIET_START)
         try:
             folder = None if work_folder is None else str(work_folder)
-            verdict = verify_on_spark(spark, str(store), shape, split_size << 20, shower(), folder)
+            verdict = verify_on_spark(
+                spark, str(store), shape, split_size=split_size << 20, progress=shower(), work_folder=folder
+            )
         finally:
             end(spark)
         if html is not None:

@@ -26,7 +26,7 @@ from bolide.spark.dispatch.index_pieces import write_index
 from bolide.spark.dispatch.output_files import OutputFiles, replace_file
 from bolide.spark.dispatch.swap import CHECKPOINT, DERIVED, INVENTORY, put_in, swap_in
 from bolide.spark.errors import CorruptStore, OptionError
-from bolide.spark.session.progress import Runner, Show, nowhere
+from bolide.spark.session.progress import OnProgress, Runner, no_progress
 from bolide.spark.store.log_scan import BadRange, Stretch, first_store_timestamp
 from bolide.spark.store.store_plan import packed, plan_stretches, store_root
 from bolide.store.files import RealFiles
@@ -69,10 +69,11 @@ def dispatch_store(
     spark: SparkSession | SparkContext,
     store: str,
     shape: StoreShape,
+    *,
     out: str | None = None,
     skip_corrupt: bool = False,
     split_size: int = SPLIT_SIZE,
-    progress: Show = nowhere,
+    progress: OnProgress = no_progress,
 ) -> DispatchReport:
     """Rebuild what is derived from a store's log, into the folder `out`, or in place when there is none.
 

@@ -126,16 +126,19 @@ def follow_store(
     spark: SparkSession,
     store: str,
     shape: StoreShape,
+    *,
     out: str,
-    once: bool = False,
+    follow: bool = False,
     skip_corrupt: bool = False,
     seconds_between: float = 1.0,
     durable: str = "auto",
-    show: Callable[[Followed], None] = lambda _: None,
+    on_batch: Callable[[Followed], None] = lambda _: None,
 ) -> DerivedState:
-    """Keep the derived files in `out` up to date until SIGINT or SIGTERM; with `once` until all there is now is done.
+    """Bring the derived files in `out` up to date with the log, resuming where the last call stopped. With `follow`
+    keep them up to date until SIGINT or SIGTERM, with a batch every `seconds_between` seconds.
 
-    Raises OptionError for a folder that is no store or not made by following, FileLocked when another process has it.
+    Raises OptionError if `store` is not a store folder or `out` was not made by this function, FileLocked if another
+    process uses `out`.
     """
     root = store_root(store).absolute()
     target = Path(out).absolute()
@@ -161,7 +164,7 @@ def follow_store(
                 failed.append(error)  # Spark would keep its text only
                 raise
             if done is not None:
-                show(done)
+                on_batch(done)
 
         from pyspark.errors import PySparkException
 
@@ -177,7 +180,7 @@ def follow_store(
             .load(str(root))
         )
         writer = frame.writeStream.foreachBatch(batch).option("checkpointLocation", follower.checkpoint_folder)
-        trigger: dict[str, Any] = {"availableNow": True} if once else {"processingTime": f"{seconds_between} seconds"}
+        trigger: dict[str, Any] = {"processingTime": f"{seconds_between} seconds"} if follow else {"availableNow": True}
         try:
             _wait(writer.trigger(**trigger).start())
         except PySparkException as error:

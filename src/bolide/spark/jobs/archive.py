@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bolide.spark.errors import OptionError
 from bolide.spark.jobs.running import JobResult, run_query, topic_stream
-from bolide.spark.session.progress import Show, nowhere
+from bolide.spark.session.progress import OnProgress, no_progress
 from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.data_loss import data_lost
 from bolide.spark.source.last_read import changed, look, marks_of
@@ -55,7 +55,7 @@ def archive(
     table_format: str = PARQUET,
     checkpoint: str | None = None,
     follow: bool = False,
-    show: Show = nowhere,
+    progress: OnProgress = no_progress,
 ) -> JobResult:
     """Append what the topics hold and the last run did not have to `out`; with `follow` until interrupted.
 
@@ -65,7 +65,7 @@ def archive(
     """
     messages = topic_stream(spark, options).selectExpr("*", DAY_OF)
     place = checkpoint_of(out, table_format, checkpoint)
-    return run_query(_sink(spark, messages, out, table_format), place, "archive", show, follow)
+    return run_query(_sink(spark, messages, out, table_format), place, "archive", progress, follow)
 
 
 def checkpoint_of(out: str, table_format: str, checkpoint: str | None) -> str:

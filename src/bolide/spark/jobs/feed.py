@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bolide import plugins
 from bolide.spark.jobs.running import JobResult, run_query, topic_stream
 from bolide.spark.jobs.sinks import write_batch
-from bolide.spark.session.progress import Show, nowhere
+from bolide.spark.session.progress import OnProgress, no_progress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -22,7 +22,7 @@ def feed(
     *,
     checkpoint: str,
     follow: bool = False,
-    show: Show = nowhere,
+    progress: OnProgress = no_progress,
 ) -> JobResult:
     """Hand messages to the sink of this name in Arrow batches; with `follow` until interrupted.
 
@@ -35,4 +35,4 @@ def feed(
     def hand_over(rows: DataFrame, batch: int) -> None:
         write_batch(rows, batch, sink, sink_options)
 
-    return run_query(messages.writeStream.foreachBatch(hand_over), checkpoint, "feed", show, follow)
+    return run_query(messages.writeStream.foreachBatch(hand_over), checkpoint, "feed", progress, follow)

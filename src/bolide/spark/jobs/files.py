@@ -13,7 +13,7 @@ from bolide.spark.errors import OptionError
 from bolide.spark.failures import job_failed
 from bolide.spark.jobs.resending import own_properties
 from bolide.spark.jobs.running import JobResult, run_query, topic_stream
-from bolide.spark.session.progress import Show, nowhere
+from bolide.spark.session.progress import OnProgress, no_progress
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -36,7 +36,7 @@ def export_topic(
     file_format: str = "json",
     body: str = "text",
     checkpoint: str | None = None,
-    show: Show = nowhere,
+    progress: OnProgress = no_progress,
 ) -> JobResult:
     """Write what the topics hold, and the last run did not write, as files into the folder `out`.
 
@@ -47,7 +47,7 @@ def export_topic(
     writer = flat(messages, file_format, body).writeStream.format(file_format).option("path", out)
     if file_format == "csv":
         writer = writer.options(**_CSV)
-    return run_query(writer, checkpoint or out.rstrip("/") + "/_checkpoint", "export", show)
+    return run_query(writer, checkpoint or out.rstrip("/") + "/_checkpoint", "export", progress)
 
 
 def flat(messages: DataFrame, file_format: str, body: str) -> DataFrame:
@@ -74,7 +74,7 @@ def import_files(
     tags: str | None = None,
     keys: Sequence[str] = (),
     checkpoint: str,
-    show: Show = nowhere,
+    progress: OnProgress = no_progress,
 ) -> JobResult:
     """Send each row of the files below `path` as a message to `topic`; files that a run has sent are not sent again.
 
@@ -97,7 +97,7 @@ def import_files(
         stream = stream.options(**_CSV)
     rows = as_messages(stream.load(path), file_format, body, body_column, tags, keys)
     writer = rows.writeStream.format("rocketmq").options(**options).option("topic", topic)
-    return run_query(writer, checkpoint, "import", show, total=total)
+    return run_query(writer, checkpoint, "import", progress, total=total)
 
 
 def as_messages(

@@ -16,7 +16,7 @@ from bolide.spark.errors import OptionError
 from bolide.spark.failures import job_failed
 from bolide.spark.jobs.resending import to_send
 from bolide.spark.jobs.running import JobResult, counted, run_query, topic_stream
-from bolide.spark.session.progress import Show, nowhere
+from bolide.spark.session.progress import OnProgress, no_progress
 from bolide.spark.source.bad_records import COLUMN, DROP
 from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.queues import EARLIEST, Offsets, Queue
@@ -39,7 +39,7 @@ def mirror(
     checkpoint: str,
     prefix: str = "",
     follow: bool = False,
-    show: Show = nowhere,
+    progress: OnProgress = no_progress,
 ) -> JobResult:
     """Copy what the source's topics hold and the last run did not copy; with `follow` until interrupted.
 
@@ -50,7 +50,7 @@ def mirror(
         raise OptionError(f"a mirror sends no message without its body: set badRecords to {DROP}, not to {COLUMN}")
     rows = topic_stream(spark, source)
     writer = counted(as_mirrored(rows, prefix)).writeStream.format("rocketmq").options(**target)
-    return run_query(writer, checkpoint, "mirror", show, follow)
+    return run_query(writer, checkpoint, "mirror", progress, follow)
 
 
 def as_mirrored(rows: DataFrame, prefix: str = "") -> DataFrame:

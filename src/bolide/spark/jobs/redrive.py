@@ -19,7 +19,7 @@ from bolide.spark.failures import job_failed
 from bolide.spark.jobs.alone import Lease
 from bolide.spark.jobs.resending import ORIGIN, to_send
 from bolide.spark.jobs.running import JobResult
-from bolide.spark.session.progress import Progress, Show, nowhere
+from bolide.spark.session.progress import JobProgress, OnProgress, no_progress
 from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.queues import EARLIEST, Offsets, Queue, to_json
 from bolide.spark.source.ranges import limit_offsets
@@ -42,7 +42,7 @@ def redrive(
     limit: int = 0,
     topic: str | None = None,
     as_group: str = REDRIVER,
-    show: Show = nowhere,
+    progress: OnProgress = no_progress,
 ) -> JobResult:
     """Send the dead letters of a consumer group again, those that `where` (SQL over the source's columns) picks.
 
@@ -77,11 +77,11 @@ def redrive(
                     batches += 1
                     left = sum(end[queue] - here[queue] for queue in queues)
                     if left:
-                        show(Progress("redrive", total - left, total, time.monotonic() - began, "dead letters"))
+                        progress(JobProgress("redrive", total - left, total, time.monotonic() - began, "dead letters"))
             except KeyboardInterrupt:
                 interrupted = True
     seconds = time.monotonic() - began
-    show(Progress("redrive", total - left, total - left, seconds, "dead letters"))
+    progress(JobProgress("redrive", total - left, total - left, seconds, "dead letters"))
     return JobResult(done, batches, seconds, interrupted, as_group)
 
 

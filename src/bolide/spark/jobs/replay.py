@@ -15,7 +15,7 @@ from bolide.spark.failures import job_failed
 from bolide.spark.jobs.archive import PARQUET
 from bolide.spark.jobs.resending import to_send
 from bolide.spark.jobs.running import JobResult, counted, run_query
-from bolide.spark.session.progress import Show, nowhere
+from bolide.spark.session.progress import OnProgress, no_progress
 from bolide.spark.sink.sink_options import EXACTLY_ONCE, LOG_FOLDER
 from bolide.spark.source.bad_records import BAD_RECORD
 
@@ -39,7 +39,7 @@ def replay(
     rate: int = 0,
     original_time: bool = False,
     table_format: str = PARQUET,
-    show: Show = nowhere,
+    progress: OnProgress = no_progress,
 ) -> JobResult:
     """Send what the archive at `source` holds, those rows that `where` (SQL over its columns) picks.
 
@@ -71,7 +71,7 @@ def replay(
             writer = writer.options(commitLog=f"{checkpoint.rstrip('/')}/{LOG_FOLDER}", jobId=f"{query}-{number}")
         writer.save()
 
-    return run_query(counted(picked).writeStream.foreachBatch(send), checkpoint, "replay", show, total=total)
+    return run_query(counted(picked).writeStream.foreachBatch(send), checkpoint, "replay", progress, total=total)
 
 
 def _picked(rows: DataFrame, where: str | None) -> DataFrame:

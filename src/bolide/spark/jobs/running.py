@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bolide.spark.failures import job_failed
 from bolide.spark.jobs.alone import one_at_a_time
-from bolide.spark.session.progress import Progress, Show, nowhere
+from bolide.spark.session.progress import JobProgress, OnProgress, no_progress
 from bolide.spark.source.positions import forms_of
 from bolide.spark.source.queues import from_json
 
@@ -63,7 +63,7 @@ def run_query(
     writer: DataStreamWriter,
     checkpoint: str,
     what: str,
-    show: Show = nowhere,
+    progress: OnProgress = no_progress,
     follow: bool = False,
     total: int | None = None,
 ) -> JobResult:
@@ -82,7 +82,7 @@ def run_query(
             while not query.awaitTermination(POLL_S):  # type: ignore[arg-type] # parts of a second are fine
                 seen.look(query)
                 if seen.done < seen.total:
-                    show(Progress(what, seen.done, seen.total, time.monotonic() - began, "messages"))
+                    progress(JobProgress(what, seen.done, seen.total, time.monotonic() - began, "messages"))
         except KeyboardInterrupt:
             interrupted = True
             query.stop()
@@ -90,7 +90,7 @@ def run_query(
     except Exception as error:
         raise job_failed(error) from None
     seconds = time.monotonic() - began
-    show(Progress(what, seen.done, seen.done, seconds, "messages"))
+    progress(JobProgress(what, seen.done, seen.done, seconds, "messages"))
     return JobResult(seen.passed, seen.batches, seconds, interrupted, checkpoint)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from bolide.spark.session.progress import Progress, Show
+from bolide.spark.session.progress import JobProgress, OnProgress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,7 +17,7 @@ POLL_S: Final = 0.5
 
 
 @contextmanager
-def stages_shown(spark: SparkSession, what: str, show: Show) -> Iterator[None]:
+def stages_shown(spark: SparkSession, what: str, progress: OnProgress) -> Iterator[None]:
     """While the block runs, tell how many tasks of the stages seen so far are done."""
     over = threading.Event()
     began = time.monotonic()
@@ -38,7 +38,7 @@ def stages_shown(spark: SparkSession, what: str, show: Show) -> Iterator[None]:
             # A stage that is no longer active is done, though its last count was taken before.
             ready = sum(done[each] if each in active else totals[each] for each in totals)
             if totals and ready < sum(totals.values()):
-                show(Progress(what, ready, sum(totals.values()), time.monotonic() - began, "tasks"))
+                progress(JobProgress(what, ready, sum(totals.values()), time.monotonic() - began, "tasks"))
 
     watcher = threading.Thread(target=watch, name="stages", daemon=True)
     watcher.start()
@@ -46,7 +46,7 @@ def stages_shown(spark: SparkSession, what: str, show: Show) -> Iterator[None]:
         yield
         if totals:
             every = sum(totals.values())
-            show(Progress(what, every, every, time.monotonic() - began, "tasks"))
+            progress(JobProgress(what, every, every, time.monotonic() - began, "tasks"))
     finally:
         over.set()
         watcher.join()

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from bolide.errors import LocalError
-from bolide.spark.session.progress import Progress, Show, nowhere
+from bolide.spark.session.progress import JobProgress, OnProgress, no_progress
 
 NEEDED: Final = ("librt", "lz4", "msgspec", "mypy-extensions", "numpy", "pyarrow", "pyspark", "zstandard")
 """What Bolide's executors import; it goes along with what it requires, and Bolide itself as it runs here. Spark's Java
@@ -53,7 +53,7 @@ class Packed:
     distributions: tuple[str, ...]
 
 
-def pack(out: str, extra: Sequence[str] = (), show: Show = nowhere) -> Packed:
+def pack(out: str, extra: Sequence[str] = (), show: OnProgress = no_progress) -> Packed:
     """Write the archive (`.tar.gz`) with these distributions as well. Raises CannotPack; leaves no half file behind."""
     began = time.monotonic()
     inside = f"lib/{_BINARY}"
@@ -73,12 +73,12 @@ def pack(out: str, extra: Sequence[str] = (), show: Show = nowhere) -> Packed:
             for count, (place, source) in enumerate(sorted(files.items())):
                 archive.add(source, place, recursive=False)
                 if count % 200 == 0:
-                    show(Progress("packing", count, len(files), time.monotonic() - began))
+                    show(JobProgress("packing", count, len(files), time.monotonic() - began))
         os.replace(half, out)
     except BaseException:
         Path(half).unlink(missing_ok=True)
         raise
-    show(Progress("packing", len(files), len(files), time.monotonic() - began))
+    show(JobProgress("packing", len(files), len(files), time.monotonic() - began))
     return Packed(out, Path(out).stat().st_size, len(files), ("bolide", *names))
 
 

@@ -24,7 +24,7 @@ _POLL_S: Final = 0.5
 
 
 @dataclass(frozen=True)
-class Progress:
+class JobProgress:
     """How far a stage is: `done` of `total`, of what `unit` says, and the seconds since it began."""
 
     stage: str
@@ -45,10 +45,10 @@ class Progress:
         return (self.total - self.done) / self.rate if self.rate > 0 else 0.0
 
 
-Show = Callable[[Progress], None]
+OnProgress = Callable[[JobProgress], None]
 
 
-def nowhere(_: Progress) -> None:
+def no_progress(_: JobProgress) -> None:
     """For those who do not look."""
 
 
@@ -68,7 +68,7 @@ def _answer(answer: Future[Any]) -> Any:
 class Runner:
     """Runs stages of tasks one after the other, and tells how far each is."""
 
-    def __init__(self, spark: SparkSession | SparkContext, show: Show = nowhere) -> None:
+    def __init__(self, spark: SparkSession | SparkContext, progress: OnProgress = no_progress) -> None:
         from pyspark import SparkContext
 
         context = spark if isinstance(spark, SparkContext) else spark.sparkContext
@@ -76,7 +76,7 @@ class Runner:
         self.seconds: dict[str, float] = {}
         """Of each stage that is over."""
         self._context = context
-        self._show = show
+        self._progress = progress
 
     def each(
         self, stage: str, unit: str, tasks: Sequence[Task], run: Callable[[Task], Answer], weights: Sequence[int]
@@ -103,7 +103,7 @@ class Runner:
             answer = pool.submit(data.collect)
             while True:
                 finished = wait([answer], _POLL_S).done
-                self._show(Progress(stage, min(done.value, total), total, time.monotonic() - began, unit))
+                self._progress(JobProgress(stage, min(done.value, total), total, time.monotonic() - began, unit))
                 if finished:
                     self.seconds[stage] = time.monotonic() - began
                     return list(_answer(answer))

@@ -26,7 +26,7 @@ from bolide.spark.dispatch.bitmaps import TopicFilter, read_filters
 from bolide.spark.dispatch.derived_files import QueueTask
 from bolide.spark.dispatch.dispatch_parts import Parts, PartSummary, make_part
 from bolide.spark.dispatch.dispatch_plan import bundles
-from bolide.spark.session.progress import Runner, Show, nowhere
+from bolide.spark.session.progress import OnProgress, Runner, no_progress
 from bolide.spark.store.log_scan import Stretch
 from bolide.spark.store.store_folder import segment_files
 from bolide.spark.store.store_plan import packed, plan_stretches, store_root
@@ -63,8 +63,9 @@ def verify_on_spark(
     spark: SparkSession | SparkContext,
     store: str,
     shape: StoreShape,
+    *,
     split_size: int = SPLIT_SIZE,
-    progress: Show = nowhere,
+    progress: OnProgress = no_progress,
     work_folder: str | None = None,
 ) -> Verdict:
     """Check a store folder. Part files go below `work_folder`, else a temporary folder, which executors must see."""
