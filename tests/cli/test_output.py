@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,9 +11,12 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from bolide.cli import main as cli
+from bolide.cli import output
 from bolide.cli.main import load
 from bolide.cli.output import FAILED, UNREACHABLE, USAGE
 from bolide.testing.broker import Broker
+from bolide.version import VERSION
 
 NOWHERE = "127.0.0.1:1"
 ARGUMENTS = {
@@ -80,3 +84,43 @@ def test_what_is_not_there(words: tuple[str, ...], bolide_broker: Broker) -> Non
         return
     code, said = run(*words, "-n", bolide_broker.namesrv_addr)
     assert (code, said.count("bolide: ")) == (FAILED, 1), said
+
+
+ADDRESSES = [("DefaultCluster", "broker-a", "127.0.0.1:45911 127.0.0.1:45921", 0.5, 1_250)]
+COLUMNS = ("Cluster", "Broker", "Addresses", "Put/s", "Messages")
+
+
+def test_a_narrow_terminal_breaks_no_value(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for width in (50, 62, 70, 80, 200):
+        monkeypatch.setenv("COLUMNS", str(width))
+        output.table("Brokers", COLUMNS, ADDRESSES, False)
+        said = capsys.readouterr().out
+        for word in ("DefaultCluster", "broker-a", "127.0.0.1:45911", "127.0.0.1:45921", "1,250"):
+            assert word in said, (width, said)
+
+
+def test_what_is_not_a_terminal_gets_a_row_on_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    output.table("Brokers", COLUMNS, [(*ADDRESSES[0][:2], "127.0.0.1:45911 " * 20, 0.5, 1_250)], False)
+    assert any(line.count("127.0.0.1:45911") == 20 for line in capsys.readouterr().out.splitlines())
+
+
+def test_json_has_plain_names_numbers_and_times(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [(0.5, output.moment(1_772_323_200_000), output.moment(0))]
+    output.table("Brokers", ("Put/s", "Last stored", "Oldest"), rows, True)
+    assert json.loads(capsys.readouterr().out) == [
+        {"put_per_second": 0.5, "last_stored": 1_772_323_200_000, "oldest": None}
+    ]
+
+
+def test_flags_are_shown_without_a_type(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.command()(["topic", "list", "--help"])
+    said = capsys.readouterr().out
+    assert "--system" in said and "<str>" in said and "<bool>" not in said
+
+
+def test_the_version_is_an_option_too() -> None:
+    assert CliRunner().invoke(load(), ["--version"]).output == f"bolide {VERSION}\n"

@@ -37,3 +37,23 @@ def test_lines_are_answered_as_they_come_until_a_signal(bolide_broker: Broker, n
         consumer.subscribe("Typed")
         bodies = [message.body for _, message in zip(range(2), consumer, strict=False)]
     assert bodies == [b"one", b"no \xff UTF-8"]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("{", "line 2 is not a message: '{' is not JSON"),
+        ('"text"', 'line 2 is not a message: \'"text"\' must be an object with a "body"'),
+        ('{"body": "x", "tags": ["a", "b"]}', "line 2 is not a message: tags is ['a', 'b']: give one text"),
+        ('{"body": "x", "keys": 7}', "line 2 is not a message: keys is 7: give a text or a list of texts"),
+        ('{"body": "x", "properties": "y"}', "line 2 is not a message: properties is 'y': give an object"),
+        ('{"body": "x", "delay": "soon"}', "line 2 is not a message: delay_level and delay must be numbers"),
+    ],
+)
+def test_a_line_that_is_no_message_is_named_by_its_number(bolide_broker: Broker, line: str, said: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "bolide.cli", "produce", "Lines", "--from-json", "-n", bolide_broker.namesrv_addr],
+        input=f'{{"body": "good"}}\n{line}\n', capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+    assert "SEND_OK" in done.stdout

@@ -92,7 +92,7 @@ def test_repair_plans_then_does(conf: Path, tmp_path: Path) -> None:
     code, text = run("repair", root, "-c", conf)
     assert code == 1
     assert "does not match its CRC at physical offset 0" in text
-    assert "514 good records follow" in text
+    assert "514 valid records follow" in text
     assert "nothing was changed" in text
     assert not list(root.glob("repair-*"))
     code, text = run("repair", root, "-c", conf, "--yes")

@@ -27,15 +27,6 @@ def call(namesrv: str, ask: Callable[[Admin], Awaitable[T]], **connection: Unpac
 
 
 async def must_exist(admin: Admin, group: str) -> None:
-    """Fail when no broker knows the group, by its settings or by an offset."""
+    """Fail if no broker knows the group, by its settings or by an offset."""
     if group not in await admin.groups() and not (await admin.consumer_progress(group)).queues:
         output.fail(f"there is no group {group}: no broker knows it")
-
-
-def time_text(milliseconds: int) -> str:
-    """A time for people, "" for none."""
-    from datetime import datetime
-
-    if milliseconds <= 0:
-        return ""
-    return datetime.fromtimestamp(milliseconds / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")

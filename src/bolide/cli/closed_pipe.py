@@ -1,4 +1,4 @@
-"""Notices at once when the reader of our standard output leaves first (`| head -1`)."""
+"""Notices at once when the reader of standard output closes the pipe (`| head -1`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def when_closed(then: Callable[[], object]) -> Iterator[None]:
-    """Call `then` in the running loop once the reader of our output pipe is gone. Other outputs never close."""
+    """Call `then` in the running loop once the reader of the output pipe is gone. Other outputs never close."""
     loop = asyncio.get_running_loop()
     handle = _pipe()
     if handle < 0:
@@ -24,7 +24,7 @@ def when_closed(then: Callable[[], object]) -> Iterator[None]:
         loop.remove_reader(handle)
         then()
 
-    # The writing end of a pipe is never readable; what wakes a reader of it is the error of the end that closed.
+    # The writing end of a pipe is never readable; the error of the closed reading end wakes the watcher.
     loop.add_reader(handle, told)
     try:
         yield
@@ -33,7 +33,7 @@ def when_closed(then: Callable[[], object]) -> Iterator[None]:
 
 
 def unread() -> int:
-    """Bytes in the pipe of standard output that its reader has not taken yet; 0 for any other output."""
+    """Bytes in the pipe of standard output that its reader has not read yet; 0 for any other output."""
     handle = _pipe()
     if handle < 0:
         return 0

@@ -1,4 +1,4 @@
-"""`bolide cluster`: the brokers of a cluster, and what one of them says of itself."""
+"""`bolide cluster`: the brokers of a cluster, and the figures and settings of one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ app = typer.Typer()
 
 @app.command("list")
 def list_brokers(namesrv: str = Namesrv, as_json: bool = JsonFlag) -> None:
-    """List brokers, with their rates over the last ten seconds; fails unless there is one and all serve."""
+    """List brokers, with their rates over the last ten seconds; fails unless there is one and all accept messages."""
     with boundary():
         brokers = call(namesrv, lambda admin: admin.brokers())
         rows = [
@@ -27,13 +27,13 @@ def list_brokers(namesrv: str = Namesrv, as_json: bool = JsonFlag) -> None:
                 each.broker_id,
                 each.address,
                 each.version,
-                each.runtime.get("putTps", "").split(" ")[0],
-                each.runtime.get("getTransferredTps", "").split(" ")[0],
+                rate(each.runtime.get("putTps")),
+                rate(each.runtime.get("getTransferredTps")),
                 each.state,
             )
             for each in brokers
         ]
-        columns = ("Cluster", "Broker", "Id", "Address", "Version", "Put/s", "Got/s", "State")
+        columns = ("Cluster", "Broker", "Id", "Address", "Version", "Put/s", "Get/s", "State")
         output.table("Brokers", columns, rows, as_json)
         if not brokers:
             output.fail("no broker is registered at the name servers: is one running with their address?")
@@ -42,14 +42,22 @@ def list_brokers(namesrv: str = Namesrv, as_json: bool = JsonFlag) -> None:
             output.fail(f"{', '.join(silent)} cannot be reached", output.UNREACHABLE)
         refusing = [each.broker_name for each in brokers if not each.serves]
         if refusing:
-            output.fail(f"{', '.join(refusing)} takes no messages")
+            output.fail(f"{', '.join(refusing)} accepts no messages")
+
+
+def rate(figures: str | None) -> float | None:
+    """Messages per second: the first of a broker's figures, which are over 10 s, 1 min and 10 min; None without any."""
+    try:
+        return float((figures or "").split(" ")[0])
+    except ValueError:
+        return None
 
 
 @app.command()
 def info(
     broker: str = typer.Argument(..., help="Broker name."), namesrv: str = Namesrv, as_json: bool = JsonFlag
 ) -> None:
-    """Show every figure a broker gives of itself."""
+    """Show the runtime figures of a broker."""
     with boundary():
         runtime: dict[str, Any] = dict(sorted(call(namesrv, lambda admin: admin.broker_runtime(broker)).items()))
         output.pairs(f"Broker {broker}", runtime, as_json)
@@ -62,7 +70,7 @@ def config(
     settings: list[str] | None = Settings,
     as_json: bool = JsonFlag,
 ) -> None:
-    """Show the settings a running broker has in force, after changing those given with --set."""
+    """Show the settings of a running broker; --set changes some first."""
     with boundary():
         changes = {key: str(value) for key, value in given_settings(settings).items()}
         if changes:

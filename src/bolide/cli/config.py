@@ -1,4 +1,4 @@
-"""`bolide config show`: which settings are in force, and where each came from."""
+"""`bolide config show`: the settings in force, and where each value comes from."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def show(
     changed: bool = typer.Option(False, "--changed", help="Only settings that are not defaults."),
     as_json: bool = JsonFlag,
 ) -> None:
-    """Show every setting, its value and its origin: flag, then variable, then file, then default."""
+    """Show every setting, its value and its origin: flag, variable, file or default, in this order of precedence."""
     with boundary():
         import msgspec
 
@@ -48,7 +48,7 @@ def show(
 
 
 def settings_of(daemon: str) -> tuple[Any, Callable[[Any], str]]:
-    """The struct of a daemon's settings, and the file that keeps changes made while it runs."""
+    """The struct of a daemon's settings, and the file that stores changes made while it runs."""
     if daemon == "broker":
         from bolide.broker.core.options import BrokerOptions
         from bolide.node.broker import kept_settings

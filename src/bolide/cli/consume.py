@@ -1,4 +1,4 @@
-"""`bolide consume`: messages of a topic on standard output, as lines or as JSON, until told to stop."""
+"""`bolide consume`: prints the messages of a topic, as lines or as JSON, until it is told to stop."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ def attach(app: typer.Typer) -> None:
 def consume(
     topic: str = typer.Argument(help="Topic to read."),
     namesrv: str = Namesrv,
-    group: str = typer.Option("", help="Consumer group to join: its offsets move. Without one no offsets move."),
+    group: str = typer.Option("", help="Consumer group to join; without one no offsets are stored."),
     tags: str = typer.Option("*", help='Tag filter, such as "TagA || TagB".'),
     sql: str = typer.Option("", help="SQL92 filter instead of tags (the broker must have enablePropertyFilter)."),
     start: str = typer.Option(
         "first", help="Where to start (with --group: where a new group starts): first, last, or a time yyyyMMddHHmmss."
     ),
-    broadcast: bool = typer.Option(False, "--broadcast", help="With a group: read all queues, not a share of them."),
-    count: int = typer.Option(0, "--count", "-c", min=0, help="Stop after so many messages; 0: run until Ctrl-C."),
-    idle: float = typer.Option(0.0, min=0.0, help="Stop when no message arrives for so many seconds; 0: wait."),
+    broadcast: bool = typer.Option(False, "--broadcast", help="With --group: read all queues, not a share of them."),
+    count: int = typer.Option(0, "--count", "-c", min=0, help="Stop after this many messages; 0: run until Ctrl-C."),
+    idle: float = typer.Option(0.0, min=0.0, help="Stop if no message arrives for this many seconds; 0: wait."),
     as_json: bool = JsonFlag,
 ) -> None:
-    """Print messages as they come."""
+    """Print messages as they arrive."""
     if broadcast and not group:
         output.fail("--broadcast is for a group: give --group NAME, or leave it out to read all queues", output.USAGE)
     printing = Printing(count, as_json)
@@ -65,7 +65,7 @@ def consume(
 
 @dataclass(frozen=True)
 class Reading:
-    """What is read: the arguments of the verb."""
+    """What to read: the arguments of the command."""
 
     topic: str
     namesrv: str
@@ -78,7 +78,7 @@ class Reading:
 
 
 class Printing:
-    """Prints messages until there are enough, or the reader has left."""
+    """Prints messages until there are enough, or the reader has closed the pipe."""
 
     def __init__(self, count: int, as_json: bool) -> None:
         self.seen = 0
@@ -89,12 +89,12 @@ class Printing:
         self._as_json = as_json
 
     def close(self) -> None:
-        """The reader has left."""
+        """The reader has closed the pipe."""
         self.closed = True
         self.done.set()
 
     def show(self, message: ReceivedMessage) -> bool:
-        """Print one message; False when printing has ended: the message is not consumed then."""
+        """Print one message; False if printing has ended: then the message is not consumed."""
         if self.done.is_set():
             return False
         try:
@@ -109,8 +109,9 @@ class Printing:
         return True
 
     async def taken(self) -> bool:
-        """Wait until the reader of a pipe has taken what was printed; False when it leaves before: the message then
-        counts as not seen. Any other output takes it at once.
+        """Wait until the reader of a pipe has read what was printed; other outputs need no wait.
+
+        False if the reader closes the pipe before; then the message does not count as seen.
         """
         while unread():
             if self.closed:
@@ -240,7 +241,7 @@ def _expression(reading: Reading) -> Any:
 
 
 def message_fields(message: Any) -> dict[str, Any]:
-    """A message as a JSON object; bytes of a body that are no UTF-8 are shown as escapes."""
+    """A message as a JSON object; invalid UTF-8 in a body is shown as escapes."""
     return {
         "topic": message.topic,
         "broker": message.broker_name,

@@ -1,4 +1,4 @@
-"""`bolide doctor`: is this machine fit to run Bolide, and what is missing for which part of it."""
+"""`bolide doctor`: checks whether this machine can run Bolide, and what each part lacks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SPARK_JAVA = 17
 
 @dataclass
 class Finding:
-    """One thing looked at: how it is, and what to do about it."""
+    """One check: its result, and what to do about it."""
 
     what: str
     state: str
@@ -39,10 +39,10 @@ def attach(app: typer.Typer) -> None:
 
 
 def doctor(
-    store: Path | None = typer.Option(None, help="Also look at the disk of this store folder."),
+    store: Path | None = typer.Option(None, help="Also check the disk of this store folder."),
     as_json: bool = JsonFlag,
 ) -> None:
-    """Look at Python, compiled modules, libraries, Java, limits and disk. Exit code 1 when something is wrong."""
+    """Check Python, compiled modules, libraries, Java, limits and disk. Exit code 1 if something is wrong."""
     with boundary():
         found = [python(), implementation(), *libraries(), *added(), java(), open_files(), *disk(store)]
         rows = [(finding.what, finding.state, finding.detail) for finding in found]
@@ -105,7 +105,7 @@ def java() -> Finding:
     home = os.environ.get("JAVA_HOME")
     program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if program is None or not Path(program).exists():
-        return Finding("Java", WARN, f"none found: Spark needs {SPARK_JAVA} or newer; broker and client need none")
+        return Finding("Java", WARN, f"none found: Spark needs {SPARK_JAVA} or later; broker and client need none")
     try:
         answer = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -141,5 +141,5 @@ def disk(store: Path | None) -> list[Finding]:
         detail += ": old files are deleted above 75 %, sends are refused above 90 %"
     found = [Finding("Disk", state, detail)]
     if hasattr(os, "preadv") and not hasattr(os, "RWF_NOWAIT"):
-        found.append(Finding("Reads without waiting", WARN, "not here: reads of old messages may delay others"))
+        found.append(Finding("Reads without waiting", WARN, "not available: reads of old messages may delay others"))
     return found

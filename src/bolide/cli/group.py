@@ -1,4 +1,4 @@
-"""`bolide group`: consumer groups: their settings, their progress, who is connected."""
+"""`bolide group`: consumer groups: settings, progress, connected members."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from bolide.cli import output
-from bolide.cli.admin_call import call, must_exist, time_text
+from bolide.cli.admin_call import call, must_exist
 from bolide.cli.options import Namesrv
 from bolide.cli.output import JsonFlag, boundary
 
@@ -41,7 +41,7 @@ def show(
     topic: str | None = typer.Option(None, help="Only this topic."),
     as_json: bool = JsonFlag,
 ) -> None:
-    """Show how far a group has come in each queue, and who is connected."""
+    """Show a group's lag in each queue, and its connected members."""
     with boundary():
 
         async def ask(admin: Any) -> tuple[Any, Any]:
@@ -60,23 +60,22 @@ def show(
                 each.broker_offset,
                 each.consumer_offset,
                 each.lag,
-                time_text(each.last_timestamp),
+                output.moment(each.last_timestamp),
             )
             for each in progress.queues
         ]
         columns = ("Topic", "Broker", "Queue", "End offset", "Consumed", "Lag", "Last consumed was stored")
         if as_json:
-            keys = [column.lower().replace(" ", "_") for column in columns]
             output.print_json(
                 {
                     "group": group,
                     "lag": progress.lag,
-                    "queues": [dict(zip(keys, row, strict=True)) for row in rows],
+                    "queues": output.json_rows(columns, rows),
                     "clients": [{"client_id": each.client_id, "address": each.client_addr} for each in clients],
                 }
             )
             return
-        output.table(f"Group {group}: {progress.lag:,} behind", columns, rows, False)
+        output.table(f"Group {group}: lag {progress.lag:,}", columns, rows, False)
         output.table(
             "Connected", ("Client", "Address", "Language", "Version"),
             [(each.client_id, each.client_addr, each.language, each.version) for each in clients], False,
@@ -91,9 +90,9 @@ def create(
         None, min=-1, help="Attempts before a message goes to the dead letter queue; a new group has 16."
     ),
     orderly: bool | None = typer.Option(
-        None, "--orderly/--no-orderly", help="The group consumes in order; a new one does not."
+        None, "--orderly/--no-orderly", help="Whether the group consumes in order; a new one does not."
     ),
-    disable: bool | None = typer.Option(None, "--disable/--enable", help="The group may not consume; a new one may."),
+    disable: bool | None = typer.Option(None, "--disable/--enable", help="Forbid or allow consuming; a new group may."),
 ) -> None:
     """Create a group, or change the given settings of an existing one."""
     with boundary():
@@ -113,7 +112,7 @@ def create(
 def delete(
     group: str = Name,
     namesrv: str = Namesrv,
-    offsets: bool = typer.Option(False, "--offsets", help="Forget its offsets as well."),
+    offsets: bool = typer.Option(False, "--offsets", help="Also delete its offsets."),
     yes: bool = typer.Option(False, "--yes", "-y", help="Do not ask."),
 ) -> None:
     """Delete a group's settings."""
@@ -125,4 +124,4 @@ def delete(
             await must_exist(admin, group)
             return list(await admin.delete_group(group, remove_offset=offsets))
 
-        output.note(f"group {group} is gone from {', '.join(call(namesrv, ask))}")
+        output.note(f"group {group} is deleted from {', '.join(call(namesrv, ask))}")

@@ -1,4 +1,4 @@
-"""Lines of standard input for a command that does other things meanwhile, and that Ctrl-C ends."""
+"""Lines of standard input for a command that does other things meanwhile, and that Ctrl-C can end."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Final
 
 CHUNK: Final = 1 << 16
 AHEAD: Final = 4
-"""Chunks that are read before anybody has asked for them."""
+"""Chunks that are read ahead."""
 
 
 async def lines_of(handle: int) -> AsyncIterator[str]:
-    """The lines that come in at a file descriptor, without their ends; bytes that are no UTF-8 as surrogates.
+    """The lines that arrive at a file descriptor, without their ends; invalid UTF-8 as surrogates.
 
-    A thread of its own reads, past Python's buffer: a read of a terminal cannot be called off, and neither the loop nor
-    the interpreter is to wait for one when they end.
+    A separate thread reads, bypassing Python's buffer: a read from a terminal cannot be cancelled, and neither the loop
+    nor the interpreter may wait for one when they end.
     """
     loop = asyncio.get_running_loop()
     arrived: asyncio.Queue[bytes] = asyncio.Queue()
@@ -34,7 +34,7 @@ async def lines_of(handle: int) -> AsyncIterator[str]:
             try:
                 loop.call_soon_threadsafe(arrived.put_nowait, data)
             except RuntimeError:
-                return  # the loop is closed: nobody listens any more
+                return  # the loop is closed
 
     threading.Thread(target=read, name="standard input", daemon=True).start()
     rest = b""

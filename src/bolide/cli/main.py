@@ -1,4 +1,4 @@
-"""The entry point of `bolide`: its verbs and the nouns that hold more of them."""
+"""The entry point of `bolide`: its commands and groups of commands."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from types import FrameType
 from typing import Final
 
 import typer
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from bolide.cli import output
 from bolide.cli.output import JsonFlag, boundary
 
 app = typer.Typer(
     name="bolide",
-    help="A message broker that speaks Apache RocketMQ's protocol and keeps its files, with a pipeline on Spark.",
+    help="A message broker with Apache RocketMQ's protocol and file formats, and data pipelines on Spark.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -23,15 +24,15 @@ app = typer.Typer(
 
 NOUNS: Final = {
     "topic": "Create, change, list and inspect topics.",
-    "group": "Consumer groups: settings, progress, who is connected.",
+    "group": "Consumer groups: settings, progress, connected members.",
     "offset": "Offsets of groups and queues.",
-    "message": "Find and show messages.",
+    "message": "Find, show and recall messages.",
     "cluster": "Brokers of a cluster.",
-    "store": "Look into a store folder, with no broker running.",
+    "store": "Inspect, verify or repair a store folder, without a broker.",
     "pipeline": "Jobs over stores and clusters, on Spark.",
-    "spark": "What a Spark cluster needs to run Bolide.",
+    "spark": "Prepare a Spark cluster to run Bolide.",
     "config": "Settings of broker and name server.",
-    "bench": "Measure.",
+    "bench": "Measure rates of a broker or of Spark.",
 }
 ROOMS: Final = ("pipeline", "bench")
 """Nouns whose verbs are a room of files; the others are one file."""
@@ -39,7 +40,7 @@ VERBS: Final = ("serve", "produce", "consume", "doctor")
 
 
 def load() -> typer.Typer:
-    """Attach what the other files of this room define."""
+    """Attach the commands of the other files of this package."""
     if not app.registered_groups:
         for noun, text in NOUNS.items():
             module = f"bolide.cli.{noun}.verbs" if noun in ROOMS else f"bolide.cli.{noun}"
@@ -49,9 +50,40 @@ def load() -> typer.Typer:
     return app
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from bolide.version import VERSION
+
+        print(f"bolide {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def bolide(
+    version: bool = typer.Option(
+        False, "--version", is_eager=True, callback=_print_version, help="Print the version and exit."
+    ),
+) -> None:
+    """A message broker with Apache RocketMQ's protocol and file formats, and data pipelines on Spark."""
+
+
+def command() -> TyperGroup:
+    """All commands; the help shows flags, which take no value, without a type."""
+    whole = typer.main.get_group(load())
+    left: list[TyperCommand | TyperGroup] = [whole]
+    while left:
+        one = left.pop()
+        if isinstance(one, TyperGroup):
+            left += [each for each in one.commands.values() if isinstance(each, TyperCommand | TyperGroup)]
+        for parameter in (*one.params, one.get_help_option(typer.Context(one))):
+            if isinstance(parameter, TyperOption) and parameter.is_flag:
+                parameter.metavar = ""
+    return whole
+
+
 @app.command()
 def version(as_json: bool = JsonFlag) -> None:
-    """Show the version, which modules run compiled, and the plug-ins that are installed."""
+    """Show the version, whether the hot modules are compiled, and the installed plug-ins."""
     from bolide import _impl, plugins
     from bolide.version import VERSION
 
@@ -61,16 +93,14 @@ def version(as_json: bool = JsonFlag) -> None:
         named = [dict(zip(("kind", "name", "package"), plugin, strict=True)) for plugin in added]
         output.print_json({"version": VERSION, "rocketmq": "5.5.0", "compiled": modules, "plugins": named})
         return
-    print(f"bolide {VERSION}, announces RocketMQ 5.5.0, Python {sys.version.split()[0]}")
+    print(f"bolide {VERSION}, compatible with RocketMQ 5.5.0, Python {sys.version.split()[0]}")
     print(_impl.describe())
-    for module in modules:
-        print(f"  {module}")
     for kind, name, package in added:
         print(f"{kind} {output.printable(name)} of {output.printable(package)}")
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    ctrl_c = signal.getsignal(signal.SIGINT)  # a loop, or Spark, has its own way to end what runs
+    ctrl_c = signal.getsignal(signal.SIGINT)  # a loop, or Spark, has its own way to stop
     if callable(ctrl_c):
         ctrl_c(signal.SIGINT, frame)
     else:
@@ -79,7 +109,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 def main() -> None:
     """Run the command line; errors become one sentence and an exit code."""
-    # A daemon takes the signal over. Whatever else runs ends as by Ctrl-C: with what it made cleared away or kept.
+    # A daemon replaces this handler. Everything else ends as with Ctrl-C, and cleans up.
     signal.signal(signal.SIGTERM, _interrupt)
     with boundary():
-        load()()
+        command()()

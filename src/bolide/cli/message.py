@@ -1,4 +1,4 @@
-"""`bolide message`: find and show single messages, and take one back that waits."""
+"""`bolide message`: find and show single messages, and recall a delayed one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from bolide.cli import output
-from bolide.cli.admin_call import call, time_text
+from bolide.cli.admin_call import call
 from bolide.cli.consume import message_fields
 from bolide.cli.options import Namesrv
 from bolide.cli.output import JsonFlag, boundary
@@ -19,11 +19,11 @@ app = typer.Typer()
 @app.command()
 def get(
     message_id: str = typer.Argument(..., help="The producer's or the broker's message id."),
-    topic: str | None = typer.Option(None, "--topic", "-t", help="Its topic; needed for a producer's id."),
+    topic: str | None = typer.Option(None, "--topic", "-t", help="Its topic; required for a producer's id."),
     namesrv: str = Namesrv,
     as_json: bool = JsonFlag,
 ) -> None:
-    """Show one message by its id."""
+    """Show the message with an id."""
     with boundary():
         found = call(namesrv, lambda admin: admin.message(message_id, topic))
         if found is None:
@@ -40,7 +40,7 @@ def at(
     namesrv: str = Namesrv,
     as_json: bool = JsonFlag,
 ) -> None:
-    """Show the message at a place in a queue."""
+    """Show the message at an offset of a queue."""
     with boundary():
         from bolide.client import MessageQueue
 
@@ -58,7 +58,7 @@ def find(
     namesrv: str = Namesrv,
     as_json: bool = JsonFlag,
 ) -> None:
-    """Find messages by a key."""
+    """List the messages with a key."""
     with boundary():
         found = call(namesrv, lambda admin: admin.messages_by_key(topic, key, max_messages=count))
         if as_json:
@@ -70,7 +70,7 @@ def find(
                 f"{message.broker_name}:{message.queue_id}",
                 message.queue_offset,
                 message.tags,
-                time_text(message.store_timestamp),
+                output.moment(message.store_timestamp),
                 len(message.body),
             )
             for message in found
@@ -83,17 +83,17 @@ def find(
 @app.command()
 def recall(
     topic: str = typer.Argument(..., help="Topic."),
-    handle: str = typer.Argument(..., help="The recall handle `bolide produce --json` showed."),
+    handle: str = typer.Argument(..., help="The recall handle that `bolide produce --json` printed."),
     namesrv: str = Namesrv,
 ) -> None:
-    """Take back a message that waits for its time; the broker must have recallMessageEnable."""
+    """Recall a delayed message that is still waiting; the broker needs recallMessageEnable=true."""
     with boundary():
         message_id = asyncio.run(take_back(namesrv, topic, handle))
         output.note(f"{message_id} will not be delivered")
 
 
 async def take_back(namesrv: str, topic: str, handle: str) -> str:
-    """Recall one message; its id."""
+    """Recall one message; returns its id."""
     from bolide.client import Producer
 
     async with Producer("bolide-cli-producer", namesrv) as producer:
@@ -101,10 +101,14 @@ async def take_back(namesrv: str, topic: str, handle: str) -> str:
 
 
 def show(message: Any, as_json: bool) -> None:
-    """All of one message."""
+    """Print everything about one message."""
     fields = message_fields(message)
     if not as_json:
-        fields["born_timestamp"] = time_text(message.born_timestamp)
-        fields["store_timestamp"] = time_text(message.store_timestamp)
+        body, properties = fields.pop("body"), fields.pop("properties")
+        fields["keys"] = " ".join(fields["keys"])
+        fields["born_timestamp"] = output.moment(message.born_timestamp)
+        fields["store_timestamp"] = output.moment(message.store_timestamp)
         fields["born_host"], fields["store_host"] = message.born_host, message.store_host
+        fields |= {f"property {name}": value for name, value in properties.items()}
+        fields["body"] = body
     output.pairs(f"Message {message.message_id}", fields, as_json)

@@ -1,4 +1,4 @@
-"""`bolide offset`: show and move the offsets of a consumer group."""
+"""`bolide offset`: show and reset the offsets of a consumer group."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ def reset(
     namesrv: str = Namesrv,
     as_json: bool = JsonFlag,
 ) -> None:
-    """Let a group go on from another place: its members are told, or find it at their next start."""
+    """Reset a group's offsets; online members switch at once, others when they start."""
     with boundary():
         timestamp = time_of(to)
         moved = call(namesrv, lambda admin: admin.reset_offset(group, topic, timestamp))
         rows = [(queue.broker_name, queue.queue_id, offset) for queue, offset in moved.items()]
-        output.table(f"{group} goes on in {topic}", ("Broker", "Queue", "Offset"), rows, as_json)
+        output.table(f"New offsets of {group} in {topic}", ("Broker", "Queue", "Offset"), rows, as_json)
 
 
 def time_of(text: str) -> int:
@@ -75,5 +75,5 @@ def time_of(text: str) -> int:
         return int(datetime.fromisoformat(text).timestamp() * 1000)
     except ValueError:
         raise ConfigError(
-            f"{text!r} is no time: write earliest, latest, 2026-01-31T12:00:00 or ms since 1970"
+            f"{text!r} is not a time: write earliest, latest, 2026-01-31T12:00:00 or ms since 1970"
         ) from None

@@ -1,4 +1,4 @@
-"""Options that several verbs share, so that they read alike everywhere."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 
 def _in_force(given: str) -> str:
-    """The name servers of the flag or, without it, those that any of our clients would use."""
+    """The name servers of the flag or, without it, those that Bolide's clients would use."""
     from bolide.cli.output import boundary
     from bolide.client.instance.name_servers import configured_namesrv
 
@@ -25,4 +25,4 @@ Namesrv: Final = typer.Option(
     help="Name servers, host:port;host:port.",
 )
 
-Master: Final = typer.Option("local[*]", help="Spark's master; on a cluster it must see paths as they are given here.")
+Master: Final = typer.Option("local[*]", help="Spark's master; on a cluster the given paths must be valid there.")

@@ -1,15 +1,17 @@
-"""What the command line prints: tables for people, JSON for programs, and one sentence for an error.
+"""The output of the command line: tables for people, JSON for programs, and one sentence for an error.
 
-What peers wrote (topics, keys, bodies) is escaped before a terminal sees it. JSON goes to standard output alone;
-everything that is not the answer (progress, warnings) goes to standard error, so that output pipes.
+Text from others (topics, keys, bodies) is escaped before it reaches a terminal. Only answers go to standard output;
+everything else (progress, warnings) goes to standard error, so that output can be piped.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any, Final, NoReturn
 
 import typer
@@ -22,11 +24,11 @@ FAILED: Final = 1
 USAGE: Final = 2
 UNREACHABLE: Final = 3
 BROKEN: Final = 4
-"""A check could not be made; FAILED means that it found something."""
+"""A check could not run; FAILED means that it found something."""
 INTERRUPTED: Final = 130
-"""What a shell expects of a process that Ctrl-C ended."""
+"""The exit code that shells expect after Ctrl-C."""
 PIPE_CLOSED: Final = 141
-"""What a shell expects of a process whose reader has left: 128 + SIGPIPE."""
+"""The exit code that shells expect when the reader closed the pipe: 128 + SIGPIPE."""
 
 JsonFlag: Final = typer.Option(False, "--json", help="Print JSON for programs instead of a table for people.")
 
@@ -49,36 +51,86 @@ def print_json_line(value: Any) -> None:
     print(json.dumps(value, ensure_ascii=False, default=str), flush=True)
 
 
+class Moment(int):
+    """A time in ms since 1970: local time for people, the number in JSON."""
+
+    def __str__(self) -> str:
+        return datetime.fromtimestamp(self / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def moment(milliseconds: int) -> Moment | None:
+    """A time for a table or JSON; None if there is none (0 or less)."""
+    return Moment(milliseconds) if milliseconds > 0 else None
+
+
+def json_rows(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[dict[str, object]]:
+    """Rows as objects with the column names as keys, in lower case with underscores."""
+    keys = [column.lower().replace(" ", "_").replace("/s", "_per_second") for column in columns]
+    return [dict(zip(keys, row, strict=True)) for row in rows]
+
+
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], as_json: bool) -> None:
-    """Rows under named columns; as JSON a list of objects with the column names as keys."""
+    """Rows under named columns; as JSON a list of objects, see `json_rows`.
+
+    A value is never broken: text wraps at its blanks. On a terminal too narrow for that each row is a block of lines,
+    a line for each column; what is not a terminal gets each row on one line.
+    """
     if as_json:
-        keys = [column.lower().replace(" ", "_") for column in columns]
-        print_json([dict(zip(keys, row, strict=True)) for row in rows])
+        print_json(json_rows(columns, rows))
         return
+    shown = [[_cell(cell) for cell in row] for row in rows]
+    right = [bool(rows) and all(type(row[index]) in (int, float) for row in rows) for index in range(len(columns))]
+    _print_table(title, columns, shown, right, [dict(zip(columns, row, strict=True)) for row in shown])
+
+
+def _print_table(
+    title: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    right: Sequence[bool],
+    blocks: Sequence[dict[str, str]],
+) -> None:
+    """Print rows, or `blocks` of names and values where the terminal is too narrow for the rows."""
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
-
-    drawn = Table(title=title, title_justify="left", header_style="bold")
-    for index, column in enumerate(columns):
-        number = bool(rows) and all(type(row[index]) in (int, float) for row in rows)
-        drawn.add_column(column, justify="right" if number else "left", overflow="fold")
-    for row in rows:
-        drawn.add_row(*(_cell(cell) for cell in row))
+    from rich.text import Text
 
     class Output(Console):
         def on_broken_pipe(self) -> None:
             end_closed()
 
+    drawn = Table(title=title, title_justify="left", header_style="bold")
+    least = most = 3 * len(columns) + 1
+    for index, column in enumerate(columns):
+        longest = max((cell_len(word) for row in rows for word in (column, *row[index].split())), default=0)
+        drawn.add_column(column, justify="right" if right[index] else "left", min_width=longest)
+        least += longest
+        most += max((cell_len(text) for row in rows for text in (column, row[index])), default=0)
+    for row in rows:
+        drawn.add_row(*(Text(cell) for cell in row))
     console = Output()
-    console.print(drawn)
-    if not rows:
-        console.print("(none)", style="dim")
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = max(console.width, most)
+    if not rows or least <= console.width:
+        console.print(drawn)
+        if not rows:
+            console.print("(none)", style="dim")
+        return
+    console.print(Text(title, style="italic"), soft_wrap=True)
+    for block in blocks:
+        console.print()
+        width = max(map(len, block))
+        for name, value in block.items():
+            console.print(Text.assemble((name.ljust(width), "bold"), f"  {value}"), soft_wrap=True)
 
 
 def _cell(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:,}" if isinstance(value, int) else printable(value)
+    if isinstance(value, (int, float)) and not isinstance(value, Moment):
+        return f"{value:,}"
+    return printable(value)
 
 
 def pairs(title: str, values: dict[str, Any], as_json: bool) -> None:
@@ -86,7 +138,8 @@ def pairs(title: str, values: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(values)
         return
-    table(title, ("Name", "Value"), list(values.items()), False)
+    rows = [(name, _cell(value)) for name, value in values.items()]
+    _print_table(title, ("Name", "Value"), rows, (False, False), [dict(rows)])
 
 
 def note(text: str) -> None:
@@ -95,22 +148,22 @@ def note(text: str) -> None:
 
 
 def fail(text: str, code: int = FAILED) -> NoReturn:
-    """One sentence on standard error, and the end."""
+    """Print one sentence on standard error and exit."""
     note(f"bolide: {text}")
     raise typer.Exit(code)
 
 
 def end_closed() -> NoReturn:
-    """End because the reader of our output has left."""
+    """Exit because the reader closed the pipe."""
     silence()
     raise typer.Exit(PIPE_CLOSED)
 
 
 @contextmanager
 def boundary(failed: int = FAILED) -> Iterator[None]:
-    """The one place where errors become a sentence and an exit code; nothing else catches broadly.
+    """The only place where errors become a sentence and an exit code; nothing else catches broadly.
 
-    `failed` is the code of what is neither wrong usage nor an address that does not answer.
+    `failed` is the code of errors other than wrong usage and unreachable servers.
     """
     try:
         yield
@@ -127,5 +180,5 @@ def boundary(failed: int = FAILED) -> Iterator[None]:
     except Exception as error:
         if failed == FAILED or isinstance(error, (typer.Exit, typer.Abort)):
             raise
-        # Python's own code for this is 1, which is taken by what a check found.
-        fail(f"this should not happen, please report it: {type(error).__name__}: {error}", failed)
+        # Python's own code for this is 1, which here means that a check found something.
+        fail(f"unexpected error, please report it: {type(error).__name__}: {error}", failed)

@@ -18,25 +18,25 @@ from bolide.cli.closed_pipe import when_closed
 from bolide.cli.lines import lines_of
 from bolide.cli.options import Namesrv
 from bolide.cli.output import JsonFlag, boundary
-from bolide.errors import ConnectionLost, RequestTimeout
+from bolide.errors import ConfigError, ConnectionLost, RequestTimeout
 
 if TYPE_CHECKING:
     from bolide.client.messages.message import Message
 
 IN_FLIGHT: Final = 256
-"""Messages sent whose answers are not there yet."""
+"""Messages sent but not answered yet."""
 
 
 @dataclass
 class Sent:
-    """What became of the messages so far."""
+    """The results so far."""
 
     stored: int = 0
     failed: int = 0
     unreached: int = 0
     """How many of the failed could not reach a server."""
     closed: bool = False
-    """The reader of our output has left."""
+    """The reader of the output has closed the pipe."""
 
 
 def attach(app: typer.Typer) -> None:
@@ -46,19 +46,19 @@ def attach(app: typer.Typer) -> None:
 
 def produce(
     topic: str = typer.Argument(help="Topic to send to."),
-    body: list[str] = typer.Argument(None, help="Bodies; none: one message per line of standard input."),
+    body: list[str] = typer.Argument(None, help="Bodies; without one, each line of standard input is a message."),
     namesrv: str = Namesrv,
     tags: str = typer.Option("", help="Tag of every message."),
     keys: str = typer.Option("", help="Keys of every message, separated by blanks."),
     sharding_key: str = typer.Option("", help="Messages with one sharding key go to one queue."),
     delay_level: int = typer.Option(0, min=0, max=18, help="Deliver later: 1 is 1 s, 18 is 2 h."),
-    delay: float = typer.Option(0.0, min=0.0, help="Deliver so many seconds later."),
+    delay: float = typer.Option(0.0, min=0.0, help="Deliver after this many seconds."),
     deliver_at: str = typer.Option("", help="Deliver at this time: 2030-01-31T12:00, or with +01:00."),
     group: str = typer.Option("bolide-cli-producer", help="Producer group."),
     from_json: bool = typer.Option(
         False,
         "--from-json",
-        help='Lines are objects: {"body": "...", "tags": ..., "keys": [...], "properties": {...}, "delay": ...}.',
+        help='Each line is an object: {"body": "...", "tags": "...", "keys": [...], "properties": {...}, "delay": 5}.',
     ),
     as_json: bool = JsonFlag,
 ) -> None:
@@ -88,32 +88,43 @@ def produce(
 
 
 def moment_of(text: str) -> datetime:
-    """A time of the command line; without a zone it is the machine's own."""
+    """A time of the command line; without a zone it is in this machine's."""
     try:
         return datetime.fromisoformat(text).astimezone()
     except ValueError:
-        output.fail(f"--deliver-at {text!r} is no time: write it as 2030-01-31T12:00", output.USAGE)
+        output.fail(f"--deliver-at {text!r} is not a time: write it as 2030-01-31T12:00", output.USAGE)
 
 
 def message_from_json(line: str, model: Message) -> Message:
-    """The message an input line describes; what it leaves out comes from the flags."""
+    """The message that an input line describes; what it leaves out comes from the flags. Raises ConfigError."""
     try:
         given: Any = json.loads(line)
     except ValueError as error:
-        output.fail(f"the line {line[:60]!r} is no JSON: {error}", output.USAGE)
+        raise ConfigError(f"{line[:60]!r} is not JSON: {error}") from None
     if not isinstance(given, dict) or "body" not in given:
-        output.fail(f'the line {line[:60]!r} must be an object with a "body"', output.USAGE)
-    content = given["body"]
+        raise ConfigError(f'{line[:60]!r} must be an object with a "body"')
+    content, keys, properties = given["body"], given.get("keys") or model.keys, given.get("properties") or {}
+    for name in ("topic", "tags", "sharding_key"):
+        if not isinstance(given.get(name) or "", str):
+            raise ConfigError(f"{name} is {given[name]!r}: give one text")
+    if not isinstance(keys, str) and not (isinstance(keys, list) and all(isinstance(key, str) for key in keys)):
+        raise ConfigError(f"keys is {keys!r}: give a text or a list of texts")
+    if not isinstance(properties, dict):
+        raise ConfigError(f"properties is {properties!r}: give an object")
+    try:
+        level, delay = int(given.get("delay_level") or 0), float(given.get("delay") or 0)
+    except (TypeError, ValueError):
+        raise ConfigError("delay_level and delay must be numbers") from None
     return replace(
         model,
-        topic=str(given.get("topic") or model.topic),
+        topic=given.get("topic") or model.topic,
         body=_bytes(content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)),
-        tags=str(given.get("tags") or model.tags),
-        keys=given.get("keys") or model.keys,
-        properties={str(name): str(value) for name, value in (given.get("properties") or {}).items()},
-        delay_level=int(given.get("delay_level") or model.delay_level),
-        sharding_key=str(given.get("sharding_key") or model.sharding_key),
-        delay=float(given["delay"]) if given.get("delay") else model.delay,
+        tags=given.get("tags") or model.tags,
+        keys=keys,
+        properties={str(name): str(value) for name, value in properties.items()},
+        delay_level=level or model.delay_level,
+        sharding_key=given.get("sharding_key") or model.sharding_key,
+        delay=delay or model.delay,
     )
 
 
@@ -125,10 +136,10 @@ async def _given(bodies: list[str]) -> AsyncIterator[str]:
 async def send_all(
     namesrv: str, group: str, bodies: list[str] | None, message: Callable[[str], Message], as_json: bool, sent: Sent
 ) -> None:
-    """Send every line, hundreds at a time and in their order, and tell of each as soon as it is answered.
+    """Send every line, hundreds at a time and in order, and report each as soon as it is answered.
 
-    After a signal, or when the reader of our output leaves, it waits for the answers to what was sent and ends with
-    asyncio.CancelledError.
+    After a signal, or when the reader of the output closes the pipe, it waits for the outstanding answers and ends
+    with asyncio.CancelledError.
     """
     from bolide.client import Producer
 
@@ -176,9 +187,12 @@ async def send_all(
                     line += 1
                     if not text:
                         continue
-                    made = message(text)
+                    try:
+                        made = message(text)
+                    except ConfigError as error:
+                        raise ConfigError(f"line {line} is not a message: {error}") from None
                     await room.acquire()
-                    # No await between these two lines, so that whatever is sent is counted.
+                    # No await between these two lines, so that every send is counted.
                     future: asyncio.Future[Any] = asyncio.ensure_future(producer.send(made))
                     waiting.put_nowait((line, future))
                     if made.topic not in begun:
@@ -210,4 +224,4 @@ def tell(result: Any, as_json: bool) -> None:
 
 
 def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")  # a line that is no UTF-8 is sent as it came
+    return text.encode("utf-8", "surrogateescape")  # invalid UTF-8 is sent unchanged

@@ -1,4 +1,4 @@
-"""Progress of a long job on standard error, with its rate and the time left."""
+"""Progress of a long job on standard error, with its rate and remaining time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def shower() -> Callable[[JobProgress], None]:
-    """Shows progress: one line that is written over on a terminal, else a line every ten seconds."""
+    """Shows progress: on a terminal one line that is overwritten, else a line every ten seconds."""
     terminal = sys.stderr.isatty()
     stage, second = "", -10.0
 

@@ -54,11 +54,11 @@ def standalone(
     store: Path = typer.Option(Path("~/bolide"), help="Store folder, or the folder of the stores of several brokers."),
     namesrv_port: int = typer.Option(9876, min=0, max=65535, help="Port of the name server; 0 picks a free one."),
     broker_port: int = typer.Option(10911, min=0, max=65535, help="Port of the first broker; 0 picks a free one."),
-    brokers: int = typer.Option(1, min=1, help="Brokers; each further one listens 10 ports above."),
+    brokers: int = typer.Option(1, min=1, help="Number of brokers; each further one listens 10 ports above."),
     host: str = typer.Option("127.0.0.1", help="Address to bind to."),
     settings: list[str] | None = Settings,
 ) -> None:
-    """Run a name server and brokers on this machine, supervised: one line beginning `ready`, then until a signal."""
+    """Run a name server and brokers on this machine, supervised, until a signal; prints `ready` once they serve."""
     from bolide.node.standalone import run_standalone
 
     with boundary():

@@ -1,4 +1,4 @@
-"""`bolide spark`: what a Spark cluster needs to run Bolide's sources, sink and jobs."""
+"""`bolide spark`: prepare a Spark cluster to run Bolide's sources, sink and jobs."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ app = typer.Typer()
 
 @app.callback()
 def spark() -> None:
-    """What a Spark cluster needs to run Bolide's sources, sink and jobs."""
+    """Prepare a Spark cluster to run Bolide's sources, sink and jobs."""
 
 
 @app.command()
 def pack(
     out: str = typer.Option("bolide-spark.tar.gz", help="The archive."),
-    also: list[str] = typer.Option([], "--with", help="A further installed package to ship; repeat it."),
+    also: list[str] = typer.Option([], "--with", help="A further installed package to include; may be repeated."),
     as_json: bool = JsonFlag,
 ) -> None:
-    """Write one archive with a Python and all that executors import, for workers that have neither."""
+    """Write an archive with Python and everything that executors import, for workers without them."""
     with boundary():
         from bolide.spark.session.pack import pack as write
 
@@ -39,9 +39,10 @@ def pack(
 
 @app.command()
 def prepare(as_json: bool = JsonFlag) -> None:
-    """Keep Spark's classes in a file as Java has them in memory, so that each local start of Spark takes less time.
+    """Store Spark's classes in Java's class data sharing format, so that local starts of Spark are faster.
 
-    Once for a Java and a PySpark; half a minute and 180 MB of the user's cache folder, or of BOLIDE_SPARK_CACHE.
+    Run it once for each Java and PySpark; it takes half a minute, and 180 MB in the user's cache folder or in
+    BOLIDE_SPARK_CACHE.
     """
     with boundary():
         from bolide.spark.session.jvm_training import prepare as make
@@ -50,5 +51,5 @@ def prepare(as_json: bool = JsonFlag) -> None:
         if as_json:
             output.print_json(asdict(prepared))
             return
-        how = f"made in {prepared.seconds:.0f} s" if prepared.seconds else "there already"
+        how = f"created in {prepared.seconds:.0f} s" if prepared.seconds else "already there"
         print(f"{prepared.path}: {prepared.size / 1e6:,.0f} MB, {how}")

@@ -1,4 +1,4 @@
-"""`bolide store inspect|verify|repair DIR`: a store folder of Bolide or of RocketMQ, with no broker running.
+"""`bolide store inspect|verify|repair DIR`: a store folder of Bolide or of RocketMQ, without a broker.
 
 Exit codes: 0 clean, 1 findings (or the folder cannot be read), 2 wrong usage.
 """
@@ -23,17 +23,17 @@ app = typer.Typer()
 
 Folder = typer.Argument(..., help="The store folder: the one that holds commitlog, consumequeue and index.")
 Config = typer.Option(None, "--config", "-c", help="The broker.conf the store was written with, for its file sizes.")
-Limit = typer.Option(50, "--limit", min=1, help="Findings to print, at most; all are counted.")
+Limit = typer.Option(50, "--limit", min=1, help="Findings to print at most; all are counted.")
 
 
 @app.callback()
 def store() -> None:
-    """Look into a store folder, or repair it, with no broker running."""
+    """Inspect, verify or repair a store folder, without a broker."""
 
 
 @app.command()
 def inspect(folder: Path = Folder, config: Path | None = Config, as_json: bool = JsonFlag) -> None:
-    """Show what a store holds: log, queues, index files, checkpoint, and how it was stopped."""
+    """Show the contents of a store: log, queues, index files, checkpoint, and how it was stopped."""
     with boundary():
         from bolide.store.files import RealFiles
         from bolide.store.inspect import inspect_store
@@ -95,7 +95,7 @@ def inspect(folder: Path = Folder, config: Path | None = Config, as_json: bool =
 
 @app.command()
 def verify(folder: Path = Folder, config: Path | None = Config, limit: int = Limit, as_json: bool = JsonFlag) -> None:
-    """Check every record, queue unit and index entry against the others; exit code 1 when something is wrong."""
+    """Check every record, queue unit and index entry against the others; exit code 1 if something is wrong."""
     with boundary():
         from bolide.store.files import RealFiles
         from bolide.store.verify import verify_store
@@ -132,7 +132,7 @@ def _opened(folder: Path, config: Path | None) -> tuple[str, Any]:
 
 
 def _time(timestamp_ms: int) -> str:
-    """A store time for people, in UTC; nothing for 0."""
+    """A store time for people, in UTC; "-" for 0."""
     if timestamp_ms <= 0:
         return "-"
     try:
@@ -145,8 +145,8 @@ def _time(timestamp_ms: int) -> str:
 def repair(
     folder: Path = Folder,
     config: Path | None = Config,
-    cut: bool = typer.Option(False, "--cut", help="Cut the log at the first bad record instead of filling the holes."),
-    yes: bool = typer.Option(False, "--yes", help="Do what the plan says; without it nothing is changed."),
+    cut: bool = typer.Option(False, "--cut", help="Truncate the log at the first bad record; do not fill the holes."),
+    yes: bool = typer.Option(False, "--yes", help="Carry out the plan; without it nothing is changed."),
     as_json: bool = JsonFlag,
 ) -> None:
     """Repair a damaged log so that the store starts again: print a plan and, with --yes, carry it out."""
@@ -169,20 +169,20 @@ def repair(
         if not plan.reason:
             return
         if not yes:
-            output.note("nothing was changed: give --yes to do this")
+            output.note("nothing was changed: give --yes to carry out the plan")
             raise typer.Exit(output.FAILED)
-        output.note(f"done; what was there before is in {kept}")
+        output.note(f"done; a copy of what was changed is in {kept}")
 
 
 def _print_plan(plan: Plan) -> None:
     if not plan.reason:
-        print(f"nothing to repair: the log of {plan.root} is good up to {plan.log_end:,}")
+        print(f"nothing to repair: the log of {plan.root} is valid up to {plan.log_end:,}")
         return
-    print(f"{plan.root}: {plan.reason}; {plan.followers:,} good records follow")
+    print(f"{plan.root}: {plan.reason}; {plan.followers:,} valid records follow")
     for hole in plan.holes:
         lost = ", ".join(f"{topic} queue {queue_id} offset {number}" for topic, queue_id, number in hole.slots)
         print(f"fill {hole.size:,} bytes at {hole.physical_offset}: {hole.fault}; lost: {lost or 'no message known'}")
     if plan.no_log:
-        print("set queues, index and checkpoint aside: the store begins empty")
+        print("set queues, index and checkpoint aside: the store starts empty")
     elif not plan.holes:
-        print(f"cut the log at {plan.log_end}: {plan.cut_bytes:,} bytes, {plan.followers:,} good records with them")
+        print(f"truncate the log at {plan.log_end}: {plan.cut_bytes:,} bytes with {plan.followers:,} valid records")

@@ -1,4 +1,4 @@
-"""The shape of a store that a command names: of its broker.conf, else of its files."""
+"""The shape of a store that a command names: from its broker.conf, else from its files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def store_shape(store: Path, config: Path | None, version: str | None) -> StoreShape:
-    """Of its broker.conf, else of its files' sizes and RocketMQ's defaults; wrong usage ends the program here."""
+    """From its broker.conf, else from its files' sizes and RocketMQ's defaults; wrong usage ends the program here."""
     from bolide.layout.shape import StoreShape
     from bolide.node.settings.config import read_conf
     from bolide.store.files import RealFiles
@@ -23,7 +23,7 @@ def store_shape(store: Path, config: Path | None, version: str | None) -> StoreS
     if version not in (None, "5.5", "4.9"):
         raise ConfigError(f"--store-version {version} is neither 5.5 nor 4.9")
     try:
-        # Files that are there are not compared with a given broker.conf: they may be what is broken.
+        # Existing files are not compared with a given broker.conf: they may be what is broken.
         shape = (
             shape_of(RealFiles(), str(store), None)
             if config is None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from bolide.cli import output
-from bolide.cli.admin_call import call, time_text
+from bolide.cli.admin_call import call
 from bolide.cli.options import Namesrv
 from bolide.cli.output import JsonFlag, boundary
 
@@ -24,7 +24,7 @@ Cluster = typer.Option(None, "--cluster", help="Only this cluster.")
 @app.command("list")
 def list_topics(
     namesrv: str = Namesrv,
-    system: bool = typer.Option(False, "--system", help="Topics of the system as well."),
+    system: bool = typer.Option(False, "--system", help="Also topics that RocketMQ itself uses."),
     as_json: bool = JsonFlag,
 ) -> None:
     """List topics."""
@@ -35,7 +35,7 @@ def list_topics(
 
 @app.command()
 def show(topic: str = Name, namesrv: str = Namesrv, as_json: bool = JsonFlag) -> None:
-    """Show the queues of a topic: oldest and next offset, and when something was last stored."""
+    """Show the queues of a topic: oldest and next offset, and the time of the last message."""
     with boundary():
         stats = call(namesrv, lambda admin: admin.topic_stats(topic))
         rows = [
@@ -45,7 +45,7 @@ def show(topic: str = Name, namesrv: str = Namesrv, as_json: bool = JsonFlag) ->
                 each.begin_offset,
                 each.end_offset,
                 each.end_offset - each.begin_offset,
-                time_text(each.last_update),
+                output.moment(each.last_update),
             )
             for each in stats
         ]
@@ -59,7 +59,7 @@ def show(topic: str = Name, namesrv: str = Namesrv, as_json: bool = JsonFlag) ->
 
 @app.command()
 def route(topic: str = Name, namesrv: str = Namesrv, as_json: bool = JsonFlag) -> None:
-    """Show where a topic is: brokers, addresses, numbers of queues, permissions."""
+    """Show the route of a topic: brokers, addresses, numbers of queues, permissions."""
     with boundary():
         found = call(namesrv, lambda admin: admin.topic_route(topic))
         rows = [
@@ -82,10 +82,10 @@ def create(
     namesrv: str = Namesrv,
     queues: int | None = typer.Option(None, min=1, max=65_536, help="Queues on each broker; a new topic has 8."),
     perm: int | None = typer.Option(None, min=0, max=7, help="6 read and write (a new topic), 4 read, 2 write."),
-    order: bool | None = typer.Option(None, "--order/--no-order", help="An ordered topic; a new one is not."),
+    order: bool | None = typer.Option(None, "--order/--no-order", help="Whether the topic is ordered; default: not."),
     cluster: str | None = Cluster,
     broker: str | None = typer.Option(None, help="Only this broker."),
-    attribute: list[str] = typer.Option([], help="+key=value to set an attribute, -key to remove it; any number."),
+    attribute: list[str] = typer.Option([], help="+key=value sets an attribute, -key removes it; may be repeated."),
 ) -> None:
     """Create a topic, or change the given settings of an existing one."""
     with boundary():
@@ -127,4 +127,4 @@ def delete(
                 output.fail(f"there is no topic {topic}: no broker and no name server knows it")
             return await admin.delete_topic(topic, cluster=cluster)
 
-        output.note(f"topic {topic} is gone from {', '.join(call(namesrv, ask))}")
+        output.note(f"topic {topic} is deleted from {', '.join(call(namesrv, ask))}")

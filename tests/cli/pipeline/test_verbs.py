@@ -76,8 +76,8 @@ def count_starts(cache: Path, starts: Path) -> None:
         (["--out", "there", "--in-place"], "say where the result goes: either --out DIR or --in-place"),
         (["--in-place"], "is no store: there is no CommitLog file"),
         (["--in-place", "--store-version", "3"], "--store-version 3 is neither 5.5 nor 4.9"),
-        (["--follow", "--in-place"], "--follow needs --out DIR: the files of the store itself are its broker's"),
-        (["--update", "--in-place"], "--update needs --out DIR: the files of the store itself are its broker's"),
+        (["--follow", "--in-place"], "--follow needs --out DIR: the files of the store itself belong to its broker"),
+        (["--update", "--in-place"], "--update needs --out DIR: the files of the store itself belong to its broker"),
     ],
 )
 def test_wrong_usage_starts_no_spark(tmp_path: Path, arguments: list[str], text: str) -> None:

@@ -45,9 +45,9 @@ def test_a_topic_that_is_not_there_is_one_sentence(bolide_broker: Broker, tmp_pa
         (["archive", "T", "--pattern", "T.*", "--out", "x"], "say which topics: names separated by commas"),
         (["archive", "T", "--out", "x", "--option", "alone"], "--option alone is not of the form NAME=VALUE"),
         (["stats", "T", "--conf", "=1"], "--conf =1 is not of the form NAME=VALUE"),
-        (["mirror", "T", "--to", "h:1"], "name a --checkpoint: a folder that remembers how far the mirror came"),
+        (["mirror", "T", "--to", "h:1"], "give a --checkpoint: a folder for the mirror's progress"),
         (["mirror", "T", "--to", "h:1", "--only-offsets"], "--only-offsets needs --groups"),
-        (["trace", "--json", "--out", "x"], "--json prints rows, and with --out none are printed"),
+        (["trace", "--json", "--out", "x"], "--json prints rows, and --out prints none"),
     ],
     ids=["no-topic", "both", "option", "conf", "no-checkpoint", "no-groups", "json-out"],
 )

@@ -45,7 +45,7 @@ def test_an_archive_is_interrupted_and_goes_on(
     first = json.loads(told)
     assert first["interrupted"]
     assert first["messages"] in (0, 50)  # a batch is counted when Spark reports it, a moment after it is there
-    assert "the same command goes on from there" in errors
+    assert "the same command resumes it" in errors
     assert "Traceback" not in errors
 
     send(bolide_broker.namesrv_addr, [Message("T", b"%d" % n) for n in range(50, 57)])

@@ -1,4 +1,4 @@
-"""A broker of ours for a measurement: `bolide standalone` as a process of its own, on free ports."""
+"""A Bolide broker for a measurement: `bolide standalone` as a separate process, on free ports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STOP_SECONDS: Final = 30.0
 
 
 class BrokerProcess:
-    """Runs from its construction to `stop`; `namesrv` is the address clients are given."""
+    """Runs from its construction to `stop`; `namesrv` is the address for clients."""
 
     def __init__(self, store: Path, settings: Mapping[str, str]) -> None:
         command = [sys.executable, "-m", "bolide.cli", "standalone", "--store", str(store)]
@@ -28,11 +28,11 @@ class BrokerProcess:
         found = re.search(r"namesrv[ =](\S+:\d+)", ready)
         if found is None:
             self.stop()
-            raise LocalError(f"the broker to measure with did not start: {ready.strip() or 'it said nothing'}")
+            raise LocalError(f"the broker to measure with did not start: {ready.strip() or 'it printed nothing'}")
         self.namesrv = found[1]
 
     def stop(self) -> None:
-        """Let it close its store."""
+        """Stop it, and wait until its store is closed."""
         self._process.terminate()
         try:
             self._process.wait(_STOP_SECONDS)

@@ -1,4 +1,4 @@
-"""`bolide bench spark`: rates of Spark's sources, sink and jobs here, beside the limit of any Python source."""
+"""`bolide bench spark`: rates of Spark's sources, sink and jobs here, compared with the limit of a Python source."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def spark(
     body: str = typer.Option("128,1024", help="Bytes of a body, several with commas."),
     cores: str = typer.Option("1,2", help="Cores of Spark's local master, several with commas."),
     only: str = typer.Option("", help="Measures, with commas; all when empty."),
-    folder: Path | None = typer.Option(None, help="Where stores are made for the time; default a temporary folder."),
+    folder: Path | None = typer.Option(None, help="Where stores are created for the run; default: a temporary folder."),
     namesrv: str = typer.Option(
-        "", "--namesrv", "-n", help="Measure sink and live source there, not on a broker of ours."
+        "", "--namesrv", "-n", help="Measure sink and live source there, not on a broker started for it."
     ),
     conf: list[str] = Conf,
     as_json: bool = JsonFlag,
@@ -47,7 +47,7 @@ def spark(
         wanted = [name.strip() for name in only.split(",") if name.strip()] or list(MEASURES)
         unknown = [name for name in wanted if name not in MEASURES]
         if unknown:
-            raise ConfigError(f"--only {unknown[0]} is no measure; there are {', '.join(MEASURES)}")
+            raise ConfigError(f"--only {unknown[0]} is not a measure; use {', '.join(MEASURES)}")
         settings = {"spark.log.level": "OFF", **named_values(conf, "--conf")}
         bodies, counts = _numbers("--body", body), _numbers("--cores", cores)
         root = Path(tempfile.mkdtemp(prefix="bolide-bench-", dir=folder))
@@ -83,7 +83,7 @@ def _numbers(option: str, text: str) -> list[int]:
 def _store(root: Path, messages: int, body: int) -> Path:
     from bolide.spark.bench.store import make_store
 
-    output.note(f"making a store of {messages:,} messages of {body} bytes ...")
+    output.note(f"creating a store of {messages:,} messages of {body} bytes ...")
     make_store(root / f"store-{body}", messages, body)
     return root / f"store-{body}"
 
@@ -116,7 +116,7 @@ def _measure(
 
 @contextmanager
 def _cluster(namesrv: str, needed: set[str], root: Path) -> Iterator[str]:
-    """The cluster given, or a broker of ours in a process of its own; no address when nothing asks for one."""
+    """The given cluster, or a broker in a separate process; no address if no measure needs one."""
     if namesrv or not needed:
         yield namesrv
         return

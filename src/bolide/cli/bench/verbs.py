@@ -1,4 +1,4 @@
-"""`bolide bench`: how fast a running broker takes and gives messages, with our own client as the load.
+"""`bolide bench`: how fast a running broker accepts and delivers messages, with Bolide's client as the load.
 
 The client is Python and shares the machine, so this is a floor. The comparison with Java's broker, with a load that is
 not the bottleneck, is `make bench` in a checkout.
@@ -24,7 +24,7 @@ bench_spark.attach(app)
 
 @app.callback()
 def bench() -> None:
-    """Measure."""
+    """Measure rates of a broker or of Spark."""
 
 
 @app.command()
@@ -81,26 +81,26 @@ async def _send(namesrv: str, topic: str, seconds: float, in_flight: int, body: 
 @app.command()
 def pull(
     namesrv: str = Namesrv,
-    topic: str = typer.Option(BENCHMARK_TOPIC, help="Topic to read; what it lacks is sent first."),
+    topic: str = typer.Option(BENCHMARK_TOPIC, help="Topic to read; missing messages are sent first."),
     seconds: float = typer.Option(10.0, min=0.5, help="How long."),
     body: int = typer.Option(4096, min=1, max=DEFAULT_MAX_MESSAGE_SIZE, help="Bytes of a body."),
-    messages: int = typer.Option(2000, min=1, help="Messages the topic must hold."),
+    messages: int = typer.Option(2000, min=1, help="Messages that the topic must contain."),
     in_flight: int = typer.Option(16, min=1, max=4096, help="Pulls sent and not answered."),
     as_json: bool = JsonFlag,
 ) -> None:
-    """Pull the same messages again and again, and show the rate, and how often a broker copies a body for it."""
+    """Pull the same messages repeatedly, and show the rate, and how often a broker copies a body."""
     with boundary():
         from bolide.cli.bench.pull_load import copies_of_a_body, pull_load
         from bolide.node.process.daemon import new_runner
 
         figures = asyncio.run(pull_load(namesrv, topic, seconds, body, messages, in_flight))
-        with new_runner() as loop:  # the loop of the daemons: what is judged is how a broker runs
+        with new_runner() as loop:  # the loop of the daemons, as in a broker
             figures["copies_per_body"] = loop.run(copies_of_a_body())
         output.pairs("Pull", figures, as_json)
 
 
 def percentile(sorted_seconds: list[float], share: float) -> float | None:
-    """A percentile of latencies, in ms; None when there is none."""
+    """A percentile of latencies, in ms; None without latencies."""
     if not sorted_seconds:
         return None
     return round(sorted_seconds[min(int(len(sorted_seconds) * share), len(sorted_seconds) - 1)] * 1000, 3)

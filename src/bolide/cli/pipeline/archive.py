@@ -1,4 +1,4 @@
-"""`bolide pipeline archive`: topics to tables on files, a run at a time or for ever."""
+"""`bolide pipeline archive`: topics to tables on files, one run at a time or continuously."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def archive(
     namesrv: str = Namesrv,
     table_format: str = TableFormat,
     checkpoint: str | None = Checkpoint,
-    follow: bool = typer.Option(False, "--follow", help="Go on with what comes, until interrupted."),
+    follow: bool = typer.Option(False, "--follow", help="Continue with new messages until interrupted."),
     and_read_back: bool = typer.Option(False, "--and-read-back", help="Then count archive and live log in one view."),
     bad_records: str | None = BadRecords,
     dead_letter_path: str | None = DeadLetterPath,
@@ -41,7 +41,7 @@ def archive(
     master: str = Master,
     as_json: bool = JsonFlag,
 ) -> None:
-    """Append what topics hold to a table partitioned by topic and date: incrementally, each message exactly once."""
+    """Append the messages of topics to a table partitioned by topic and date, incrementally, each exactly once."""
     with boundary():
         from bolide.cli.pipeline.run import finished, read_from, session, with_bad_records
 

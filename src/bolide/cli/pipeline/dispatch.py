@@ -1,4 +1,4 @@
-"""`bolide pipeline dispatch STORE`: what is derived from a store's log, made anew on Spark."""
+"""`bolide pipeline dispatch STORE`: rebuilds on Spark what is derived from a store's log."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def attach(app: typer.Typer) -> None:
 
 def dispatch(
     store: Path = typer.Argument(..., help="The store folder: the one that holds commitlog."),
-    out: Path | None = typer.Option(None, help="Where consumequeue, index and checkpoint go; not there yet, or empty."),
+    out: Path | None = typer.Option(None, help="Where consumequeue, index and checkpoint go; a new or empty folder."),
     in_place: bool = typer.Option(False, "--in-place", help="Replace those of the store itself, all or none."),
     update: bool = typer.Option(False, "--update", help="Update the files in DIR with what the log has since then."),
     follow: bool = typer.Option(False, "--follow", help="Update them as the store's broker writes, until stopped."),
@@ -37,18 +37,18 @@ def dispatch(
     durable: str = typer.Option("auto", help="With --update, --follow: what counts: auto, confirm or flushed."),
     config: Path | None = typer.Option(None, "--config", "-c", help="The broker.conf the store was written with."),
     store_version: str | None = typer.Option(None, help="5.5 or 4.9: whose index rules; default as in broker.conf."),
-    skip_corrupt: bool = typer.Option(False, help="Go on where the log holds bytes that are no record, and say where."),
+    skip_corrupt: bool = typer.Option(False, help="Skip bytes in the log that are not a record, and report them."),
     split_size: int = typer.Option(64, min=1, help="MiB of the log a task reads."),
     master: str = Master,
     as_json: bool = JsonFlag,
 ) -> None:
-    """Rebuild queues, extension files, index and checkpoint from the CommitLog alone, at once or behind a broker."""
+    """Rebuild queues, extension files, index and checkpoint from the CommitLog, once or following a running broker."""
     with boundary():
         if (out is None) != in_place:
             raise ConfigError("say where the result goes: either --out DIR or --in-place")
         if (update or follow) and out is None:
             option = "--follow" if follow else "--update"
-            raise ConfigError(f"{option} needs --out DIR: the files of the store itself are its broker's")
+            raise ConfigError(f"{option} needs --out DIR: the files of the store itself belong to its broker")
         shape = store_shape(store, config, store_version)
         if update or follow:
             _update(store, shape, str(out), Updating(follow, every, durable, skip_corrupt), master, as_json)
@@ -56,7 +56,7 @@ def dispatch(
         from bolide.spark.session.jvm import end
         from bolide.spark.session.session import QUIET_START, begin, job_context
 
-        begin(master, QUIET_START)  # first: what follows is read beside it
+        begin(master, QUIET_START)  # first: the JVM starts while the following modules are imported
         from bolide.spark.dispatch.dispatch_job import dispatch_store
 
         spark = job_context("bolide pipeline dispatch", master, QUIET_START)
@@ -81,7 +81,7 @@ def _show(report: DispatchReport) -> None:
         output.note(f"note: record at physical offset {skip.physical_offset}: {skip.reason}")
     if report.late_filters:
         names = ", ".join(output.printable(name) for name in report.late_filters)
-        output.note(f"note: filters younger than the log have bits in units older than they: {names}")
+        output.note(f"note: filters registered after the first message also have bits in older units: {names}")
     print(
         f"{report.records:,} records became {report.units:,} units of {report.queues:,} queues and "
         f"{report.index_entries:,} index entries in {report.index_files:,} files in {report.seconds:.1f} s "
@@ -112,7 +112,7 @@ def _update(store: Path, shape: StoreShape, out: str, how: Updating, master: str
             output.print_json_line(asdict(done))
             return
         rate = done.records / max(done.seconds, 1e-9)
-        odd = f", {done.skipped:,} stand oddly, {done.bad:,} bad places" if done.skipped or done.bad else ""
+        odd = f", {done.skipped:,} out of sequence, {done.bad:,} bad places" if done.skipped or done.bad else ""
         output.note(f"up to {done.end_offset:,}: {done.records:,} records in {done.seconds:.2f} s, {rate:,.0f}/s{odd}")
 
     spark = job_session("bolide pipeline dispatch", master, settings=QUIET_START)

@@ -1,4 +1,4 @@
-"""`bolide pipeline feed`: topics to a sink, built in or of a plug-in."""
+"""`bolide pipeline feed`: topics to a sink, built-in or a plug-in."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def attach(app: typer.Typer) -> None:
 def feed(
     topics: str | None = Topics,
     sink: str = typer.Option(..., help="parquet, json, rocketmq, or the name of a plug-in."),
-    checkpoint: str = typer.Option(..., help="Folder that remembers how far the job came; a path for Spark."),
-    settings: list[str] = typer.Option([], "--set", help="NAME=VALUE: an option of the sink; repeat it."),
+    checkpoint: str = typer.Option(..., help="Folder for the job's progress; a path for Spark."),
+    settings: list[str] = typer.Option([], "--set", help="NAME=VALUE: an option of the sink; may be repeated."),
     pattern: str | None = Pattern,
     namesrv: str = Namesrv,
-    follow: bool = typer.Option(False, "--follow", help="Go on with what comes, until interrupted."),
+    follow: bool = typer.Option(False, "--follow", help="Continue with new messages until interrupted."),
     bad_records: str | None = BadRecords,
     dead_letter_path: str | None = DeadLetterPath,
     option: list[str] = SourceOption,
@@ -30,7 +30,7 @@ def feed(
     master: str = Master,
     as_json: bool = JsonFlag,
 ) -> None:
-    """Hand what topics hold to a sink, in Arrow batches; the next run hands over what came since."""
+    """Pass the messages of topics to a sink, in Arrow batches; the next run continues with the messages since then."""
     with boundary():
         from bolide import plugins
         from bolide.cli.pipeline.run import finished, named_values, read_from, session, with_bad_records
@@ -42,4 +42,4 @@ def feed(
             from bolide.spark.jobs.feed import feed as run
 
             result = run(spark, sink, options, given, checkpoint=checkpoint, follow=follow, progress=shower())
-        finished(result, "handed over", as_json)
+        finished(result, "fed", as_json)

@@ -1,4 +1,4 @@
-"""`bolide pipeline export` and `bolide pipeline import`: topics to files that people open, and back."""
+"""`bolide pipeline export` and `bolide pipeline import`: topics to files, and back."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def export_topic(
     master: str = Master,
     as_json: bool = JsonFlag,
 ) -> None:
-    """Write what topics hold as files; the next run writes what came since."""
+    """Write the messages of topics to files; the next run continues with the messages since then."""
     with boundary():
         from bolide.cli.pipeline.run import finished, read_from, session, with_bad_records
 
@@ -52,7 +52,7 @@ def export_topic(
 def import_files(
     path: str = typer.Argument(..., help="Folder of the files; a path for Spark."),
     topic: str = typer.Option(..., help="Where the messages go."),
-    checkpoint: str = typer.Option(..., help="Folder that remembers which files were sent."),
+    checkpoint: str = typer.Option(..., help="Folder for the job's progress: which files were sent."),
     namesrv: str = Namesrv,
     file_format: str = FileFormat,
     body: str = Body,
@@ -64,7 +64,7 @@ def import_files(
     master: str = Master,
     as_json: bool = JsonFlag,
 ) -> None:
-    """Send each row of files as a message; files that were sent are not sent again by the next run."""
+    """Send each row of files as a message; the next run sends only new files."""
     with boundary():
         from bolide.cli.pipeline.run import check_write, cluster_from, finished, session
 

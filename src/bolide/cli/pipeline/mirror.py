@@ -1,4 +1,4 @@
-"""`bolide pipeline mirror`: topics of one cluster in another, and groups that move over."""
+"""`bolide pipeline mirror`: topics of one cluster to another, with the offsets of groups."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ def mirror(
     to: str = typer.Option(..., "--to", help="Name servers of the other cluster, host:port;host:port."),
     checkpoint: str | None = Checkpoint,
     namesrv: str = Namesrv,
-    prefix: str = typer.Option("", help="Put before the topics' names in the other cluster."),
-    groups: str | None = typer.Option(None, help="Groups, separated by commas, whose offsets are set there as well."),
-    only_offsets: bool = typer.Option(False, "--only-offsets", help="Copy no messages, only set the groups' offsets."),
-    follow: bool = typer.Option(False, "--follow", help="Go on with what comes, until interrupted."),
+    prefix: str = typer.Option("", help="Prefix of the topics' names in the other cluster."),
+    groups: str | None = typer.Option(None, help="Groups, separated by commas, whose offsets are also set there."),
+    only_offsets: bool = typer.Option(False, "--only-offsets", help="Set the groups' offsets, copy no messages."),
+    follow: bool = typer.Option(False, "--follow", help="Continue with new messages until interrupted."),
     bad_records: str | None = BadRecords,
     dead_letter_path: str | None = DeadLetterPath,
     option: list[str] = SourceOption,
     to_option: list[str] = typer.Option(
-        [], "--to-option", help="NAME=VALUE: an option of the writing to the other cluster, as accessKey; repeat it."
+        [], "--to-option", help="NAME=VALUE: an option for writes to that cluster, such as accessKey; may be repeated."
     ),
     conf: list[str] = Conf,
     master: str = Master,
     as_json: bool = JsonFlag,
 ) -> None:
-    """Copy topics into another cluster; topics missing there are made with the queues they have here."""
+    """Copy topics to another cluster; missing topics are created there with the same number of queues."""
     with boundary():
         if not only_offsets and checkpoint is None:
-            raise ConfigError("name a --checkpoint: a folder that remembers how far the mirror came")
+            raise ConfigError("give a --checkpoint: a folder for the mirror's progress")
         if only_offsets and not groups:
             raise ConfigError("--only-offsets needs --groups")
         from bolide.cli.pipeline.run import check_read, check_write, cluster_from, finished, session, with_bad_records
@@ -60,7 +60,7 @@ def mirror(
         check_write(target, None, checkpoint)
         made = make_topics(source, target, names, prefix)
         if made:
-            output.note(f"made at {to}: {', '.join(made)}")
+            output.note(f"created at {to}: {', '.join(made)}")
         with session("mirror", master, conf) as spark:
             from bolide.spark.jobs.mirror import mirror as run
             from bolide.spark.jobs.mirror import translate_offsets
@@ -87,7 +87,7 @@ def mirror(
 
 
 def asked(cluster: Mapping[str, str], ask: Callable[[Admin], Awaitable[T]]) -> T:
-    """One administrative call to the cluster that options of a read or a write name."""
+    """One administrative call to the cluster in the options of a read or a write."""
     from bolide.cli.admin_call import call
     from bolide.spark.jobs.mirror import cluster_of
     from bolide.spark.source.source_options import write_options
@@ -100,7 +100,7 @@ def asked(cluster: Mapping[str, str], ask: Callable[[Admin], Awaitable[T]]) -> T
 
 
 def make_groups(target: Mapping[str, str], groups: list[str]) -> None:
-    """Make the groups that the other cluster does not know; only then does it take their offsets."""
+    """Create the groups that the other cluster does not know; only then does it accept their offsets."""
 
     async def make(admin: Admin) -> None:
         for name in sorted(set(groups) - set(await admin.groups())):
@@ -110,7 +110,7 @@ def make_groups(target: Mapping[str, str], groups: list[str]) -> None:
 
 
 def make_topics(source: Mapping[str, str], target: Mapping[str, str], names: list[str], prefix: str) -> list[str]:
-    """Make the topics that the other cluster lacks, each with as many queues a broker as it has here; their names."""
+    """Create the topics that the other cluster lacks, with the same queues per broker as here; returns their names."""
     there = set(asked(target, lambda admin: admin.topics(system=True)))
     missing = [name for name in names if prefix + name not in there]
 

@@ -20,15 +20,15 @@ def redrive(
     group: str = typer.Argument(..., help="The consumer group whose dead letters are sent again."),
     namesrv: str = Namesrv,
     where: str | None = Where,
-    limit: int = typer.Option(0, min=0, help="Messages of this run at most; 0: all there are."),
-    topic: str | None = typer.Option(None, help="Where they go; default: the topic each came from."),
-    as_group: str = typer.Option("bolide-redrive", help="Group whose offsets remember how far redriving came."),
+    limit: int = typer.Option(0, min=0, help="Messages in this run at most; 0: all."),
+    topic: str | None = typer.Option(None, help="Where they go; default: the original topic of each."),
+    as_group: str = typer.Option("bolide-redrive", help="Group whose offsets store the progress."),
     option: list[str] = SourceOption,
     conf: list[str] = Conf,
     master: str = Master,
     as_json: bool = JsonFlag,
 ) -> None:
-    """Send the dead letters of a group back to the topics they came from; the next run goes on behind them."""
+    """Send the dead letters of a group back to their original topics; the next run continues after them."""
     with boundary():
         from bolide.cli.pipeline.run import check_read, cluster_from, finished, session
 

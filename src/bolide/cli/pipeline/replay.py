@@ -1,4 +1,4 @@
-"""`bolide pipeline replay`: an archive, or a part of it, sent again."""
+"""`bolide pipeline replay`: sends an archive, or a part of it, again."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def attach(app: typer.Typer) -> None:
 
 def replay(
     source: str = typer.Argument(..., help="The archive: its folder, or for Iceberg its table."),
-    checkpoint: str = typer.Option(..., help="Folder that remembers how far this replay came."),
+    checkpoint: str = typer.Option(..., help="Folder for the progress of this replay."),
     namesrv: str = Namesrv,
     topic: str | None = typer.Option(None, help="Where everything goes; default: each message to its own topic."),
     where: str | None = Where,
-    rate: int = typer.Option(0, min=0, help="Messages a second at most; 0: no limit."),
+    rate: int = typer.Option(0, min=0, help="Messages per second at most; 0: no limit."),
     original_time: bool = typer.Option(False, "--original-time", help="Keep each message's born timestamp."),
     table_format: str = TableFormat,
     option: list[str] = SourceOption,
@@ -29,7 +29,7 @@ def replay(
     master: str = Master,
     as_json: bool = JsonFlag,
 ) -> None:
-    """Send archived messages again, queue by queue in their order; an interrupted replay goes on where it stopped."""
+    """Send archived messages again, each queue in order; an interrupted replay resumes where it stopped."""
     with boundary():
         from bolide.cli.pipeline.run import check_write, cluster_from, finished, session
 

@@ -1,4 +1,4 @@
-"""What the verbs of `bolide pipeline` share: their options, a session for the time of a job, and its last line."""
+"""What the commands of `bolide pipeline` share: their options, a session for a job, and its last line."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ def named_values(given: Sequence[str], flag: str) -> dict[str, str]:
 
 def _settings(given: list[str]) -> list[str]:
     with output.boundary():
-        named_values(given, "--conf")  # before a cluster is asked for anything
+        named_values(given, "--conf")  # before the first request to a cluster
     return given
 
 
 Topics: Final = typer.Argument(None, help="Topics, separated by commas.")
 Pattern: Final = typer.Option(None, help="Instead of topics: a regular expression that their names match.")
 Where: Final = typer.Option(None, help="SQL over the columns of a message, e.g. \"tags = 'A' AND queue_id < 4\".")
-Checkpoint: Final = typer.Option(None, help="Folder that remembers how far the job came; a path for Spark.")
-TableFormat: Final = typer.Option("parquet", "--format", help="parquet, or delta or iceberg when Spark has them.")
+Checkpoint: Final = typer.Option(None, help="Folder for the job's progress; a path for Spark.")
+TableFormat: Final = typer.Option("parquet", "--format", help="parquet, or delta or iceberg if Spark has them.")
 BadRecords: Final = typer.Option(
     None, help="What to do with a message whose body cannot be read: fail (default), drop, or column (_bad_record)."
 )
 DeadLetterPath: Final = typer.Option(None, help="Folder for such messages, as Parquet; they are then dropped.")
-SourceOption: Final = typer.Option([], "--option", help="NAME=VALUE: any option of format rocketmq; repeat it.")
-Conf: Final = typer.Option([], "--conf", help="NAME=VALUE: a setting of Spark; repeat it.", callback=_settings)
+SourceOption: Final = typer.Option([], "--option", help="NAME=VALUE: any option of format rocketmq; may be repeated.")
+Conf: Final = typer.Option([], "--conf", help="NAME=VALUE: a setting of Spark; may be repeated.", callback=_settings)
 
 
 def read_from(
     namesrv: str, topics: str | None, pattern: str | None, more: Sequence[str], streaming: bool = True, absent: str = ""
 ) -> dict[str, str]:
-    """Options of `format("rocketmq")` that choose topics, which are there. Raises ConfigError."""
+    """Options of `format("rocketmq")` that select existing topics. Raises ConfigError."""
     if (topics is None) == (pattern is None):
         raise ConfigError("say which topics: names separated by commas, or --pattern")
     chosen = {"subscribe": topics} if topics else {"subscribePattern": pattern or ""}
@@ -76,9 +76,9 @@ def cluster_from(namesrv: str, more: Sequence[str], flag: str = "--option") -> d
 
 
 def check_read(options: Mapping[str, str], streaming: bool, absent: str = "") -> None:
-    """Find out before Spark starts what is wrong with a read: options, name servers, topics.
+    """Check a read before Spark starts: options, name servers, topics.
 
-    `absent` is what a topic that is not there means. Raises ConfigError, or OptionError for such a topic.
+    `absent` is the error for a missing topic. Raises ConfigError, or OptionError for a missing topic.
     """
     from bolide.spark.errors import OptionError
     from bolide.spark.source.source_options import read_options
@@ -94,7 +94,7 @@ def check_read(options: Mapping[str, str], streaming: bool, absent: str = "") ->
 
 
 def check_write(options: Mapping[str, str], topic: str | None, checkpoint: str | None = None) -> None:
-    """The same of a write; with a checkpoint it is a stream's. Raises ConfigError."""
+    """Check a write before Spark starts; with a checkpoint it is a stream. Raises ConfigError."""
     from bolide.spark.errors import OptionError
     from bolide.spark.sink.sink_options import sink_options
 
@@ -138,9 +138,9 @@ def reachable() -> Iterator[None]:
 
 @contextmanager
 def session(name: str, master: str, conf: Sequence[str]) -> Iterator[Any]:
-    """A SparkSession for one job, in UTC, stopped at its end; what Spark throws becomes a sentence."""
-    # What goes wrong is told in a sentence; Spark's own logs of it, and py4j's of Ctrl-C (by the root logger), would be
-    # traces around it.
+    """A SparkSession for one job, in UTC, stopped at its end; Spark's errors become sentences."""
+    # Errors are shown as a sentence; Spark's own logs of them, and py4j's of Ctrl-C (by the root logger), would add
+    # stack traces.
     settings = {"spark.log.level": "OFF", **named_values(conf, "--conf")}
     logging.getLogger().setLevel(logging.CRITICAL)
     from bolide.spark.session.jvm import end
@@ -162,9 +162,9 @@ def session(name: str, master: str, conf: Sequence[str]) -> Iterator[Any]:
 def batch_source(
     namesrv: str, topics: str | None, store: str | None, archive: str | None, more: Sequence[str], absent: str = ""
 ) -> Callable[[Any], Any]:
-    """What loads the messages of topics, of a store folder or of an archive into a session. Raises ConfigError."""
+    """A function that loads the messages of topics, a store folder or an archive. Raises ConfigError."""
     if store and archive:
-        raise ConfigError("name either --store or --archive, not both")
+        raise ConfigError("give either --store or --archive, not both")
     if store:
         chosen = {"path": store, **({"subscribe": topics} if topics else {}), **named_values(more, "--option")}
         return lambda spark: spark.read.format("rocketmq-store").options(**chosen).load()
@@ -189,5 +189,5 @@ def finished(result: JobResult, done: str, as_json: bool) -> None:
         rate = result.messages / max(result.seconds, 1e-9)
         print(f"{done} {result.messages:,} messages in {result.seconds:.1f} s ({rate:,.0f}/s)")
     if result.interrupted:
-        output.note("interrupted: the same command goes on from there")
+        output.note("interrupted: the same command resumes it")
         raise typer.Exit(output.INTERRUPTED)

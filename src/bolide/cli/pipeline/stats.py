@@ -1,4 +1,4 @@
-"""`bolide pipeline stats`: what topics, a store or an archive hold, counted."""
+"""`bolide pipeline stats`: statistics of topics, a store or an archive."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def stats(
     store: str | None = typer.Option(None, help="Instead of a cluster: a store folder."),
     archive: str | None = typer.Option(None, help="Instead of a cluster: a folder that archive wrote."),
     where: str | None = Where,
-    step: int = typer.Option(0, min=0, help="Seconds of a point in time; 0: chosen to fit."),
+    step: int = typer.Option(0, min=0, help="Seconds per point in time; 0: chosen to fit."),
     html: Path | None = typer.Option(None, help="Also write a page with plots here."),
     option: list[str] = SourceOption,
     conf: list[str] = Conf,
@@ -36,7 +36,10 @@ def stats(
     with boundary():
         from bolide.cli.pipeline.run import batch_source, session
         from bolide.spark.jobs.stages import stages_shown
+        from bolide.spark.jobs.stats_report import check_plots, stats_page
 
+        if html is not None:
+            check_plots()
         load = batch_source(namesrv, topics, store, archive, option)
         with session("stats", master, conf) as spark:
             from bolide.spark.jobs.stats import stats as run
@@ -45,8 +48,6 @@ def stats(
             with stages_shown(spark, "counting", shower()):
                 counted = run(rows.where(where) if where else rows, step)
         if html is not None:
-            from bolide.spark.jobs.stats_report import stats_page
-
             title = f"Messages of {store or archive or topics}"
             html.write_text(stats_page(counted, title), encoding="utf-8")
             output.note(f"page: {html}")

@@ -1,4 +1,4 @@
-"""`bolide pipeline template`: a declarative pipeline to start from."""
+"""`bolide pipeline template`: a project for Spark's declarative pipelines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def attach(app: typer.Typer) -> None:
 
 def template(
     folder: str = typer.Argument(..., help="Where the project goes; a new folder."),
-    topic: str = typer.Option(..., help="The topic it starts from."),
+    topic: str = typer.Option(..., help="The topic it reads."),
     body_schema: str = typer.Option("id STRING", help="Fields of the JSON in the bodies, as Spark's DDL."),
     namesrv: str = Namesrv,
     storage: str | None = typer.Option(None, help="URI of the folder for checkpoints; default inside the project."),

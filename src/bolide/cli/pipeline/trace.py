@@ -1,4 +1,4 @@
-"""`bolide pipeline trace`: the message trace, one row a message."""
+"""`bolide pipeline trace`: the message trace, one row per message."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ def trace(
     store: str | None = typer.Option(None, help="Instead of a cluster: a store folder."),
     archive: str | None = typer.Option(None, help="Instead of a cluster: a folder that archive wrote."),
     where: str | None = typer.Option(None, help='SQL over the trace\'s columns, e.g. "consumed = 0".'),
-    out: str | None = typer.Option(None, help="Write the rows into this folder as Parquet, and print none."),
-    limit: int = typer.Option(_SHOWN, min=1, help="Rows printed at most, the newest first."),
+    out: str | None = typer.Option(None, help="Write the rows to this folder as Parquet instead of printing them."),
+    limit: int = typer.Option(_SHOWN, min=1, help="Rows to print at most, the newest first."),
     option: list[str] = SourceOption,
     conf: list[str] = Conf,
     master: str = Master,
     as_json: bool = JsonFlag,
 ) -> None:
-    """Show what became of each traced message: when it was sent, and every attempt to consume it."""
+    """Show each traced message: when it was sent, and every attempt to consume it."""
     with boundary():
         from bolide.cli.pipeline.run import batch_source, session
         from bolide.spark.jobs.stages import stages_shown
 
         if out is not None and as_json:
-            raise ConfigError("--json prints rows, and with --out none are printed: leave one of them out")
+            raise ConfigError("--json prints rows, and --out prints none: give only one of them")
         absent = (
             f"nothing is traced here: there is no topic {trace_topic}; set traceTopicEnable=true at the broker and "
             "trace at clients, or name another --trace-topic"

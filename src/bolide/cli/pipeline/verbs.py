@@ -1,6 +1,6 @@
-"""`bolide pipeline VERB`: jobs over stores and clusters, on Spark; each verb is a file of this room.
+"""`bolide pipeline COMMAND`: jobs over stores and clusters, on Spark; each command is a file of this package.
 
-Exit codes: 0 done, 1 it could not be done, 2 wrong usage. Of verify: 1 something was found, 4 it could not be checked.
+Exit codes: 0 success, 1 failure, 2 wrong usage. Of verify: 1 findings, 4 the check could not run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ app = typer.Typer()
 VERBS: Final = (
     "dispatch", "verify", "archive", "replay", "redrive", "mirror", "feed", "files", "stats", "trace", "template",
 )  # fmt: skip
-"""A verb's file has a function `attach(app)`, as `dispatch` has, and imports Spark only when it runs."""
+"""A command's file has a function `attach(app)`, as `dispatch` has, and imports Spark only when it runs."""
 
 
 @app.callback()

@@ -1,4 +1,4 @@
-"""`bolide pipeline verify STORE`: is a store whole, checked in parallel on Spark."""
+"""`bolide pipeline verify STORE`: checks a store in parallel on Spark."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ def attach(app: typer.Typer) -> None:
 
 def verify(
     store: Path = typer.Argument(..., help="The store folder: the one that holds commitlog."),
-    html: Path | None = typer.Option(None, "--html", help="Also write the report as one page that needs nothing else."),
+    html: Path | None = typer.Option(None, "--html", help="Also write the report as one self-contained page."),
     config: Path | None = typer.Option(None, "--config", "-c", help="The broker.conf the store was written with."),
-    limit: int = typer.Option(50, min=1, help="Findings to print, at most; all are counted."),
+    limit: int = typer.Option(50, min=1, help="Findings to print at most; all are counted."),
     split_size: int = typer.Option(64, min=1, help="MiB of the log a task reads."),
-    work_folder: Path | None = typer.Option(None, help="Where part files go for the time; executors must see it."),
+    work_folder: Path | None = typer.Option(None, help="Folder for temporary part files; executors must see it."),
     master: str = Master,
     as_json: bool = JsonFlag,
 ) -> None:
-    """Check every record, queue unit, index entry and group offset; exit code 1 when something is wrong, 4 when it
-    could not be checked."""
+    """Check every record, queue unit, index entry and group offset; exit code 1 if something is wrong, 4 if the check
+    could not run."""
     with boundary(output.BROKEN):
         shape = store_shape(store, config, None)
         from bolide.spark.session.jvm import end
         from bolide.spark.session.session import QUIET_START, begin, job_context
 
-        begin(master, QUIET_START)  # first: what follows is read beside it
+        begin(master, QUIET_START)  # first: the JVM starts while the following modules are imported
         from bolide.spark.verify.verify_job import verify_on_spark
         from bolide.spark.verify.verify_page import verdict_page
 

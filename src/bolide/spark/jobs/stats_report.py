@@ -6,6 +6,7 @@ import html
 import io
 import time
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Any, Final
 
 from bolide.spark.errors import SparkMissing
@@ -20,8 +21,14 @@ TEXTS: Final = frozenset({"topic", "key", "tag", "first", "last"})
 _NO_METADATA: Final = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
 
+def check_plots() -> None:
+    """Raise SparkMissing without matplotlib, before a job runs whose page could not be written."""
+    if find_spec("matplotlib") is None:
+        raise SparkMissing('plots need matplotlib: pip install "bolide[report]", or ask for --json')
+
+
 def stats_page(counted: Statistics, title: str) -> str:
-    """The page. Raises SparkMissing when there is no matplotlib to draw with."""
+    """The page. Raises SparkMissing without matplotlib."""
     topics = [
         (
             one.topic, f"{one.messages:,}", size(one.bytes), f"{one.rate:,.1f}", f"{one.mean_size:,.0f}",
@@ -82,10 +89,9 @@ def _counts(name: str, counts: Sequence[Count]) -> str:
 
 def plot(counted: Statistics, caption: str, value: Any) -> str:
     """A line a topic over time, as SVG in the page; points without messages are zero."""
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise SparkMissing('plots need matplotlib: pip install "bolide[report]", or ask for --json') from error
+    check_plots()
+    import matplotlib
+
     matplotlib.use("Agg")
     from matplotlib import dates, pyplot
 

@@ -1,0 +1,26 @@
+"""`bolide message`: one message for people and for programs."""
+
+from __future__ import annotations
+
+import json
+
+from typer.testing import CliRunner
+
+from bolide.cli.main import load
+from bolide.client import Message
+from bolide.client.blocking import Producer
+from bolide.testing.broker import Broker
+
+
+def test_people_see_words_and_programs_see_json(bolide_broker: Broker) -> None:
+    with Producer("G", bolide_broker.namesrv_addr) as producer:
+        sent = producer.send(Message("Shown", b"a body", tags="T", keys=["k1", "k2"], properties={"colour": "red"}))
+    words = ["message", "get", sent.message_id, "--topic", "Shown", "--namesrv", bolide_broker.namesrv_addr]
+    told = CliRunner().invoke(load(), words, env={"COLUMNS": "200"}).output
+    rows = {
+        line.split("│")[1].strip(): line.split("│")[2].strip() for line in told.splitlines() if line.count("│") == 3
+    }
+    assert (rows["keys"], rows["property colour"], rows["body"]) == ("k1 k2", "red", "a body")
+    assert "{" not in told and "[" not in told
+    shown = json.loads(CliRunner().invoke(load(), [*words, "--json"]).output)
+    assert (shown["keys"], shown["properties"]["colour"], shown["body"]) == (["k1", "k2"], "red", "a body")
