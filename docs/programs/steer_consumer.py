@@ -16,7 +16,7 @@ async def main(namesrv: str = "") -> None:
             await producer.send(Message("Steered", b"%d" % number))
         while len(taken) < 3:
             await asyncio.sleep(0.01)
-        await consumer.seek_to_time(0)  # ms since 1970, or a datetime: everything again
+        await consumer.seek_to_time(0)  # ms since 1970, or a datetime with a zone: everything again
         while len(taken) < 6:
             await asyncio.sleep(0.01)
         print("nothing left:", await consumer.drain(timeout=30))

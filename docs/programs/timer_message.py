@@ -1,5 +1,5 @@
 import asyncio
-import time
+from datetime import UTC, datetime, timedelta
 
 from bolide.client import Message, Producer, PushConsumer
 
@@ -7,7 +7,7 @@ from bolide.client import Message, Producer, PushConsumer
 async def main(namesrv: str = "") -> None:
     async with Producer("reminders", namesrv) as producer:
         await producer.send(Message("Reminders", b"tea is ready", delay=2))
-        await producer.send(Message("Reminders", b"call home", deliver_at=time.time() + 1))
+        await producer.send(Message("Reminders", b"call home", deliver_at=datetime.now(UTC) + timedelta(seconds=1)))
         dropped = await producer.send(Message("Reminders", b"buy milk", delay=6))
         await producer.recall("Reminders", dropped.recall_handle)
         await producer.send(Message("Reminders", b"good night", delay=7))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bolide.admin import Admin
-from bolide.admin.offsets import LATEST
 from bolide.client import Message, MessageQueue, Producer, PushConsumer
 from bolide.testing.broker import Broker
 from tests.admin.cluster_of_one import TOPIC, with_admin
@@ -49,7 +48,7 @@ def test_a_group_that_is_not_online_is_reset_in_the_store(bolide_broker: Broker)
         for _ in range(6):
             await producer.send(Message(TOPIC, b"x"))
         await admin.create_group("G")
-        assert await admin.reset_offset("G", TOPIC, LATEST) == dict.fromkeys(queues, 3)
+        assert await admin.reset_offset("G", TOPIC, "last") == dict.fromkeys(queues, 3)
         assert [await admin.group_offset("G", queue) for queue in queues] == [3, 3]
         earliest = min([await admin.earliest_time(queue) for queue in queues])
         assert await admin.reset_offset("G", TOPIC, earliest) == dict.fromkeys(queues, 0)

@@ -94,7 +94,7 @@ def test_json_goes_in_and_comes_out(line: CommandLine) -> None:
 
 def test_messages_wait_and_are_taken_back(line: CommandLine) -> None:
     assert line.run("topic", "create", "Later", "--queues", "1").returncode == 0
-    taken = line.run("produce", "Later", "taken", "--deliver-at", "2999-01-01T00:00", "--json")
+    taken = line.run("produce", "Later", "taken", "--deliver-at", "2999-01-01T00:00Z", "--json")
     assert taken.returncode == FAILED  # further away than a broker keeps messages
     taken = line.run("produce", "Later", "taken", "--delay", "600", "--json")
     handle = json.loads(taken.stdout)["recall_handle"]
@@ -236,7 +236,7 @@ def test_the_nearest_variable_names_the_name_server(line: CommandLine, variable:
         (("produce", "T", "x", "-n", "127.0.0.1:1"), UNREACHABLE, "0 sent, 1 failed"),
         (("consume", "T", "-n", "127.0.0.1:1", "--idle", "1"), UNREACHABLE, "127.0.0.1:1"),
         (("consume", "First", "--broadcast"), USAGE, "--broadcast is for a group"),
-        (("consume", "First", "--start", "tomorrow"), USAGE, "yyyyMMddHHmmss"),
+        (("consume", "First", "--start", "tomorrow"), USAGE, "first, last, 2026-01-31T12:00+01:00"),
         (("topic", "list", "-n", "nonsense"), USAGE, "host:port"),
         (("broker", "-n", "nonsense", "--store", "/nonexistent/x"), USAGE, "namesrvAddr"),
         (("cluster", "list", "-n", "127.0.0.1:1"), UNREACHABLE, "127.0.0.1:1"),

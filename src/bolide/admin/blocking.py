@@ -16,13 +16,14 @@ from typing import Self, Unpack
 from bolide.admin import client
 from bolide.admin.cluster import BrokerRow
 from bolide.admin.groups import GroupProgress
-from bolide.admin.messages import MAX_TIME
 from bolide.admin.topics import QueueStats
 from bolide.client.instance.loop_thread import loop_thread
 from bolide.client.instance.options import DEFAULT_NAMESRV, ConnectionOptions
 from bolide.client.instance.routes import Route
+from bolide.client.messages.moment import Moment
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
+from bolide.client.messages.start_from import StartFrom
 from bolide.remoting.bodies.clients import Connection, ConsumerConnection
 from bolide.remoting.bodies.groups import SubscriptionGroupConfig
 from bolide.remoting.bodies.route import ClusterInfo
@@ -221,9 +222,9 @@ class Admin:
         """The offset the next message will get."""
         return self._loop.run(lambda: self._native.end_offset(queue))
 
-    def offset_at(self, queue: MessageQueue, timestamp: int) -> int:
-        """The offset of the first message stored at `timestamp` (ms since 1970) or later."""
-        return self._loop.run(lambda: self._native.offset_at(queue, timestamp))
+    def offset_at(self, queue: MessageQueue, moment: Moment) -> int:
+        """The offset of the first message stored at a time (ms since 1970, or a datetime with a zone) or later."""
+        return self._loop.run(lambda: self._native.offset_at(queue, moment))
 
     def earliest_time(self, queue: MessageQueue) -> int:
         """When the oldest message kept was stored, ms since 1970; -1 when there is none."""
@@ -236,13 +237,14 @@ class Admin:
         """
         self._loop.run(lambda: self._native.clone_offsets(from_group, to_group, topic))
 
-    def reset_offset(self, group: str, topic: str, timestamp: int, *, force: bool = True) -> dict[MessageQueue, int]:
-        """Reset a group to the messages stored at `timestamp` (ms since 1970; -1 for the end) or later, in every queue.
+    def reset_offset(self, group: str, topic: str, to: StartFrom, *, force: bool = True) -> dict[MessageQueue, int]:
+        """Reset a group in every queue of a topic: to the ``"first"`` message kept, past the ``"last"`` one, or to the
+        first message stored at a time (ms since 1970, or a datetime with a zone) or later.
 
         `force` also moves forward past messages not consumed. The broker tells running members; if none is online, the
         offsets are stored directly. Returns the new offsets. Raises `TopicNotFound`.
         """
-        return self._loop.run(lambda: self._native.reset_offset(group, topic, timestamp, force=force))
+        return self._loop.run(lambda: self._native.reset_offset(group, topic, to, force=force))
 
     def message(self, message_id: str, topic: str | None = None) -> ReceivedMessage | None:
         """The message with an id, the producer's or the broker's; None if there is none.
@@ -260,9 +262,12 @@ class Admin:
         return self._loop.run(lambda: self._native.message_by_unique_id(topic, message_id))
 
     def messages_by_key(
-        self, topic: str, key: str, *, max_messages: int = 64, begin: int = 0, end: int = MAX_TIME
+        self, topic: str, key: str, *, max_messages: int = 64, begin: Moment = 0, end: Moment | None = None
     ) -> list[ReceivedMessage]:
-        """Messages with a business key, stored between `begin` and `end` (ms since 1970), oldest first."""
+        """Messages with a business key, stored from `begin` to `end`, oldest first.
+
+        Both are ms since 1970, or datetimes with a zone.
+        """
         return self._loop.run(
             lambda: self._native.messages_by_key(topic, key, max_messages=max_messages, begin=begin, end=end)
         )

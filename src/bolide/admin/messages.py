@@ -9,6 +9,7 @@ from bolide.admin.calls import AdminCalls, ext_of
 from bolide.client.consuming.pull import PullRequest, PullStatus, pull
 from bolide.client.instance.instance import now_ms
 from bolide.client.messages.errors import ResponseError
+from bolide.client.messages.moment import Moment, moment_ms
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage, received_messages
 from bolide.client.messages.subscription import subscription
@@ -63,10 +64,14 @@ class Messages(AdminCalls):
         return max(found, key=lambda message: message.store_timestamp, default=None)
 
     async def messages_by_key(
-        self, topic: str, key: str, *, max_messages: int = 64, begin: int = 0, end: int = MAX_TIME
+        self, topic: str, key: str, *, max_messages: int = 64, begin: Moment = 0, end: Moment | None = None
     ) -> list[ReceivedMessage]:
-        """Messages with a business key, stored between `begin` and `end` (ms since 1970), oldest first."""
-        found = await self._query(topic, key, max_messages, begin, end, "K")
+        """Messages with a business key, stored from `begin` to `end`, oldest first.
+
+        Both are ms since 1970, or datetimes with a zone.
+        """
+        until = MAX_TIME if end is None else moment_ms("end", end)
+        found = await self._query(topic, key, max_messages, moment_ms("begin", begin), until, "K")
         return sorted(
             (message for message in found if key in message.keys),  # the index compares hashes
             key=lambda message: (message.store_timestamp, message.queue_offset),

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from bolide.admin.calls import AdminCalls, ext_of, queue_from
 from bolide.client.messages.errors import ResponseError
+from bolide.client.messages.moment import Moment, moment_ms
 from bolide.client.messages.queue import MessageQueue
+from bolide.client.messages.start_from import StartFrom, start_ms
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_answer
 from bolide.remoting.bodies.offsets import ResetOffsetBody
-
-LATEST = -1
-"""As a time for `reset_offset`: skip all existing messages."""
 
 
 class Offsets(AdminCalls):
@@ -59,8 +58,11 @@ class Offsets(AdminCalls):
         ext = ext_of(topic=queue.topic, queueId=queue.queue_id, bname=queue.broker_name)
         return int((await self.ask(await self.master_of(queue), code, ext)).ext()["offset"])
 
-    async def offset_at(self, queue: MessageQueue, timestamp: int) -> int:
-        """The offset of the first message stored at `timestamp` (ms since 1970) or later."""
+    async def offset_at(self, queue: MessageQueue, moment: Moment) -> int:
+        """The offset of the first message stored at a time (ms since 1970, or a datetime with a zone) or later."""
+        return await self._offset_at(queue, moment_ms("moment", moment))
+
+    async def _offset_at(self, queue: MessageQueue, timestamp: int) -> int:
         ext = ext_of(topic=queue.topic, queueId=queue.queue_id, timestamp=timestamp, bname=queue.broker_name)
         answer = await self.ask(await self.master_of(queue), codes.SEARCH_OFFSET_BY_TIMESTAMP, ext)
         return int(answer.ext()["offset"])
@@ -81,13 +83,15 @@ class Offsets(AdminCalls):
             await self.ask(address, codes.CLONE_GROUP_OFFSET, ext)
 
     async def reset_offset(
-        self, group: str, topic: str, timestamp: int, *, force: bool = True
+        self, group: str, topic: str, to: StartFrom, *, force: bool = True
     ) -> dict[MessageQueue, int]:
-        """Reset a group to the messages stored at `timestamp` (ms since 1970; -1 for the end) or later, in every queue.
+        """Reset a group in every queue of a topic: to the ``"first"`` message kept, past the ``"last"`` one, or to the
+        first message stored at a time (ms since 1970, or a datetime with a zone) or later.
 
         `force` also moves forward past messages not consumed. The broker tells running members; if none is online, the
         offsets are stored directly. Returns the new offsets. Raises `TopicNotFound`.
         """
+        timestamp = start_ms("to", to)
         offsets: dict[MessageQueue, int] = {}
         for name, address in (await self.topic_masters(topic)).items():
             ext = ext_of(group=group, topic=topic, timestamp=timestamp, isForce=force, queueId=-1)
@@ -110,7 +114,7 @@ class Offsets(AdminCalls):
         for queue in (await self.instance.route(topic)).read_queues():
             if queue.broker_name != broker_name:
                 continue
-            offset = await (self.end_offset(queue) if timestamp < 0 else self.offset_at(queue, timestamp))
+            offset = await (self.end_offset(queue) if timestamp < 0 else self._offset_at(queue, timestamp))
             current = await self.group_offset(group, queue)
             if force or current < 0 or offset < current:
                 await self.set_group_offset(group, queue, offset)

@@ -14,11 +14,12 @@ import typer
 
 from bolide.cli import output
 from bolide.cli.closed_pipe import unread, when_closed
+from bolide.cli.moment import FORMS, start_of
 from bolide.cli.options import Namesrv
 from bolide.cli.output import JsonFlag, boundary
 
 if TYPE_CHECKING:
-    from bolide.client import PullConsumer, ReceivedMessage
+    from bolide.client import PullConsumer, ReceivedMessage, StartFrom
 
 ONLOOKERS: Final = "bolide-cli-onlooker"
 """The group name sent to brokers when reading without a group; it has no offsets."""
@@ -28,7 +29,6 @@ ROUTE_POLL_S: Final = 1.0
 UNREAD_POLL_S: Final = 0.0002
 SUSPEND_S: Final = 10.0
 """Seconds a broker holds a pull."""
-TIME_DIGITS: Final = 14
 
 
 def attach(app: typer.Typer) -> None:
@@ -43,7 +43,7 @@ def consume(
     tags: str = typer.Option("*", help='Tag filter, such as "TagA || TagB".'),
     sql: str = typer.Option("", help="SQL92 filter instead of tags (the broker must have enablePropertyFilter)."),
     start: str = typer.Option(
-        "first", help="Where to start (with --group: where a new group starts): first, last, or a time yyyyMMddHHmmss."
+        "first", help=f"Where to start (with --group: where a new group starts): first, last, or {FORMS}."
     ),
     broadcast: bool = typer.Option(False, "--broadcast", help="With --group: read all queues, not a share of them."),
     count: int = typer.Option(0, "--count", "-c", min=0, help="Stop after this many messages; 0: run until Ctrl-C."),
@@ -55,7 +55,8 @@ def consume(
         output.fail("--broadcast is for a group: give --group NAME, or leave it out to read all queues", output.USAGE)
     printing = Printing(count, as_json)
     with boundary():
-        asyncio.run(_consume(Reading(topic, namesrv, group, tags, sql, start, broadcast, idle), printing))
+        begin = start_of("--start", start)
+        asyncio.run(_consume(Reading(topic, namesrv, group, tags, sql, begin, broadcast, idle), printing))
     output.note(f"{printing.seen} consumed")
     if printing.closed:
         output.end_closed()
@@ -72,7 +73,7 @@ class Reading:
     group: str
     tags: str
     sql: str
-    start: str
+    start: StartFrom
     broadcast: bool
     idle: float
 
@@ -168,9 +169,7 @@ async def _as_member(reading: Reading, printing: Printing) -> None:
             raise asyncio.CancelledError
 
     model = "broadcasting" if reading.broadcast else "clustering"
-    consumer = PushConsumer(
-        reading.group, reading.namesrv, model=model, start_from=start_of(reading.start), concurrency=1
-    )
+    consumer = PushConsumer(reading.group, reading.namesrv, model=model, start_from=reading.start, concurrency=1)
     consumer.subscribe(reading.topic, _expression(reading), listen)
     async with consumer:
         while not printing.done.is_set():
@@ -190,9 +189,7 @@ async def _as_onlooker(reading: Reading, printing: Printing) -> None:
     """Read all queues, alone, and store no offsets."""
     from bolide.client import PullConsumer
 
-    consumer = PullConsumer(
-        ONLOOKERS, reading.namesrv, start_from=start_of(reading.start), auto_commit=False, suspend=SUSPEND_S
-    )
+    consumer = PullConsumer(ONLOOKERS, reading.namesrv, start_from=reading.start, auto_commit=False, suspend=SUSPEND_S)
     async with consumer:
         over = asyncio.ensure_future(printing.done.wait())
         reader = asyncio.ensure_future(_look(consumer, reading, printing))
@@ -225,13 +222,6 @@ async def _look(consumer: PullConsumer, reading: Reading, printing: Printing) ->
         for message in messages:
             if not printing.show(message):
                 return
-
-
-def start_of(text: str) -> str:
-    """The start that --start names. Fails with the format when it is not valid."""
-    if text not in ("first", "last") and not (text.isdecimal() and len(text) == TIME_DIGITS):
-        output.fail(f"--start {text} is unknown: write first, last, or a time as yyyyMMddHHmmss", output.USAGE)
-    return text
 
 
 def _expression(reading: Reading) -> Any:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 import typer
 
 from bolide.cli import output
 from bolide.cli.admin_call import call, must_exist
+from bolide.cli.moment import FORMS, start_of
 from bolide.cli.options import Namesrv
 from bolide.cli.output import JsonFlag, boundary
-from bolide.errors import ConfigError
 
 if TYPE_CHECKING:
     from bolide.admin.client import Admin
@@ -51,29 +50,13 @@ def show(
 def reset(
     group: str = typer.Argument(..., help="Consumer group."),
     topic: str = typer.Argument(..., help="Topic."),
-    to: str = typer.Argument(..., help="earliest, latest, or a time: 2026-01-31T12:00:00 or ms since 1970."),
+    to: str = typer.Argument(..., help=f"first, last, or a time: {FORMS}."),
     namesrv: str = Namesrv,
     as_json: bool = JsonFlag,
 ) -> None:
     """Reset a group's offsets; online members switch at once, others when they start."""
     with boundary():
-        timestamp = time_of(to)
-        moved = call(namesrv, lambda admin: admin.reset_offset(group, topic, timestamp))
+        start = start_of("TO", to)
+        moved = call(namesrv, lambda admin: admin.reset_offset(group, topic, start))
         rows = [(queue.broker_name, queue.queue_id, offset) for queue, offset in moved.items()]
         output.table(f"New offsets of {group} in {topic}", ("Broker", "Queue", "Offset"), rows, as_json)
-
-
-def time_of(text: str) -> int:
-    """Milliseconds since 1970; 0 for earliest, -1 for latest. Raises ConfigError."""
-    if text == "earliest":
-        return 0
-    if text == "latest":
-        return -1
-    if text.isdecimal():
-        return int(text)
-    try:
-        return int(datetime.fromisoformat(text).timestamp() * 1000)
-    except ValueError:
-        raise ConfigError(
-            f"{text!r} is not a time: write earliest, latest, 2026-01-31T12:00:00 or ms since 1970"
-        ) from None

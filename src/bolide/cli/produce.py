@@ -8,7 +8,6 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
@@ -16,6 +15,7 @@ import typer
 from bolide.cli import output
 from bolide.cli.closed_pipe import when_closed
 from bolide.cli.lines import lines_of
+from bolide.cli.moment import FORMS, moment_of
 from bolide.cli.options import Namesrv
 from bolide.cli.output import JsonFlag, boundary
 from bolide.errors import ConfigError, ConnectionLost, RequestTimeout
@@ -53,7 +53,7 @@ def produce(
     sharding_key: str = typer.Option("", help="Messages with one sharding key go to one queue."),
     delay_level: int = typer.Option(0, min=0, max=18, help="Deliver later: 1 is 1 s, 18 is 2 h."),
     delay: float = typer.Option(0.0, min=0.0, help="Deliver after this many seconds."),
-    deliver_at: str = typer.Option("", help="Deliver at this time: 2030-01-31T12:00, or with +01:00."),
+    deliver_at: str = typer.Option("", help=f"Deliver at this time: {FORMS}."),
     group: str = typer.Option("bolide-cli-producer", help="Producer group."),
     from_json: bool = typer.Option(
         False,
@@ -66,7 +66,7 @@ def produce(
     from bolide.client.messages.message import Message  # the daemons share this command line and need no client
 
     with boundary():
-        moment = moment_of(deliver_at) if deliver_at else None
+        moment = moment_of("--deliver-at", deliver_at) if deliver_at else None
         model = Message(topic, b"", tags, keys, {}, delay_level, sharding_key, delay=delay, deliver_at=moment)
 
         def message(line: str) -> Message:
@@ -85,14 +85,6 @@ def produce(
     if status or sent.failed:
         unreached = sent.failed == sent.unreached and not sent.stored
         raise typer.Exit(status or (output.UNREACHABLE if unreached else output.FAILED))
-
-
-def moment_of(text: str) -> datetime:
-    """A time of the command line; without a zone it is in this machine's."""
-    try:
-        return datetime.fromisoformat(text).astimezone()
-    except ValueError:
-        output.fail(f"--deliver-at {text!r} is not a time: write it as 2030-01-31T12:00", output.USAGE)
 
 
 def message_from_json(line: str, model: Message) -> Message:

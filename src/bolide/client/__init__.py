@@ -28,6 +28,7 @@ from bolide.client.messages.hooks import AclHook, RpcCall, RpcHook
 from bolide.client.messages.light_queues import lmq
 from bolide.client.messages.listener import DEAD_LETTER, BatchListener, ConsumeResult, Listener, RetryLater
 from bolide.client.messages.message import Message
+from bolide.client.messages.moment import Moment
 from bolide.client.messages.namespace import NamespaceHook
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
@@ -65,7 +66,7 @@ __all__ = [
     # listeners
     "Listener", "BatchListener", "TransactionListener", "ConsumeResult", "RetryLater", "DEAD_LETTER",
     # arguments
-    "ConnectionOptions", "ProducerOptions", "StartFrom", "QueueChoice", "Selector", "sql", "selector", "lmq",
+    "ConnectionOptions", "ProducerOptions", "Moment", "StartFrom", "QueueChoice", "Selector", "sql", "selector", "lmq",
     "Strategy", "strategies", "Codec", "CodecChoice", "JsonCodec", "PydanticCodec",
     # hooks, interceptors, traces
     "RpcHook", "RpcCall", "Command", "AclHook", "NamespaceHook",

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import concurrent.futures
 from collections.abc import Iterable, Iterator
-from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, Unpack
@@ -25,6 +24,7 @@ from bolide.client.instance.options import DEFAULT_NAMESRV, ConnectionOptions
 from bolide.client.messages.codec import CodecChoice
 from bolide.client.messages.listener import BatchListener, Listener
 from bolide.client.messages.message import Message
+from bolide.client.messages.moment import Moment
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
 from bolide.client.messages.send_result import SendResult
@@ -490,9 +490,10 @@ class PushConsumer:
         """Continue at the next message that arrives, in these queues or in all queues held."""
         self._loop.run(lambda: self._native.seek_to_end(queues))
 
-    def seek_to_time(self, moment: int | datetime, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Continue at the first message stored at a time (ms since 1970, or a datetime) or later, in these queues or
-        in all queues held. Retries are not affected.
+    def seek_to_time(self, moment: Moment, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Continue at the first message stored at a time or later, in these queues or in all queues held.
+
+        `moment` is ms since 1970, or a datetime with a zone. Retries are not affected.
         """
         self._loop.run(lambda: self._native.seek_to_time(moment, queues))
 
@@ -628,9 +629,10 @@ class PullConsumer:
         """Continue at the next message that arrives, in these queues or in all queues held."""
         self._loop.run(lambda: self._native.seek_to_end(queues))
 
-    def seek_to_time(self, moment: int | datetime, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Continue at the first message stored at a time (ms since 1970, or a datetime) or later, in these queues or
-        in all queues held.
+    def seek_to_time(self, moment: Moment, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Continue at the first message stored at a time or later, in these queues or in all queues held.
+
+        `moment` is ms since 1970, or a datetime with a zone.
         """
         self._loop.run(lambda: self._native.seek_to_time(moment, queues))
 

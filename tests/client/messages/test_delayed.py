@@ -29,7 +29,7 @@ TIMERS = ("TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")
         (Message("T", b"x", delay=1.5), {"TIMER_DELAY_MS": "1500"}),
         (Message("T", b"x", delay=timedelta(minutes=2)), {"TIMER_DELAY_SEC": "120"}),
         (Message("T", b"x", delay=timedelta(milliseconds=7)), {"TIMER_DELAY_MS": "7"}),
-        (Message("T", b"x", deliver_at=1_700_000_000.25), {"TIMER_DELIVER_MS": "1700000000250"}),
+        (Message("T", b"x", deliver_at=1_700_000_000_250.4), {"TIMER_DELIVER_MS": "1700000000250"}),
         (Message("T", b"x", deliver_at=0), {"TIMER_DELIVER_MS": "0"}),
         (Message("T", b"x", deliver_at=datetime(2030, 1, 1, tzinfo=UTC)), {"TIMER_DELIVER_MS": "1893456000000"}),
         (
@@ -48,12 +48,13 @@ def test_when_a_message_is_due_travels_as_java_s_properties(message: Message, ex
 @pytest.mark.parametrize(
     "message, said",
     [
-        (Message("T", b"x", delay=1, deliver_at=2), "one of the two"),
+        (Message("T", b"x", delay=1, deliver_at=2e12), "one of the two"),
         (Message("T", b"x", delay=1, delay_level=2), "one of them"),
         (Message("T", b"x", deliver_at=0, delay_level=2), "one of them"),
-        (Message("T", b"x", delay=-1), "seconds from 0 on"),
-        (Message("T", b"x", delay=math.nan), "seconds from 0 on"),
-        (Message("T", b"x", deliver_at=math.inf), "seconds from 0 on"),
+        (Message("T", b"x", delay=-1), "seconds from 0"),
+        (Message("T", b"x", delay=math.nan), "seconds from 0"),
+        (Message("T", b"x", deliver_at=math.inf), "milliseconds since 1970"),
+        (Message("T", b"x", deliver_at=1_763_831_234), "seconds must be multiplied by 1000"),
         (Message("T", b"x", deliver_at=datetime(2030, 1, 1)), "time zone"),  # noqa: DTZ001  # the mistake under test
         (Message("T", b"x", properties={"TIMER_DELAY_SEC": "1"}), "reserved"),
     ],
@@ -63,7 +64,7 @@ def test_times_that_are_none(message: Message, said: str) -> None:
         properties_text(message, "ID")
 
 
-@pytest.mark.parametrize("late", [{"delay": 1}, {"deliver_at": 1}, {"delay_level": 1}])
+@pytest.mark.parametrize("late", [{"delay": 1}, {"deliver_at": 2**41}, {"delay_level": 1}])
 def test_a_batch_takes_no_delays(late: dict[str, int]) -> None:
     with pytest.raises(MessageRefused, match="neither delays"):
         pack_batch([Message("T", b"x"), Message("T", b"x", **late)], 1000, lambda: "ID")  # type: ignore[arg-type]  # one of three fields
@@ -79,7 +80,7 @@ def taken_back(producer: blocking.Producer, ahead: int) -> bool:
     From one slot, which is a second long, before it is due, it may be on its way.
     """
     due = time.time() + ahead
-    taken = producer.send(Message("Later", b"taken %d" % ahead, deliver_at=due))
+    taken = producer.send(Message("Later", b"taken %d" % ahead, deliver_at=due * 1000))
     try:
         assert producer.recall("Later", taken.recall_handle, 60) == taken.message_id
     except (MessageRefused, ResponseError):

@@ -199,7 +199,7 @@ def test_kinds_of_messages(bolide_broker: Broker, telemetry: Telemetry) -> None:
         async with TransactionProducer("P", namesrv, Commits(), interceptors=telemetry.interceptors) as producer:
             await producer.send(Message("T", b"1"))
             await producer.send(Message("T", b"1", delay_level=2))
-            await producer.send(Message("T", b"1", deliver_at=1.5))
+            await producer.send(Message("T", b"1", deliver_at=1_700_000_000_000))
             await producer.send_in_transaction(Message("T", b"1"))
 
     asyncio.run(main())
@@ -207,7 +207,7 @@ def test_kinds_of_messages(bolide_broker: Broker, telemetry: Telemetry) -> None:
     prefix = "messaging.rocketmq.message."
     assert [span[f"{prefix}type"] for span in found] == ["normal", "delay", "delay", "transaction"]
     assert [span.get(f"{prefix}delay_time_level") for span in found] == [None, 2, None, None]
-    assert [span.get(f"{prefix}delivery_timestamp") for span in found] == [None, None, 1500, None]
+    assert [span.get(f"{prefix}delivery_timestamp") for span in found] == [None, None, 1_700_000_000_000, None]
 
 
 def test_the_blocking_client_sends_in_the_span_of_its_caller(bolide_broker: Broker, telemetry: Telemetry) -> None:

@@ -154,7 +154,7 @@ def test_delays_of_any_length(cluster: JavaCluster, topic: str) -> None:
             begin = time.time()
             for delay in (1.5, 3):
                 await producer.send(Message(topic, b"%d ms" % (delay * 1000), delay=delay))
-            await producer.send(Message(topic, b"at", deliver_at=begin + 2))
+            await producer.send(Message(topic, b"at", deliver_at=(begin + 2) * 1000))
             dropped = await producer.send(Message(topic, b"dropped", delay=4))
             if cluster.is_old:  # it knows nothing of it: what it stores it delivers
                 unknown = encode_recall_handle(topic, "broker-a", 2_000_000_000_000, dropped.message_id)

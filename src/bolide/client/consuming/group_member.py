@@ -21,9 +21,10 @@ from bolide.client.instance.instance import ClientInstance, now_ms
 from bolide.client.instance.options import ClientOptions
 from bolide.client.messages.errors import ClientStateError, NoQueue, TopicNotFound
 from bolide.client.messages.light_queues import check_parent
+from bolide.client.messages.moment import moment_ms
 from bolide.client.messages.namespace import with_namespace
 from bolide.client.messages.queue import MessageQueue, java_order, queue_order
-from bolide.client.messages.start_from import StartFrom, start_name, timestamp_ms
+from bolide.client.messages.start_from import StartFrom, start_name
 from bolide.client.messages.subscription import Selector, Subscription, subscription
 from bolide.errors import ArgumentError, BolideError
 from bolide.layout.names import RETRY_PREFIX
@@ -356,10 +357,9 @@ class GroupMember:
             return 0
         if self.start_from == "last":
             return 0 if retry else await self._newest(queue)
-        assert not isinstance(self.start_from, str)
         if retry:
             return await self.end_offset(queue)
-        return await self.offset_at(queue, timestamp_ms(self.start_from))
+        return await self.offset_at(queue, moment_ms("start_from", self.start_from))
 
     async def _newest(self, queue: MessageQueue) -> int:
         """The end of a queue whose broker knows no progress: but a message that came since it said so counts as new."""

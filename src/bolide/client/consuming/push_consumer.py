@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, Unpack
@@ -39,10 +38,11 @@ from bolide.client.messages.codec import CodecChoice, find_codec
 from bolide.client.messages.errors import ClientStateError
 from bolide.client.messages.light_queues import check_parent
 from bolide.client.messages.listener import BatchListener, Listener, ListenerCall
+from bolide.client.messages.moment import Moment, moment_ms
 from bolide.client.messages.namespace import without_namespace
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage, topics_of
-from bolide.client.messages.start_from import StartFrom, timestamp_ms
+from bolide.client.messages.start_from import StartFrom
 from bolide.client.messages.subscription import Selector
 from bolide.client.producing.producer import tracer
 from bolide.client.tracing.interceptor import Interceptor, around, close_all, start_all
@@ -322,11 +322,12 @@ class PushConsumer:
         for queue in self._sought(queues):
             await self._pulls.seek(queue, await self._member.end_offset(queue))
 
-    async def seek_to_time(self, moment: int | datetime, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Continue at the first message stored at a time (ms since 1970, or a datetime) or later, in these queues or
-        in all queues held. Retries are not affected.
+    async def seek_to_time(self, moment: Moment, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Continue at the first message stored at a time or later, in these queues or in all queues held.
+
+        `moment` is ms since 1970, or a datetime with a zone. Retries are not affected.
         """
-        timestamp = timestamp_ms(moment)
+        timestamp = moment_ms("moment", moment)
         for queue in self._sought(queues):
             await self._pulls.seek(queue, await self._member.offset_at(queue, timestamp))
 

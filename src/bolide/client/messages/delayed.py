@@ -5,37 +5,31 @@ How far ahead a message may be delivered is the broker's to say (timerMaxDelaySe
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 from bolide.client.messages.arguments import shown
 from bolide.client.messages.errors import MessageRefused
+from bolide.client.messages.moment import Moment, moment_ms
 from bolide.layout.property_names import TIMER_DELAY_MS, TIMER_DELAY_SEC, TIMER_DELIVER_MS
 
 MAX_SECONDS: Final = 2**53 / 1000
 """What a double counts exactly in milliseconds."""
 
 
-def delay_property(delay: float | timedelta, deliver_at: float | datetime | None) -> str:
+def delay_property(delay: float | timedelta, deliver_at: Moment | None) -> str:
     """The property that says when to deliver, as it travels. Raises `MessageRefused` for both, and for no moment."""
     if deliver_at is not None:
         if delay:
             raise MessageRefused("a message is delivered after a delay or at a time, give one of the two", "delay")
-        if isinstance(deliver_at, datetime):
-            if deliver_at.tzinfo is None:
-                raise MessageRefused(
-                    "deliver_at has no time zone: give a datetime that names its own, or seconds", "deliver_at"
-                )
-            deliver_at = deliver_at.timestamp()
-        milliseconds = _milliseconds("deliver_at", deliver_at)
-        return f"{TIMER_DELIVER_MS}\x01{milliseconds}\x02"
-    milliseconds = _milliseconds("delay", delay.total_seconds() if isinstance(delay, timedelta) else delay)
+        return f"{TIMER_DELIVER_MS}\x01{moment_ms('deliver_at', deliver_at, MessageRefused)}\x02"
+    milliseconds = _milliseconds(delay.total_seconds() if isinstance(delay, timedelta) else delay)
     if milliseconds % 1000:
         return f"{TIMER_DELAY_MS}\x01{milliseconds}\x02"
     return f"{TIMER_DELAY_SEC}\x01{milliseconds // 1000}\x02"
 
 
-def _milliseconds(argument: str, seconds: float) -> int:
+def _milliseconds(seconds: float) -> int:
     if isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds < MAX_SECONDS:
         return round(seconds * 1000)
-    raise MessageRefused(f"{argument} is {shown(seconds)}, which is not a time: give seconds from 0 on", argument)
+    raise MessageRefused(f"delay is {shown(seconds)}, which is not a length of time: give seconds from 0", "delay")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final
 
 from msgspec import UNSET
@@ -17,6 +17,7 @@ from bolide.client.messages.arguments import check_count, shown
 from bolide.client.messages.delayed import delay_property
 from bolide.client.messages.errors import MessageRefused
 from bolide.client.messages.light_queues import queue_list
+from bolide.client.messages.moment import Moment
 from bolide.layout.limits import (
     DEFAULT_MAX_MESSAGE_SIZE,
     MAX_PROPERTIES_LENGTH,
@@ -35,7 +36,7 @@ class Message:
     `keys` are indexed for search, one or several; `delay_level` 1 to 18 delivers later (1 s to 2 h); messages with
     the same `sharding_key` go to the same queue; `wait_stored` False lets the broker answer before the flush. A
     producer with a codec takes a `value` in place of the body. `light_queues` are names of light queues (LMQ) it also
-    enters. `delay` (seconds or a timedelta) or `deliver_at` (seconds since the epoch, or a datetime) deliver at any
+    enters. `delay` (seconds or a timedelta) or `deliver_at` (ms since 1970, or a datetime with a zone) deliver at any
     time the broker allows: three days ahead.
     """
 
@@ -51,7 +52,7 @@ class Message:
     value: Any = UNSET
     light_queues: Iterable[str] = ()
     delay: float | timedelta = 0
-    deliver_at: float | datetime | None = None
+    deliver_at: Moment | None = None
 
     @property
     def delayed(self) -> bool:

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from typing import Literal
 
-from bolide.errors import ArgumentError
+from bolide.client.messages.moment import Moment, moment_ms
 
-StartFrom = str | int | datetime
-"""Where a new group starts: ``"last"``, ``"first"``, or a time (ms since 1970, or a datetime)."""
+StartFrom = Literal["first", "last"] | Moment
+"""Where a new group starts: ``"last"``, ``"first"``, or a time."""
+
+
+def start_ms(argument: str, start: StartFrom) -> int:
+    """A start as requests of RocketMQ carry it: 0 for the first message, -1 for the end, or ms since 1970.
+
+    Raises `ArgumentError`.
+    """
+    if start == "first" or start == "last":
+        return 0 if start == "first" else -1
+    return moment_ms(argument, start, words='"first", "last", ')
 
 
 def start_name(start_from: StartFrom) -> str:
     """Java's name for it, as it stands in the heartbeat. Raises `ArgumentError`."""
-    if start_from == "last":
-        return "CONSUME_FROM_LAST_OFFSET"
+    start_ms("start_from", start_from)
     if start_from == "first":
         return "CONSUME_FROM_FIRST_OFFSET"
-    if isinstance(start_from, int | datetime) and not isinstance(start_from, bool):
-        return "CONSUME_FROM_TIMESTAMP"
-    raise ArgumentError(f'start_from={start_from!r} is unknown, give "last", "first", or a time', "start_from")
-
-
-def timestamp_ms(moment: int | datetime) -> int:
-    """Milliseconds since 1970; a datetime without a zone is local time."""
-    return moment if isinstance(moment, int) else int(moment.astimezone(UTC).timestamp() * 1000)
+    return "CONSUME_FROM_LAST_OFFSET" if start_from == "last" else "CONSUME_FROM_TIMESTAMP"

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import Any, Final
 
 from opentelemetry import context, propagate, trace
 from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, Tracer, TracerProvider
 
 from bolide.client.messages.message import Message
+from bolide.client.messages.moment import moment_ms
 from bolide.client.messages.received import ReceivedMessage
 from bolide.client.tracing.interceptor import ConsumeCall, Interceptor, SendCall
 from bolide.layout import property_names as names
@@ -130,9 +130,7 @@ def _send_attributes(group: str, message: Message) -> Mapping[str, Any]:
         if message.delay_level:
             found["messaging.rocketmq.message.delay_time_level"] = message.delay_level
         elif message.deliver_at is not None:
-            moment = message.deliver_at
-            seconds = moment.timestamp() if isinstance(moment, datetime) else moment
-            found["messaging.rocketmq.message.delivery_timestamp"] = int(seconds * 1000)
+            found["messaging.rocketmq.message.delivery_timestamp"] = moment_ms("deliver_at", message.deliver_at)
     elif message.sharding_key:
         found["messaging.rocketmq.message.type"] = "fifo"
         found["messaging.rocketmq.message.group"] = message.sharding_key

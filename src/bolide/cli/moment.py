@@ -1,0 +1,32 @@
+"""Times on the command line: one form for every option that takes one."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final, Literal
+
+from bolide.errors import ConfigError
+
+FORMS: Final = "2026-01-31T12:00+01:00, 2026-01-31T11:00Z, or ms since 1970"
+
+
+def moment_of(option: str, text: str) -> int | datetime:
+    """Milliseconds since 1970, or a time with its zone. Raises `ConfigError`, also for a time without a zone."""
+    text = text.strip()
+    try:
+        found = int(text) if text.isdecimal() and len(text) <= 13 else datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigError(f"{option} {text!r} is not a time: write {FORMS}") from None
+    if isinstance(found, datetime) and found.tzinfo is None:
+        raise ConfigError(f"{option} {text!r} has no time zone: write {FORMS}")
+    return found
+
+
+def start_of(option: str, text: str) -> Literal["first", "last"] | int | datetime:
+    """A place in a topic: first, last, or a time. Raises `ConfigError`."""
+    if text == "first" or text == "last":
+        return "first" if text == "first" else "last"
+    try:
+        return moment_of(option, text)
+    except ConfigError as error:
+        raise ConfigError(str(error).replace("write ", "write first, last, ", 1)) from None
