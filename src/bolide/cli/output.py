@@ -17,7 +17,7 @@ from typing import Any, Final, NoReturn
 import typer
 
 from bolide.cli.closed_pipe import silence
-from bolide.errors import BolideError, ConfigError, ConnectionLost, RequestTimeout
+from bolide.errors import ArgumentError, BolideError, ConfigError, ConnectionLost, RequestTimeout
 
 DONE: Final = 0
 FAILED: Final = 1
@@ -167,7 +167,7 @@ def boundary(failed: int = FAILED) -> Iterator[None]:
     """
     try:
         yield
-    except ConfigError as error:
+    except (ConfigError, ArgumentError) as error:
         fail(str(error), USAGE)
     except (ConnectionLost, RequestTimeout) as error:
         fail(f"{error}; is it running, and is the address right?", UNREACHABLE)
