@@ -12,6 +12,10 @@ from bolide.broker.hooks import BrokerHook, ConsumeCall, Hooked, RequestCall, Se
 from bolide.broker.refused import Refused
 from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_request, make_response
+from bolide.remoting.headers.base import Header
+from bolide.remoting.headers.pull import PullMessageRequestHeader
+from bolide.remoting.headers.send import SendMessageRequestHeader, SendMessageRequestHeaderV2
+from bolide.remoting.request_routes import Kind, RawRoute, RequestTable
 from tests.node.test_broker import pull_request, send_request
 
 PEER = Channel(1, bytes(8), "10.0.0.1:2")
@@ -49,12 +53,23 @@ class Noting(BrokerHook):
         self._note("after_consume", str(call.answer.code))
 
 
+ROWS: dict[int, tuple[type[Header], Kind]] = {
+    codes.SEND_MESSAGE: (SendMessageRequestHeader, Kind.SEND),
+    codes.SEND_MESSAGE_V2: (SendMessageRequestHeaderV2, Kind.SEND),
+    codes.SEND_BATCH_MESSAGE: (SendMessageRequestHeaderV2, Kind.SEND),
+    codes.SEND_REPLY_MESSAGE_V2: (SendMessageRequestHeaderV2, Kind.SEND),
+    codes.PULL_MESSAGE: (PullMessageRequestHeader, Kind.PULL),
+}
+
+
 def hooked(handler: Handler, code: int, *hooks: BrokerHook, failed: list[str] | None = None) -> Handler:
     """The handler of a code with hooks around it."""
-    table = {code: handler}
+    table: RequestTable[Channel, Outcome] = RequestTable()
+    header, kind = ROWS.get(code, (None, Kind.READ))
+    table.add("the service", [RawRoute(code, header, handler, kind)])
     told = [] if failed is None else failed
     Hooked(hooks, lambda what, error: told.append(f"{what}: {error}")).around(table)
-    return table[code]
+    return table.handlers[code]
 
 
 def answering(outcome: Callable[[Command], Outcome]) -> Handler:

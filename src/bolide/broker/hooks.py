@@ -8,36 +8,24 @@ else a hook raises is logged, and the request goes on as if the hook were not th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.outcome import Ask, Cold, Handler, Hold, Outcome, Parked, Reply, reply
-from bolide.broker.core.overload import PULLS
 from bolide.broker.refused import Refused, remark_of, response_code
 from bolide.layout.properties import parse_properties
 from bolide.layout.record import Record, decode_records
-from bolide.remoting.codes import (
-    SEND_BATCH_MESSAGE,
-    SEND_MESSAGE,
-    SEND_MESSAGE_V2,
-    SEND_REPLY_MESSAGE,
-    SEND_REPLY_MESSAGE_V2,
-)
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.connection import Connection
 from bolide.remoting.errors import HeaderError
+from bolide.remoting.headers.base import Header
 from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.pull import PullMessageRequestHeader
 from bolide.remoting.headers.send import SendMessageRequestHeader, SendMessageRequestHeaderV2
+from bolide.remoting.request_routes import Kind, RequestTable, Row
 
 MAX_ANSWER: Final = 1 << 30
-SENDS: Final[dict[int, Any]] = {
-    SEND_MESSAGE: SendMessageRequestHeader,
-    SEND_REPLY_MESSAGE: SendMessageRequestHeader,
-    SEND_MESSAGE_V2: SendMessageRequestHeaderV2,
-    SEND_REPLY_MESSAGE_V2: SendMessageRequestHeaderV2,
-    SEND_BATCH_MESSAGE: SendMessageRequestHeaderV2,
-}
+SendHeader: TypeAlias = SendMessageRequestHeader | SendMessageRequestHeaderV2
 
 
 class Answer:
@@ -72,11 +60,11 @@ class RequestCall:
 class SendCall:
     """One send of a producer; `body` is a whole batch when `batch` is True. `request` is the request it came in."""
 
-    def __init__(self, request: RequestCall, header: Any) -> None:
+    def __init__(self, request: RequestCall, header: SendHeader) -> None:
         self.request = request
-        self.producer_group: str = header.producer_group
-        self.topic: str = header.topic
-        self.queue_id: int = header.queue_id
+        self.producer_group = header.producer_group
+        self.topic = header.topic
+        self.queue_id = header.queue_id
         self.properties = parse_properties(header.properties or "")
         self.batch: bool = header.batch is True
         self.body = request.body
@@ -90,12 +78,12 @@ class SendCall:
 class ConsumeCall:
     """One pull of a consumer, from its first try to its answer, however long it was held."""
 
-    def __init__(self, request: RequestCall, header: Any) -> None:
+    def __init__(self, request: RequestCall, header: PullMessageRequestHeader) -> None:
         self.request = request
-        self.consumer_group: str = header.consumer_group
-        self.topic: str = header.topic
-        self.queue_id: int = header.queue_id
-        self.queue_offset: int = header.queue_offset
+        self.consumer_group = header.consumer_group
+        self.topic = header.topic
+        self.queue_id = header.queue_id
+        self.queue_offset = header.queue_offset
 
     @property
     def answer(self) -> Answer | None:
@@ -138,16 +126,18 @@ class Hooked:
         """Hooks of single topics: called around sends and pulls of these, inside those that see everything."""
         self._by_topic = by_topic
 
-    def around(self, handlers: dict[int, Handler]) -> None:
+    def around(self, table: RequestTable[Channel, Outcome]) -> None:
         """Put the hooks around every handler of this table."""
         self.is_around = True
-        for code, handler in list(handlers.items()):
-            handlers[code] = self._around(handler)
+        for code, row in table.rows.items():
+            table.handlers[code] = self._around(table.handlers[code], row)
 
-    def _around(self, handler: Handler) -> Handler:
+    def _around(self, handler: Handler, row: Row[Channel, Outcome]) -> Handler:
+        header = row.header if row.kind in (Kind.SEND, Kind.PULL) else None
+
         def handle(channel: Channel, command: Command, now: int) -> Outcome:
             call = RequestCall(channel, command, now)
-            inner = self._inner(call, command)
+            inner = None if header is None else self._inner(call, command, header)
             if not self._hooks and not self._chosen(inner):
                 return handler(channel, command, now)  # no topic of this request has chosen one
             try:
@@ -170,16 +160,15 @@ class Hooked:
             raise
         return self._watched(outcome, call, inner, command)
 
-    def _inner(self, call: RequestCall, command: Command) -> SendCall | ConsumeCall | None:
-        """The send or pull in this request; None for another, and for one whose header its handler will refuse."""
+    def _inner(self, call: RequestCall, command: Command, header: type[Header]) -> SendCall | ConsumeCall | None:
+        """The send or pull in this request; None for a message sent back, and for a header its handler will refuse."""
         try:
-            if command.code in SENDS:
-                return SendCall(call, decode_header(command, SENDS[command.code]))
-            if command.code in PULLS:
-                return ConsumeCall(call, decode_header(command, PullMessageRequestHeader))
+            decoded = decode_header(command, header)
         except HeaderError:
             return None
-        return None
+        if isinstance(decoded, SendHeader):
+            return SendCall(call, decoded)
+        return ConsumeCall(call, decoded) if isinstance(decoded, PullMessageRequestHeader) else None
 
     def _before(self, call: RequestCall, inner: SendCall | ConsumeCall | None) -> None:
         for hook in self._hooks:

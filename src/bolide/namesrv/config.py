@@ -9,11 +9,12 @@ from __future__ import annotations
 import msgspec
 
 from bolide.namesrv.effects import Effects, KeepSettings
-from bolide.namesrv.handler import Handler
+from bolide.namesrv.handler import Routes
 from bolide.namesrv.options import NamesrvOptions, Settings
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.properties_text import read_properties, write_properties
+from bolide.remoting.request_routes import Kind, RawRoute
 
 
 class ConfigService:
@@ -23,9 +24,12 @@ class ConfigService:
         self.settings = settings
         self.effects = effects
 
-    def handlers(self) -> dict[int, Handler]:
-        """Request code to handler."""
-        return {codes.UPDATE_NAMESRV_CONFIG: self.on_update, codes.GET_NAMESRV_CONFIG: self.on_get}
+    def routes(self) -> Routes:
+        """The codes answered here."""
+        return [
+            RawRoute(codes.UPDATE_NAMESRV_CONFIG, None, self.on_update, Kind.CHANGE),
+            RawRoute(codes.GET_NAMESRV_CONFIG, None, self.on_get, Kind.READ),
+        ]
 
     def on_get(self, channel_id: int, command: Command, now: int) -> Command:
         """GET_NAMESRV_CONFIG."""

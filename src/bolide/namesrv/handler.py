@@ -1,10 +1,13 @@
-"""What answers one request code."""
+"""What answers the request codes of a name server: rows as in remoting/request_routes.py."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from bolide.remoting.command import Command
+from bolide.remoting.request_routes import Row
 
-Handler = Callable[[int, Command, int], Command]
+Handler: TypeAlias = Callable[[int, Command, int], Command]
 """(channel id, request, now in ms since the epoch) -> response. Raises BolideError for what the peer did wrong."""
+Routes: TypeAlias = Sequence[Row[int, Command]]

@@ -7,13 +7,12 @@ from typing import Final
 from msgspec import field
 
 from bolide.namesrv.effects import KV_FILE, Effects, PersistFile
-from bolide.namesrv.handler import Handler
+from bolide.namesrv.handler import Routes
 from bolide.namesrv.options import Settings
 from bolide.remoting import codes
 from bolide.remoting.bodies import Body, decode_body, encode_body
 from bolide.remoting.bodies.stats import KVTable
 from bolide.remoting.command import Command, make_response
-from bolide.remoting.headers import decode_header
 from bolide.remoting.headers.kv import (
     DeleteKVConfigRequestHeader,
     GetKVConfigRequestHeader,
@@ -22,6 +21,7 @@ from bolide.remoting.headers.kv import (
     PutKVConfigRequestHeader,
 )
 from bolide.remoting.json import MAX_FILE
+from bolide.remoting.request_routes import Kind, Route
 
 ORDER_TOPIC_CONFIG: Final = "ORDER_TOPIC_CONFIG"
 ENTRY: Final = 32
@@ -51,14 +51,26 @@ class KvService:
             for namespace, values in self.table.items()
         )
 
-    def handlers(self) -> dict[int, Handler]:
-        """Request code to handler."""
-        return {
-            codes.PUT_KV_CONFIG: self.on_put,
-            codes.GET_KV_CONFIG: self.on_get,
-            codes.DELETE_KV_CONFIG: self.on_delete,
-            codes.GET_KVLIST_BY_NAMESPACE: self.on_list,
-        }
+    def routes(self) -> Routes:
+        """The codes answered here."""
+        return [
+            Route(codes.PUT_KV_CONFIG, PutKVConfigRequestHeader, self.on_put, Kind.CHANGE),
+            Route(
+                codes.GET_KV_CONFIG,
+                GetKVConfigRequestHeader,
+                self.on_get,
+                Kind.READ,
+                ordinary=frozenset({codes.QUERY_NOT_FOUND}),
+            ),
+            Route(codes.DELETE_KV_CONFIG, DeleteKVConfigRequestHeader, self.on_delete, Kind.CHANGE),
+            Route(
+                codes.GET_KVLIST_BY_NAMESPACE,
+                GetKVListByNamespaceRequestHeader,
+                self.on_list,
+                Kind.READ,
+                ordinary=frozenset({codes.QUERY_NOT_FOUND}),
+            ),
+        ]
 
     def get(self, namespace: str, key: str) -> str | None:
         """A value, None when there is none."""
@@ -69,9 +81,8 @@ class KvService:
         values = self.table.get(namespace)
         return None if values is None else encode_body(KVTable(values))
 
-    def on_put(self, channel_id: int, command: Command, now: int) -> Command:
+    def on_put(self, channel_id: int, command: Command, header: PutKVConfigRequestHeader, now: int) -> Command:
         """PUT_KV_CONFIG."""
-        header = decode_header(command, PutKVConfigRequestHeader)
         values = self.table.get(header.namespace)
         before = None if values is None else values.get(header.key)
         more = len(header.value) - len(before) if before is not None else len(header.key) + len(header.value) + ENTRY
@@ -88,27 +99,27 @@ class KvService:
         self._persist()
         return make_response(command, codes.SUCCESS)
 
-    def on_get(self, channel_id: int, command: Command, now: int) -> Command:
+    def on_get(self, channel_id: int, command: Command, header: GetKVConfigRequestHeader, now: int) -> Command:
         """GET_KV_CONFIG."""
-        header = decode_header(command, GetKVConfigRequestHeader)
         value = self.get(header.namespace, header.key)
         if value is None:
             remark = f"No config item, Namespace: {header.namespace} Key: {header.key}"
             return make_response(command, codes.QUERY_NOT_FOUND, remark)
         return make_response(command, codes.SUCCESS, ext=GetKVConfigResponseHeader(value=value).to_ext())
 
-    def on_delete(self, channel_id: int, command: Command, now: int) -> Command:
+    def on_delete(self, channel_id: int, command: Command, header: DeleteKVConfigRequestHeader, now: int) -> Command:
         """DELETE_KV_CONFIG: deleting what is not there is no error."""
-        header = decode_header(command, DeleteKVConfigRequestHeader)
         value = self.table.get(header.namespace, {}).pop(header.key, None)
         if value is not None:
             self._size -= len(header.key) + len(value) + ENTRY
             self._persist()
         return make_response(command, codes.SUCCESS)
 
-    def on_list(self, channel_id: int, command: Command, now: int) -> Command:
+    def on_list(
+        self, channel_id: int, command: Command, header: GetKVListByNamespaceRequestHeader, now: int
+    ) -> Command:
         """GET_KVLIST_BY_NAMESPACE."""
-        namespace = decode_header(command, GetKVListByNamespaceRequestHeader).namespace
+        namespace = header.namespace
         body = self.namespace_body(namespace)
         if body is None:
             return make_response(command, codes.QUERY_NOT_FOUND, f"No config item, Namespace: {namespace}")

@@ -12,7 +12,7 @@ from typing import Final
 from bolide.layout.names import MASTER_ID
 from bolide.layout.permissions import PERM_WRITE
 from bolide.namesrv.effects import CloseChannel, Effects
-from bolide.namesrv.handler import Handler
+from bolide.namesrv.handler import Routes
 from bolide.namesrv.kv import ORDER_TOPIC_CONFIG, KvService
 from bolide.namesrv.options import Settings
 from bolide.namesrv.routes import ZONE_NAME
@@ -23,7 +23,6 @@ from bolide.remoting.bodies.route import BrokerData
 from bolide.remoting.bodies.topics import TopicConfigAndMappingSerializeWrapper
 from bolide.remoting.bodies.versions import DataVersion
 from bolide.remoting.command import Command, make_response
-from bolide.remoting.headers import decode_header
 from bolide.remoting.headers.namesrv import (
     BrokerHeartbeatRequestHeader,
     QueryDataVersionRequestHeader,
@@ -33,6 +32,7 @@ from bolide.remoting.headers.namesrv import (
     UnRegisterBrokerRequestHeader,
 )
 from bolide.remoting.register import PartialRegisterBody, RegisterBrokerBody, body_checksum, decode_register_body
+from bolide.remoting.request_routes import Kind, Route
 
 SHOWN: Final = 10
 """Most topic names in one remark."""
@@ -49,18 +49,17 @@ class RegistrationService:
         self.effects = effects
         self._next_scan: int | None = None
 
-    def handlers(self) -> dict[int, Handler]:
-        """Request code to handler."""
-        return {
-            codes.REGISTER_BROKER: self.on_register,
-            codes.UNREGISTER_BROKER: self.on_unregister,
-            codes.QUERY_DATA_VERSION: self.on_query_data_version,
-            codes.BROKER_HEARTBEAT: self.on_heartbeat,
-        }
+    def routes(self) -> Routes:
+        """The codes answered here."""
+        return [
+            Route(codes.REGISTER_BROKER, RegisterBrokerRequestHeader, self.on_register, Kind.SESSION),
+            Route(codes.UNREGISTER_BROKER, UnRegisterBrokerRequestHeader, self.on_unregister, Kind.SESSION),
+            Route(codes.QUERY_DATA_VERSION, QueryDataVersionRequestHeader, self.on_query_data_version, Kind.SESSION),
+            Route(codes.BROKER_HEARTBEAT, BrokerHeartbeatRequestHeader, self.on_heartbeat, Kind.SESSION),
+        ]
 
-    def on_register(self, channel_id: int, command: Command, now: int) -> Command:
+    def on_register(self, channel_id: int, command: Command, header: RegisterBrokerRequestHeader, now: int) -> Command:
         """REGISTER_BROKER: the answer tells a slave its master, and every broker the order configuration."""
-        header = decode_header(command, RegisterBrokerRequestHeader)
         if header.body_crc32 and header.body_crc32 != body_checksum(command.body):
             return make_response(command, codes.SYSTEM_ERROR, "crc32 not match; send the registration again")
         body = decode_register_body(command.body, bool(header.compressed), command.version)
@@ -195,16 +194,18 @@ class RegistrationService:
             answer.master_addr = master
             answer.ha_server_addr = live.ha_server_addr
 
-    def on_unregister(self, channel_id: int, command: Command, now: int) -> Command:
+    def on_unregister(
+        self, channel_id: int, command: Command, header: UnRegisterBrokerRequestHeader, now: int
+    ) -> Command:
         """UNREGISTER_BROKER."""
-        header = decode_header(command, UnRegisterBrokerRequestHeader)
         self.tables.remove(header.broker_name, BrokerAddress(header.cluster_name, header.broker_addr))
         self.tables.drop_some()
         return make_response(command, codes.SUCCESS)
 
-    def on_query_data_version(self, channel_id: int, command: Command, now: int) -> Command:
+    def on_query_data_version(
+        self, channel_id: int, command: Command, header: QueryDataVersionRequestHeader, now: int
+    ) -> Command:
         """QUERY_DATA_VERSION: whether the broker has something new to register; a sign of life as well."""
-        header = decode_header(command, QueryDataVersionRequestHeader)
         theirs = decode_body(command.body, DataVersion)
         ours = self.tables.data_version(header.cluster_name, header.broker_addr)
         self.tables.refresh(header.cluster_name, header.broker_addr, now)
@@ -213,9 +214,10 @@ class RegistrationService:
             command, codes.SUCCESS, ext=answer.to_ext(), body=encode_body(ours) if ours is not None else b""
         )
 
-    def on_heartbeat(self, channel_id: int, command: Command, now: int) -> Command:
+    def on_heartbeat(
+        self, channel_id: int, command: Command, header: BrokerHeartbeatRequestHeader, now: int
+    ) -> Command:
         """BROKER_HEARTBEAT (5.x): a sign of life and nothing else."""
-        header = decode_header(command, BrokerHeartbeatRequestHeader)
         self.tables.refresh(header.cluster_name, header.broker_addr, now)
         return make_response(command, codes.SUCCESS)
 

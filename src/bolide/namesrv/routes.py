@@ -11,7 +11,7 @@ import msgspec
 
 from bolide.layout.names import MASTER_ID, SYNC_MEMBER_TOPIC_PREFIX
 from bolide.layout.permissions import PERM_READ, PERM_WRITE
-from bolide.namesrv.handler import Handler
+from bolide.namesrv.handler import Routes
 from bolide.namesrv.kv import ORDER_TOPIC_CONFIG, KvService
 from bolide.namesrv.options import Settings
 from bolide.namesrv.tables import MAX_NAME, BrokerAddress, Tables
@@ -26,7 +26,6 @@ from bolide.remoting.bodies.route import (
     TopicRouteData,
 )
 from bolide.remoting.command import Command, make_response
-from bolide.remoting.headers import decode_header
 from bolide.remoting.headers.namesrv import (
     AddWritePermOfBrokerRequestHeader,
     AddWritePermOfBrokerResponseHeader,
@@ -37,6 +36,7 @@ from bolide.remoting.headers.namesrv import (
     WipeWritePermOfBrokerRequestHeader,
     WipeWritePermOfBrokerResponseHeader,
 )
+from bolide.remoting.request_routes import Kind, RawRoute, Route
 
 ZONE_MODE: Final = "__ZONE_MODE"
 ZONE_NAME: Final = "__ZONE_NAME"
@@ -51,24 +51,39 @@ class RouteService:
         self.settings = settings
         self.kv = kv
 
-    def handlers(self) -> dict[int, Handler]:
-        """Request code to handler."""
-        return {
-            codes.GET_ROUTEINFO_BY_TOPIC: self.on_route,
-            codes.GET_BROKER_CLUSTER_INFO: self.on_cluster_info,
-            codes.GET_BROKER_MEMBER_GROUP: self.on_member_group,
-            codes.WIPE_WRITE_PERM_OF_BROKER: self.on_wipe_write_perm,
-            codes.ADD_WRITE_PERM_OF_BROKER: self.on_add_write_perm,
-            codes.DELETE_TOPIC_IN_NAMESRV: self.on_delete_topic,
-            codes.REGISTER_TOPIC_IN_NAMESRV: self.on_register_topic,
-        }
+    def routes(self) -> Routes:
+        """The codes answered here."""
+        return [
+            Route(
+                codes.GET_ROUTEINFO_BY_TOPIC,
+                GetRouteInfoRequestHeader,
+                self.on_route,
+                Kind.READ,
+                ordinary=frozenset({codes.TOPIC_NOT_EXIST}),
+            ),
+            RawRoute(codes.GET_BROKER_CLUSTER_INFO, None, self.on_cluster_info, Kind.READ),
+            Route(codes.GET_BROKER_MEMBER_GROUP, GetBrokerMemberGroupRequestHeader, self.on_member_group, Kind.READ),
+            Route(
+                codes.WIPE_WRITE_PERM_OF_BROKER,
+                WipeWritePermOfBrokerRequestHeader,
+                self.on_wipe_write_perm,
+                Kind.SESSION,
+            ),
+            Route(
+                codes.ADD_WRITE_PERM_OF_BROKER, AddWritePermOfBrokerRequestHeader, self.on_add_write_perm, Kind.SESSION
+            ),
+            Route(
+                codes.DELETE_TOPIC_IN_NAMESRV, DeleteTopicFromNamesrvRequestHeader, self.on_delete_topic, Kind.SESSION
+            ),
+            Route(codes.REGISTER_TOPIC_IN_NAMESRV, RegisterTopicRequestHeader, self.on_register_topic, Kind.SESSION),
+        ]
 
-    def on_route(self, channel_id: int, command: Command, now: int) -> Command:
+    def on_route(self, channel_id: int, command: Command, header: GetRouteInfoRequestHeader, now: int) -> Command:
         """GET_ROUTEINFO_BY_TOPIC."""
         options = self.settings.options
         if options.need_wait_for_service and now - self.start < options.wait_seconds_for_service * 1000:
             return make_response(command, codes.SYSTEM_ERROR, "name server not ready")
-        topic = decode_header(command, GetRouteInfoRequestHeader).topic
+        topic = header.topic
         route = self.route(topic)
         if route is None:
             return make_response(
@@ -108,40 +123,48 @@ class RouteService:
         clusters = {cluster: list(names) for cluster, names in self.tables.clusters.items()}
         return make_response(command, codes.SUCCESS, body=encode_body(ClusterInfo(self.tables.brokers, clusters)))
 
-    def on_member_group(self, channel_id: int, command: Command, now: int) -> Command:
+    def on_member_group(
+        self, channel_id: int, command: Command, header: GetBrokerMemberGroupRequestHeader, now: int
+    ) -> Command:
         """GET_BROKER_MEMBER_GROUP (5.x): an unknown broker name has no members."""
-        header = decode_header(command, GetBrokerMemberGroupRequestHeader)
         broker = self.tables.brokers.get(header.broker_name)
         addrs = dict(broker.broker_addrs) if broker is not None else {}
         body = GetBrokerMemberGroupResponseBody(BrokerMemberGroup(header.cluster_name, header.broker_name, addrs))
         return make_response(command, codes.SUCCESS, body=encode_body(body))
 
-    def on_wipe_write_perm(self, channel_id: int, command: Command, now: int) -> Command:
+    def on_wipe_write_perm(
+        self, channel_id: int, command: Command, header: WipeWritePermOfBrokerRequestHeader, now: int
+    ) -> Command:
         """WIPE_WRITE_PERM_OF_BROKER: no sends to this broker, until a registration with something new undoes it."""
-        name = decode_header(command, WipeWritePermOfBrokerRequestHeader).broker_name
+        name = header.broker_name
         count = self.tables.change_perms(name, lambda perm: perm & ~PERM_WRITE)
         return make_response(
             command, codes.SUCCESS, ext=WipeWritePermOfBrokerResponseHeader(wipe_topic_count=count).to_ext()
         )
 
-    def on_add_write_perm(self, channel_id: int, command: Command, now: int) -> Command:
+    def on_add_write_perm(
+        self, channel_id: int, command: Command, header: AddWritePermOfBrokerRequestHeader, now: int
+    ) -> Command:
         """ADD_WRITE_PERM_OF_BROKER: read and write for every topic of this broker."""
-        name = decode_header(command, AddWritePermOfBrokerRequestHeader).broker_name
+        name = header.broker_name
         count = self.tables.change_perms(name, lambda perm: PERM_READ | PERM_WRITE)
         return make_response(
             command, codes.SUCCESS, ext=AddWritePermOfBrokerResponseHeader(add_topic_count=count).to_ext()
         )
 
-    def on_delete_topic(self, channel_id: int, command: Command, now: int) -> Command:
+    def on_delete_topic(
+        self, channel_id: int, command: Command, header: DeleteTopicFromNamesrvRequestHeader, now: int
+    ) -> Command:
         """DELETE_TOPIC_IN_NAMESRV, everywhere or in one cluster; unknown names are no error."""
-        header = decode_header(command, DeleteTopicFromNamesrvRequestHeader)
         names = self.tables.clusters.get(header.cluster_name, {}) if header.cluster_name else None
         self.tables.drop_topic(header.topic, names)
         return make_response(command, codes.SUCCESS)
 
-    def on_register_topic(self, channel_id: int, command: Command, now: int) -> Command:
+    def on_register_topic(
+        self, channel_id: int, command: Command, header: RegisterTopicRequestHeader, now: int
+    ) -> Command:
         """REGISTER_TOPIC_IN_NAMESRV (5.x): queues at brokers that are known; with one that is not, nothing changes."""
-        topic = decode_header(command, RegisterTopicRequestHeader).topic
+        topic = header.topic
         route = decode_body(command.body, TopicRouteData) if command.body else TopicRouteData()
         queues = {queue.broker_name: queue for queue in route.queue_datas}
         if queues and queues.keys() <= self.tables.brokers.keys():

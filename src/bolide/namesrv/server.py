@@ -5,7 +5,6 @@ from __future__ import annotations
 from bolide.errors import BolideError
 from bolide.namesrv.config import ConfigService
 from bolide.namesrv.effects import Effect, Effects
-from bolide.namesrv.handler import Handler
 from bolide.namesrv.kv import KvService
 from bolide.namesrv.options import NamesrvOptions, Settings
 from bolide.namesrv.registration import RegistrationService
@@ -14,6 +13,7 @@ from bolide.namesrv.tables import Tables
 from bolide.namesrv.topic_lists import TopicListService
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
+from bolide.remoting.request_routes import ORDINARY, RequestTable
 
 
 class NameServer:
@@ -30,13 +30,13 @@ class NameServer:
         self.kv = KvService(self.effects, self.settings, kv)
         self.registration = RegistrationService(self.tables, self.settings, self.kv, self.effects)
         self.routes = RouteService(self.tables, self.settings, self.kv, start)
-        self._handlers: dict[int, Handler] = {
-            **self.kv.handlers(),
-            **self.registration.handlers(),
-            **self.routes.handlers(),
-            **TopicListService(self.tables, self.settings).handlers(),
-            **ConfigService(self.settings, self.effects).handlers(),
-        }
+        self.table: RequestTable[int, Command] = RequestTable()
+        self.table.add("KvService", self.kv.routes())
+        self.table.add("RegistrationService", self.registration.routes())
+        self.table.add("RouteService", self.routes.routes())
+        self.table.add("TopicListService", TopicListService(self.tables, self.settings).routes())
+        self.table.add("ConfigService", ConfigService(self.settings, self.effects).routes())
+        self._ordinary = self.table.ordinary()
 
     def handle(self, channel_id: int, remote: str, command: Command, now: int) -> Command | None:
         """The answer to a request; None for a oneway request and for a response.
@@ -45,7 +45,7 @@ class NameServer:
         """
         if command.is_response:
             return None
-        handler = self._handlers.get(command.code)
+        handler = self.table.handlers.get(command.code)
         if handler is None:
             answer = make_response(
                 command, codes.REQUEST_CODE_NOT_SUPPORTED, f" request type {command.code} not supported"
@@ -58,6 +58,10 @@ class NameServer:
                     command, error.code or codes.SYSTEM_ERROR, f"{type(error).__name__} from {remote}: {error}"
                 )
         return None if command.is_oneway else answer
+
+    def is_ordinary(self, request: Command, answer: Command) -> bool:
+        """Whether every working peer is answered so now and then: nothing to log."""
+        return answer.code in self._ordinary.get(request.code, ORDINARY)
 
     def channel_closed(self, channel_id: int, now: int) -> None:
         """A connection ended: the brokers that registered over it are gone."""

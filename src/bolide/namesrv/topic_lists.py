@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from bolide.namesrv.handler import Handler
+from bolide.namesrv.handler import Handler, Routes
 from bolide.namesrv.options import Settings
 from bolide.namesrv.tables import Tables
 from bolide.remoting import codes
 from bolide.remoting.bodies import encode_body
 from bolide.remoting.bodies.topics import TopicList
 from bolide.remoting.command import Command, make_response
-from bolide.remoting.headers import decode_header
 from bolide.remoting.headers.namesrv import GetTopicsByClusterRequestHeader
+from bolide.remoting.request_routes import Kind, RawRoute, Route
 
 UNIT: Final = 0x1  # topicSysFlag: the topic belongs to a unit
 UNIT_SUB: Final = 0x2  # topicSysFlag: it is subscribed to by a unit
@@ -26,16 +26,23 @@ class TopicListService:
         self.tables = tables
         self.settings = settings
 
-    def handlers(self) -> dict[int, Handler]:
-        """Request code to handler."""
-        return {
-            codes.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: self.on_all,
-            codes.GET_TOPICS_BY_CLUSTER: self.on_cluster,
-            codes.GET_SYSTEM_TOPIC_LIST_FROM_NS: self.on_system,
-            codes.GET_UNIT_TOPIC_LIST: self._by_flag(lambda flag: bool(flag & UNIT)),
-            codes.GET_HAS_UNIT_SUB_TOPIC_LIST: self._by_flag(lambda flag: bool(flag & UNIT_SUB)),
-            codes.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST: self._by_flag(lambda flag: flag & (UNIT | UNIT_SUB) == UNIT_SUB),
-        }
+    def routes(self) -> Routes:
+        """The codes answered here."""
+        return [
+            RawRoute(codes.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, None, self.on_all, Kind.READ),
+            Route(codes.GET_TOPICS_BY_CLUSTER, GetTopicsByClusterRequestHeader, self.on_cluster, Kind.READ),
+            RawRoute(codes.GET_SYSTEM_TOPIC_LIST_FROM_NS, None, self.on_system, Kind.READ),
+            RawRoute(codes.GET_UNIT_TOPIC_LIST, None, self._by_flag(lambda flag: bool(flag & UNIT)), Kind.READ),
+            RawRoute(
+                codes.GET_HAS_UNIT_SUB_TOPIC_LIST, None, self._by_flag(lambda flag: bool(flag & UNIT_SUB)), Kind.READ
+            ),
+            RawRoute(
+                codes.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST,
+                None,
+                self._by_flag(lambda flag: flag & (UNIT | UNIT_SUB) == UNIT_SUB),
+                Kind.READ,
+            ),
+        ]
 
     def on_all(self, channel_id: int, command: Command, now: int) -> Command:
         """GET_ALL_TOPIC_LIST_FROM_NAMESERVER."""
@@ -43,9 +50,11 @@ class TopicListService:
             return make_response(command, codes.SYSTEM_ERROR, "disable: enableAllTopicList is false")
         return make_response(command, codes.SUCCESS, body=encode_body(TopicList(list(self.tables.topics))))
 
-    def on_cluster(self, channel_id: int, command: Command, now: int) -> Command:
+    def on_cluster(
+        self, channel_id: int, command: Command, header: GetTopicsByClusterRequestHeader, now: int
+    ) -> Command:
         """GET_TOPICS_BY_CLUSTER: topics with a queue at any broker of the cluster; an unknown cluster has none."""
-        names = self.tables.clusters.get(decode_header(command, GetTopicsByClusterRequestHeader).cluster, {})
+        names = self.tables.clusters.get(header.cluster, {})
         return self._answer(
             command, TopicList([t for t, queues in self.tables.topics.items() if names.keys() & queues])
         )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.append.timer_rules import TimerRules
@@ -16,6 +16,7 @@ from bolide.broker.consumers.locks import LockService, QueueLocks
 from bolide.broker.consumers.offsets import OffsetService
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.service import Service
 from bolide.broker.core.stats import BrokerStats
 from bolide.broker.delay.delay_levels import DelayService
 from bolide.broker.delay.recall import RecallService
@@ -41,7 +42,7 @@ from bolide.broker.transactions.transactions import TransactionService
 from bolide.layout.delay import parse_delay_levels
 from bolide.layout.message_id import host_text
 from bolide.node.loop.services import Services
-from bolide.node.loop.store_watch import StoreWatch
+from bolide.node.loop.store_watch import StoreUpkeep, StoreWatch
 from bolide.store.message_store import MessageStore
 from bolide.store.timer_files import TimerFiles
 
@@ -58,9 +59,9 @@ class BrokerParts:
         settings: Callable[[], dict[str, str]],
         update: Callable[[dict[str, str]], str | None],
         disk: Callable[[], tuple[int, int]],
-        log: Any,
+        log: logging.Logger,
         filters: ConsumerFilters,
-        more: Sequence[Any],
+        more: Sequence[Service],
         now: int,
         picks: Picks | None = None,
     ) -> None:
@@ -94,8 +95,8 @@ class BrokerParts:
         resets = None
         if not options.use_server_side_reset_offset:
             resets = ClientResets(options.broker_name, store, offsets, topics, clients, effects)
-        made: list[Any] = [
-            store,
+        made: list[Service] = [
+            StoreUpkeep(store),
             StoreWatch(store, log, now),
             stats,
             topic_stats,

@@ -52,7 +52,6 @@ from bolide.node.routes.route_book import RouteBook
 from bolide.node.settings.config import load_daemon, shown
 from bolide.node.settings.live_settings import LiveSettings
 from bolide.node.settings.unkept import refuse_unkept
-from bolide.remoting import codes
 from bolide.remoting.bodies.base import MessageQueue
 from bolide.store.files import Files, RealFiles
 from bolide.store.message_store import MessageStore
@@ -64,10 +63,6 @@ from bolide.transport.tls_contexts import RenewedContext, client_context
 from bolide.transport.unfinished import Unfinished
 
 log = logging.getLogger("bolide.node")
-FAST_PORT_LACKS: Final = frozenset(
-    {codes.PULL_MESSAGE, codes.LITE_PULL_MESSAGE, codes.POP_MESSAGE, codes.PEEK_MESSAGE, codes.NOTIFICATION}
-)
-"""Codes the fast port (listenPort - 2) does not serve, so that sends are never behind pulls."""
 FIRST_REGISTRATION_S: Final = 3.0
 IDLE_SWEEP_S: Final = 10.0
 DRAIN_S: Final = 2.0
@@ -183,9 +178,9 @@ class BrokerNode:
         )
         parts.pulls.clock = self.clock.now
         self._cold_reads = ColdReads(store, options.max_cold_read_bytes)
-        self._cold_reads.around(parts.services.handlers)
+        self._cold_reads.around(parts.services.table)
         if hooks:
-            hooked.around(parts.services.handlers)
+            hooked.around(parts.services.table)
         folder, tables = self.root + "/config", parts.services.persisted
         config = ConfigFiles(self._files, folder, tables, loop.call_soon_threadsafe, loop.call_later)
         config.load()
@@ -193,7 +188,7 @@ class BrokerNode:
             cut = parts.offsets.cut(lambda topic, queue_id: int(store.max_queue_offset(topic, queue_id)), now)
             if cut:
                 host.log.warning("%d committed offsets were beyond the ends of their queues: they are set back", cut)
-        picks.begin(parts.topics, parts.services.handlers)
+        picks.begin(parts.topics, parts.services.table)
         host.configs = config
         self._hold = hold = HoldTable(options.max_held_requests)
         self._executor = executor = Executor(
@@ -203,11 +198,8 @@ class BrokerNode:
             parts.stats,
             store,
             hold,
-            options.sync_flush_timeout,
-            options.hold_sweep_interval if options.long_polling_enable else 1000,
-            options.client_write_buffer_high,
+            options,
         )
-        executor.gate.configure(options)
         self._turns = turns = Turns(loop, executor, self.clock)
         turns.on_clock_set = self._clock_set
         host.turns = turns
@@ -246,7 +238,8 @@ class BrokerNode:
         self._servers.append(server)
         self.port = bound_port(server)
         if options.fast_port_enable:
-            fast = Front(self._turns, self.connections, parts.stats, host.log, FAST_PORT_LACKS)
+            lacks = parts.services.not_on_fast_port
+            fast = Front(self._turns, self.connections, parts.stats, host.log, lacks)
             self._servers.append(await listen(fast, options.bind_address, self.port - 2, *limits, **given))
 
     async def stop(self) -> None:

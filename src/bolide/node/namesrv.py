@@ -21,7 +21,7 @@ from bolide.namesrv.options import NamesrvOptions
 from bolide.namesrv.server import NameServer
 from bolide.node.loop.clock import Clock
 from bolide.node.loop.front import REFUSALS_MS
-from bolide.node.loop.refusals import ORDINARY, Refusals
+from bolide.node.loop.refusals import Refusals
 from bolide.node.process.addresses import announced_ip, host_port
 from bolide.node.process.daemon import run_daemon, start_logging
 from bolide.node.process.exit_codes import BAD_CONFIG
@@ -210,7 +210,7 @@ class NamesrvNode:
                 answer = self._answer(peer, command, now)
                 held = self._carry_out(peer, command, answer)
                 if answer is not None and not held:
-                    if answer.code not in ORDINARY and answer.code != codes.TOPIC_NOT_EXIST:
+                    if not self._server.is_ordinary(command, answer):
                         self._refusals.note(peer.remote, command, answer, now)
                     frames.append(encode_or_refuse(command, answer))
                     size += len(frames[-1])

@@ -51,7 +51,7 @@ def reset(
     ext = {"topic": topic, "group": "g", "timestamp": str(timestamp), "isForce": force}
     command = make_request(codes.INVOKE_BROKER_TO_RESET_OFFSET, 1, ext)
     command.language = language
-    return reply_of(service.on_reset(parts.channel, command, NOW))
+    return reply_of(service.handlers()[command.code](parts.channel, command, NOW))
 
 
 def told(parts: Parts) -> list[Command]:

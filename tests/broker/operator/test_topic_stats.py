@@ -32,7 +32,7 @@ class Counting(Parts):
 
     def view(self, name: str, key: str) -> BrokerStatsData:
         command = make_request(codes.VIEW_BROKER_STATS_DATA, 1, {"statsName": name, "statsKey": key})
-        answer = reply_of(self.topic_stats.on_view(self.channel, command, self.now))
+        answer = reply_of(self.topic_stats.handlers()[command.code](self.channel, command, self.now))
         assert answer.code == 0, answer.remark
         return decode_body(answer.body, BrokerStatsData)
 
@@ -79,7 +79,7 @@ def test_what_is_sent_back_counts_for_the_topic_it_came_from(parts: Counting) ->
 @pytest.mark.parametrize(("name", "key"), [("TOPIC_PUT_NUMS", "T"), ("NO_SUCH_NUMS", "T"), ("GROUP_GET_NUMS", "T@g")])
 def test_what_was_never_counted_is_an_error(parts: Counting, name: str, key: str) -> None:
     command = make_request(codes.VIEW_BROKER_STATS_DATA, 1, {"statsName": name, "statsKey": key})
-    answer = reply_of(parts.topic_stats.on_view(parts.channel, command, NOW))
+    answer = reply_of(parts.topic_stats.handlers()[command.code](parts.channel, command, NOW))
     assert answer.code == codes.SYSTEM_ERROR
     assert answer.remark == f"The stats <{name}> <{key}> not exist"
 

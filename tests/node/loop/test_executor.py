@@ -14,6 +14,7 @@ from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import NOTHING, Ask, Cold, HeldPull, Hold, Outcome, Parked, reply
+from bolide.broker.core.service import Routes, Service
 from bolide.broker.core.stats import BrokerStats
 from bolide.broker.pull.hold import HoldTable
 from bolide.broker.refused import Refused
@@ -25,6 +26,7 @@ from bolide.node.loop.services import Services
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request, make_response
 from bolide.remoting.connection import Connection
+from bolide.remoting.request_routes import Kind, RawRoute
 from bolide.store.files import FileFailed, RealFiles
 from bolide.store.message_store import MessageStore
 from bolide.store.options import StoreOptions
@@ -101,6 +103,23 @@ class FaultyFiles(RealFiles):
         super().write_at(handle, buffers, offset)
 
 
+class Handlers(Service):
+    """Answers every code with a function of the test."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def routes(self) -> Routes:
+        row = [RawRoute(code, None, self.on_any, Kind.CHANGE) for code in (SENDS, PULLS, OTHER, CREATES)]
+        return [*row, RawRoute(codes.PULL_MESSAGE, None, self.on_any, Kind.PULL, durable=False)]
+
+    def on_any(self, channel: Channel, command: Command, now: int) -> Outcome:
+        return self.world.answers[command.code](channel, command, now)
+
+    def channel_closed(self, channel: Channel, now: int) -> None:
+        self.world.closed_channels.append(channel)
+
+
 class World:
     """An executor over a real store; handlers are functions of a test."""
 
@@ -118,22 +137,16 @@ class World:
         self.effects = Effects()
         self.host = self.host_type()
         self.hold = HoldTable(100)
-        self.services = Services([self])
+        self.services = Services([self.handlers()])
         self.closed_channels: list[Channel] = []
         self.executor = Executor(
-            self.services, self.effects, self.host, BrokerStats(NOW), self.store, self.hold, 5000, 1000
+            self.services, self.effects, self.host, BrokerStats(NOW), self.store, self.hold, BrokerOptions()
         )
         self.peer = Channel(1, encode_host("10.0.0.1", 2), "10.0.0.1:2")
         self.other = Channel(2, encode_host("10.0.0.2", 2), "10.0.0.2:2")
 
-    def handlers(self) -> dict[int, Any]:
-        return dict.fromkeys((SENDS, PULLS, OTHER, CREATES, codes.PULL_MESSAGE), self.on_any)
-
-    def on_any(self, channel: Channel, command: Command, now: int) -> Outcome:
-        return self.answers[command.code](channel, command, now)
-
-    def channel_closed(self, channel: Channel, now: int) -> None:
-        self.closed_channels.append(channel)
+    def handlers(self) -> Service:
+        return Handlers(self)
 
     def do(self, code: int, outcome: Any, oneway: bool = False, now: int = NOW) -> None:
         """One request of the peer, answered by `outcome` (a value, an exception, or a function of the command)."""

@@ -12,16 +12,17 @@ from typing import Any
 import pytest
 
 from bolide.broker.core.rows import Text
+from bolide.broker.core.service import Table
 from bolide.node.loop.persist import STEP_S, ConfigFiles
 from bolide.store.errors import StoreDamaged
 from bolide.store.files import FileFailed, RealFiles
 from bolide.testing.files import SimulatedFiles
 
 
-class Table:
+class Stored(Table):
     def __init__(self, content: bytes = b"") -> None:
+        super().__init__("topics")
         self.content = content
-        self.persisted_before = ""
 
     def encode(self) -> bytes:
         return self.content
@@ -51,13 +52,13 @@ def configs(folder: Path, table: Table) -> ConfigFiles:
 
 
 def test_a_table_is_written_and_found_again(tmp_path: Path) -> None:
-    table, told = Table(b"one"), list[str]()
+    table, told = Stored(b"one"), list[str]()
     with ThreadPoolExecutor(1) as pool:
         first = configs(tmp_path, table)
         assert first.load() == []
         first.write({"topics"}, pool, told.append)
     assert told == [""]
-    again = Table()
+    again = Stored()
     assert configs(tmp_path, again).load() == ["topics"]
     assert again.content == b"one"
 
@@ -66,13 +67,13 @@ def test_the_copy_before_is_used_when_the_file_is_broken_or_empty(tmp_path: Path
     for spoilt in (b"broken", b"", b"\0\0\0\n"):
         (tmp_path / "topics.json").write_bytes(spoilt)
         (tmp_path / "topics.json.bak").write_bytes(b"older")
-        table = Table()
+        table = Stored()
         assert configs(tmp_path, table).load() == ["topics"]
         assert table.content == b"older"
 
 
 def test_changes_during_a_write_are_written_once_more_and_last(tmp_path: Path) -> None:
-    table, pool = Table(b"one"), Idle()
+    table, pool = Stored(b"one"), Idle()
     told: list[bytes] = []
     files = configs(tmp_path, table)
     files.load()
@@ -97,13 +98,13 @@ def test_changes_during_a_write_are_written_once_more_and_last(tmp_path: Path) -
 def test_who_waits_hears_of_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     told: list[str] = []
     with ThreadPoolExecutor(1) as pool:
-        files = ConfigFiles(RealFiles(), str(tmp_path / "none"), {"topics": Table(b"one")}, lambda ready: ready())
+        files = ConfigFiles(RealFiles(), str(tmp_path / "none"), {"topics": Stored(b"one")}, lambda ready: ready())
         files.write({"topics", "nothing"}, pool, told.append)
         files.write({"nothing"}, pool, told.append)
     assert sorted(told)[0] == "" and "none/topics.json could not be written" in sorted(told)[1]
 
 
-class Long(Table):
+class Long(Stored):
     """A table that is encoded in steps of `ROWS_AT_ONCE`, and hears when it is written."""
 
     def __init__(self, steps: int) -> None:
@@ -195,7 +196,7 @@ def test_a_table_that_could_not_be_written_is_tried_again_until_it_is(
 
 
 def test_shutdown_writes_everything(tmp_path: Path) -> None:
-    files = configs(tmp_path, Table(b"last"))
+    files = configs(tmp_path, Stored(b"last"))
     files.load()
     files.write_all_now()
     assert (tmp_path / "topics.json").read_bytes() == b"last"
@@ -210,19 +211,19 @@ def test_a_table_that_is_there_and_cannot_be_read_refuses_the_start(
     if copy is not None:
         (tmp_path / "topics.json.bak").write_bytes(copy)
     with pytest.raises(StoreDamaged, match=r"topics\.json cannot be read .*: put a good copy in its place"):
-        configs(tmp_path, Table()).load()
+        configs(tmp_path, Stored()).load()
     assert (tmp_path / "topics.json").read_bytes() == spoilt
 
 
 def test_the_copy_before_is_used_when_a_crash_left_no_file(tmp_path: Path) -> None:
     (tmp_path / "topics.json.bak").write_bytes(b"older")
-    table = Table()
+    table = Stored()
     assert configs(tmp_path, table).load() == ["topics"]
     assert table.content == b"older"
 
 
 def test_a_file_of_before_is_used_only_when_there_is_none_of_the_name(tmp_path: Path) -> None:
-    table = Table()
+    table = Stored()
     table.persisted_before = "older"
     (tmp_path / "older.json").write_bytes(b"of before")
     assert configs(tmp_path, table).load() == ["topics"] and table.content == b"of before"
@@ -235,7 +236,7 @@ def test_the_folder_of_tables_survives_a_power_cut() -> None:
     disk = SimulatedFiles()
     disk.make_dir("/s")
     disk.sync_dir("/")
-    files = ConfigFiles(disk, "/s/config", {"topics": Table(b"kept")}, lambda told: told())
+    files = ConfigFiles(disk, "/s/config", {"topics": Stored(b"kept")}, lambda told: told())
     files.load()
     files.write_all_now()
     disk.power_cut(0)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.outcome import NOTHING, Outcome
+from bolide.broker.core.service import Routes, Service, Table
 from bolide.node.loop.services import REVIEW_MS, Services
+from bolide.remoting.command import Command
+from bolide.remoting.request_routes import Kind, RawRoute
 
 
-class Clock:
+class Clock(Service):
     """A service that wants ticks at the times it is given."""
 
     def __init__(self, *times: int, fails: bool = False) -> None:
@@ -27,13 +30,16 @@ class Clock:
             raise ValueError("broken")
 
 
-class Serves:
+class Serves(Table):
     def __init__(self, *codes: int, persist_name: str = "") -> None:
+        super().__init__(persist_name or f"of{codes}")
         self.codes = codes
-        self.persist_name = persist_name
 
-    def handlers(self) -> dict[int, Any]:
-        return dict.fromkeys(self.codes, self)
+    def routes(self) -> Routes:
+        return [RawRoute(code, None, self.answer, Kind.READ) for code in self.codes]
+
+    def answer(self, channel: Channel, command: Command, now: int) -> Outcome:
+        return NOTHING
 
 
 def ignore(service: object, error: BaseException) -> None:
@@ -41,7 +47,7 @@ def ignore(service: object, error: BaseException) -> None:
 
 
 def test_handlers_are_merged_and_doubles_refused() -> None:
-    assert set(Services([Serves(1, 2), Serves(3), object()]).handlers) == {1, 2, 3}
+    assert set(Services([Serves(1, 2), Serves(3), Service()]).handlers) == {1, 2, 3}
     with pytest.raises(ValueError, match="request code 2 is served by Serves already"):
         Services([Serves(1, 2), Serves(2)])
 

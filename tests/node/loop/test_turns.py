@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.outcome import Hold, Outcome, Parked, reply
+from bolide.broker.core.service import Routes, Service
 from bolide.broker.core.stats import BrokerStats
 from bolide.layout.message_id import encode_host
 from bolide.node.loop.clock import Clock
@@ -18,7 +20,8 @@ from bolide.node.loop.services import TICKS_MS
 from bolide.node.loop.turns import FAILED_WAIT_MS, READS_MS, Turns
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request, make_response
-from tests.node.loop.test_executor import NOW, OTHER, PULLS, NotingHost, World, held
+from bolide.remoting.request_routes import Kind, RawRoute
+from tests.node.loop.test_executor import NOW, OTHER, PULLS, Handlers, NotingHost, World, held
 
 TEN_MS = 10
 
@@ -65,6 +68,14 @@ class PatientHost(NotingHost):
         self.turns_of.schedule()
 
 
+class SharedHandlers(Handlers):
+    """Sends are light, as a broker's are."""
+
+    def routes(self) -> Routes:
+        rows = [RawRoute(code, None, self.on_any, Kind.READ) for code in (PULLS, OTHER)]
+        return [*rows, RawRoute(codes.SEND_MESSAGE_V2, None, self.on_any, Kind.SEND, light=True)]
+
+
 class Shared(World):
     """An executor with turns, whose every answer takes `cost` ms."""
 
@@ -80,11 +91,11 @@ class Shared(World):
         self.patient = self.host
         self.turns = Turns(self.loop, self.executor, Clock(lambda: NOW, lambda: self.loop.passed))
         self.patient.turns_of = self.turns
-        self.front = Front(self.turns, Connections(10, 1), BrokerStats(NOW), None, ALL_SERVED)
+        self.front = Front(self.turns, Connections(10, 1), BrokerStats(NOW), logging.getLogger("test"), ALL_SERVED)
         self.answers = {OTHER: self.slow, codes.SEND_MESSAGE_V2: self.slow}
 
-    def handlers(self) -> dict[int, Any]:
-        return dict.fromkeys((PULLS, OTHER, codes.SEND_MESSAGE_V2), self.on_any)
+    def handlers(self) -> Service:
+        return SharedHandlers(self)
 
     def slow(self, channel: Channel, command: Command, now: int) -> Outcome:
         self.served.append((channel.id, command.opaque))
@@ -188,7 +199,7 @@ def test_pulls_that_wake_together_are_shared_out(world: Shared) -> None:
 
 
 def test_ticks_leave_the_loop_in_time(world: Shared) -> None:
-    class Slow:
+    class Slow(Service):
         def __init__(self) -> None:
             self.ticked = 0
 

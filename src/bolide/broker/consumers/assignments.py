@@ -13,7 +13,8 @@ from typing import Any, Final
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.options import BrokerOptions
-from bolide.broker.core.outcome import Handler, HeldPull, Hold, Outcome, Reply, reply
+from bolide.broker.core.outcome import HeldPull, Hold, Outcome, Reply, reply
+from bolide.broker.core.service import Routes, Table
 from bolide.broker.tables.clients import Clients
 from bolide.broker.tables.groups import GroupTable
 from bolide.broker.tables.topics import TopicTable
@@ -29,6 +30,7 @@ from bolide.remoting.bodies.query import (
 )
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.json import parse_long
+from bolide.remoting.request_routes import Kind, RawRoute
 
 PULL: Final = "PULL"
 FRESH_MS: Final = 30_000
@@ -39,14 +41,13 @@ WAITING: Final = "\0route of "
 ROUTES_KEPT: Final = 10_000
 
 
-class AssignmentService:
+class AssignmentService(Table):
     """Shares the queues of a topic out among the clients of a group."""
-
-    persist_name = "messageRequestMode"
 
     def __init__(
         self, options: BrokerOptions, topics: TopicTable, groups: GroupTable, clients: Clients, effects: Effects
     ) -> None:
+        super().__init__("messageRequestMode")
         self._broker = options.broker_name
         self._lmq = options.enable_lmq
         self._most = options.max_groups
@@ -59,12 +60,12 @@ class AssignmentService:
         self._routes: dict[str, tuple[int, list[MessageQueue] | None]] = {}
         self._modes: dict[str, dict[str, Any]] = {}
 
-    def handlers(self) -> dict[int, Handler]:
-        return {
-            codes.QUERY_ASSIGNMENT: self.on_query,
-            codes.SET_MESSAGE_REQUEST_MODE: self.on_set_mode,
-            codes.GET_ALL_MESSAGE_REQUEST_MODE: self.on_all_modes,
-        }
+    def routes(self) -> Routes:
+        return [
+            RawRoute(codes.QUERY_ASSIGNMENT, None, self.on_query, Kind.READ),
+            RawRoute(codes.SET_MESSAGE_REQUEST_MODE, None, self.on_set_mode, Kind.CHANGE),
+            RawRoute(codes.GET_ALL_MESSAGE_REQUEST_MODE, None, self.on_all_modes, Kind.READ),
+        ]
 
     def on_query(self, channel: Channel, command: Command, now: int) -> Outcome:
         body = decode_body(command.body, QueryAssignmentRequestBody)

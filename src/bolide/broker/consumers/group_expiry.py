@@ -11,6 +11,7 @@ from typing import Final
 
 from bolide.broker.core.names import dlq_topic, retry_topic
 from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.service import Service
 from bolide.broker.tables.clients import Clients
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
 from bolide.broker.tables.groups import GroupTable
@@ -20,7 +21,7 @@ from bolide.store.message_store import MessageStore
 LOOK_INTERVAL_MS: Final = 60_000
 
 
-class GroupExpiry:
+class GroupExpiry(Service):
     """Checks the groups that clients created, some at a time."""
 
     def __init__(

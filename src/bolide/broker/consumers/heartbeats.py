@@ -10,7 +10,8 @@ from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.names import retry_topic
 from bolide.broker.core.options import BrokerOptions
-from bolide.broker.core.outcome import Handler, Outcome, reply
+from bolide.broker.core.outcome import Outcome, reply
+from bolide.broker.core.service import Routes, Service
 from bolide.broker.refused import Refused
 from bolide.broker.tables.clients import Client, Clients, ConsumerGroup, cost
 from bolide.broker.tables.filters import ConsumerFilters
@@ -33,13 +34,13 @@ from bolide.remoting.headers.clients import (
     NotifyConsumerIdsChangedRequestHeader,
     UnregisterClientRequestHeader,
 )
-from bolide.remoting.headers.decode import decode_header
+from bolide.remoting.request_routes import Kind, RawRoute, Route
 
 SCAN_INTERVAL_MS: Final = 10_000
 UNIT_SUBSCRIPTION: Final = 0x2
 
 
-class HeartbeatService:
+class HeartbeatService(Service):
     """Keeps `Clients` up to date and tells the members of a group when it changed."""
 
     def __init__(
@@ -64,13 +65,15 @@ class HeartbeatService:
         """Take over what may change while the broker runs."""
         self._options = options
 
-    def handlers(self) -> dict[int, Handler]:
-        return {
-            codes.HEART_BEAT: self.on_heart_beat,
-            codes.UNREGISTER_CLIENT: self.on_unregister_client,
-            codes.GET_CONSUMER_LIST_BY_GROUP: self.on_consumer_list,
-            codes.CHECK_CLIENT_CONFIG: self.on_check_client_config,
-        }
+    def routes(self) -> Routes:
+        return [
+            RawRoute(codes.HEART_BEAT, None, self.on_heart_beat, Kind.SESSION),
+            Route(codes.UNREGISTER_CLIENT, UnregisterClientRequestHeader, self.on_unregister_client, Kind.SESSION),
+            Route(
+                codes.GET_CONSUMER_LIST_BY_GROUP, GetConsumerListByGroupRequestHeader, self.on_consumer_list, Kind.READ
+            ),
+            RawRoute(codes.CHECK_CLIENT_CONFIG, None, self.on_check_client_config, Kind.READ),
+        ]
 
     def on_heart_beat(self, channel: Channel, command: Command, now: int) -> Outcome:
         check_body(command)
@@ -130,8 +133,9 @@ class HeartbeatService:
         if with_subscriptions:
             self._filters.register(data.group_name, data.subscription_data_set, now)
 
-    def on_unregister_client(self, channel: Channel, command: Command, now: int) -> Outcome:
-        header = decode_header(command, UnregisterClientRequestHeader)
+    def on_unregister_client(
+        self, channel: Channel, command: Command, header: UnregisterClientRequestHeader, now: int
+    ) -> Outcome:
         if header.producer_group:
             self._clients.unregister_producer(header.producer_group, channel)
         if header.consumer_group:
@@ -141,8 +145,9 @@ class HeartbeatService:
                 self._left(group, told, now)
         return reply(make_response(command, codes.SUCCESS))
 
-    def on_consumer_list(self, channel: Channel, command: Command, now: int) -> Outcome:
-        header = decode_header(command, GetConsumerListByGroupRequestHeader)
+    def on_consumer_list(
+        self, channel: Channel, command: Command, header: GetConsumerListByGroupRequestHeader, now: int
+    ) -> Outcome:
         group = self._clients.consumer_group(header.consumer_group)
         if group is None or not group.clients:
             remark = "no consumer for this group, " + header.consumer_group

@@ -11,12 +11,14 @@ from typing import Final
 
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.options import BrokerOptions
-from bolide.broker.core.outcome import Handler, Outcome, reply
+from bolide.broker.core.outcome import Outcome, reply
+from bolide.broker.core.service import Routes, Service
 from bolide.broker.tables.request_limits import MAX_QUEUES, check_body, check_listed
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import MessageQueue, decode_body, encode_body
 from bolide.remoting.bodies.locks import LockBatchRequestBody, LockBatchResponseBody, UnlockBatchRequestBody
 from bolide.remoting.command import Command, make_response
+from bolide.remoting.request_routes import Kind, RawRoute
 
 LOCK_EXPIRY_MS: Final = 60_000
 MAX_NAME: Final = 1024
@@ -87,7 +89,7 @@ class QueueLocks:
         self._most = options.max_queue_locks
 
 
-class LockService:
+class LockService(Service):
     """Serves the two lock requests over one table."""
 
     def __init__(self, locks: QueueLocks) -> None:
@@ -98,8 +100,11 @@ class LockService:
         """Take over what may change while the broker runs."""
         self._locks.configure(options)
 
-    def handlers(self) -> dict[int, Handler]:
-        return {codes.LOCK_BATCH_MQ: self.on_lock, codes.UNLOCK_BATCH_MQ: self.on_unlock}
+    def routes(self) -> Routes:
+        return [
+            RawRoute(codes.LOCK_BATCH_MQ, None, self.on_lock, Kind.SESSION),
+            RawRoute(codes.UNLOCK_BATCH_MQ, None, self.on_unlock, Kind.SESSION),
+        ]
 
     def on_lock(self, channel: Channel, command: Command, now: int) -> Outcome:
         check_body(command)

@@ -11,7 +11,8 @@ from bolide.broker.consumers.client_resets import ClientResets
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.names import group_refusal, is_system_group
 from bolide.broker.core.options import BrokerOptions
-from bolide.broker.core.outcome import Handler, Outcome, reply
+from bolide.broker.core.outcome import Outcome, reply
+from bolide.broker.core.service import Routes, Service
 from bolide.broker.refused import Refused
 from bolide.broker.tables.clients import Clients
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
@@ -35,6 +36,7 @@ from bolide.remoting.headers.offsets import (
     SearchOffsetRequestHeader,
     UpdateConsumerOffsetRequestHeader,
 )
+from bolide.remoting.request_routes import DiskReads, Kind, RawRoute, Route
 from bolide.store.message_store import MessageStore
 
 LOWER: Final = "lower"
@@ -42,7 +44,7 @@ UPPER: Final = "upper"
 LONG_MAX: Final = (1 << 63) - 1
 
 
-class OffsetService:
+class OffsetService(Service):
     """Serves offset requests from the committed table and the store."""
 
     def __init__(
@@ -68,22 +70,50 @@ class OffsetService:
         """Take over what may change while the broker runs."""
         self._options = options
 
-    def handlers(self) -> dict[int, Handler]:
-        return {
-            codes.QUERY_CONSUMER_OFFSET: self.on_query,
-            codes.UPDATE_CONSUMER_OFFSET: self.on_update,
-            codes.GET_MAX_OFFSET: self.on_max,
-            codes.GET_MIN_OFFSET: self.on_min,
-            codes.SEARCH_OFFSET_BY_TIMESTAMP: self.on_search,
-            codes.GET_EARLIEST_MSG_STORETIME: self.on_earliest,
-            codes.GET_ALL_CONSUMER_OFFSET: self.on_all,
-            codes.CLONE_GROUP_OFFSET: self.on_clone,
-            codes.QUERY_CORRECTION_OFFSET: self.on_correction,
-            codes.INVOKE_BROKER_TO_RESET_OFFSET: self.on_reset,
-        }
+    def routes(self) -> Routes:
+        return [
+            Route(
+                codes.QUERY_CONSUMER_OFFSET,
+                QueryConsumerOffsetRequestHeader,
+                self.on_query,
+                Kind.READ,
+                reads=DiskReads.STEPWISE,
+                ordinary=frozenset({codes.QUERY_NOT_FOUND}),
+            ),
+            RawRoute(
+                codes.UPDATE_CONSUMER_OFFSET, UpdateConsumerOffsetRequestHeader, self.on_update, Kind.CHANGE, light=True
+            ),
+            Route(codes.GET_MAX_OFFSET, GetMaxOffsetRequestHeader, self.on_max, Kind.READ),
+            Route(codes.GET_MIN_OFFSET, GetMinOffsetRequestHeader, self.on_min, Kind.READ),
+            Route(
+                codes.SEARCH_OFFSET_BY_TIMESTAMP,
+                SearchOffsetRequestHeader,
+                self.on_search,
+                Kind.READ,
+                reads=DiskReads.STEPWISE,
+            ),
+            Route(
+                codes.GET_EARLIEST_MSG_STORETIME,
+                GetEarliestMsgStoretimeRequestHeader,
+                self.on_earliest,
+                Kind.READ,
+                reads=DiskReads.STEPWISE,
+            ),
+            RawRoute(codes.GET_ALL_CONSUMER_OFFSET, None, self.on_all, Kind.READ),
+            Route(codes.CLONE_GROUP_OFFSET, CloneGroupOffsetRequestHeader, self.on_clone, Kind.CHANGE),
+            Route(codes.QUERY_CORRECTION_OFFSET, QueryCorrectionOffsetHeader, self.on_correction, Kind.READ),
+            Route(
+                codes.INVOKE_BROKER_TO_RESET_OFFSET,
+                ResetOffsetRequestHeader,
+                self.on_reset,
+                Kind.CHANGE,
+                reads=DiskReads.STEPWISE,
+            ),
+        ]
 
-    def on_query(self, channel: Channel, command: Command, now: int) -> Outcome:
-        header = decode_header(command, QueryConsumerOffsetRequestHeader)
+    def on_query(
+        self, channel: Channel, command: Command, header: QueryConsumerOffsetRequestHeader, now: int
+    ) -> Outcome:
         offset = self._offsets.query(header.consumer_group, header.topic, header.queue_id)
         if offset >= 0:
             return _offset(command, offset)
@@ -154,30 +184,27 @@ class OffsetService:
         lacking = "QueueId" if java_int(ext.get("queueId", ""), 31) is None else "Offset"
         return codes.INVALID_PARAMETER, f"{lacking} is null, topic is {topic}"
 
-    def on_max(self, channel: Channel, command: Command, now: int) -> Outcome:
-        header = decode_header(command, GetMaxOffsetRequestHeader)
+    def on_max(self, channel: Channel, command: Command, header: GetMaxOffsetRequestHeader, now: int) -> Outcome:
         return _offset(command, self._store.max_queue_offset(header.topic, header.queue_id))
 
-    def on_min(self, channel: Channel, command: Command, now: int) -> Outcome:
-        header = decode_header(command, GetMinOffsetRequestHeader)
+    def on_min(self, channel: Channel, command: Command, header: GetMinOffsetRequestHeader, now: int) -> Outcome:
         return _offset(command, self._store.min_queue_offset(header.topic, header.queue_id))
 
-    def on_search(self, channel: Channel, command: Command, now: int) -> Outcome:
-        header = decode_header(command, SearchOffsetRequestHeader)
+    def on_search(self, channel: Channel, command: Command, header: SearchOffsetRequestHeader, now: int) -> Outcome:
         boundary = UPPER if (header.boundary_type or "").lower() == UPPER else LOWER
         found = self._store.offset_by_time(header.topic, header.queue_id, header.timestamp, boundary)
         return _offset(command, found)
 
-    def on_earliest(self, channel: Channel, command: Command, now: int) -> Outcome:
-        header = decode_header(command, GetEarliestMsgStoretimeRequestHeader)
+    def on_earliest(
+        self, channel: Channel, command: Command, header: GetEarliestMsgStoretimeRequestHeader, now: int
+    ) -> Outcome:
         earliest = self._store.earliest_store_time(header.topic, header.queue_id)
         return reply(make_response(command, codes.SUCCESS, ext={"timestamp": str(earliest)}))
 
     def on_all(self, channel: Channel, command: Command, now: int) -> Outcome:
         return reply(make_response(command, codes.SUCCESS, body=self._offsets.encode()))
 
-    def on_clone(self, channel: Channel, command: Command, now: int) -> Outcome:
-        header = decode_header(command, CloneGroupOffsetRequestHeader)
+    def on_clone(self, channel: Channel, command: Command, header: CloneGroupOffsetRequestHeader, now: int) -> Outcome:
         if is_system_group(header.dest_group):
             return _own(command, header.dest_group)
         refusal = group_refusal(header.dest_group)
@@ -192,9 +219,10 @@ class OffsetService:
                 self._offsets.clone(header.src_group, header.dest_group, topic, now)
         return reply(make_response(command, codes.SUCCESS))
 
-    def on_correction(self, channel: Channel, command: Command, now: int) -> Outcome:
+    def on_correction(
+        self, channel: Channel, command: Command, header: QueryCorrectionOffsetHeader, now: int
+    ) -> Outcome:
         """How far the slowest group has come in each queue; Long.MAX where one group, to be compared, is behind it."""
-        header = decode_header(command, QueryCorrectionOffsetHeader)
         topic = header.topic
         left_out = set((header.filter_groups or "").split(","))
         slowest: dict[int, int] = {}
@@ -208,9 +236,8 @@ class OffsetService:
                 slowest[queue_id] = LONG_MAX
         return reply(make_response(command, codes.SUCCESS, body=encode_body(QueryCorrectionOffsetBody(slowest))))
 
-    def on_reset(self, channel: Channel, command: Command, now: int) -> Outcome:
+    def on_reset(self, channel: Channel, command: Command, header: ResetOffsetRequestHeader, now: int) -> Outcome:
         """Server-side reset (5.x): the new offset waits for the group's next pull, which is answered with 21."""
-        header = decode_header(command, ResetOffsetRequestHeader)
         if self._resets is not None:
             return self._resets.tell(command, header)
         if self._options.is_slave:

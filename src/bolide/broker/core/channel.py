@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, final
 
+from bolide.broker.core.link import NO_LINK, Buffer, Link
+
 
 @final
 class Channel:
@@ -26,7 +28,7 @@ class Channel:
         self.language: int = 0
         self.version: int = 0
         self.alive: bool = True
-        self.frames: list[Any] = []
+        self.frames: list[Buffer] = []
         """Encoded frames, and pieces of bodies behind them, waiting for the end of the turn: one write takes all."""
         self.bodies: bool = False
         """True when there are such pieces among them."""
@@ -40,7 +42,7 @@ class Channel:
         """True while they are scheduled for the next turn."""
         self.dirty: bool = False
         """True while this channel is in the executor's list of channels to write."""
-        self.link: Any = None
+        self.link: Link = NO_LINK
         """The transport's connection behind this channel; the node's business, never a service's."""
         self.held: int = 0
         """Pull requests of this channel now in the hold table (limited, so a peer cannot park without end)."""

@@ -6,10 +6,12 @@ A service only notes them here; the node's executor carries them out at the end 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, final
+from typing import final
 
 from bolide.broker.core.channel import Channel
 from bolide.remoting.command import Command
+from bolide.store.extents import Extent
+from bolide.store.jobs import Job
 
 
 @final
@@ -23,8 +25,8 @@ class Effects:
         self.persisted: int = 0
         """How often a table was to be written so far: whether a handler asked for it."""
         self.registrations: set[str] = set()
-        self.loads: list[tuple[list[Any], Callable[[int], None]]] = []
-        self.jobs: list[tuple[Any, Callable[[Any, str], None]]] = []
+        self.loads: list[tuple[list[Extent], Callable[[int], None]]] = []
+        self.jobs: list[tuple[Job, Callable[[Job, str], None]]] = []
         self.wakes: list[object] = []
         self.releases: list[tuple[str, int]] = []
         self.pending: bool = False
@@ -53,12 +55,12 @@ class Effects:
             self.registrations.add("")
         self.pending = True
 
-    def load(self, extents: list[Any], then: Callable[[int], None]) -> None:
+    def load(self, extents: list[Extent], then: Callable[[int], None]) -> None:
         """Read extents that are not in memory in the pool, then call `then(now)` on the loop: for ticks."""
         self.loads.append((extents, then))
         self.pending = True
 
-    def run(self, job: Any, done: Callable[[Any, str], None]) -> None:
+    def run(self, job: Job, done: Callable[[Job, str], None]) -> None:
         """Run a job of the store (store/jobs.py) in the pool, then call `done(job, error)`; "" means that it did it."""
         self.jobs.append((job, done))
         self.pending = True

@@ -1,44 +1,15 @@
-"""What a service's handler answers: a closed set of outcomes, carried out by the node's executor and by nobody else.
-
-How a service is written (one file a noun, a plain class, no sockets, no clock, no threads):
-
-    class Locks:
-        def __init__(self, options: BrokerOptions, effects: Effects) -> None: ...
-
-        def handlers(self) -> dict[int, Handler]:            # required; a code served twice stops the start
-            return {LOCK_BATCH_MQ: self.on_lock_batch}
-
-        def on_lock_batch(self, channel: Channel, command: Command, now: int) -> Outcome:
-            header = decode_header(command, LockBatchMqRequestHeader)   # HeaderError -> code 1, by the executor
-            ...
-            return reply(make_response(command, SUCCESS, body=body))
-
-        # All of these are optional; the assembly (node/loop/services.py) looks for them by name:
-        persist_name = "locks"                               # config/locks.json: effects.persist("locks") writes it,
-        def encode(self) -> bytes: ...                       #   shutdown writes it, and at start a file that exists
-        def load(self, data: bytes) -> None: ...             #   is loaded (its .bak when it cannot be read)
-        def due(self, now: int) -> int | None: ...           # when tick is wanted next (ms since epoch), None = never
-        def tick(self, now: int, budget: int) -> None: ...   # at most `budget` records of work, the rest next time
-        def configure(self, options: BrokerOptions) -> None: ...   # a setting of options.RELOADABLE changed
-        def channel_closed(self, channel: Channel, now: int) -> None: ...
-        def arrived(self, arrivals: list[Arrival], now: int) -> None: ...   # records just dispatched
-
-`now` is milliseconds since the epoch by a clock that never jumps: deadlines and intervals are counted in it, and the
-store's `times` turns it into the wall clock's, which labels records. `due` is asked again after each `tick` and after
-each turn in which the service handled a command or called `effects.wake(self)`; a service idle until then need not be
-asked. An exception a handler raises is answered with its `code` (1 when it has none) and its text; `closes_connection`
-is honoured. A oneway request is never answered whatever the handler returns. Everything appended to the store by a
-handler or a tick is written, flushed and dispatched at the end of the same loop turn: a handler that must wait for that
-returns `Parked`.
-"""
+"""What a handler answers: a closed set of outcomes, carried out by the node's executor only (see service.py)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias, final
+from typing import Final, TypeAlias, final
 
 from bolide.broker.core.channel import Channel
+from bolide.broker.core.link import Buffer
 from bolide.remoting.command import Command
+from bolide.store.extents import Extent
+from bolide.store.reads import Fetched
 
 
 @final
@@ -48,10 +19,10 @@ class Reply:
     ``body`` are buffers that belong behind the frame and were counted in it: they are sent as they are, never joined.
     """
 
-    def __init__(self, command: Command | None, frame: bytes = b"", body: list[Any] | None = None) -> None:
+    def __init__(self, command: Command | None, frame: bytes = b"", body: list[Buffer] | None = None) -> None:
         self.command: Command | None = command
         self.frame: bytes = frame
-        self.body: list[Any] | None = body
+        self.body: list[Buffer] | None = body
 
 
 @final
@@ -122,9 +93,9 @@ class Cold:
     the bytes themselves are kept there for `again`, which then gets further each time, and may take any rounds.
     """
 
-    def __init__(self, extents: list[Any], again: Callable[[int], Outcome], fetched: Any = None) -> None:
-        self.extents: list[Any] = extents
-        self.fetched: Any = fetched
+    def __init__(self, extents: list[Extent], again: Callable[[int], Outcome], fetched: Fetched | None = None) -> None:
+        self.extents: list[Extent] = extents
+        self.fetched: Fetched | None = fetched
         self.again: Callable[[int], Outcome] = again
 
 

@@ -8,33 +8,9 @@ remarks are Java's to the letter where clients look at them: `[REJECTREQUEST]`, 
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import final
 
 from bolide.broker.core.options import BrokerOptions
-from bolide.remoting.codes import (
-    CONSUMER_SEND_MSG_BACK,
-    LITE_PULL_MESSAGE,
-    PULL_MESSAGE,
-    SEND_BATCH_MESSAGE,
-    SEND_MESSAGE,
-    SEND_MESSAGE_V2,
-    SEND_REPLY_MESSAGE,
-    SEND_REPLY_MESSAGE_V2,
-)
-
-GATED: Final = frozenset(
-    {
-        SEND_MESSAGE,
-        SEND_MESSAGE_V2,
-        SEND_BATCH_MESSAGE,
-        CONSUMER_SEND_MSG_BACK,
-        SEND_REPLY_MESSAGE,
-        SEND_REPLY_MESSAGE_V2,
-    }
-)
-"""Requests of Java's send and reply pools. What ends a transaction or reads is never refused for load."""
-PULLS: Final = frozenset({PULL_MESSAGE, LITE_PULL_MESSAGE})
-"""What fills the sockets: answered with FLOW_CONTROL (215) when all peers together leave too much unread."""
 
 
 @final

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final, final
 
+from bolide.broker.core.service import Service
+
 SAMPLE_MS: Final = 10_000
 DAY_MS: Final = 86_400_000
 """Days change at midnight UTC here; in Java at the machine's own."""
@@ -47,7 +49,7 @@ def count(tallies: dict[str, Tally], key: str, messages: int, size: int) -> None
 
 
 @final
-class BrokerStats:
+class BrokerStats(Service):
     """Plain counters, incremented on the hot path; everything else is worked out when somebody asks."""
 
     def __init__(self, now: int) -> None:

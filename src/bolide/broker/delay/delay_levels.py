@@ -22,7 +22,8 @@ from bolide.broker.core.channel import Channel
 from bolide.broker.core.data_version import DataVersion
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.names import NO_SEND_TOPICS
-from bolide.broker.core.outcome import Handler, Outcome, reply
+from bolide.broker.core.outcome import Outcome, reply
+from bolide.broker.core.service import Routes, Table
 from bolide.broker.refused import response_code
 from bolide.errors import BolideError
 from bolide.layout.names import SCHEDULE_TOPIC
@@ -36,6 +37,7 @@ from bolide.remoting.codes import MESSAGE_ILLEGAL
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.headers.decode import java_int
 from bolide.remoting.json import parse_long
+from bolide.remoting.request_routes import Kind, RawRoute
 from bolide.store.consume_queue import ConsumeQueue
 from bolide.store.extents import Extent
 from bolide.store.message_store import MessageStore
@@ -98,10 +100,8 @@ class Level:
 
 
 @final
-class DelayService:
+class DelayService(Table):
     """Delivers every level from its offset on; `levels_ms` is the table of messageDelayLevel."""
-
-    persist_name = "delayOffset"
 
     def __init__(
         self,
@@ -112,6 +112,7 @@ class DelayService:
         start: int,
         persist_interval_ms: int = PERSIST_INTERVAL_MS,
     ) -> None:
+        super().__init__("delayOffset")
         self._persist_interval_ms: int = persist_interval_ms
         self._store: MessageStore = store
         self._writer: LogWriter = writer
@@ -131,8 +132,8 @@ class DelayService:
         self.failures: int = 0
         store.on_taken_back.append(self.taken_back)
 
-    def handlers(self) -> dict[int, Handler]:
-        return {codes.GET_ALL_DELAY_OFFSET: self.on_all}
+    def routes(self) -> Routes:
+        return [RawRoute(codes.GET_ALL_DELAY_OFFSET, None, self.on_all, Kind.READ)]
 
     def on_all(self, channel: Channel, command: Command, now: int) -> Outcome:
         return reply(make_response(command, codes.SUCCESS, body=self.encode()))

@@ -11,7 +11,8 @@ from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.append.timer_rules import java_long
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.options import BrokerOptions
-from bolide.broker.core.outcome import Handler, Outcome, Parked, Reply, reply
+from bolide.broker.core.outcome import Outcome, Parked, Reply, reply
+from bolide.broker.core.service import Routes, Service
 from bolide.broker.tables.topics import TopicTable
 from bolide.errors import BolideError
 from bolide.layout import property_names as names
@@ -22,12 +23,13 @@ from bolide.remoting.errors import BodyError
 from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.recall import RecallMessageRequestHeader
 from bolide.remoting.recall_handle import RecallHandle, decode_recall_handle
+from bolide.remoting.request_routes import Kind, RawRoute
 
 RECALL_TAG: Final = "_RECALL_TAG_"
 _NOT_NOW: Final = "recall failed, broker service not available"
 
 
-class RecallService:
+class RecallService(Service):
     """Takes delayed messages back."""
 
     def __init__(self, options: BrokerOptions, writer: LogWriter, topics: TopicTable) -> None:
@@ -39,8 +41,8 @@ class RecallService:
         """Take over what may change while the broker runs."""
         self._options = options
 
-    def handlers(self) -> dict[int, Handler]:
-        return {codes.RECALL_MESSAGE: self.on_recall}
+    def routes(self) -> Routes:
+        return [RawRoute(codes.RECALL_MESSAGE, RecallMessageRequestHeader, self.on_recall, Kind.CHANGE)]
 
     def on_recall(self, channel: Channel, command: Command, now: int) -> Outcome:
         header = decode_header(command, RecallMessageRequestHeader)

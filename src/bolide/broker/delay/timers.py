@@ -17,7 +17,8 @@ from bolide.broker.append.timer_rules import TimerRules, java_long
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.options import BrokerOptions
-from bolide.broker.core.outcome import Handler, Outcome, reply
+from bolide.broker.core.outcome import Outcome, reply
+from bolide.broker.core.service import Routes, Service
 from bolide.broker.delay.recall import delete_key
 from bolide.broker.delay.timer_delivery import NEVER_WAITED, Delivery
 from bolide.broker.delay.timer_metrics import TimerMetrics
@@ -32,6 +33,7 @@ from bolide.layout.timer import MAGIC_DEFAULT, MAGIC_DELETE, MAGIC_ROLL, floor_t
 from bolide.layout.timer_checkpoint import TimerCheckpoint
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
+from bolide.remoting.request_routes import Kind, RawRoute
 from bolide.store.extents import Extent
 from bolide.store.message_store import MessageStore
 from bolide.store.record_runs import RecordRuns
@@ -64,7 +66,7 @@ class Entry:
 
 
 @final
-class TimerService:
+class TimerService(Service):
     """The timer of one broker. `load` comes before the first tick."""
 
     def __init__(
@@ -182,8 +184,11 @@ class TimerService:
         waiting = int(self._store.max_queue_offset(TIMER_TOPIC, 0)) - self.queue_offset if self._on else 0
         return late, max(waiting, 0), self._files.wheel.count
 
-    def handlers(self) -> dict[int, Handler]:
-        return {codes.GET_TIMER_CHECK_POINT: self.on_checkpoint, codes.GET_TIMER_METRICS: self.on_metrics}
+    def routes(self) -> Routes:
+        return [
+            RawRoute(codes.GET_TIMER_CHECK_POINT, None, self.on_checkpoint, Kind.READ),
+            RawRoute(codes.GET_TIMER_METRICS, None, self.on_metrics, Kind.READ),
+        ]
 
     def on_checkpoint(self, channel: Channel, command: Command, now: int) -> Outcome:
         if not self._on:

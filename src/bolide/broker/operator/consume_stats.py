@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.options import BrokerOptions
-from bolide.broker.core.outcome import Handler, Outcome, reply
+from bolide.broker.core.outcome import Outcome, reply
+from bolide.broker.core.service import Routes, Service
 from bolide.broker.operator.topic_stats import TopicStatsService
 from bolide.broker.tables.clients import Clients
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
@@ -26,17 +27,17 @@ from bolide.remoting.bodies.stats import (
 )
 from bolide.remoting.bodies.topics import TopicOffset, TopicStatsTable
 from bolide.remoting.command import Command, make_response
-from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.groups import (
     GetConsumeStatsInBrokerHeader,
     GetConsumeStatsRequestHeader,
     QueryConsumeTimeSpanRequestHeader,
 )
 from bolide.remoting.headers.topics import GetTopicStatsInfoRequestHeader
+from bolide.remoting.request_routes import DiskReads, Kind, Route
 from bolide.store.message_store import MessageStore
 
 
-class ConsumeStatsService:
+class ConsumeStatsService(Service):
     """Works out progress from the store's queues and the committed offsets."""
 
     def __init__(
@@ -60,16 +61,42 @@ class ConsumeStatsService:
         self._clients = clients
         self._stats = stats
 
-    def handlers(self) -> dict[int, Handler]:
-        return {
-            codes.GET_TOPIC_STATS_INFO: self.on_topic_stats,
-            codes.GET_CONSUME_STATS: self.on_consume_stats,
-            codes.GET_BROKER_CONSUME_STATS: self.on_all_consume_stats,
-            codes.QUERY_CONSUME_TIME_SPAN: self.on_time_span,
-        }
+    def routes(self) -> Routes:
+        return [
+            Route(
+                codes.GET_TOPIC_STATS_INFO,
+                GetTopicStatsInfoRequestHeader,
+                self.on_topic_stats,
+                Kind.READ,
+                reads=DiskReads.MANY,
+            ),
+            Route(
+                codes.GET_CONSUME_STATS,
+                GetConsumeStatsRequestHeader,
+                self.on_consume_stats,
+                Kind.READ,
+                reads=DiskReads.MANY,
+            ),
+            Route(
+                codes.GET_BROKER_CONSUME_STATS,
+                GetConsumeStatsInBrokerHeader,
+                self.on_all_consume_stats,
+                Kind.READ,
+                reads=DiskReads.MANY,
+            ),
+            Route(
+                codes.QUERY_CONSUME_TIME_SPAN,
+                QueryConsumeTimeSpanRequestHeader,
+                self.on_time_span,
+                Kind.READ,
+                reads=DiskReads.MANY,
+            ),
+        ]
 
-    def on_topic_stats(self, channel: Channel, command: Command, now: int) -> Outcome:
-        topic = decode_header(command, GetTopicStatsInfoRequestHeader).topic
+    def on_topic_stats(
+        self, channel: Channel, command: Command, header: GetTopicStatsInfoRequestHeader, now: int
+    ) -> Outcome:
+        topic = header.topic
         config = self._topics.get(topic)
         if config is None:
             return reply(make_response(command, codes.TOPIC_NOT_EXIST, f"topic[{topic}] not exist"))
@@ -82,8 +109,9 @@ class ConsumeStatsService:
         put_tps = self._stats.tps("TOPIC_PUT_NUMS", topic, now)
         return reply(make_response(command, codes.SUCCESS, body=encode_body(TopicStatsTable(table, put_tps))))
 
-    def on_consume_stats(self, channel: Channel, command: Command, now: int) -> Outcome:
-        header = decode_header(command, GetConsumeStatsRequestHeader)
+    def on_consume_stats(
+        self, channel: Channel, command: Command, header: GetConsumeStatsRequestHeader, now: int
+    ) -> Outcome:
         group = header.consumer_group
         if header.topic_list:
             topics = [topic for topic in header.topic_list.split(";") if topic]
@@ -100,8 +128,9 @@ class ConsumeStatsService:
                 self._progress(group, config, config.read_queue_nums, stats, now)
         return reply(make_response(command, codes.SUCCESS, body=encode_body(stats)))
 
-    def on_all_consume_stats(self, channel: Channel, command: Command, now: int) -> Outcome:
-        header = decode_header(command, GetConsumeStatsInBrokerHeader)
+    def on_all_consume_stats(
+        self, channel: Channel, command: Command, header: GetConsumeStatsInBrokerHeader, now: int
+    ) -> Outcome:
         groups = []
         behind = on_the_way = 0
         for group in self._groups.table:
@@ -122,8 +151,9 @@ class ConsumeStatsService:
         body = ConsumeStatsList(groups, self._address(), behind, on_the_way)
         return reply(make_response(command, codes.SUCCESS, body=encode_body(body)))
 
-    def on_time_span(self, channel: Channel, command: Command, now: int) -> Outcome:
-        header = decode_header(command, QueryConsumeTimeSpanRequestHeader)
+    def on_time_span(
+        self, channel: Channel, command: Command, header: QueryConsumeTimeSpanRequestHeader, now: int
+    ) -> Outcome:
         topic = header.topic
         config = self._topics.get(topic)
         if config is None:

@@ -10,8 +10,9 @@ from typing import Any
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.names import group_refusal, is_system_group
 from bolide.broker.core.options import BrokerOptions
-from bolide.broker.core.outcome import Handler, Outcome, reply
+from bolide.broker.core.outcome import Outcome, reply
 from bolide.broker.core.rows import Text
+from bolide.broker.core.service import Routes, Service
 from bolide.broker.operator.config_list import listed_configs
 from bolide.broker.operator.metadata_page import page
 from bolide.broker.refused import Refused, on_a_slave
@@ -27,7 +28,6 @@ from bolide.remoting.headers.clients import (
     GetConsumerConnectionListRequestHeader,
     GetProducerConnectionListRequestHeader,
 )
-from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.groups import (
     DeleteSubscriptionGroupRequestHeader,
     GetAllSubscriptionGroupRequestHeader,
@@ -38,9 +38,10 @@ from bolide.remoting.headers.groups import (
     UpdateGroupForbiddenRequestHeader,
 )
 from bolide.remoting.json import MAX_TEXT, parse_long
+from bolide.remoting.request_routes import Kind, RawRoute, Route
 
 
-class GroupAdminService:
+class GroupAdminService(Service):
     """Changes and shows consumer groups."""
 
     def __init__(
@@ -58,21 +59,43 @@ class GroupAdminService:
         self._offsets = offsets
         self._clients = clients
 
-    def handlers(self) -> dict[int, Handler]:
-        return {
-            codes.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: self.on_create,
-            codes.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: self.on_create_list,
-            codes.UPDATE_AND_GET_GROUP_FORBIDDEN: self.on_forbid,
-            codes.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: self.on_all,
-            codes.GET_SUBSCRIPTIONGROUP_CONFIG: self.on_one,
-            codes.DELETE_SUBSCRIPTIONGROUP: self.on_delete,
-            codes.GET_CONSUMER_CONNECTION_LIST: self.on_consumer_connections,
-            codes.GET_PRODUCER_CONNECTION_LIST: self.on_producer_connections,
-            codes.GET_ALL_PRODUCER_INFO: self.on_all_producers,
-            codes.QUERY_TOPIC_CONSUME_BY_WHO: self.on_groups_of_topic,
-            codes.QUERY_TOPICS_BY_CONSUMER: self.on_topics_of_group,
-            codes.QUERY_SUBSCRIPTION_BY_CONSUMER: self.on_subscription,
-        }
+    def routes(self) -> Routes:
+        return [
+            RawRoute(codes.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, None, self.on_create, Kind.CHANGE),
+            RawRoute(codes.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, None, self.on_create_list, Kind.CHANGE),
+            Route(codes.UPDATE_AND_GET_GROUP_FORBIDDEN, UpdateGroupForbiddenRequestHeader, self.on_forbid, Kind.CHANGE),
+            Route(codes.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, GetAllSubscriptionGroupRequestHeader, self.on_all, Kind.READ),
+            Route(codes.GET_SUBSCRIPTIONGROUP_CONFIG, GetSubscriptionGroupConfigRequestHeader, self.on_one, Kind.READ),
+            Route(codes.DELETE_SUBSCRIPTIONGROUP, DeleteSubscriptionGroupRequestHeader, self.on_delete, Kind.CHANGE),
+            Route(
+                codes.GET_CONSUMER_CONNECTION_LIST,
+                GetConsumerConnectionListRequestHeader,
+                self.on_consumer_connections,
+                Kind.READ,
+            ),
+            Route(
+                codes.GET_PRODUCER_CONNECTION_LIST,
+                GetProducerConnectionListRequestHeader,
+                self.on_producer_connections,
+                Kind.READ,
+            ),
+            RawRoute(codes.GET_ALL_PRODUCER_INFO, None, self.on_all_producers, Kind.READ),
+            Route(
+                codes.QUERY_TOPIC_CONSUME_BY_WHO,
+                QueryTopicConsumeByWhoRequestHeader,
+                self.on_groups_of_topic,
+                Kind.READ,
+            ),
+            Route(
+                codes.QUERY_TOPICS_BY_CONSUMER, QueryTopicsByConsumerRequestHeader, self.on_topics_of_group, Kind.READ
+            ),
+            Route(
+                codes.QUERY_SUBSCRIPTION_BY_CONSUMER,
+                QuerySubscriptionByConsumerRequestHeader,
+                self.on_subscription,
+                Kind.READ,
+            ),
+        ]
 
     def on_create(self, channel: Channel, command: Command, now: int) -> Outcome:
         fields: Any = parse_long(command.body, MAX_TEXT) if command.body else None
@@ -102,17 +125,19 @@ class GroupAdminService:
         for config in configs:
             self._groups.put(config, now)
 
-    def on_forbid(self, channel: Channel, command: Command, now: int) -> Outcome:
-        header = decode_header(command, UpdateGroupForbiddenRequestHeader)
+    def on_forbid(
+        self, channel: Channel, command: Command, header: UpdateGroupForbiddenRequestHeader, now: int
+    ) -> Outcome:
         if header.readable is not None and header.readable != self._groups.may_read(header.group, header.topic):
             self._groups.forbid_read(header.group, header.topic, not header.readable, now)
         readable = self._groups.may_read(header.group, header.topic)
         body = {"group": header.group, "readable": readable, "topic": header.topic}
         return reply(make_response(command, codes.SUCCESS, body=encode_body(body)))
 
-    def on_all(self, channel: Channel, command: Command, now: int) -> Outcome:
+    def on_all(
+        self, channel: Channel, command: Command, header: GetAllSubscriptionGroupRequestHeader, now: int
+    ) -> Outcome:
         """All groups; for a 5.x asker who names a place in the list, those from there on."""
-        header = decode_header(command, GetAllSubscriptionGroupRequestHeader)
         groups = self._groups
         version = groups.data_version.to_json()
         names = page(self._options, groups.table, version, header.data_version, header.group_seq, header.max_group_num)
@@ -124,16 +149,18 @@ class GroupAdminService:
         ext = {"totalGroupNum": str(len(groups.table))}
         return reply(make_response(command, codes.SUCCESS, ext=ext, body=text.join()))
 
-    def on_one(self, channel: Channel, command: Command, now: int) -> Outcome:
+    def on_one(
+        self, channel: Channel, command: Command, header: GetSubscriptionGroupConfigRequestHeader, now: int
+    ) -> Outcome:
         """As in Java, asking for a group makes it where groups are made by themselves."""
-        header = decode_header(command, GetSubscriptionGroupConfigRequestHeader)
         config = self._groups.find(header.group, now)
         if config is None:
             return reply(make_response(command, codes.SUBSCRIPTION_GROUP_NOT_EXIST, "No group in this broker"))
         return reply(make_response(command, codes.SUCCESS, body=encode_body(config.to_json())))
 
-    def on_delete(self, channel: Channel, command: Command, now: int) -> Outcome:
-        header = decode_header(command, DeleteSubscriptionGroupRequestHeader)
+    def on_delete(
+        self, channel: Channel, command: Command, header: DeleteSubscriptionGroupRequestHeader, now: int
+    ) -> Outcome:
         if self._options.is_slave:
             raise on_a_slave()
         self._groups.delete(header.group_name, now)
@@ -141,8 +168,9 @@ class GroupAdminService:
             self._offsets.remove_group(header.group_name, now)
         return reply(make_response(command, codes.SUCCESS))
 
-    def on_consumer_connections(self, channel: Channel, command: Command, now: int) -> Outcome:
-        header = decode_header(command, GetConsumerConnectionListRequestHeader)
+    def on_consumer_connections(
+        self, channel: Channel, command: Command, header: GetConsumerConnectionListRequestHeader, now: int
+    ) -> Outcome:
         group = self._clients.consumer_group(header.consumer_group)
         if group is None:
             remark = f"the consumer group[{header.consumer_group}] not online"
@@ -156,8 +184,9 @@ class GroupAdminService:
         }
         return reply(make_response(command, codes.SUCCESS, body=encode_body(body)))
 
-    def on_producer_connections(self, channel: Channel, command: Command, now: int) -> Outcome:
-        header = decode_header(command, GetProducerConnectionListRequestHeader)
+    def on_producer_connections(
+        self, channel: Channel, command: Command, header: GetProducerConnectionListRequestHeader, now: int
+    ) -> Outcome:
         clients = self._clients.producer_groups.get(header.producer_group)
         if not clients:
             remark = f"the producer group[{header.producer_group}] not exist"
@@ -181,18 +210,21 @@ class GroupAdminService:
         }
         return reply(make_response(command, codes.SUCCESS, body=encode_body({"data": groups})))
 
-    def on_groups_of_topic(self, channel: Channel, command: Command, now: int) -> Outcome:
-        header = decode_header(command, QueryTopicConsumeByWhoRequestHeader)
+    def on_groups_of_topic(
+        self, channel: Channel, command: Command, header: QueryTopicConsumeByWhoRequestHeader, now: int
+    ) -> Outcome:
         groups = set(self._clients.groups_of_topic(header.topic)) | set(self._offsets.groups_of(header.topic))
         return reply(make_response(command, codes.SUCCESS, body=encode_body({"groupList": sorted(groups)})))
 
-    def on_topics_of_group(self, channel: Channel, command: Command, now: int) -> Outcome:
-        header = decode_header(command, QueryTopicsByConsumerRequestHeader)
+    def on_topics_of_group(
+        self, channel: Channel, command: Command, header: QueryTopicsByConsumerRequestHeader, now: int
+    ) -> Outcome:
         body = TopicList(sorted(self._offsets.topics_of(header.group)), self._address())
         return reply(make_response(command, codes.SUCCESS, body=encode_body(body)))
 
-    def on_subscription(self, channel: Channel, command: Command, now: int) -> Outcome:
-        header = decode_header(command, QuerySubscriptionByConsumerRequestHeader)
+    def on_subscription(
+        self, channel: Channel, command: Command, header: QuerySubscriptionByConsumerRequestHeader, now: int
+    ) -> Outcome:
         data = self._clients.subscription(header.group, header.topic or "")
         body: dict[str, Any] = {"group": header.group, "topic": header.topic}
         if data is not None:

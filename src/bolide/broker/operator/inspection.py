@@ -12,7 +12,8 @@ from typing import Final
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.data_version import DataVersion
 from bolide.broker.core.options import BrokerOptions
-from bolide.broker.core.outcome import Handler, Outcome, reply
+from bolide.broker.core.outcome import Outcome, reply
+from bolide.broker.core.service import Routes, Service
 from bolide.broker.core.stats import BrokerStats
 from bolide.broker.delay.delay_levels import DelayService
 from bolide.broker.delay.timers import TimerService
@@ -24,16 +25,16 @@ from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.bodies.query import ConsumeQueueData, QueryConsumeQueueResponseBody
 from bolide.remoting.bodies.stats import KVTable
 from bolide.remoting.command import Command, make_response
-from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.query import QueryConsumeQueueRequestHeader
 from bolide.remoting.properties_text import read_properties, write_properties
+from bolide.remoting.request_routes import DiskReads, Kind, RawRoute, Route
 from bolide.store.message_store import MessageStore
 
 MAX_UNITS: Final = 1_000
 BLACK_LIST: Final = frozenset({"configBlackList", "brokerConfigPath", "rocketmqHome"})
 
 
-class InspectService:
+class InspectService(Service):
     """Answers questions about this broker; changes nothing but what `update` accepts."""
 
     def __init__(
@@ -70,18 +71,24 @@ class InspectService:
         """Take over what may change while the broker runs."""
         self._options = options
 
-    def handlers(self) -> dict[int, Handler]:
-        return {
-            codes.GET_BROKER_RUNTIME_INFO: self.on_runtime_info,
-            codes.GET_BROKER_CONFIG: self.on_config,
-            codes.UPDATE_BROKER_CONFIG: self.on_update_config,
-            codes.QUERY_CONSUME_QUEUE: self.on_consume_queue,
-            codes.GET_BROKER_HA_STATUS: self.on_ha_status,
-            codes.TRIGGER_DELETE_FILES: self.on_delete_files,
-            codes.DELETE_EXPIRED_COMMITLOG: self.on_delete_files,
-            codes.CLEAN_EXPIRED_CONSUMEQUEUE: self.on_nothing_to_do,
-            codes.CLEAN_UNUSED_TOPIC: self.on_nothing_to_do,
-        }
+    def routes(self) -> Routes:
+        return [
+            RawRoute(codes.GET_BROKER_RUNTIME_INFO, None, self.on_runtime_info, Kind.READ, reads=DiskReads.STEPWISE),
+            RawRoute(codes.GET_BROKER_CONFIG, None, self.on_config, Kind.READ),
+            RawRoute(codes.UPDATE_BROKER_CONFIG, None, self.on_update_config, Kind.CHANGE),
+            Route(
+                codes.QUERY_CONSUME_QUEUE,
+                QueryConsumeQueueRequestHeader,
+                self.on_consume_queue,
+                Kind.READ,
+                reads=DiskReads.MANY,
+            ),
+            RawRoute(codes.GET_BROKER_HA_STATUS, None, self.on_ha_status, Kind.READ),
+            RawRoute(codes.TRIGGER_DELETE_FILES, None, self.on_delete_files, Kind.CHANGE),
+            RawRoute(codes.DELETE_EXPIRED_COMMITLOG, None, self.on_delete_files, Kind.CHANGE),
+            RawRoute(codes.CLEAN_EXPIRED_CONSUMEQUEUE, None, self.on_nothing_to_do, Kind.CHANGE),
+            RawRoute(codes.CLEAN_UNUSED_TOPIC, None, self.on_nothing_to_do, Kind.CHANGE),
+        ]
 
     def on_runtime_info(self, channel: Channel, command: Command, now: int) -> Outcome:
         return reply(make_response(command, codes.SUCCESS, body=encode_body(KVTable(self.runtime_info(now)))))
@@ -181,8 +188,9 @@ class InspectService:
             self._topics.announce(now)  # the name servers take nothing of a broker whose DataVersion stays
         return reply(make_response(command, codes.SUCCESS))
 
-    def on_consume_queue(self, channel: Channel, command: Command, now: int) -> Outcome:
-        header = decode_header(command, QueryConsumeQueueRequestHeader)
+    def on_consume_queue(
+        self, channel: Channel, command: Command, header: QueryConsumeQueueRequestHeader, now: int
+    ) -> Outcome:
         topic, queue_id = header.topic or "", header.queue_id or 0
         first, count = header.index or 0, max(min(header.count or 0, MAX_UNITS), 0)
         body = QueryConsumeQueueResponseBody(

@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import Final
 
 from bolide.broker.core.channel import Channel
-from bolide.broker.core.outcome import Handler, Outcome, reply
+from bolide.broker.core.outcome import Outcome, reply
+from bolide.broker.core.service import Routes, Service
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
-from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.query import QueryMessageRequestHeader, ViewMessageRequestHeader
+from bolide.remoting.request_routes import DiskReads, Kind, Route
 from bolide.store.message_store import MessageStore
 
 UNIQUE_KEY_QUERY: Final = "_UNIQUE_KEY_QUERY"
@@ -21,17 +22,34 @@ DEFAULT_QUERY_MAX: Final = 32
 TAG_INDEX: Final = "T"
 
 
-class QueryService:
+class QueryService(Service):
     """Serves the two reads that go past the queues."""
 
     def __init__(self, store: MessageStore) -> None:
         self._store = store
 
-    def handlers(self) -> dict[int, Handler]:
-        return {codes.QUERY_MESSAGE: self.on_query_message, codes.VIEW_MESSAGE_BY_ID: self.on_view_message}
+    def routes(self) -> Routes:
+        return [
+            Route(
+                codes.QUERY_MESSAGE,
+                QueryMessageRequestHeader,
+                self.on_query_message,
+                Kind.READ,
+                reads=DiskReads.MANY,
+                ordinary=frozenset({codes.QUERY_NOT_FOUND}),
+            ),
+            Route(
+                codes.VIEW_MESSAGE_BY_ID,
+                ViewMessageRequestHeader,
+                self.on_view_message,
+                Kind.READ,
+                reads=DiskReads.STEPWISE,
+            ),
+        ]
 
-    def on_query_message(self, channel: Channel, command: Command, now: int) -> Outcome:
-        header = decode_header(command, QueryMessageRequestHeader)
+    def on_query_message(
+        self, channel: Channel, command: Command, header: QueryMessageRequestHeader, now: int
+    ) -> Outcome:
         unique = command.ext().get(UNIQUE_KEY_QUERY, "").lower() == "true"
         max_count = DEFAULT_QUERY_MAX if unique else header.max_num
         key = header.key
@@ -47,8 +65,9 @@ class QueryService:
             return reply(make_response(command, codes.QUERY_NOT_FOUND, remark, ext))
         return reply(make_response(command, codes.SUCCESS, ext=ext, body=b"".join(found.records)))
 
-    def on_view_message(self, channel: Channel, command: Command, now: int) -> Outcome:
-        header = decode_header(command, ViewMessageRequestHeader)
+    def on_view_message(
+        self, channel: Channel, command: Command, header: ViewMessageRequestHeader, now: int
+    ) -> Outcome:
         record = self._store.record_bytes(header.offset)
         if record is None:
             remark = f"can not find message by the offset, {header.offset}"

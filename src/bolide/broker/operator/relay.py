@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from bolide.broker.core.channel import Channel
-from bolide.broker.core.outcome import Ask, Handler, Outcome, reply
+from bolide.broker.core.outcome import Ask, Outcome, reply
+from bolide.broker.core.service import Routes, Service
 from bolide.broker.tables.clients import Client, Clients
 from bolide.broker.tables.groups import GroupTable
 from bolide.broker.tables.topics import TopicTable
@@ -20,9 +21,9 @@ from bolide.remoting.headers.clients import (
     ConsumeMessageDirectlyResultRequestHeader,
     GetConsumerRunningInfoRequestHeader,
 )
-from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.offsets import GetConsumerStatusRequestHeader
 from bolide.remoting.json import parse_lenient
+from bolide.remoting.request_routes import DiskReads, Kind, Route
 from bolide.store.message_store import MessageStore
 
 ANSWER_TIMEOUT_MS: Final = 10_000
@@ -32,7 +33,7 @@ RUNNING_INFO_SINCE: Final = 59
 """Clients before V3_1_8_SNAPSHOT do not know the question."""
 
 
-class RelayService:
+class RelayService(Service):
     """Forwards administrative questions to consumers."""
 
     def __init__(
@@ -44,19 +45,34 @@ class RelayService:
         self._clients = clients
         self._store = store
 
-    def handlers(self) -> dict[int, Handler]:
-        return {
-            codes.GET_CONSUMER_RUNNING_INFO: self.on_running_info,
-            codes.CONSUME_MESSAGE_DIRECTLY: self.on_consume_directly,
-            codes.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: self.on_consumer_status,
-        }
+    def routes(self) -> Routes:
+        return [
+            Route(
+                codes.GET_CONSUMER_RUNNING_INFO, GetConsumerRunningInfoRequestHeader, self.on_running_info, Kind.READ
+            ),
+            Route(
+                codes.CONSUME_MESSAGE_DIRECTLY,
+                ConsumeMessageDirectlyResultRequestHeader,
+                self.on_consume_directly,
+                Kind.READ,
+                reads=DiskReads.STEPWISE,
+            ),
+            Route(
+                codes.INVOKE_BROKER_TO_GET_CONSUMER_STATUS,
+                GetConsumerStatusRequestHeader,
+                self.on_consumer_status,
+                Kind.READ,
+            ),
+        ]
 
-    def on_running_info(self, channel: Channel, command: Command, now: int) -> Outcome:
-        header = decode_header(command, GetConsumerRunningInfoRequestHeader)
+    def on_running_info(
+        self, channel: Channel, command: Command, header: GetConsumerRunningInfoRequestHeader, now: int
+    ) -> Outcome:
         return self._call(command, header.consumer_group, header.client_id, b"")
 
-    def on_consume_directly(self, channel: Channel, command: Command, now: int) -> Outcome:
-        header = decode_header(command, ConsumeMessageDirectlyResultRequestHeader)
+    def on_consume_directly(
+        self, channel: Channel, command: Command, header: ConsumeMessageDirectlyResultRequestHeader, now: int
+    ) -> Outcome:
         body = b""
         if header.msg_id:
             offset = _offset_of(header.msg_id)
@@ -74,9 +90,10 @@ class RelayService:
             more["groupSysFlag"] = str(group.group_sys_flag)
         return self._call(command, header.consumer_group, header.client_id or "", body, more)
 
-    def on_consumer_status(self, channel: Channel, command: Command, now: int) -> Outcome:
+    def on_consumer_status(
+        self, channel: Channel, command: Command, header: GetConsumerStatusRequestHeader, now: int
+    ) -> Outcome:
         """Asks the clients of the group one after the other; those that do not answer are left out."""
-        header = decode_header(command, GetConsumerStatusRequestHeader)
         group = self._clients.consumer_group(header.group)
         if group is None or not group.clients:
             remark = f"No Any Consumer online in the consumer group: [{header.group}]"

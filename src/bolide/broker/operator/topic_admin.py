@@ -10,8 +10,9 @@ from typing import Protocol
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.names import topic_refusal
 from bolide.broker.core.options import BrokerOptions
-from bolide.broker.core.outcome import Handler, Outcome, reply
+from bolide.broker.core.outcome import Outcome, reply
 from bolide.broker.core.rows import Text
+from bolide.broker.core.service import Routes, Service
 from bolide.broker.operator.config_list import listed_configs
 from bolide.broker.operator.metadata_page import page
 from bolide.broker.refused import Refused, on_a_slave
@@ -23,13 +24,13 @@ from bolide.remoting import codes
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.bodies.topics import TopicList
 from bolide.remoting.command import Command, make_response
-from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.topics import (
     CreateTopicRequestHeader,
     DeleteTopicRequestHeader,
     GetAllTopicConfigRequestHeader,
     GetTopicConfigRequestHeader,
 )
+from bolide.remoting.request_routes import Kind, RawRoute, Route
 from bolide.store.message_store import MessageStore
 
 
@@ -43,7 +44,7 @@ class Picks(Protocol):
         """The table of topics changed."""
 
 
-class TopicAdminService:
+class TopicAdminService(Service):
     """Changes and shows the table of topics."""
 
     def __init__(
@@ -60,18 +61,17 @@ class TopicAdminService:
         self._offsets = offsets
         self._picks = picks
 
-    def handlers(self) -> dict[int, Handler]:
-        return {
-            codes.UPDATE_AND_CREATE_TOPIC: self.on_create,
-            codes.UPDATE_AND_CREATE_TOPIC_LIST: self.on_create_list,
-            codes.GET_ALL_TOPIC_CONFIG: self.on_all,
-            codes.GET_TOPIC_CONFIG: self.on_one,
-            codes.DELETE_TOPIC_IN_BROKER: self.on_delete,
-            codes.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: self.on_system_topics,
-        }
+    def routes(self) -> Routes:
+        return [
+            Route(codes.UPDATE_AND_CREATE_TOPIC, CreateTopicRequestHeader, self.on_create, Kind.CHANGE),
+            RawRoute(codes.UPDATE_AND_CREATE_TOPIC_LIST, None, self.on_create_list, Kind.CHANGE),
+            Route(codes.GET_ALL_TOPIC_CONFIG, GetAllTopicConfigRequestHeader, self.on_all, Kind.READ),
+            Route(codes.GET_TOPIC_CONFIG, GetTopicConfigRequestHeader, self.on_one, Kind.READ),
+            Route(codes.DELETE_TOPIC_IN_BROKER, DeleteTopicRequestHeader, self.on_delete, Kind.CHANGE),
+            RawRoute(codes.GET_SYSTEM_TOPIC_LIST_FROM_BROKER, None, self.on_system_topics, Kind.READ),
+        ]
 
-    def on_create(self, channel: Channel, command: Command, now: int) -> Outcome:
-        header = decode_header(command, CreateTopicRequestHeader)
+    def on_create(self, channel: Channel, command: Command, header: CreateTopicRequestHeader, now: int) -> Outcome:
         config = TopicConfig(
             header.topic,
             header.read_queue_nums,
@@ -129,9 +129,8 @@ class TopicAdminService:
         if self._picks is not None:
             self._picks.changed()
 
-    def on_all(self, channel: Channel, command: Command, now: int) -> Outcome:
+    def on_all(self, channel: Channel, command: Command, header: GetAllTopicConfigRequestHeader, now: int) -> Outcome:
         """All topics; for a 5.x asker who names a place in the list, those from there on."""
-        header = decode_header(command, GetAllTopicConfigRequestHeader)
         version = self._topics.data_version.to_json()
         names = page(
             self._options, self._topics.table, version, header.data_version, header.topic_seq, header.max_topic_num
@@ -145,16 +144,14 @@ class TopicAdminService:
         ext = {"totalTopicNum": str(len(self._topics.table))}
         return reply(make_response(command, codes.SUCCESS, ext=ext, body=text.join()))
 
-    def on_one(self, channel: Channel, command: Command, now: int) -> Outcome:
-        header = decode_header(command, GetTopicConfigRequestHeader)
+    def on_one(self, channel: Channel, command: Command, header: GetTopicConfigRequestHeader, now: int) -> Outcome:
         config = self._topics.get(header.topic)
         if config is None:
             remark = f"No topic in this broker. topic: {header.topic}"
             return reply(make_response(command, codes.TOPIC_NOT_EXIST, remark))
         return reply(make_response(command, codes.SUCCESS, body=encode_body(config.to_json())))
 
-    def on_delete(self, channel: Channel, command: Command, now: int) -> Outcome:
-        header = decode_header(command, DeleteTopicRequestHeader)
+    def on_delete(self, channel: Channel, command: Command, header: DeleteTopicRequestHeader, now: int) -> Outcome:
         topic = header.topic
         if self._options.is_slave:
             raise on_a_slave()

@@ -11,14 +11,15 @@ from typing import Final
 
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.options import BrokerOptions
-from bolide.broker.core.outcome import Handler, Outcome, reply
+from bolide.broker.core.outcome import Outcome, reply
+from bolide.broker.core.service import Routes, Service
 from bolide.broker.core.stats import BrokerStats, Tally
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.bodies.stats import BrokerStatsData, BrokerStatsItem
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.headers.admin import ViewBrokerStatsDataRequestHeader
-from bolide.remoting.headers.decode import decode_header
+from bolide.remoting.request_routes import Kind, Route
 
 MINUTE, HOUR, DAY = range(3)
 PERIODS_MS: Final = (10_000, 600_000, 3_600_000)
@@ -39,7 +40,7 @@ class Looks:
         ]
 
 
-class TopicStatsService:
+class TopicStatsService(Service):
     """Looks at the counters in time, and answers for them."""
 
     def __init__(self, options: BrokerOptions, stats: BrokerStats, now: int) -> None:
@@ -62,11 +63,14 @@ class TopicStatsService:
     def _whole_broker(self) -> dict[str, Tally]:
         return {self._cluster: Tally()}
 
-    def handlers(self) -> dict[int, Handler]:
-        return {codes.VIEW_BROKER_STATS_DATA: self.on_view}
+    def routes(self) -> Routes:
+        return [
+            Route(codes.VIEW_BROKER_STATS_DATA, ViewBrokerStatsDataRequestHeader, self.on_view, Kind.READ),
+        ]
 
-    def on_view(self, channel: Channel, command: Command, now: int) -> Outcome:
-        header = decode_header(command, ViewBrokerStatsDataRequestHeader)
+    def on_view(
+        self, channel: Channel, command: Command, header: ViewBrokerStatsDataRequestHeader, now: int
+    ) -> Outcome:
         self._total()
         table, of_bytes = self._tables.get(header.stats_name, ({}, False))
         tally = table.get(header.stats_key)

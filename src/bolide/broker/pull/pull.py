@@ -12,7 +12,8 @@ from typing import Any, Final, Protocol, final
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.names import is_system_group
 from bolide.broker.core.options import BrokerOptions
-from bolide.broker.core.outcome import Cold, Handler, HeldPull, Hold, Outcome, Reply
+from bolide.broker.core.outcome import Cold, HeldPull, Hold, Outcome, Reply
+from bolide.broker.core.service import Routes, Service
 from bolide.broker.core.stats import BrokerStats, count
 from bolide.broker.pull.offset_moved import OffsetMovedEvents
 from bolide.broker.tables.groups import GroupTable, SubscriptionGroupConfig
@@ -43,6 +44,7 @@ from bolide.remoting.codes import (
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.pull import PullMessageRequestHeader
+from bolide.remoting.request_routes import Kind, RawRoute
 from bolide.remoting.response_bytes import pull_response_head
 from bolide.store.message_store import MessageStore
 from bolide.store.read import (
@@ -101,6 +103,9 @@ class Subscriptions(Protocol):
         """The connected group (`broadcasting`, `subscriptions` by topic), or None."""
 
 
+_ORDINARY: Final = frozenset({PULL_NOT_FOUND, PULL_RETRY_IMMEDIATELY, PULL_OFFSET_MOVED})
+
+
 class FilterTable(Protocol):
     """What groups filter by: the consumer filter data."""
 
@@ -114,7 +119,7 @@ class FilterTable(Protocol):
 
 
 @final
-class PullService:
+class PullService(Service):
     """Gives stored records to consumers."""
 
     def __init__(
@@ -157,9 +162,20 @@ class PullService:
         """Take over what may change while the broker runs."""
         self._readable = options.broker_permission & PERM_READ != 0
 
-    def handlers(self) -> dict[int, Handler]:
-        """Codes served here; the fast port leaves them out."""
-        return {PULL_MESSAGE: self.on_pull, LITE_PULL_MESSAGE: self.on_pull}
+    def routes(self) -> Routes:
+        """Pulls decode their header themselves: a held one runs again with the same command."""
+        return [
+            RawRoute(
+                code,
+                PullMessageRequestHeader,
+                self.on_pull,
+                Kind.PULL,
+                durable=False,
+                fast_port=False,
+                ordinary=_ORDINARY,
+            )
+            for code in (PULL_MESSAGE, LITE_PULL_MESSAGE)
+        ]
 
     def on_pull(self, channel: Channel, command: Command, now: int) -> Outcome:
         """A pull as it comes from the network: it may be held."""

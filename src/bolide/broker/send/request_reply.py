@@ -13,7 +13,8 @@ from bolide.broker.append.log_writer import LogWriter, scan_properties
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.names import NO_SEND_TOPICS, topic_refusal
 from bolide.broker.core.options import BrokerOptions
-from bolide.broker.core.outcome import Ask, Handler, Outcome, Parked, Reply, reply
+from bolide.broker.core.outcome import Ask, Outcome, Parked, Reply, reply
+from bolide.broker.core.service import Routes, Service
 from bolide.broker.tables.clients import Clients
 from bolide.broker.tables.topics import TopicConfig, TopicTable
 from bolide.errors import BolideError
@@ -27,11 +28,12 @@ from bolide.remoting.command import Command, make_request, make_response
 from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.reply import ReplyMessageRequestHeader
 from bolide.remoting.headers.send import SendMessageRequestHeader, SendMessageRequestHeaderV2
+from bolide.remoting.request_routes import Kind, RawRoute
 
 PUSH_TIMEOUT_MS: Final = 10_000
 
 
-class ReplyService:
+class ReplyService(Service):
     """Brings answers to those who asked."""
 
     def __init__(self, options: BrokerOptions, writer: LogWriter, topics: TopicTable, clients: Clients) -> None:
@@ -45,8 +47,11 @@ class ReplyService:
         """Take over what may change while the broker runs."""
         self._options = options
 
-    def handlers(self) -> dict[int, Handler]:
-        return {codes.SEND_REPLY_MESSAGE: self.on_reply, codes.SEND_REPLY_MESSAGE_V2: self.on_reply_v2}
+    def routes(self) -> Routes:
+        return [
+            RawRoute(codes.SEND_REPLY_MESSAGE, SendMessageRequestHeader, self.on_reply, Kind.SEND),
+            RawRoute(codes.SEND_REPLY_MESSAGE_V2, SendMessageRequestHeaderV2, self.on_reply_v2, Kind.SEND),
+        ]
 
     def on_reply(self, channel: Channel, command: Command, now: int) -> Outcome:
         return self._reply(channel, command, decode_header(command, SendMessageRequestHeader), now)

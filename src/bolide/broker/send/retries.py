@@ -12,7 +12,8 @@ from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.names import dlq_topic, retry_topic
 from bolide.broker.core.options import BrokerOptions
-from bolide.broker.core.outcome import Handler, Outcome, Parked, reply
+from bolide.broker.core.outcome import Outcome, Parked, reply
+from bolide.broker.core.service import Routes, Service
 from bolide.broker.core.stats import BrokerStats, count
 from bolide.broker.tables.groups import GroupTable
 from bolide.broker.tables.topics import TopicTable
@@ -25,6 +26,7 @@ from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.retries import ConsumerSendMsgBackRequestHeader
+from bolide.remoting.request_routes import DiskReads, Kind, RawRoute
 from bolide.store.message_store import MessageStore
 
 FIRST_RETRY_LEVEL: Final = 3
@@ -35,7 +37,7 @@ HEADER_LIMIT_SINCE: Final = 121
 UNIT_SUBSCRIPTION: Final = 0x2
 
 
-class RetryService:
+class RetryService(Service):
     """Takes messages back."""
 
     def __init__(
@@ -59,8 +61,16 @@ class RetryService:
         """Take over what may change while the broker runs."""
         self._options = options
 
-    def handlers(self) -> dict[int, Handler]:
-        return {codes.CONSUMER_SEND_MSG_BACK: self.on_send_back}
+    def routes(self) -> Routes:
+        return [
+            RawRoute(
+                codes.CONSUMER_SEND_MSG_BACK,
+                ConsumerSendMsgBackRequestHeader,
+                self.on_send_back,
+                Kind.SEND,
+                reads=DiskReads.STEPWISE,
+            ),
+        ]
 
     def on_send_back(self, channel: Channel, command: Command, now: int) -> Outcome:
         header = decode_header(command, ConsumerSendMsgBackRequestHeader)

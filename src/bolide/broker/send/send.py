@@ -15,7 +15,8 @@ from bolide.broker.append.uniq_key import UniqKeys
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.names import NO_SEND_TOPICS, topic_refusal
 from bolide.broker.core.options import BrokerOptions
-from bolide.broker.core.outcome import Handler, Outcome, Parked, Reply
+from bolide.broker.core.outcome import Outcome, Parked, Reply
+from bolide.broker.core.service import Routes, Service
 from bolide.broker.core.stats import BrokerStats
 from bolide.broker.refused import Refused, illegal
 from bolide.broker.send.send_batch import BatchSend
@@ -43,6 +44,7 @@ from bolide.remoting.command import Command, make_response
 from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.send import SendMessageRequestHeader, SendMessageRequestHeaderV2
 from bolide.remoting.recall_handle import encode_recall_handle
+from bolide.remoting.request_routes import Kind, RawRoute
 from bolide.remoting.response_bytes import encode_send_response
 
 _HALF_BYTES: Final = HALF_TOPIC.encode()
@@ -63,7 +65,7 @@ class OpenTransactions(Protocol):
 
 
 @final
-class SendService:
+class SendService(Service):
     """Takes messages from producers."""
 
     def __init__(
@@ -108,9 +110,12 @@ class SendService:
         self._writable = options.broker_permission & PERM_WRITE != 0
         self._gate.configure(options)
 
-    def handlers(self) -> dict[int, Handler]:
-        """Codes served here."""
-        return {SEND_MESSAGE: self.on_send, SEND_MESSAGE_V2: self.on_send_v2, SEND_BATCH_MESSAGE: self.on_send_v2}
+    def routes(self) -> Routes:
+        return [
+            RawRoute(SEND_MESSAGE, SendMessageRequestHeader, self.on_send, Kind.SEND, light=True),
+            RawRoute(SEND_MESSAGE_V2, SendMessageRequestHeaderV2, self.on_send_v2, Kind.SEND, light=True),
+            RawRoute(SEND_BATCH_MESSAGE, SendMessageRequestHeaderV2, self.on_send_v2, Kind.SEND),
+        ]
 
     def on_send(self, channel: Channel, command: Command, now: int) -> Outcome:
         """Request 10: field names in full."""

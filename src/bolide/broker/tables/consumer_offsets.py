@@ -19,6 +19,7 @@ from bolide.broker.core.effects import Effects
 from bolide.broker.core.names import is_system_group
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.rows import Rows, Text
+from bolide.broker.core.service import Table
 from bolide.broker.refused import Refused
 from bolide.layout.names import FIRST_GROUPS, LMQ_PREFIX
 from bolide.remoting.bodies.base import encode_body
@@ -32,7 +33,7 @@ VERSION_EVERY: Final = 500
 """DataVersion grows once in so many commits, as 5.x does, so that a slave does not fetch the table all the time."""
 
 
-class ConsumerOffsets:
+class ConsumerOffsets(Table):
     """The table of committed offsets, with the resets that wait for the next pull."""
 
     def __init__(
@@ -43,10 +44,9 @@ class ConsumerOffsets:
         most: int = 2_000_000,
         persist_interval_ms: int = PERSIST_INTERVAL_MS,
     ) -> None:
+        # The file of the time before LMQ was switched on is read where there is none with LMQ.
+        super().__init__("lmqConsumerOffset" if lmq else "consumerOffset", "consumerOffset" if lmq else "")
         self._persist_interval_ms = persist_interval_ms
-        self.persist_name = "lmqConsumerOffset" if lmq else "consumerOffset"
-        self.persisted_before = "consumerOffset" if lmq else ""
-        """The file to begin with when there is none of that name: of the time before LMQ was switched on."""
         self._most = most
         self.count = 0
         """Offsets in both tables: those committed, and those pulled from."""

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.service import Table
 from bolide.broker.refused import Refused
 from bolide.broker.tables.pull_filter import ExpressionRefused, Filters, PullFilter, is_tag
 from bolide.dispatch.row import Dispatch
@@ -67,12 +68,11 @@ class FilterData:
         return self.dead_time >= self.born_time
 
 
-class ConsumerFilters:
+class ConsumerFilters(Table):
     """All filter data of one broker, by topic and group."""
 
-    persist_name = "consumerFilter"
-
     def __init__(self, options: BrokerOptions, filters: Filters, effects: Effects, start: int) -> None:
+        super().__init__("consumerFilter")
         self.filters = filters
         self._effects = effects
         self.store_time: Callable[[int], int] = as_it_is

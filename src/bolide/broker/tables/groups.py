@@ -17,6 +17,7 @@ from bolide.broker.core.names import group_refusal, is_system_group
 from bolide.broker.core.numbers import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, number
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.rows import Rows, Text
+from bolide.broker.core.service import Table
 from bolide.broker.refused import Refused
 from bolide.broker.tables.topics import MAX_QUEUES
 from bolide.layout.names import FIRST_GROUPS, LMQ_PREFIX
@@ -116,11 +117,11 @@ def check_size(config: SubscriptionGroupConfig) -> None:
 
 
 @final
-class GroupTable:
+class GroupTable(Table):
     """All consumer groups this broker has settings for, by name."""
 
     def __init__(self, options: BrokerOptions, effects: Effects, now: int) -> None:
-        self.persist_name: str = "subscriptionGroup"
+        super().__init__("subscriptionGroup")
         self.table: dict[str, SubscriptionGroupConfig] = {}
         self.forbidden: dict[str, dict[str, int]] = {}
         self.made_by_use: set[str] = set()

@@ -16,6 +16,7 @@ from bolide.broker.core.names import NO_SEND_TOPICS, topic_refusal
 from bolide.broker.core.numbers import INT_MAX, INT_MIN, number
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.rows import Rows, Text
+from bolide.broker.core.service import Table
 from bolide.broker.refused import Refused
 from bolide.layout.names import (
     AUTO_CREATE_TOPIC,
@@ -134,11 +135,11 @@ class TopicConfig:
 
 
 @final
-class TopicTable:
+class TopicTable(Table):
     """All topics of this broker, by name. Every change is persisted and registered with the name servers."""
 
     def __init__(self, options: BrokerOptions, effects: Effects, now: int) -> None:
-        self.persist_name: str = "topics"
+        super().__init__("topics")
         self.table: dict[str, TopicConfig] = {}
         self.data_version: DataVersion = DataVersion(now, 0, 0)
         self._effects: Effects = effects

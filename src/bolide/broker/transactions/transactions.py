@@ -1,13 +1,11 @@
-"""Transactions: END_TRANSACTION (37), asking producers that did not end theirs (39), giving up on the rest, and taking
-one of those up again (RESUME_CHECK_HALF_MESSAGE, 323).
+"""Transactions: ending them (37), asking producers that did not (39), giving up, and taking up again (323).
 
-docs/protocol/behaviour.md 4 (EndTransactionProcessor, TransactionalMessageServiceImpl). One difference, in favour of
-the user: a repeated END_TRANSACTION for a decided half message has no second effect, also after it was stored again for
-a check; Java would store the message twice.
+docs/protocol/behaviour.md 4 (EndTransactionProcessor). One difference: END_TRANSACTION has no second effect on a decided
+half message, also after a check stored it again; Java would store the message twice.
 
-The message that ends a half message (the committed message, its renewed copy or the copy that is given up) and the op
-record that names the half message are one append: the log has both or neither. The message comes first, so a power cut
-in the middle of that write leaves at worst the message alone at the end of the log, where `HalfMessages` finds it.
+The message that ends a half message (committed, renewed or given up) and the op record that names it are one append:
+the log has both or neither. The message comes first, so a power cut in the middle of that write leaves at worst the
+message alone at the end of the log, where `HalfMessages` finds it.
 """
 
 from __future__ import annotations
@@ -21,7 +19,8 @@ from bolide.broker.append.log_writer import LogWriter, scan_properties
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.options import BrokerOptions
-from bolide.broker.core.outcome import NOTHING, Cold, Handler, Outcome, Parked, reply
+from bolide.broker.core.outcome import NOTHING, Cold, Outcome, Parked, reply
+from bolide.broker.core.service import Routes, Service
 from bolide.broker.refused import illegal, response_code
 from bolide.broker.tables.clients import Client, Clients
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
@@ -44,6 +43,7 @@ from bolide.remoting.headers.transactions import (
     EndTransactionRequestHeader,
     ResumeCheckHalfMessageRequestHeader,
 )
+from bolide.remoting.request_routes import Kind, RawRoute
 from bolide.store.files import FileFailed
 from bolide.store.message_store import MessageStore
 from bolide.store.put import Put
@@ -65,7 +65,7 @@ PRODUCERS_TRIED: Final = 3
 IMMUNITY: Final = names.CHECK_IMMUNITY_TIME_IN_SECONDS
 
 
-class TransactionService:
+class TransactionService(Service):
     """Ends transactions and asks about those that do not end."""
 
     def __init__(
@@ -116,8 +116,11 @@ class TransactionService:
         except FileFailed as error:
             self._say(f"transactions cannot be read yet: {error}")
 
-    def handlers(self) -> dict[int, Handler]:
-        return {codes.END_TRANSACTION: self.on_end, codes.RESUME_CHECK_HALF_MESSAGE: self.on_resume}
+    def routes(self) -> Routes:
+        return [
+            RawRoute(codes.END_TRANSACTION, EndTransactionRequestHeader, self.on_end, Kind.CHANGE),
+            RawRoute(codes.RESUME_CHECK_HALF_MESSAGE, ResumeCheckHalfMessageRequestHeader, self.on_resume, Kind.CHANGE),
+        ]
 
     def configure(self, options: BrokerOptions) -> None:
         """Take over what may change while the broker runs."""
@@ -128,8 +131,6 @@ class TransactionService:
         if self.halves.open_count < self._most:
             return ""
         return f"{self._most} transactions are open, as many as maxOpenTransactions allows: end some of them first"
-
-    # -- the producer says how it ended
 
     def on_end(self, channel: Channel, command: Command, now: int) -> Outcome:
         header = decode_header(command, EndTransactionRequestHeader)

@@ -10,40 +10,14 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from typing import Final
 
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.outcome import Cold, Handler, Outcome, reply
 from bolide.node.loop.send_gate import busy
-from bolide.remoting import codes
 from bolide.remoting.command import Command
+from bolide.remoting.request_routes import DiskReads, RequestTable
 from bolide.store.message_store import MessageStore
 from bolide.store.reads import ColdRead, Fetched
-
-GATHERING: Final = frozenset(
-    {
-        codes.QUERY_MESSAGE,
-        codes.GET_TOPIC_STATS_INFO,
-        codes.GET_CONSUME_STATS,
-        codes.GET_BROKER_CONSUME_STATS,
-        codes.QUERY_CONSUME_TIME_SPAN,
-        codes.QUERY_CONSUME_QUEUE,
-    }
-)
-"""Requests that read many independent places: they name all that they miss at once."""
-ONE_BY_ONE: Final = frozenset(
-    {
-        codes.VIEW_MESSAGE_BY_ID,
-        codes.SEARCH_OFFSET_BY_TIMESTAMP,
-        codes.GET_EARLIEST_MSG_STORETIME,
-        codes.QUERY_CONSUMER_OFFSET,
-        codes.GET_BROKER_RUNTIME_INFO,
-        codes.INVOKE_BROKER_TO_RESET_OFFSET,
-        codes.CONSUME_MESSAGE_DIRECTLY,
-        codes.CONSUMER_SEND_MSG_BACK,
-    }
-)
-"""Requests whose next step depends on what they read: they stop at the first miss."""
 
 
 class Waiting:
@@ -61,11 +35,11 @@ class ColdReads:
         self._store = store
         self._waiting: weakref.WeakSet[Waiting] = weakref.WeakSet()
 
-    def around(self, handlers: dict[int, Handler]) -> None:
-        """Wrap the handlers that read."""
-        for code in GATHERING | ONE_BY_ONE:
-            if code in handlers:
-                handlers[code] = self._wrapped(handlers[code], code in GATHERING)
+    def around(self, table: RequestTable[Channel, Outcome]) -> None:
+        """Wrap the handlers whose rows say that they read."""
+        for code, row in table.rows.items():
+            if row.reads is not DiskReads.NONE:
+                table.handlers[code] = self._wrapped(table.handlers[code], row.reads is DiskReads.MANY)
 
     def configure(self, limit: int) -> None:
         """Apply a new limit."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, final
+from typing import final
 
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.outcome import Reply
+from bolide.node.loop.host_protocol import Host
 from bolide.node.loop.parked import ParkedReply, TableWrite
 from bolide.remoting.codes import SYSTEM_ERROR
 from bolide.remoting.command import Command, make_response
@@ -24,11 +25,11 @@ class DurableReplies:
 
     def __init__(
         self,
-        host: Any,
+        host: Host,
         answer: Callable[[Channel, Command, Reply], None],
         leave: Callable[[ParkedReply], None],
     ) -> None:
-        self._host: Any = host
+        self._host: Host = host
         self._answer: Callable[[Channel, Command, Reply], None] = answer
         self._leave: Callable[[ParkedReply], None] = leave
         self._held: list[tuple[Channel, Command, Reply]] = []

@@ -7,14 +7,15 @@ write to the log, the flush, dispatch, wake-ups, the replies whose records are c
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, assert_never, final
+from typing import Final, assert_never, final
 
 from mypy_extensions import i64
 
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects
+from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Ask, Cold, HeldPull, Hold, Nothing, Outcome, Parked, Reply
-from bolide.broker.core.overload import GATED, PULLS
+from bolide.broker.core.service import Service
 from bolide.broker.core.stats import BrokerStats
 from bolide.broker.pull.hold import HoldTable
 from bolide.broker.refused import remark_of, response_code
@@ -24,24 +25,31 @@ from bolide.node.loop.host_protocol import Host
 from bolide.node.loop.outbox import Outbox, Waiting
 from bolide.node.loop.parked import NO_DEADLINE, ParkedReplies, ParkedReply, TableWrite, with_code
 from bolide.node.loop.pending_requests import PendingRequest, PendingRequests
-from bolide.node.loop.refusals import ORDINARY
 from bolide.node.loop.resumer import COLD_ROUNDS, Resumer
 from bolide.node.loop.send_gate import SendGate, busy, later
 from bolide.node.loop.services import Services
-from bolide.remoting.codes import FLUSH_DISK_TIMEOUT, REQUEST_CODE_NOT_SUPPORTED, SERVICE_NOT_AVAILABLE, SYSTEM_ERROR
+from bolide.remoting.codes import (
+    FLUSH_DISK_TIMEOUT,
+    REQUEST_CODE_NOT_SUPPORTED,
+    SERVICE_NOT_AVAILABLE,
+    SYSTEM_ERROR,
+)
 from bolide.remoting.command import Command, encode, make_response
 from bolide.remoting.errors import FrameError
+from bolide.remoting.request_routes import ORDINARY
 from bolide.store.files import SyncFailed
 from bolide.store.jobs import Job
 from bolide.store.message_store import MessageStore
 
 DISPATCH_BUDGET: Final = 4000
 """Records dispatched in one turn; more wait for the next, so that a backlog does not silence the connections."""
+SHORT_SWEEP_MS: Final = 1000
+"""How often held pulls are looked through where longPollingEnable is off."""
 
 
 @final
 class Executor:
-    """See the module. `store` and `hold` are None in a daemon that has none."""
+    """See the module. What it does with a request code is in the row of that code (remoting/request_routes.py)."""
 
     def __init__(
         self,
@@ -49,27 +57,31 @@ class Executor:
         effects: Effects,
         host: Host,
         stats: BrokerStats,
-        store: MessageStore | None,
-        hold: HoldTable | None,
-        flush_timeout_ms: int,
-        sweep_ms: int,
-        write_high: int = 4 * 1024 * 1024,
+        store: MessageStore,
+        hold: HoldTable,
+        options: BrokerOptions,
     ) -> None:
         self._services: Services = services
         self._handlers: dict[int, Callable[[Channel, Command, int], Outcome]] = services.handlers
+        self._sends: frozenset[int] = services.sends
+        self._pulls: frozenset[int] = services.pulls
+        self._not_durable: frozenset[int] = services.not_durable
+        self._ordinary: dict[int, frozenset[int]] = services.ordinary
+        self.light: frozenset[int] = services.light
+        """Codes whose requests take microseconds."""
         self._effects: Effects = effects
-        self._host: Any = host
+        self._host: Host = host
         self._stats: BrokerStats = stats
-        self._store: MessageStore | None = store
-        self._hold: HoldTable | None = hold
+        self._store: MessageStore = store
+        self._hold: HoldTable = hold
         self._dispatched: i64 = -1
-        self._flush_timeout_ms: int = flush_timeout_ms
-        self._sweep_ms: int = sweep_ms
+        self._flush_timeout_ms: int = options.sync_flush_timeout
+        self._sweep_ms: int = options.hold_sweep_interval if options.long_polling_enable else SHORT_SWEEP_MS
         self._next_sweep: int = 0
         self._failed: bool = False
         self._parked: ParkedReplies = ParkedReplies()
-        self.gate: SendGate = SendGate(self._parked, flush_timeout_ms)
-        self.outbox: Outbox = Outbox(host, write_high)
+        self.gate: SendGate = SendGate(options, self._parked, options.sync_flush_timeout)
+        self.outbox: Outbox = Outbox(host, options.client_write_buffer_high)
         self._resumer: Resumer = Resumer(
             self.outbox, host, self._begin, self.settle, self._handler_failed, self.gate.look
         )
@@ -77,7 +89,7 @@ class Executor:
         self._durable: DurableReplies = DurableReplies(host, self._reply, self._confirmed)
         self._persisted: int = 0
         """`effects.persisted` when a handler began: any increase is that handler's."""
-        self._tick_failed: Any = self._service_failed
+        self._tick_failed: Callable[[Service, BaseException], None] = self._service_failed
 
     def set_clock(self, clock: Callable[[], int]) -> None:
         """Use this clock within a turn, so that no turn takes too long; without it a turn has no limit."""
@@ -114,10 +126,10 @@ class Executor:
                 make_response(command, REQUEST_CODE_NOT_SUPPORTED, f" request type {code} not supported"),
             )
             return
-        if self.gate.busy and code in GATED:
+        if self.gate.busy and code in self._sends:
             self._send(channel, command, busy(command, self.gate.busy))
             return
-        if self.outbox.unread > self.gate.max_unread and code in PULLS:
+        if self.outbox.unread > self.gate.max_unread and code in self._pulls:
             self._send(channel, command, later(command, f"peers have left {self.outbox.unread} bytes unread"))
             return
         self._persisted = self._effects.persisted
@@ -133,7 +145,7 @@ class Executor:
         tables: TableWrite | None = None
         if self._effects.persisted != self._persisted:
             self._persisted = self._effects.persisted
-            if command.code not in PULLS:
+            if command.code not in self._not_durable:
                 if isinstance(outcome, Reply):
                     self._durable.hold(channel, command, outcome)
                     return
@@ -162,7 +174,7 @@ class Executor:
                 self.outbox.queue_body(channel, reply.body)
 
     def _send(self, channel: Channel, request: Command, response: Command) -> None:
-        if response.code not in ORDINARY:
+        if response.code not in self._ordinary.get(request.code, ORDINARY):
             self._host.refused(channel, request, response)
         self._answer(channel, request, response)
 
@@ -204,7 +216,6 @@ class Executor:
 
     def _held(self, channel: Channel, command: Command, held: HeldPull, now: int) -> None:
         hold = self._hold
-        assert hold is not None
         if not channel.alive:
             return
         if not hold.park(held):
@@ -247,7 +258,7 @@ class Executor:
         if isinstance(error, BolideError) and error.closes_connection:
             self._host.close(channel)
 
-    def _service_failed(self, service: Any, error: BaseException) -> None:
+    def _service_failed(self, service: Service, error: BaseException) -> None:
         self._host.failed(f"tick of {type(service).__name__}", error)
 
     # ---- the end of a turn
@@ -257,9 +268,8 @@ class Executor:
         ready = self.outbox.take_ready()
         if ready:
             self._resumer.serve(ready)
-        store = self._store
-        if store is not None and not self._failed:
-            self._store_turn(store, now)
+        if not self._failed:
+            self._store_turn(self._store, now)
         if self._effects.pending:
             self._carry_out(now)
         self.outbox.write_all()
@@ -281,7 +291,7 @@ class Executor:
         if arrivals:
             self._services.touched = True
             hold = self._hold
-            if hold is not None and hold.count:
+            if hold.count:
                 self._resumer.woken(hold.arrived(arrivals), now)
             for hook in self._services.arrived_hooks:
                 hook(arrivals, now)
@@ -309,17 +319,14 @@ class Executor:
             self._leave(entry, with_code(entry.frame, SERVICE_NOT_AVAILABLE, text))
 
     def _job_done(self, job: Job, error: str) -> None:
-        store = self._store
-        if store is not None:
-            store.job_done(job, error)
-            if store.failure:
-                self._host.another_turn()
+        self._store.job_done(job, error)
+        if self._store.failure:
+            self._host.another_turn()
 
     def flushed(self, target: int, now: int) -> None:
         """The flush thread is done: the log is on disk up to `target`."""
-        store = self._store
-        if store is not None and not self._failed:
-            store.flushed(target)
+        if not self._failed:
+            self._store.flushed(target)
             self.end_of_turn(now)
 
     def flush_failed(self, error: BaseException) -> None:
@@ -327,8 +334,7 @@ class Executor:
         if self._failed:
             return
         self._failed = True
-        if self._store is not None:
-            self._store.stop_writing(str(error))
+        self._store.stop_writing(str(error))
         text = f"the log could not be synced: {error}"
         for entry in self._parked.take_all():
             self._leave(entry, with_code(entry.frame, SERVICE_NOT_AVAILABLE, text))
@@ -345,10 +351,8 @@ class Executor:
             if channel.alive:
                 command.opaque = self._pending.next_opaque()
                 self.outbox.queue(channel, encode(command))
-        hold = self._hold
-        if hold is not None:
-            for topic, queue_id in noted.releases:
-                self._resumer.woken(hold.release(topic, queue_id), now)
+        for topic, queue_id in noted.releases:
+            self._resumer.woken(self._hold.release(topic, queue_id), now)
         for channel in noted.closes:
             self._host.close(channel)
         if noted.persists:
@@ -369,7 +373,7 @@ class Executor:
         if due is not None:
             at = due
         hold = self._hold
-        if hold is not None and hold.count:
+        if hold.count:
             deadline = hold.next_deadline()
             if deadline is not None and deadline < at:
                 at = deadline
@@ -382,13 +386,11 @@ class Executor:
         self._services.tick(now, self._tick_failed)
         self._persisted = self._effects.persisted  # no answer waits for what a tick changed
         hold = self._hold
-        if hold is not None and hold.count:
+        if hold.count:
             self._resumer.woken(hold.expired(now), now)
             if now >= self._next_sweep:
                 self._next_sweep = now + self._sweep_ms
-                store = self._store
-                if store is not None:
-                    self._resumer.woken(hold.behind(store.max_queue_offset), now)
+                self._resumer.woken(hold.behind(self._store.max_queue_offset), now)
         for entry in self._parked.take_late(now):
             self._leave(entry, with_code(entry.frame, FLUSH_DISK_TIMEOUT, ""))
         for asked in self._pending.take_late(now):
@@ -398,8 +400,7 @@ class Executor:
         """A connection is gone: forget what it held, tell the services, answer for it where somebody waits."""
         channel.alive = False
         self.outbox.closed(channel)
-        if self._hold is not None:
-            self._hold.drop(channel)
+        self._hold.drop(channel)
         for asked in self._pending.take_of(channel):
             self._finish(asked, None, now)
         for hook in self._services.closed_hooks:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, final
+import logging
+from typing import Final, final
 
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.stats import BrokerStats
 from bolide.layout.message_id import encode_host
 from bolide.node.loop.turns import READS_MS, Turns
-from bolide.remoting.codes import SEND_MESSAGE, SEND_MESSAGE_V2, UPDATE_CONSUMER_OFFSET
 from bolide.remoting.command import Command
+from bolide.transport.server import ServerConnection
 
 ALL_SERVED: Final[frozenset[int]] = frozenset()
-LIGHT: Final[frozenset[int]] = frozenset({SEND_MESSAGE, SEND_MESSAGE_V2, UPDATE_CONSUMER_OFFSET})
-"""The clock is read after so many requests that take microseconds, and after each request of another kind."""
 LIGHT_AT_ONCE: Final = 32
+"""The clock is read after so many light requests (their rows say so), and after each request of another kind."""
 REFUSALS_MS: Final = 1000
 """Refused connections are logged once in this time."""
 
@@ -69,15 +69,20 @@ class Front:
     """Serves one port. Implements `transport.server.Owner`."""
 
     def __init__(
-        self, turns: Turns, connections: Connections, stats: BrokerStats, log: Any, not_served: frozenset[int]
+        self,
+        turns: Turns,
+        connections: Connections,
+        stats: BrokerStats,
+        log: logging.Logger,
+        not_served: frozenset[int],
     ) -> None:
         self._turns: Turns = turns
         self._connections: Connections = connections
         self._stats: BrokerStats = stats
-        self._log: Any = log
+        self._log: logging.Logger = log
         self._not_served: frozenset[int] = not_served
 
-    def connected(self, connection: Any) -> Channel | None:
+    def connected(self, connection: ServerConnection) -> Channel | None:
         """Make the channel of a new connection, or refuse it when there are too many."""
         table = self._connections
         remote = f"{connection.remote_ip}:{connection.remote_port}"
@@ -111,6 +116,7 @@ class Front:
             self._postpone(peer, commands, 0, now - lag, now)  # all of it was ready when the turn began
             return
         executor.gate.look(now, lag)
+        light_codes = executor.light
         count = len(commands)
         at = 0
         light = 0
@@ -120,7 +126,7 @@ class Front:
             executor.handle(peer, command, self._not_served, now)
             if at == count:
                 return
-            if command.code in LIGHT:
+            if command.code in light_codes:
                 light += 1
                 if light < LIGHT_AT_ONCE:
                     continue
@@ -141,7 +147,7 @@ class Front:
         self._stats.bad_frames += 1
         self._log.warning("closing the connection of %s: %s", peer.remote, error)
 
-    def proxied(self, peer: Channel, connection: Any) -> None:
+    def proxied(self, peer: Channel, connection: ServerConnection) -> None:
         """The channel belongs to a client behind a load balancer."""
         peer.remote = f"{connection.remote_ip}:{connection.remote_port}"
         peer.remote_host = encode_host(connection.remote_ip, connection.remote_port)

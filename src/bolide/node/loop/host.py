@@ -5,10 +5,11 @@ Implements `node.loop.host_protocol.Host`. One for each node; it owns the pool a
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, final
+from typing import Final, final
 
 from bolide.broker.core.channel import Channel
 from bolide.node.loop.flusher import FlushThread
@@ -16,7 +17,10 @@ from bolide.node.loop.persist import ConfigFiles
 from bolide.node.loop.refusals import Refusals
 from bolide.node.loop.turns import Turns
 from bolide.remoting.command import Command
+from bolide.store.extents import Extent
 from bolide.store.files import Files
+from bolide.store.jobs import Job
+from bolide.store.reads import Fetched
 
 POOL_THREADS: Final = 4
 
@@ -25,8 +29,8 @@ POOL_THREADS: Final = 4
 class NodeHost:
     """Carries out what the executor asks for. `turns` is set once both exist."""
 
-    def __init__(self, name: str, loop: Any, files: Files) -> None:
-        self.log: Any = logging.getLogger(name)
+    def __init__(self, name: str, loop: asyncio.AbstractEventLoop, files: Files) -> None:
+        self.log: logging.Logger = logging.getLogger(name)
         self._refusals = Refusals(self.log)
         self.turns: Turns | None = None
         self.flusher: FlushThread | None = None
@@ -34,8 +38,8 @@ class NodeHost:
         self.on_register: Callable[[set[str]], None] | None = None
         self.on_store_failed: Callable[[BaseException], None] | None = None
         self.pool: ThreadPoolExecutor = ThreadPoolExecutor(POOL_THREADS, thread_name_prefix="bolide-pool")
-        self._loop: Any = loop
-        self._files: Any = files
+        self._loop: asyncio.AbstractEventLoop = loop
+        self._files: Files = files
 
     def write(self, channel: Channel) -> int:
         """Hand the channel's frames to its socket; the bytes the peer leaves unread, 0 while it keeps up."""
@@ -43,8 +47,7 @@ class NodeHost:
         channel.frames = []
         bodies = channel.bodies
         channel.bodies = False
-        left: int = channel.link.write(frames, bodies)
-        return left
+        return channel.link.write(frames, bodies)
 
     def pause_reading(self, channel: Channel) -> None:
         """Read nothing from the channel's socket until `resume_reading`."""
@@ -69,11 +72,11 @@ class NodeHost:
         assert self.flusher is not None
         self.flusher.start(target)
 
-    def load(self, extents: list[Any], then: Callable[[int], None], fetched: Any = None) -> None:
+    def load(self, extents: list[Extent], then: Callable[[int], None], fetched: Fetched | None = None) -> None:
         """Read extents into memory in the pool, then go on on the loop."""
         self.pool.submit(self._load, extents, then, fetched)
 
-    def run(self, job: Any, done: Callable[[Any, str], None]) -> None:
+    def run(self, job: Job, done: Callable[[Job, str], None]) -> None:
         """Run a job of the store in the pool, then report it on the loop."""
         self.pool.submit(self._run, job, done)
 
@@ -90,7 +93,7 @@ class NodeHost:
             self.on_register(topic_names)
 
     def store_failed(self, error: BaseException) -> None:
-        """The log is lost to us: stop."""
+        """The log can no longer be trusted: shut the broker down."""
         self.log.critical("the log cannot be trusted any more, stopping: %s", error)
         if self.on_store_failed is not None:
             self.on_store_failed(error)
@@ -103,8 +106,8 @@ class NodeHost:
         """One line."""
         self._refusals.note(channel.remote, request, response, self.turns.now() if self.turns is not None else 0)
 
-    def _load(self, extents: list[Any], then: Callable[[int], None], fetched: Any) -> None:
-        got: list[tuple[Any, bytes, str]] = []
+    def _load(self, extents: list[Extent], then: Callable[[int], None], fetched: Fetched | None) -> None:
+        got: list[tuple[Extent, bytes, str]] = []
         for extent in extents:
             data, problem = b"", ""
             try:
@@ -121,7 +124,7 @@ class NodeHost:
         except RuntimeError:
             return  # the loop is closed
 
-    def _run(self, job: Any, done: Callable[[Any, str], None]) -> None:
+    def _run(self, job: Job, done: Callable[[Job, str], None]) -> None:
         error = ""
         try:
             job.run()
@@ -133,7 +136,9 @@ class NodeHost:
         except RuntimeError:
             return  # the loop is closed
 
-    def _loaded(self, then: Callable[[int], None], fetched: Any, got: list[tuple[Any, bytes, str]]) -> None:
+    def _loaded(
+        self, then: Callable[[int], None], fetched: Fetched | None, got: list[tuple[Extent, bytes, str]]
+    ) -> None:
         turns = self.turns
         if fetched is not None:
             for extent, data, problem in got:

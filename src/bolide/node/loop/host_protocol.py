@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 from bolide.broker.core.channel import Channel
 from bolide.remoting.command import Command
+from bolide.store.extents import Extent
 from bolide.store.jobs import Job
+from bolide.store.reads import Fetched
 
 
 class Host(Protocol):
@@ -31,7 +33,7 @@ class Host(Protocol):
     def start_flush(self, target: int) -> None:
         """Sync the log up to `target` in the flush thread; `flushed` or `flush_failed` is called after it."""
 
-    def load(self, extents: list[Any], then: Callable[[int], None], fetched: Any = None) -> None:
+    def load(self, extents: list[Extent], then: Callable[[int], None], fetched: Fetched | None = None) -> None:
         """Read extents in the pool, then call `then(now)`; with `fetched` (a store's) what was read is kept there."""
 
     def run(self, job: Job, done: Callable[[Job, str], None]) -> None:

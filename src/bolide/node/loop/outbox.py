@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, final
+from typing import final
 
 from mypy_extensions import i64
 
 from bolide.broker.core.channel import Channel
+from bolide.broker.core.link import Buffer
 from bolide.broker.core.outcome import Outcome
+from bolide.node.loop.host_protocol import Host
 from bolide.remoting.command import Command
 
 
@@ -43,11 +45,11 @@ class Waiting:
 class Outbox:
     """Of one executor. `host` writes and stops reading."""
 
-    def __init__(self, host: Any, high: int) -> None:
-        self._host: Any = host
+    def __init__(self, host: Host, high: int) -> None:
+        self._host: Host = host
         self._high: i64 = high
         self._dirty: list[Channel] = []
-        self._waiting: dict[int, Any] = {}
+        self._waiting: dict[int, deque[Waiting]] = {}
         self._ready: list[Channel] = []
         self.unread: i64 = 0
         """Bytes that all peers together had left unread when they were last written to."""
@@ -64,7 +66,7 @@ class Outbox:
             channel.dirty = True
             self._dirty.append(channel)
 
-    def queue_body(self, channel: Channel, body: list[Any]) -> None:
+    def queue_body(self, channel: Channel, body: list[Buffer]) -> None:
         """Send these pieces behind the frame queued just now, as they are: a body is not copied on its way."""
         if not channel.alive:
             return
@@ -143,10 +145,9 @@ class Outbox:
         """Take the request that has waited longest; None when the peer must read first, or none is left."""
         if not channel.waits or channel.queued > self._high:
             return None
-        waiting: Any = self._waiting[channel.id]
+        waiting = self._waiting[channel.id]
         if waiting:
-            first: Waiting = waiting.popleft()
-            return first
+            return waiting.popleft()
         self._forget(channel)
         self._host.resume_reading(channel)
         return None

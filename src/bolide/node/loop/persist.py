@@ -8,12 +8,13 @@ from __future__ import annotations
 import logging
 import posixpath
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor as Pool
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from bolide.broker.core.rows import Text
+from bolide.broker.core.service import Table
 from bolide.store.errors import StoreDamaged
 from bolide.store.files import Files
 
@@ -27,7 +28,7 @@ log = logging.getLogger("bolide.persist")
 
 
 class Waiting:
-    """Somebody who wants to know when so many tables are on disk."""
+    """A caller to be told when so many tables are on disk."""
 
     def __init__(self, tables: int, then: Callable[[str], None]) -> None:
         self._left = tables
@@ -37,7 +38,7 @@ class Waiting:
             then("")
 
     def written(self, error: str) -> None:
-        """One of them is; or is not."""
+        """Record that one table was written, or why it could not be."""
         self._left -= 1
         if error:
             self._errors.append(error)
@@ -45,7 +46,7 @@ class Waiting:
             self._then("; ".join(self._errors))
 
 
-def load_reason(table: Any, data: bytes) -> str:
+def load_reason(table: Table, data: bytes) -> str:
     """Load stored content into a table; returns why it failed, "" when it did not."""
     if not data.strip(b"\0 \r\n\t"):
         return "it is empty"
@@ -63,15 +64,12 @@ class ConfigFiles:
         self,
         files: Files,
         folder: str,
-        tables: dict[str, Any],
+        tables: Mapping[str, Table],
         soon: Callable[[Callable[[], None]], object],
         later: Callable[[float, Callable[[], None]], object] | None = None,
     ) -> None:
-        """`soon` calls on the loop from any thread, `later` after so many seconds; without it nothing is tried again.
-
-        A table has `encode` and `load`. A long one has `begin`, `step` and `text` (broker/core/rows.py), and may have
-        `written`, called when what `begin` saw is on disk.
-        """
+        """`soon` calls on the loop from any thread, `later` after so many seconds; without it nothing is tried
+        again."""
         self._later = later if later is not None else lambda pause, then: None
         self._pauses: dict[str, float] = {}
         self._said: dict[str, str] = {}
@@ -97,12 +95,12 @@ class ConfigFiles:
         self._files.sync_dir(posixpath.dirname(self._folder))
         loaded = []
         for name, table in self._tables.items():
-            older = getattr(table, "persisted_before", "")
+            older = table.persisted_before
             if self._load(name, table) or (older and self._load(older, table)):
                 loaded.append(name)
         return loaded
 
-    def _load(self, name: str, table: Any) -> bool:
+    def _load(self, name: str, table: Table) -> bool:
         """False when there is no such file."""
         path = self.path(name)
         wrong = ""
@@ -151,9 +149,7 @@ class ConfigFiles:
 
     def _start(self, name: str, waiting: list[Waiting], pool: Pool) -> None:
         self._writing[name] = waiting
-        table = self._tables[name]
-        if hasattr(table, "begin"):
-            table.begin()
+        self._tables[name].begin()
         self._encode(name, pool)
 
     def _encode(self, name: str, pool: Pool) -> None:
@@ -169,17 +165,13 @@ class ConfigFiles:
         else:
             self._submit(name, pool, content)
 
-    def _encoded(self, table: Any) -> bytes | Text | None:
+    def _encoded(self, table: Table) -> bytes | Text | None:
         """The text of a table; None when it needs another step."""
-        if not hasattr(table, "begin"):
-            plain: bytes = table.encode()
-            return plain
         end = time.monotonic() + STEP_S
         while not table.step(ROWS_AT_ONCE):
             if time.monotonic() >= end:
                 return None
-        text: Text = table.text()
-        return text
+        return table.text()
 
     def _submit(self, name: str, pool: Pool, content: bytes | Text) -> None:
         if not self._stopped:
@@ -197,7 +189,7 @@ class ConfigFiles:
             return  # the loop is closed: the shutdown writes every table itself
 
     def _written(self, name: str, error: str, pool: Pool) -> None:
-        if not error and hasattr(self._tables[name], "written"):
+        if not error:
             self._tables[name].written()
         self._tell(name, error)
         for waiting in self._writing.pop(name):

@@ -1,29 +1,18 @@
 """One line in the log for each request that is refused, so that an operator sees who asks for what cannot be.
 
-Answers that belong to the ordinary course (a pull that found nothing, an offset not stored yet) are not refusals. A
+Answers that belong to the ordinary course (a pull that found nothing, an offset not stored yet) are not refusals: the
+row of a request code names them. A
 flood of refusals must not become a flood of lines: beyond a number a second they are counted, and the count is told.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+import logging
+from typing import Final
 
 from bolide.remoting import codes
 from bolide.remoting.command import Command
 
-ORDINARY: Final = frozenset(
-    {
-        codes.SUCCESS,
-        codes.FLUSH_DISK_TIMEOUT,
-        codes.SLAVE_NOT_AVAILABLE,
-        codes.FLUSH_SLAVE_TIMEOUT,
-        codes.PULL_NOT_FOUND,
-        codes.PULL_RETRY_IMMEDIATELY,
-        codes.PULL_OFFSET_MOVED,
-        codes.QUERY_NOT_FOUND,
-    }
-)
-"""Response codes that every working client gets now and then."""
 LINES_A_SECOND: Final = 100
 LONGEST_REMARK: Final = 200
 """Characters of a remark that are written; a remark may quote what the peer sent."""
@@ -32,7 +21,7 @@ LONGEST_REMARK: Final = 200
 class Refusals:
     """Writes the lines of one node."""
 
-    def __init__(self, log: Any) -> None:
+    def __init__(self, log: logging.Logger) -> None:
         self._log = log
         self._second = 0
         self._lines = 0

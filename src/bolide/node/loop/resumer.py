@@ -7,10 +7,11 @@ not given the messages that arrive meanwhile.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, final
+from typing import Final, final
 
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.outcome import Cold, HeldPull, Outcome, Reply
+from bolide.node.loop.host_protocol import Host
 from bolide.node.loop.outbox import Outbox, Waiting
 from bolide.remoting.codes import SYSTEM_ERROR
 from bolide.remoting.command import Command, make_response
@@ -31,18 +32,18 @@ class Resumer:
     def __init__(
         self,
         outbox: Outbox,
-        host: Any,
+        host: Host,
         begin: Callable[[Channel, Command, frozenset[int], int], None],
         settle: Callable[[Channel, Command, Outcome, int], None],
         failed: Callable[[Channel, Command, Exception], None],
         look: Callable[[int, int], None],
     ) -> None:
         self._outbox: Outbox = outbox
-        self._host: Any = host
-        self._begin: Any = begin
-        self._settle: Any = settle
-        self._failed: Any = failed
-        self._look: Any = look
+        self._host: Host = host
+        self._begin: Callable[[Channel, Command, frozenset[int], int], None] = begin
+        self._settle: Callable[[Channel, Command, Outcome, int], None] = settle
+        self._failed: Callable[[Channel, Command, Exception], None] = failed
+        self._look: Callable[[int, int], None] = look
         self.clock: Callable[[], int] = _no_clock
         """What the time is by now, within a turn."""
 

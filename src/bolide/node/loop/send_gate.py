@@ -16,29 +16,25 @@ from bolide.remoting.command import Command, make_response
 class SendGate:
     """`busy` is the remark with which sends are refused until the next look; "" lets them in."""
 
-    def __init__(self, parked: ParkedReplies, flush_timeout_ms: int) -> None:
+    def __init__(self, options: BrokerOptions, parked: ParkedReplies, flush_timeout_ms: int) -> None:
         self.busy: str = ""
-        self.overload: Overload | None = None
-        """The limits; None in a daemon that has none."""
-        self.max_unread: int = 1 << 62
+        self._overload: Overload = Overload(options)
+        self.max_unread: int = options.client_write_buffer_total
         """Bytes that all peers together may leave unread before pulls are sent away."""
         self._parked: ParkedReplies = parked
         self._flush_timeout_ms: int = flush_timeout_ms
 
     def configure(self, options: BrokerOptions) -> None:
         """Take over other limits."""
-        self.overload = Overload(options)
+        self._overload.configure(options)
         self.max_unread = options.client_write_buffer_total
 
     def look(self, now: int, lag: int) -> None:
         """Before the commands of one read, which waited `lag` ms for their turn of the loop."""
-        overload = self.overload
-        if overload is None:
-            return
         parked = self._parked
         count = parked.count
         age = now - parked.next_deadline() + self._flush_timeout_ms if count > 0 else 0
-        self.busy = overload.remark(count, int(parked.size), age, lag)
+        self.busy = self._overload.remark(count, int(parked.size), age, lag)
 
 
 def busy(command: Command, remark: str) -> Command:

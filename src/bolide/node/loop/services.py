@@ -1,18 +1,23 @@
-"""The services of one daemon, merged: one table of handlers, one heap of due times, the hooks each of them has.
+"""The services of one daemon: the table of its request codes, one heap of due times, the hooks each of them has.
 
-A new service is one more element of the list given to `Services`. What a service may have is written in
-`broker/core/outcome.py`; it is looked up here once, by name, so the turn pays nothing for what a service does not have.
+A new service is one more element of the list given to `Services`. Which hooks it overrides is looked up once here, so
+a turn pays nothing for the others.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Sequence
-from typing import Any, Final, final
+from typing import Final, TypeAlias, final
 
 from bolide.broker.core.channel import Channel
-from bolide.broker.core.outcome import Handler
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.outcome import Handler, Outcome
+from bolide.broker.core.service import Service, Table
+from bolide.remoting.request_routes import Kind, RequestTable
+from bolide.store.arrival import Arrival
 
+BrokerTable: TypeAlias = RequestTable[Channel, Outcome]
 TICK_BUDGET: Final = 1000
 """Records a tick may handle before the loop gets its turn back."""
 TICKS_MS: Final = 15
@@ -27,10 +32,8 @@ service does may give another something to do (a pull commits an offset, which i
 class Timed:
     """One service that wants ticks, and when it wants the next."""
 
-    def __init__(self, service: Any) -> None:
-        self.service: Any = service
-        self.due: Callable[[int], int | None] = service.due
-        self.tick: Callable[[int, int], None] = service.tick
+    def __init__(self, service: Service) -> None:
+        self.service: Service = service
         self.at: int | None = None
         self.not_before: int = 0
         """A tick that failed is not tried again before this."""
@@ -38,33 +41,42 @@ class Timed:
 
 @final
 class Services:
-    """All services of a node, looked up once at start."""
+    """All services of a broker, looked up once at start.
 
-    def __init__(self, services: Sequence[Any]) -> None:
-        self.services: list[Any] = list(services)
-        self.handlers: dict[int, Handler] = {}
-        owners: dict[int, str] = {}
+    `handlers` maps each request code to what answers it. The sets of codes are those for which a rule of the rows
+    (remoting/request_routes.py) holds.
+    """
+
+    def __init__(self, services: Sequence[Service]) -> None:
+        self.services: list[Service] = list(services)
+        self.table: BrokerTable = RequestTable()
         for service in services:
-            found = service.handlers() if hasattr(service, "handlers") else {}
-            for code, handler in found.items():
-                if code in owners:
-                    name = type(service).__name__
-                    raise ValueError(f"request code {code} is served by {owners[code]} already; {name} cannot take it")
-                owners[code] = type(service).__name__
-                self.handlers[code] = handler
-        self.closed_hooks: list[Callable[[Channel, int], None]] = hooks(services, "channel_closed")
-        self.arrived_hooks: list[Callable[[list[Any], int], None]] = hooks(services, "arrived")
-        self.persisted: dict[str, Any] = {}
-        for service in services:
-            name = getattr(service, "persist_name", "")
-            if not name:
-                continue
-            if name in self.persisted:
-                raise ValueError(f"two services write config/{name}.json: give one of them another persist_name")
-            self.persisted[name] = service
-        self.configured: list[Callable[[Any], None]] = hooks(services, "configure")
+            self.table.add(type(service).__name__, service.routes())
+        self.handlers: dict[int, Handler] = self.table.handlers
+        self.sends: frozenset[int] = self.table.of_kind(Kind.SEND)
+        self.pulls: frozenset[int] = self.table.of_kind(Kind.PULL)
+        self.not_durable: frozenset[int] = self.table.codes(lambda row: not row.durable)
+        self.not_on_fast_port: frozenset[int] = self.table.codes(lambda row: not row.fast_port)
+        self.light: frozenset[int] = self.table.codes(lambda row: row.light)
+        self.ordinary: dict[int, frozenset[int]] = self.table.ordinary()
+        self.closed_hooks: list[Callable[[Channel, int], None]] = [
+            service.channel_closed for service in services if type(service).channel_closed is not Service.channel_closed
+        ]
+        self.arrived_hooks: list[Callable[[list[Arrival], int], None]] = [
+            service.arrived for service in services if type(service).arrived is not Service.arrived
+        ]
+        self.configured: list[Callable[[BrokerOptions], None]] = [
+            service.configure for service in services if type(service).configure is not Service.configure
+        ]
         """Those that read a setting which may change while the broker runs."""
-        self._timed: list[Timed] = [Timed(s) for s in services if hasattr(s, "due") and hasattr(s, "tick")]
+        self.persisted: dict[str, Table] = {}
+        for service in services:
+            if isinstance(service, Table):
+                name = service.persist_name
+                if name in self.persisted:
+                    raise ValueError(f"two services write config/{name}.json: give one of them another persist_name")
+                self.persisted[name] = service
+        self._timed: list[Timed] = [Timed(service) for service in services if type(service).due is not Service.due]
         self._by_service: dict[int, Timed] = {id(timed.service): timed for timed in self._timed}
         self._heap: list[tuple[int, int]] = []
         self._reviewed: int = 0
@@ -102,7 +114,7 @@ class Services:
             heapq.heappop(self._heap)  # superseded by a later answer of the same service
         return None
 
-    def tick(self, now: int, failed: Callable[[Any, BaseException], None]) -> int:
+    def tick(self, now: int, failed: Callable[[Service, BaseException], None]) -> int:
         """Run every tick that is due; returns how many ran. A tick that raises is reported and asked again later."""
         if self.touched and now >= self._reviewed + REVIEW_MS:
             self.start(now)
@@ -115,7 +127,7 @@ class Services:
             timed = self._timed[index]
             timed.at = None
             try:
-                timed.tick(now, TICK_BUDGET)
+                timed.service.tick(now, TICK_BUDGET)
                 again.append(index)
             except Exception as error:  # one service's fault must not stop the others' clocks
                 failed(timed.service, error)
@@ -131,7 +143,7 @@ class Services:
         return ran
 
     def _ask(self, index: int, now: int) -> None:
-        at = self._timed[index].due(now)
+        at = self._timed[index].service.due(now)
         if at is not None and at < self._timed[index].not_before:
             at = self._timed[index].not_before
         if at is not None and at != self._timed[index].at:
@@ -142,8 +154,3 @@ class Services:
     def _push(self, index: int, at: int) -> None:
         self._timed[index].at = at
         heapq.heappush(self._heap, (at, index))
-
-
-def hooks(services: Sequence[Any], name: str) -> list[Any]:
-    """The bound methods of this name, of the services that have one, in order."""
-    return [getattr(service, name) for service in services if hasattr(service, name)]

@@ -1,9 +1,12 @@
-"""Tells the log what the store notices: records passed over, upkeep that failed, and why sends are refused."""
+"""The store as a service (its upkeep runs between turns), and what it notices in the log: records passed over, upkeep
+that failed, why sends are refused."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+import logging
+from typing import Final
 
+from bolide.broker.core.service import Service
 from bolide.store.message_store import MessageStore
 
 LOOK_MS: Final = 1000
@@ -11,10 +14,25 @@ SAME_AGAIN_MS: Final = 60_000
 """A problem that is found every second is logged this often."""
 
 
-class StoreWatch:
+class StoreUpkeep(Service):
+    """Gives the store its ticks."""
+
+    def __init__(self, store: MessageStore) -> None:
+        self._store = store
+
+    def due(self, now: int) -> int | None:
+        """When the store wants its next tick."""
+        return int(self._store.due(now))
+
+    def tick(self, now: int, budget: int) -> None:
+        """One step of upkeep."""
+        self._store.tick(now, budget)
+
+
+class StoreWatch(Service):
     """A service without requests: it looks once a second. `log` is a logger."""
 
-    def __init__(self, store: MessageStore, log: Any, now: int) -> None:
+    def __init__(self, store: MessageStore, log: logging.Logger, now: int) -> None:
         self._store = store
         self._log = log
         self._next = now + LOOK_MS

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
-from typing import Any, final
+from typing import final
 
 from bolide.node.loop.clock import Clock
 from bolide.node.loop.executor import Executor
@@ -20,21 +21,21 @@ READS_MS = 20
 class Turns:
     """Schedules `end_of_turn` once per loop turn and keeps one timer for the earliest thing due."""
 
-    def __init__(self, loop: Any, executor: Executor, clock: Clock) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, executor: Executor, clock: Clock) -> None:
         self.executor: Executor = executor
         executor.set_clock(clock.now)
         self.clock: Clock = clock
         self.on_clock_set: Callable[[int], None] | None = None
         """Called with the clock's new offset when somebody has set the wall clock."""
-        self._loop: Any = loop
+        self._loop: asyncio.AbstractEventLoop = loop
         self._scheduled: bool = False
         self._stopped: bool = False
         self._reading: bool = False
         self._began: int = 0
-        self._timer: Any = None
+        self._timer: asyncio.TimerHandle | None = None
         self._timer_at: int = NO_DEADLINE
-        self._end: Any = self._end_of_turn
-        self._ring: Any = self._on_timer
+        self._end: Callable[[], None] = self._end_of_turn
+        self._ring: Callable[[], None] = self._on_timer
 
     def now(self) -> int:
         """Milliseconds since the epoch; never jumps."""

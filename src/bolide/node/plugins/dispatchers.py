@@ -19,6 +19,7 @@ from typing import Any, Final, Protocol
 from librt.strings import read_i32_be
 
 from bolide.broker.core.effects import Effects
+from bolide.broker.core.service import Table
 from bolide.layout.record import BAD_SIZED, BLANK_MAGIC, BLANK_SIZE, GOOD, Record, check_record, decode_record
 from bolide.store.arrival import Arrival
 from bolide.store.message_store import MessageStore
@@ -139,10 +140,8 @@ class Feed:
                 log.warning("closing the dispatcher %s failed: %s", self.name, raised)
 
 
-class Dispatchers:
+class Dispatchers(Table):
     """All dispatchers of one broker: a service that gives each what it has not had yet."""
-
-    persist_name = "dispatcherProgress"
 
     def __init__(
         self,
@@ -153,6 +152,7 @@ class Dispatchers:
         another_turn: Callable[[], None],
         clock: Callable[[], int],
     ) -> None:
+        super().__init__("dispatcherProgress")
         self._store = store
         self._effects = effects
         self._soon = soon

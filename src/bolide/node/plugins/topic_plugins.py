@@ -10,15 +10,16 @@ from collections.abc import Mapping
 from typing import Final
 
 from bolide import plugins
-from bolide.broker.core.outcome import Handler
 from bolide.broker.hooks import BrokerHook, Hooked
 from bolide.broker.refused import Refused
 from bolide.broker.tables.attributes import DISPATCHERS, HOOKS
 from bolide.broker.tables.topics import TopicTable
 from bolide.errors import ConfigError
+from bolide.node.loop.services import BrokerTable
 from bolide.node.plugins.dispatchers import Dispatchers
 from bolide.node.plugins.plugin_loading import made
 from bolide.remoting.codes import SYSTEM_ERROR
+from bolide.remoting.request_routes import RequestTable
 
 KINDS: Final = {DISPATCHERS: plugins.DISPATCHERS, HOOKS: plugins.HOOKS}
 
@@ -32,12 +33,12 @@ class TopicPicks:
         self._settings = settings
         self._hooks: dict[str, BrokerHook] = {}
         self._topics: TopicTable | None = None
-        self._handlers: dict[int, Handler] = {}
+        self._table: BrokerTable = RequestTable()
 
-    def begin(self, topics: TopicTable, handlers: dict[int, Handler]) -> None:
+    def begin(self, topics: TopicTable, table: BrokerTable) -> None:
         """Take up what the stored topics name. Raises `ConfigError`: a start must not lose a plug-in in silence."""
         self._topics = topics
-        self._handlers = handlers
+        self._table = table
         for topic in topics.table.values():
             try:
                 self.make(topic.attributes)
@@ -78,4 +79,4 @@ class TopicPicks:
         self._dispatchers.choose(by_dispatcher)
         self._hooked.choose(by_topic)
         if by_topic and not self._hooked.is_around:
-            self._hooked.around(self._handlers)
+            self._hooked.around(self._table)

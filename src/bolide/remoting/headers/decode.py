@@ -8,7 +8,8 @@ refused here by name; Java logs it and fails later, with the same response code 
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar, final
 
 import msgspec
 
@@ -18,6 +19,8 @@ from bolide.remoting.errors import HeaderError
 from bolide.remoting.headers.base import BOOL, INT32, TEXT, Header
 
 H = TypeVar("H", bound=Header)
+Peer = TypeVar("Peer")
+Answer = TypeVar("Answer")
 
 _decoders: dict[type[Header], Any] = {}
 _flags: dict[type[Header], tuple[str, ...]] = {}
@@ -39,6 +42,19 @@ def decode_header(command: Command, header: type[H]) -> H:
             return lenient_header(command, header)
     decoded: H = ready
     return decoded
+
+
+@final
+class Decoded(Generic[Peer, H, Answer]):
+    """A handler with the decoder of its header before it."""
+
+    def __init__(self, header: type[H], handler: Callable[[Peer, Command, H, int], Answer]) -> None:
+        self._header: type[H] = header
+        self._handler: Callable[[Peer, Command, H, int], Answer] = handler
+
+    def answer(self, peer: Peer, command: Command, now: int) -> Answer:
+        """Decode and answer. Raises HeaderError naming the required field that is missing."""
+        return self._handler(peer, command, decode_header(command, self._header), now)
 
 
 def _prepare(header: type[Header]) -> Any:

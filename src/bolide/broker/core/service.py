@@ -1,0 +1,101 @@
+"""The base of a broker's services, and of those whose table is kept in a file.
+
+How a service is written (one file a noun, no sockets, no clock, no threads):
+
+    class LockService(Service):
+        def routes(self) -> Routes:                # one row per code; a code served twice stops the start
+            return [Route(codes.UNREGISTER_CLIENT, UnregisterClientRequestHeader, self.on_unregister, Kind.SESSION)]
+
+        def on_unregister(
+            self, channel: Channel, command: Command, header: UnregisterClientRequestHeader, now: int
+        ) -> Outcome:
+            ...
+            return reply(make_response(command, SUCCESS))
+
+Override only the hooks that you need. `now` is milliseconds since the epoch by a clock that never jumps: deadlines and
+intervals are counted in it, and the store's `times` turns it into the wall clock's, which labels records. An exception
+a handler raises is answered with its `code` (1 when it has none) and its text; `closes_connection` is honoured. A
+oneway request is never answered, whatever the handler returns. Everything a handler or a tick appends to the store is
+written, flushed and dispatched at the end of the same loop turn: a handler that must wait for that returns `Parked`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from mypy_extensions import mypyc_attr
+
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.outcome import Handler, Outcome
+from bolide.broker.core.rows import Text
+from bolide.remoting.request_routes import Row
+from bolide.store.arrival import Arrival
+
+Routes: TypeAlias = Sequence[Row[Channel, Outcome]]
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Service:
+    """One service. Its hooks do nothing."""
+
+    def routes(self) -> Routes:
+        """The rows of the codes it answers; called once, at start."""
+        return ()
+
+    def handlers(self) -> dict[int, Handler]:
+        """What answers each of its codes, header decoded: for callers without an executor."""
+        return {row.code: row.bound() for row in self.routes()}
+
+    def due(self, now: int) -> int | None:
+        """When `tick` is wanted next (ms since the epoch), None = never.
+
+        It is asked again after each `tick`, after turns in which something happened, and after `effects.wake(self)`.
+        """
+        return None
+
+    def tick(self, now: int, budget: int) -> None:
+        """Do what is due, at most `budget` records of work; the rest the next time."""
+
+    def configure(self, options: BrokerOptions) -> None:
+        """Take over a setting of `options.RELOADABLE` that changed."""
+
+    def channel_closed(self, channel: Channel, now: int) -> None:
+        """A connection ended."""
+
+    def arrived(self, arrivals: list[Arrival], now: int) -> None:
+        """These records were just dispatched."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Table(Service):
+    """A service whose content is kept in config/<persist_name>.json: `effects.persist(persist_name)` has it written,
+    so does the shutdown. A short table overrides `encode`, a long one `begin`, `step` and `text` (core/rows.py)."""
+
+    def __init__(self, persist_name: str, persisted_before: str = "") -> None:
+        """`persisted_before` names the file that is read where there is none of `persist_name`."""
+        self.persist_name: str = persist_name
+        self.persisted_before: str = persisted_before
+
+    def load(self, data: bytes) -> None:
+        """Take over the content of the file, at start. Whatever it raises, the file's .bak is tried."""
+        raise TypeError(f"{type(self).__name__} has no load: its file would be overwritten by an empty table")
+
+    def encode(self) -> bytes:
+        """The whole content as it is now; b"" writes no file."""
+        raise TypeError(f"{type(self).__name__} has no encode")
+
+    def begin(self) -> None:
+        """A write begins: later changes are for the next one."""
+
+    def step(self, most: int) -> bool:
+        """Encode so many rows at most; True when no more are left."""
+        return True
+
+    def text(self) -> bytes | Text:
+        """The content as of `begin`."""
+        return self.encode()
+
+    def written(self) -> None:
+        """What `begin` saw is on disk."""
