@@ -16,11 +16,11 @@ from bolide.remoting.bodies.stats import ConsumeStats
 from bolide.remoting.codes import BINARY_TYPE, JSON_TYPE
 from bolide.remoting.command import frame_head
 from bolide.remoting.connection import Connection
-from bolide.remoting.headers import Header, decode_header
-from bolide.remoting.headers.table import REQUEST_HEADERS
+from bolide.remoting.headers import decode_header
 from bolide.remoting.register import decode_register_body
-from tests.remoting.vectors import frames, vectors
+from tests.remoting.vectors import frames, request_header, requests, vectors
 
+HEADERS = {entry["code"]: request_header(entry["code"]) for entry in requests()}
 FRAMES = [frame for _, frame in frames()]
 JSON_LIKE = st.text(st.sampled_from("{}[]\",:\\u0019.-eEtrufalsn '$/*topicqueueIdrefx"), max_size=60)
 
@@ -30,7 +30,7 @@ def use_frames(data: bytes) -> None:
     for command in Connection().receive(data):
         with contextlib.suppress(PeerError):
             command.ext()
-        header: type[Header] | None = REQUEST_HEADERS.get(command.code)
+        header = HEADERS.get(command.code)
         if header is not None:
             with contextlib.suppress(PeerError):
                 decode_header(command, header).to_ext()

@@ -10,18 +10,16 @@ from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
 from bolide.remoting.connection import Connection
 from bolide.remoting.errors import HeaderError
-from bolide.remoting.headers import Header, decode_header
+from bolide.remoting.headers import decode_header
 from bolide.remoting.headers.decode import java_int
 from bolide.remoting.headers.offsets import QueryConsumerOffsetRequestHeader, SearchOffsetRequestHeader
 from bolide.remoting.headers.pull import PullMessageRequestHeader
 from bolide.remoting.headers.send import SendMessageRequestHeaderV2
-from bolide.remoting.headers.table import REQUEST_HEADERS, RESPONSE_HEADERS
 from bolide.remoting.headers.topics import CreateTopicRequestHeader, GetAllTopicConfigRequestHeader
-from tests.remoting.vectors import frames, requests
+from tests.remoting.vectors import frames, header_classes, requests
 
+WHICH = ("request_header", "response_header")
 AGES = {"4.x": 0, "4.9.5": 1, "5.x": 2, "5.5": 3}
-SERVED_FROM_5 = {217, 343, 345, 351, 352, 370, 513, 901, 904}
-"""Codes of 5.x that are served without POP, proxy or controller."""
 
 
 def own_fields(header: dict[str, Any]) -> list[dict[str, Any]]:
@@ -32,29 +30,23 @@ def oldest(which: str, name: str) -> int:
     return min(AGES[entry["since"]] for entry in requests() if (entry.get(which) or {}).get("class") == name)
 
 
-@pytest.mark.parametrize(
-    ("which", "table"), [("request_header", REQUEST_HEADERS), ("response_header", RESPONSE_HEADERS)]
-)
-def test_the_table_and_every_field_are_those_of_java(which: str, table: dict[int, type[Header]]) -> None:
-    expected: dict[int, Any] = {}
-    for entry in requests():
-        header = entry.get(which)
-        served = AGES[entry["since"]] < 2 or entry["code"] in SERVED_FROM_5 or entry["code"] == codes.LITE_PULL_MESSAGE
-        if header and own_fields(header) and served:
-            since = oldest(which, header["class"])
-            expected[entry["code"]] = (
-                header["class"],
-                {
-                    # A field that came later is optional, or a 4.9 peer could not ask at all.
-                    (field["name"], kind_of(field["type"]), field["required"] and AGES[field["since"]] <= since)
-                    for field in own_fields(header)
-                },
-            )
-    ours = {
-        code: (header.__name__, {(field.name, field.kind, field.required) for field in header.fields()})
-        for code, header in table.items()
-    }
-    assert ours == expected
+@pytest.mark.parametrize("name", sorted(header_classes()))
+def test_every_field_of_a_header_is_that_of_its_java_class(name: str) -> None:
+    header = header_classes()[name]
+    java = [
+        (which, found)
+        for entry in requests()
+        for which in WHICH
+        if (found := entry.get(which) or {}).get("class") == name
+    ]
+    assert java, "no request of RocketMQ has this header"
+    for which, found in java:
+        since = oldest(which, name)
+        # A field that came later is optional, or a 4.9 peer could not ask at all.
+        assert {(field.name, field.kind, field.required) for field in header.fields()} == {
+            (field["name"], kind_of(field["type"]), field["required"] and AGES[field["since"]] <= since)
+            for field in own_fields(found)
+        }
 
 
 def kind_of(java: str) -> str:
@@ -63,12 +55,8 @@ def kind_of(java: str) -> str:
 
 @pytest.mark.parametrize(("vector", "frame"), frames())
 def test_headers_of_java_are_read_and_written(vector: dict[str, Any], frame: bytes) -> None:
-    kind = REQUEST_HEADERS.get(vector["code"]) if vector["kind"] == "request" else by_name(vector["header_class"])
-    if (
-        kind is None
-        or vector["header_class"] != kind.__name__
-        or (vector["kind"] == "response" and not vector["fields"])
-    ):
+    kind = header_classes().get(vector["header_class"] or "")
+    if kind is None or (vector["kind"] == "response" and not vector["fields"]):
         return
     (command,) = Connection().receive(frame)
     header = decode_header(command, kind)
@@ -78,10 +66,6 @@ def test_headers_of_java_are_read_and_written(vector: dict[str, Any], frame: byt
             assert values[name] == value
     ext = header.to_ext()
     assert ext == {name: text for name, text in command.ext().items() if name in values}
-
-
-def by_name(name: str | None) -> type[Header] | None:
-    return next((header for header in RESPONSE_HEADERS.values() if header.__name__ == name), None)
 
 
 def request(ext: dict[str, str], kind: int = codes.JSON_TYPE) -> Command:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import json
+import pkgutil
 from pathlib import Path
 from typing import Any
+
+from bolide.remoting import headers
+from bolide.remoting.headers.base import Header
 
 PROTOCOL = Path(__file__).parent.parent / "data" / "protocol"
 
@@ -28,6 +33,21 @@ def requests() -> list[dict[str, Any]]:
 def responses() -> list[dict[str, Any]]:
     """The response table of remoting.json."""
     return list(_load("remoting.json")["responses"])
+
+
+@functools.cache
+def header_classes() -> dict[str, type[Header]]:
+    """Every header struct, by the name of its Java class."""
+    for module in pkgutil.iter_modules(headers.__path__, headers.__name__ + "."):
+        importlib.import_module(module.name)
+    return {header.__name__: header for header in Header.__subclasses__()}
+
+
+def request_header(code: int) -> type[Header] | None:
+    """The struct of a request code's header; None when it has no fields of its own, or no struct here."""
+    entry = next((entry for entry in requests() if entry["code"] == code), None)
+    header = (entry or {}).get("request_header") or {}
+    return header_classes().get(header.get("class", ""))
 
 
 def frames() -> list[Any]:

@@ -1,7 +1,7 @@
 """Transactions: ending them (37), asking producers that did not (39), giving up, and taking up again (323).
 
-docs/protocol/behaviour.md 4 (EndTransactionProcessor). One difference: END_TRANSACTION has no second effect on a decided
-half message, also after a check stored it again; Java would store the message twice.
+docs/protocol/behaviour.md 4 (EndTransactionProcessor). One difference: END_TRANSACTION has no second effect on a
+decided half message, also after a check stored it again; Java would store the message twice.
 
 The message that ends a half message (committed, renewed or given up) and the op record that names it are one append:
 the log has both or neither. The message comes first, so a power cut in the middle of that write leaves at worst the
