@@ -50,6 +50,7 @@ class Parts:
             index_entries=4000,
             enable_consume_queue_ext=options.enable_consume_queue_ext,
             enable_calc_filter_bit_map=options.enable_calc_filter_bit_map,
+            store_version=options.store_version,
             multi_dispatch=options.enable_lmq and options.enable_multi_dispatch,
         )
         self.effects = Effects()

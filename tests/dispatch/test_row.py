@@ -61,9 +61,9 @@ def test_transaction_bits(bits: int, queue: bool, index: bool) -> None:
 
 
 def test_index_keys() -> None:
-    assert index_keys("T", "U", " a  b ", "x y", "5.5") == ["T#U", "T#a", "T#b", "T#T#x y"]
-    assert index_keys("T", "U", "a", "x", "4.9") == ["T#U", "T#a"]
-    assert index_keys("T", "", "", "", "5.5") == []
+    assert index_keys("T", "U", " a  b ", "x y", True) == ["T#U", "T#a", "T#b", "T#T#x y"]
+    assert index_keys("T", "U", "a", "x", False) == ["T#U", "T#a"]
+    assert index_keys("T", "", "", "", True) == []
 
 
 @given(st.integers(1, 3), st.integers(0, 5))

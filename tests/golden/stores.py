@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bolide.layout.shape import StoreShape
+from bolide.declaration import options_of
+from bolide.layout.shape import ShapeOptions, StoreShape
 
 GOLDEN_NAMES = ("4.9.7-clean", "4.9.7-killed", "4.9.7-ext", "5.5.0-clean", "5.5.0-killed", "5.5.0-ext")
 _ARCHIVES = Path(__file__).parent.parent / "data" / "golden"
@@ -64,7 +65,7 @@ def golden_store(name: str) -> GoldenStore:
     base = folder / f"store-{name}"
     manifest = json.loads((base / "manifest.json").read_text("utf-8"))
     version = "4.9" if manifest["rocketmq"].startswith("4.9") else "5.5"
-    shape = StoreShape.from_broker_conf({**manifest["brokerConf"], "storeVersion": version})
+    shape = StoreShape.of(options_of(ShapeOptions, {**manifest["brokerConf"], "storeVersion": version}))
     return GoldenStore(name, base / "store", manifest, shape)
 
 

@@ -94,7 +94,7 @@ def test_every_extension_unit_is_known(golden: GoldenStore) -> None:
 def test_every_index_entry_is_known(golden: GoldenStore) -> None:
     records = dispatches(golden)
     keys = {
-        at: [index_hash(key) for key in index_keys(d.topic, d.uniq_key, d.keys, d.tags, golden.shape.store_version)]
+        at: [index_hash(key) for key in index_keys(d.topic, d.uniq_key, d.keys, d.tags, golden.shape.tags_in_index)]
         for at, d in records.items()
         if in_index(d)
     }

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 
+from bolide.declaration import options_of
 from bolide.dispatch.rebuild import FilterEntry, Filters, rebuild
 from bolide.dispatch.sql92 import EvaluationError, compile_sql92
 from bolide.layout.bloom import member_text
-from bolide.layout.shape import StoreShape
+from bolide.layout.shape import ShapeOptions, StoreShape
 from tests.golden.stores import GoldenStore
 
 
@@ -86,6 +87,6 @@ def test_index_files_are_javas_byte_for_byte(golden: GoldenStore) -> None:
 
 def test_the_other_versions_rules_would_show(golden: GoldenStore) -> None:
     other = "4.9" if golden.shape.store_version == "5.5" else "5.5"
-    shape = StoreShape.from_broker_conf({**golden.manifest["brokerConf"], "storeVersion": other})
+    shape = StoreShape.of(options_of(ShapeOptions, {**golden.manifest["brokerConf"], "storeVersion": other}))
     made = rebuild(golden.commit_log(), shape)
     assert made.index_files[0].encode() != golden.index_files()[0][1][: len(made.index_files[0].encode())]

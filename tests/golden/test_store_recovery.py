@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from bolide.layout.shape import StoreShape
+from bolide.declaration import options_of
+from bolide.layout.shape import ShapeOptions, StoreShape
 from bolide.store.files import RealFiles
 from bolide.store.message_store import MessageStore, RecoveryReport
 
@@ -28,7 +29,7 @@ class Golden:
         self.root = folder / name / "store"
         self.manifest: dict[str, Any] = json.loads((folder / name / "manifest.json").read_text())
         version = "4.9" if self.manifest["rocketmq"].startswith("4.") else "5.5"
-        self.shape = StoreShape.from_broker_conf({**self.manifest["brokerConf"], "storeVersion": version})
+        self.shape = StoreShape.of(options_of(ShapeOptions, {**self.manifest["brokerConf"], "storeVersion": version}))
         self.records = [record for record in self.manifest["log"] if not record.get("blank")]
 
     def open(self) -> tuple[MessageStore, RecoveryReport]:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from bolide.declaration import options_of
 from bolide.layout.checkpoint import decode_checkpoint
 from bolide.layout.index_file import entry_position
-from bolide.layout.shape import StoreShape
+from bolide.layout.shape import ShapeOptions, StoreShape
 from bolide.store.files import RealFiles
 from bolide.store.inspect import NoStore, inspect_store, shape_of
 from bolide.store.verify import Verdict, verify_store
@@ -18,7 +19,7 @@ from tests.golden.stores import GoldenStore, golden_store
 
 
 def test_inspect_counts_what_the_manifest_lists(golden: GoldenStore) -> None:
-    shape = shape_of(RealFiles(), str(golden.root), golden.manifest["brokerConf"])
+    shape = shape_of(RealFiles(), str(golden.root), options_of(ShapeOptions, golden.manifest["brokerConf"]))
     summary = inspect_store(RealFiles(), str(golden.root), shape)
     log = golden.log()
     assert summary.log.records == len(log)
@@ -42,7 +43,7 @@ def test_golden_stores_are_whole(golden: GoldenStore) -> None:
     assert verdict.ext_units == (verdict.units if golden.shape.enable_consume_queue_ext else 0)
     assert len(verdict.notes) == golden.killed
     # Read by the other version's rules, only a note tells.
-    other = StoreShape.from_broker_conf({**golden.manifest["brokerConf"], "storeVersion": "5.5"})
+    other = StoreShape.of(options_of(ShapeOptions, {**golden.manifest["brokerConf"], "storeVersion": "5.5"}))
     verdict = verify_store(RealFiles(), str(golden.root), other)
     assert verdict.findings == []
     assert len(verdict.notes) == golden.killed + (golden.shape.store_version == "4.9")

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from bolide.layout.shape import StoreShape
+from bolide.declaration import options_of
+from bolide.layout.shape import ShapeOptions, StoreShape
 from bolide.store.files import RealFiles
 from bolide.store.verify import verify_store
 from tests.interop.java_artefacts import BROKER_VERSION, CLIENT_VERSIONS
@@ -112,6 +113,6 @@ def keys(messages: list[dict[str, Any]]) -> Counter[str]:
 
 
 def assert_whole(home: Path) -> None:
-    verdict = verify_store(RealFiles(), str(home / "store"), StoreShape.from_broker_conf(SETTINGS))
+    verdict = verify_store(RealFiles(), str(home / "store"), StoreShape.of(options_of(ShapeOptions, SETTINGS)))
     assert not verdict.findings, verdict.findings
     assert any((home / "store" / "consumequeue_ext").rglob("*0"))

@@ -6,12 +6,13 @@ import pickle
 
 import pytest
 
+from bolide.declaration import options_of
 from bolide.errors import ConfigError
-from bolide.layout.shape import StoreShape
+from bolide.layout.shape import ShapeOptions, StoreShape
 
 
 def test_defaults_are_rocketmqs() -> None:
-    shape = StoreShape.from_broker_conf({})
+    shape = StoreShape.of(options_of(ShapeOptions, {}))
     assert shape == StoreShape()
     assert shape.consume_queue_segment_size == 6_000_000
     assert len(shape.delay_levels_ms) == 18
@@ -22,7 +23,7 @@ def test_defaults_are_rocketmqs() -> None:
 
 
 def test_keys_of_broker_conf() -> None:
-    shape = StoreShape.from_broker_conf(
+    shape = StoreShape.of(options_of(ShapeOptions,
         {
             "mappedFileSizeCommitLog": "1048576",
             "mappedFileSizeConsumeQueue": "2001",
@@ -36,7 +37,7 @@ def test_keys_of_broker_conf() -> None:
             "messageIndexEnable": "false",
             "brokerName": "not ours",
         }
-    )
+    ))
     assert shape.consume_queue_segment_size == 2020, "Java rounds up to whole units"
     assert shape.delay_levels_ms == (1_000, 120_000, 10_800_000, 86_400_000)
     assert (shape.index_slots, shape.index_entries, shape.index_enabled) == (200, 400, False)
@@ -48,17 +49,17 @@ def test_keys_of_broker_conf() -> None:
 @pytest.mark.parametrize(
     ("conf", "sentence"),
     [
-        ({"mappedFileSizeCommitLog": "x"}, r"mappedFileSizeCommitLog is 'x': it must be a whole number"),
-        ({"mappedFileSizeCommitLog": "10"}, r"mappedFileSizeCommitLog is 10: it must be 256 to"),
-        ({"maxIndexNum": "1"}, r"maxIndexNum is 1"),
+        ({"mappedFileSizeCommitLog": "x"}, r"mappedFileSizeCommitLog = 'x' is not allowed: it must be a whole number"),
+        ({"mappedFileSizeCommitLog": "10"}, r"mappedFileSizeCommitLog = '10' is not allowed: .* from 256 to"),
+        ({"maxIndexNum": "1"}, r"maxIndexNum = '1'"),
         ({"enableConsumeQueueExt": "yes"}, r"must be true or false"),
-        ({"storeVersion": "5"}, r"storeVersion is '5': it must be 5.5 or 4.9"),
+        ({"storeVersion": "5"}, r"storeVersion = '5' is not allowed: it must be 5.5 or 4.9"),
         ({"messageDelayLevel": "1s 2x"}, r"'2x' as level 2"),
-        ({"maxErrorRateOfBloomFilter": "100"}, r"maxErrorRateOfBloomFilter is 100"),
-        ({"expectConsumerNumUseFilter": "0"}, r"expectConsumerNumUseFilter is 0"),
-        ({"mappedFileSizeConsumeQueueExt": "30"}, r"mappedFileSizeConsumeQueueExt is 30"),
+        ({"maxErrorRateOfBloomFilter": "100"}, r"maxErrorRateOfBloomFilter = '100'"),
+        ({"expectConsumerNumUseFilter": "0"}, r"expectConsumerNumUseFilter = '0'"),
+        ({"mappedFileSizeConsumeQueueExt": "30"}, r"mappedFileSizeConsumeQueueExt = 30 is not allowed"),
     ],
 )
 def test_what_is_refused(conf: dict[str, str], sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence):
-        StoreShape.from_broker_conf(conf)
+        StoreShape.of(options_of(ShapeOptions, conf))

@@ -11,8 +11,10 @@ from tests.namesrv.peer import World
 
 
 def test_what_is_in_force_is_shown_with_javas_keys() -> None:
-    shown = read_properties(World(cluster_test=True, listen_port=19876).peer().ask(codes.GET_NAMESRV_CONFIG).body)
-    assert shown["clusterTest"] == "true"
+    shown = read_properties(
+        World(support_acting_master=True, listen_port=19876).peer().ask(codes.GET_NAMESRV_CONFIG).body
+    )
+    assert shown["supportActingMaster"] == "true"
     assert shown["listenPort"] == "19876"
     assert shown["orderMessageEnable"] == "false"
     assert shown["configBlackList"] == "configBlackList;configStorePath;kvConfigPath"
@@ -34,20 +36,21 @@ def test_a_change_is_in_force_and_written() -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome", "listenPort", "mine"]
+    "key",
+    ["configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome", "listenPort", "maxFrameSeconds", "mine"],
 )
 def test_keys_of_the_black_list_refuse_the_whole_update(key: str) -> None:
     world = World(config_black_list="configBlackList;configStorePath;kvConfigPath; mine")
-    body = f"clusterTest=true\n{key}=x\n".encode()
+    body = f"orderMessageEnable=true\n{key}=x\n".encode()
     response = world.peer().ask(codes.UPDATE_NAMESRV_CONFIG, body=body, expect=codes.NO_PERMISSION)
     assert str(response.remark).startswith("Can not update config in black list.") and key in str(response.remark)
-    assert world.server.settings.options.cluster_test is False
+    assert world.server.settings.options.order_message_enable is False
 
 
-@pytest.mark.parametrize("text", [b"clusterTest=maybe", b"scanNotActiveBrokerInterval=0", b"a=\\u12"])
+@pytest.mark.parametrize("text", [b"needWaitForService=maybe", b"scanNotActiveBrokerInterval=0", b"a=\\u12"])
 def test_values_that_cannot_be_are_refused(text: bytes) -> None:
     world = World()
     before = world.server.settings.options
-    world.peer().ask(codes.UPDATE_NAMESRV_CONFIG, body=b"productEnvName=x\n" + text, expect=codes.SYSTEM_ERROR)
+    world.peer().ask(codes.UPDATE_NAMESRV_CONFIG, body=b"orderMessageEnable=true\n" + text, expect=codes.SYSTEM_ERROR)
     assert world.server.settings.options is before
     assert world.server.take_effects() == []

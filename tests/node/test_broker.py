@@ -16,7 +16,7 @@ from bolide.errors import ConfigError, ConnectionLost
 from bolide.layout.message_id import host_text
 from bolide.layout.properties import parse_properties_bytes
 from bolide.layout.record import decode_records
-from bolide.node.broker import BrokerNode, store_options
+from bolide.node.broker import BrokerNode, check_log_folder
 from bolide.node.loop.front import Connections
 from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_request
@@ -310,10 +310,10 @@ def test_a_path_of_the_log_that_is_the_one_used_is_taken(tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     for same in (f"{tmp_path}/store/commitlog", "store/commitlog/", f"{tmp_path}/link/commitlog", "~/store/commitlog"):
-        store_options(options(tmp_path / "store", store_path_commit_log=same))
+        check_log_folder(options(tmp_path / "store", store_path_commit_log=same))
     for other in (f"{tmp_path}/elsewhere", f"{tmp_path}/store", f"{tmp_path}/store/commitlog,{tmp_path}/b"):
         with pytest.raises(ConfigError, match=f"the log is in commitlog/ under storePathRootDir, which is {tmp_path}"):
-            store_options(options(tmp_path / "store", store_path_commit_log=other))
+            check_log_folder(options(tmp_path / "store", store_path_commit_log=other))
 
 
 def test_connections_that_are_refused_have_one_line_a_second() -> None:

@@ -11,7 +11,7 @@ from bolide.store.consume_queues import AT_ONCE, MAX_WAITING
 from bolide.store.errors import ServiceNotAvailable
 from bolide.store.files import FileFailed, FileLocked, RealFiles
 from bolide.store.message_store import MessageStore
-from bolide.store.options import StoreOptions, warnings_for
+from bolide.store.options import StoreOptions
 from bolide.store.put import Put
 from tests.store.parts import HOST
 from tests.store.scenario import ALL, ROOT, SHAPE, START, Machine, message, missing
@@ -219,33 +219,20 @@ class TestManyQueues:
 
 
 class TestOptions:
-    def test_what_has_no_effect_is_named(self) -> None:
-        said = warnings_for({"duplicationEnable": "true", "transientStorePoolEnable": "false", "flushDiskType": "x"})
-        assert said == ["duplicationEnable is ignored: the log is never appended to from elsewhere"]
-
-    def test_half_of_lmq_is_named(self) -> None:
-        both = {"enableLmq": "true", "enableMultiDispatch": "true"}
-        assert warnings_for(both) == warnings_for({"enableLmq": "false"}) == []
-        for key in both:
-            (said,) = warnings_for({key: "true"})
-            assert said.startswith(f"{key} alone")
-
     def test_the_ratios_have_javas_bounds(self) -> None:
         options = StoreOptions(disk_space_clean_forcibly_ratio=99, disk_space_warning_level_ratio=10)
         assert (options.clean_forcibly_ratio, options.warning_ratio) == (0.85, 0.35)
 
-    @pytest.mark.parametrize("wrong", [{"delete_when": "25"}, {"delete_when": "x"}, {"flush_disk_type": "MAYBE"}])
-    def test_nonsense_is_refused(self, wrong: dict[str, str]) -> None:
-        with pytest.raises(ConfigError):
+    @pytest.mark.parametrize(
+        ("wrong", "says"),
+        [
+            ({"delete_when": "25"}, "deleteWhen = '25' is not allowed: it must be hours"),
+            ({"delete_when": "x"}, "deleteWhen"),
+            ({"flush_disk_type": "MAYBE"}, "flushDiskType = 'MAYBE' .* must be ASYNC_FLUSH or SYNC_FLUSH"),
+            ({"file_reserved_time": 0}, "fileReservedTime = '0' is not allowed: .* from 1 to"),
+            ({"check_crc_on_recover": 1}, "checkCRCOnRecover = '1' is not allowed: it must be true or false"),
+        ],
+    )
+    def test_nonsense_is_refused(self, wrong: dict[str, object], says: str) -> None:
+        with pytest.raises(ConfigError, match=says):
             StoreOptions(**wrong)  # type: ignore[arg-type]  # wrong on purpose
-
-    def test_it_is_copied_from_the_options_of_a_broker(self) -> None:
-        class Broker:
-            flush_disk_type = "ASYNC_FLUSH"
-            delete_when = "03;15"
-            something_else = 1
-
-        options = StoreOptions.from_options(Broker())
-        assert not options.sync_flush
-        assert options.delete_hours() == {3, 15}
-        assert options.file_reserved_time == 72

@@ -8,6 +8,7 @@ import pytest
 
 from bolide.layout.properties import parse_properties_bytes
 from bolide.layout.record import decode_record, decode_records
+from bolide.layout.shape import ShapeOptions
 from bolide.store.errors import MessageIllegal
 from bolide.store.files import FileFailed
 from bolide.store.inspect import shape_of
@@ -143,10 +144,15 @@ def test_verify_misses_a_light_unit_and_says_what_it_does_not_check() -> None:
     for number in range(9):
         turn(m, put(number, "%LMQ%a"))
     m.store.close(m.now)
-    sizes = {"mappedFileSizeCommitLog": "4096", "mappedFileSizeConsumeQueue": "200"}
-    index = {"maxHashSlotNum": "16", "maxIndexNum": "64"}
-    on = {"enableLmq": "true", "enableMultiDispatch": "true"}
-    assert shape_of(m.files, ROOT, {**sizes, **index, **on}) == LMQ
+    options = ShapeOptions(
+        mapped_file_size_commit_log=4096,
+        mapped_file_size_consume_queue=200,
+        max_hash_slot_num=16,
+        max_index_num=64,
+        enable_lmq=True,
+        enable_multi_dispatch=True,
+    )
+    assert shape_of(m.files, ROOT, options) == LMQ
     (note,) = verify_store(m.files, ROOT, SHAPE).notes
     assert note.startswith("1 light queues (LMQ) are not checked")
     handle = m.files.open(f"{ROOT}/consumequeue/%LMQ%a/0/{0:020d}")

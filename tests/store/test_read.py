@@ -48,10 +48,12 @@ def read(
     n: set[str] | None = None,
     options: StoreOptions | None = None,
     max_bytes: int = EVERYTHING,
+    memory: int = 0,
 ) -> ReadResult:
     codes = {tags_code(tag) for tag in tags} if tags else None
     predicate = None if n is None else lambda raw: any(f"n\x01{value}\x02".encode() in raw + b"\x02" for value in n)
-    return QueueReader(parts.log, options or StoreOptions()).read(queue, offset, count, max_bytes, codes, predicate)
+    reader = QueueReader(parts.log, options or StoreOptions(), memory)
+    return reader.read(queue, offset, count, max_bytes, codes, predicate)
 
 
 def offsets(result: ReadResult) -> list[int]:
@@ -123,16 +125,15 @@ def test_count_and_size_limits_in_memory(tmp_path: Path) -> None:
 
 def test_less_is_read_when_far_behind(tmp_path: Path) -> None:
     parts, queue = filled(tmp_path, 50)
-    far = StoreOptions(memory_bytes=1000, access_message_in_memory_max_ratio=40)
-    result = read(parts, queue, 0, options=far)
+    far = StoreOptions(access_message_in_memory_max_ratio=40)
+    result = read(parts, queue, 0, options=far, memory=1000)
     assert result.message_count == 8
     assert result.suggest_slave
-    near = read(parts, queue, 47, options=far)
+    near = read(parts, queue, 47, options=far, memory=1000)
     assert (near.message_count, near.suggest_slave) == (3, False)
     size = result.size // 8
-    assert (
-        read(parts, queue, 0, options=replace(far, max_transfer_bytes_on_message_in_disk=size * 2)).message_count == 2
-    )
+    less = StoreOptions(access_message_in_memory_max_ratio=40, max_transfer_bytes_on_message_in_disk=size * 2)
+    assert read(parts, queue, 0, options=less, memory=1000).message_count == 2
 
 
 def test_a_first_message_larger_than_the_limit(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bolide.layout.shape import StoreShape
+from bolide.layout.shape import ShapeOptions, StoreShape
 from bolide.store.inspect import inspect_store, shape_of
 from bolide.store.verify import verify_store
 from tests.store.scenario import ROOT, SHAPE, Machine, message
@@ -58,13 +58,10 @@ def test_inspect_agrees_with_the_store() -> None:
         ("T", 1, 23),
         ("T", 2, 23),
     ]
-    conf = {
-        "mappedFileSizeCommitLog": "4096",
-        "mappedFileSizeConsumeQueue": "200",
-        "maxHashSlotNum": "16",
-        "maxIndexNum": "64",
-    }
-    assert shape_of(machine.files, ROOT, conf) == SHAPE
+    options = ShapeOptions(
+        mapped_file_size_commit_log=4096, mapped_file_size_consume_queue=200, max_hash_slot_num=16, max_index_num=64
+    )
+    assert shape_of(machine.files, ROOT, options) == SHAPE
 
 
 @SHAPES

@@ -120,13 +120,16 @@ def verify(folder: Path = Folder, config: Path | None = Config, limit: int = Lim
 
 def _opened(folder: Path, config: Path | None) -> tuple[str, Any]:
     """Root and shape of the store; wrong usage ends the program here."""
+    from bolide.declaration import options_of
+    from bolide.layout.shape import ShapeOptions
     from bolide.node.settings.config import read_conf
     from bolide.store.files import RealFiles
     from bolide.store.inspect import NoStore, shape_of
 
     root = str(folder)
     try:
-        return root, shape_of(RealFiles(), root, None if config is None else read_conf(str(config)))
+        options = None if config is None else options_of(ShapeOptions, read_conf(str(config)))
+        return root, shape_of(RealFiles(), root, options)
     except NoStore as error:
         output.fail(str(error), output.USAGE)
 

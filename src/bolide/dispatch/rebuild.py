@@ -225,7 +225,7 @@ class Rebuild:
         file = self._index_file()
         if d.physical_offset < file.header.end_physical_offset or not in_index(d):
             return
-        for key in index_keys(d.topic, d.uniq_key, d.keys, d.tags, self._shape.store_version):
+        for key in index_keys(d.topic, d.uniq_key, d.keys, d.tags, self._shape.tags_in_index):
             file = self._index_file()
             file.put(key, d)
 

@@ -249,8 +249,8 @@ def in_index(d: Dispatch) -> bool:
     return d.sys_flag & TRANSACTION_MASK != TRANSACTION_ROLLBACK
 
 
-def index_keys(topic: str, uniq_key: str, keys: str, tags: str, store_version: str) -> list[str]:
-    """Key texts of a record in the order of their entries; "4.9" stores have none for the tags."""
+def index_keys(topic: str, uniq_key: str, keys: str, tags: str, tags_in_index: bool) -> list[str]:
+    """Key texts of a record in the order of their entries; a store of 4.9 has none for the tags."""
     found: list[str] = []
     if uniq_key:
         found.append(topic + "#" + uniq_key)
@@ -258,7 +258,7 @@ def index_keys(topic: str, uniq_key: str, keys: str, tags: str, store_version: s
         for key in keys.split(" "):
             if key:
                 found.append(topic + "#" + key)
-    if tags and store_version != "4.9":
+    if tags and tags_in_index:
         found.append(topic + "#T#" + tags)
     return found
 

@@ -1,14 +1,17 @@
 """StoreShape: everything about a store's files that is a setting: sizes, slots, delay table, bloom, index rules.
 
-Nothing about a store is guessed: every reader gets its broker.conf. Keys and defaults: MessageStoreConfig.
+Nothing about a store is guessed: every reader gets its broker.conf. `ShapeOptions` declares the settings, `StoreShape`
+is what follows from them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final, Literal
+from dataclasses import dataclass, replace
+from typing import Annotated, Final, Literal
 
+from msgspec import Meta, Struct
+
+from bolide.declaration import OURS, PositiveCount, Section, check_value, check_values, java_key, settings_of
 from bolide.errors import ConfigError
 from bolide.layout.bloom import BloomFilter
 from bolide.layout.delay import DEFAULT_DELAY_LEVELS, parse_delay_levels
@@ -18,52 +21,122 @@ from bolide.layout.queue_unit import UNIT_SIZE
 
 StoreVersion = Literal["5.5", "4.9"]
 _INT_MAX: Final = 0x7FFFFFFF
+FILES: Final = Section("Files of the store")
+DELAYS: Final = Section("Delays")
+INDEX: Final = Section("Index")
+LIGHT_QUEUES: Final = Section("Light queues")
+
+
+class ShapeOptions(Struct, frozen=True, kw_only=True, rename=java_key):
+    """The settings that decide the bytes of a store's files."""
+
+    mapped_file_size_commit_log: Annotated[
+        int, Meta(ge=256, le=_INT_MAX, extra={"unit": "bytes"}), FILES("Size of a log file.")
+    ] = 1 << 30
+    mapped_file_size_consume_queue: Annotated[
+        int,
+        Meta(ge=UNIT_SIZE, le=_INT_MAX, extra={"unit": "bytes"}),
+        FILES("Size of a queue file, rounded up to whole entries of 20 bytes."),
+    ] = 300_000 * UNIT_SIZE
+    enable_consume_queue_ext: Annotated[
+        bool, FILES("Keep queue extension files, which hold the filter bitmaps of messages.")
+    ] = False
+    mapped_file_size_consume_queue_ext: Annotated[
+        int, Meta(ge=1, le=_INT_MAX, extra={"unit": "bytes"}), FILES("Size of a queue extension file.")
+    ] = 48 * 1024 * 1024
+    enable_calc_filter_bit_map: Annotated[
+        bool, FILES("Compute at dispatch which registered SQL92 filters a message passes.")
+    ] = False
+    expect_consumer_num_use_filter: Annotated[
+        PositiveCount, FILES("Consumer groups with filters per topic for which a bitmap has room.")
+    ] = 32
+    max_error_rate_of_bloom_filter: Annotated[
+        int, Meta(ge=1, le=99, extra={"unit": "percent"}), FILES("Share of false hits that a bitmap may give.")
+    ] = 20
+    enabled_append_prop_crc: Annotated[bool, FILES("Append a checksum of each message's properties to them.")] = False
+    force_verify_prop_crc: Annotated[
+        bool, FILES("Treat a record whose properties lack a correct checksum as damaged.")
+    ] = False
+    store_version: Annotated[
+        StoreVersion,
+        FILES(
+            "Whose derived files are written: 4.9 has no index entries for tags and one number per op record.",
+            java=OURS,
+        ),
+    ] = "5.5"
+    max_hash_slot_num: Annotated[
+        int, Meta(ge=1, le=_INT_MAX), INDEX("Hash slots of an index file. An existing store must keep its value.")
+    ] = 5_000_000
+    max_index_num: Annotated[
+        int, Meta(ge=2, le=_INT_MAX), INDEX("Entries of an index file. An existing store must keep its value.")
+    ] = 20_000_000
+    message_index_enable: Annotated[bool, INDEX("Keep an index by message key.")] = True
+    message_delay_level: Annotated[
+        str, DELAYS("Delays of level 1, 2 and so on, each a whole number and `s`, `m`, `h` or `d`.")
+    ] = DEFAULT_DELAY_LEVELS
+    enable_lmq: Annotated[
+        bool,
+        LIGHT_QUEUES(
+            "Topics and groups called `%LMQ%…` exist without being created; their offsets have their own file."
+        ),
+    ] = False
+    enable_multi_dispatch: Annotated[
+        bool, LIGHT_QUEUES("With `enableLmq`: messages also enter the light queues listed in `INNER_MULTI_DISPATCH`.")
+    ] = False
+
+    def __post_init__(self) -> None:
+        check_values(self)
+
+
+_DEFAULT: Final = ShapeOptions()
+_SETTINGS: Final = settings_of(ShapeOptions)
 
 
 @dataclass(frozen=True)
 class StoreShape:
     """Sizes are bytes, times milliseconds. The defaults are RocketMQ's."""
 
-    commit_log_segment_size: int = 1024 * 1024 * 1024
-    consume_queue_segment_size: int = 300_000 * UNIT_SIZE
-    consume_queue_ext_segment_size: int = 48 * 1024 * 1024
-    index_slots: int = 5_000_000
-    index_entries: int = 20_000_000
-    delay_levels_ms: tuple[int, ...] = parse_delay_levels(DEFAULT_DELAY_LEVELS)
-    enable_consume_queue_ext: bool = False
-    enable_calc_filter_bit_map: bool = False
-    bloom_error_rate: int = 20
+    commit_log_segment_size: int = _DEFAULT.mapped_file_size_commit_log
+    consume_queue_segment_size: int = _DEFAULT.mapped_file_size_consume_queue
+    consume_queue_ext_segment_size: int = _DEFAULT.mapped_file_size_consume_queue_ext
+    index_slots: int = _DEFAULT.max_hash_slot_num
+    index_entries: int = _DEFAULT.max_index_num
+    delay_levels_ms: tuple[int, ...] = parse_delay_levels(_DEFAULT.message_delay_level)
+    enable_consume_queue_ext: bool = _DEFAULT.enable_consume_queue_ext
+    enable_calc_filter_bit_map: bool = _DEFAULT.enable_calc_filter_bit_map
+    bloom_error_rate: int = _DEFAULT.max_error_rate_of_bloom_filter
     """Percent."""
-    bloom_expected: int = 32
-    store_version: StoreVersion = "5.5"
-    """How derived files are written: 5.5 adds an index entry for the tags, 4.9 does not."""
-    append_property_crc: bool = False
-    verify_property_crc: bool = False
-    index_enabled: bool = True
-    multi_dispatch: bool = False
+    bloom_expected: int = _DEFAULT.expect_consumer_num_use_filter
+    store_version: StoreVersion = _DEFAULT.store_version
+    """How derived files are written. Readers ask the properties below, not this."""
+    append_property_crc: bool = _DEFAULT.enabled_append_prop_crc
+    verify_property_crc: bool = _DEFAULT.force_verify_prop_crc
+    index_enabled: bool = _DEFAULT.message_index_enable
+    multi_dispatch: bool = _DEFAULT.enable_lmq and _DEFAULT.enable_multi_dispatch
     """Records also enter the light queues (LMQ) they name: enableLmq and enableMultiDispatch together."""
 
     def __post_init__(self) -> None:
-        _between("mappedFileSizeCommitLog", self.commit_log_segment_size, 256, _INT_MAX)
-        _between("mappedFileSizeConsumeQueue", self.consume_queue_segment_size, UNIT_SIZE, _INT_MAX)
+        check_value(_SETTINGS["mappedFileSizeCommitLog"], self.commit_log_segment_size)
+        check_value(_SETTINGS["mappedFileSizeConsumeQueue"], self.consume_queue_segment_size)
+        check_value(_SETTINGS["maxHashSlotNum"], self.index_slots)
+        check_value(_SETTINGS["maxIndexNum"], self.index_entries)
+        check_value(_SETTINGS["storeVersion"], self.store_version)
         if self.consume_queue_segment_size % UNIT_SIZE:
             raise ConfigError(
-                f"mappedFileSizeConsumeQueue is {self.consume_queue_segment_size}: it must be a multiple of {UNIT_SIZE}"
+                f"mappedFileSizeConsumeQueue = {self.consume_queue_segment_size} is not allowed: it must be a multiple "
+                f"of {UNIT_SIZE}"
             )
-        _between(
-            "mappedFileSizeConsumeQueueExt",
-            self.consume_queue_ext_segment_size,
-            MIN_UNIT_SIZE + self.bloom.bits // 8 + END_BLANK_SIZE,
-            _INT_MAX,
-        )
-        if MIN_UNIT_SIZE + self.bloom.bits // 8 > MAX_EXT_UNIT_SIZE:
+        unit = MIN_UNIT_SIZE + self.bloom.bits // 8
+        if unit > MAX_EXT_UNIT_SIZE:
             raise ConfigError(
-                f"expectConsumerNumUseFilter is {self.bloom_expected}: its bitmap does not fit into 32767 bytes"
+                f"expectConsumerNumUseFilter = {self.bloom_expected} is not allowed: its bitmap does not fit into "
+                f"{MAX_EXT_UNIT_SIZE} bytes"
             )
-        _between("maxHashSlotNum", self.index_slots, 1, _INT_MAX)
-        _between("maxIndexNum", self.index_entries, 2, _INT_MAX)
-        if self.store_version not in ("5.5", "4.9"):
-            raise ConfigError(f"storeVersion is {self.store_version!r}: it must be 5.5 or 4.9")
+        if not unit + END_BLANK_SIZE <= self.consume_queue_ext_segment_size <= _INT_MAX:
+            raise ConfigError(
+                f"mappedFileSizeConsumeQueueExt = {self.consume_queue_ext_segment_size} is not allowed: it must be a "
+                f"whole number from {unit + END_BLANK_SIZE} to {_INT_MAX} (bytes)"
+            )
 
     @property
     def bloom(self) -> BloomFilter:
@@ -75,56 +148,43 @@ class StoreShape:
         """True when tagged messages get an index entry ``topic#T#tags``."""
         return self.store_version != "4.9"
 
+    @property
+    def queue_end_in_checkpoint(self) -> bool:
+        """True when the checkpoint says up to which physical offset queues are flushed (logicsPhysicalOffset)."""
+        return self.store_version != "4.9"
+
+    @property
+    def halves_per_op_record(self) -> bool:
+        """True when one op record of a transaction may name several half messages."""
+        return self.store_version != "4.9"
+
+    def with_version(self, version: str) -> StoreShape:
+        """The same shape, with derived files written as this storeVersion does. Raises `ConfigError`."""
+        check_value(_SETTINGS["storeVersion"], version)
+        return self.with_tags_in_index(version != "4.9")
+
+    def with_tags_in_index(self, tags: bool) -> StoreShape:
+        """The same shape, of the version that keeps index entries for tags, or of the one that does not."""
+        return replace(self, store_version="5.5" if tags else "4.9")
+
     @classmethod
-    def from_broker_conf(cls, conf: Mapping[str, str]) -> StoreShape:
-        """The shape of the store of a broker with this broker.conf (Java's keys; others are not looked at)."""
-        default = cls()
-        queue_size = _whole(conf, "mappedFileSizeConsumeQueue", default.consume_queue_segment_size)
-        version = conf.get("storeVersion", default.store_version).strip()
-        if version not in ("5.5", "4.9"):
-            raise ConfigError(f"storeVersion is {version!r}: it must be 5.5 or 4.9")
+    def of(cls, options: ShapeOptions) -> StoreShape:
+        """What follows from the settings. Raises `ConfigError` where they do not fit together."""
         return cls(
-            commit_log_segment_size=_whole(conf, "mappedFileSizeCommitLog", default.commit_log_segment_size),
-            # Java rounds the setting up to whole units.
-            consume_queue_segment_size=-(-queue_size // UNIT_SIZE) * UNIT_SIZE,
-            consume_queue_ext_segment_size=_whole(
-                conf, "mappedFileSizeConsumeQueueExt", default.consume_queue_ext_segment_size
-            ),
-            index_slots=_whole(conf, "maxHashSlotNum", default.index_slots),
-            index_entries=_whole(conf, "maxIndexNum", default.index_entries),
-            delay_levels_ms=parse_delay_levels(conf.get("messageDelayLevel", DEFAULT_DELAY_LEVELS)),
-            enable_consume_queue_ext=_truth(conf, "enableConsumeQueueExt", False),
-            enable_calc_filter_bit_map=_truth(conf, "enableCalcFilterBitMap", False),
-            bloom_error_rate=_whole(conf, "maxErrorRateOfBloomFilter", default.bloom_error_rate),
-            bloom_expected=_whole(conf, "expectConsumerNumUseFilter", default.bloom_expected),
-            store_version="4.9" if version == "4.9" else "5.5",
-            append_property_crc=_truth(conf, "enabledAppendPropCRC", False),
-            verify_property_crc=_truth(conf, "forceVerifyPropCRC", False),
-            index_enabled=_truth(conf, "messageIndexEnable", True),
-            multi_dispatch=_truth(conf, "enableLmq", False) and _truth(conf, "enableMultiDispatch", False),
+            commit_log_segment_size=options.mapped_file_size_commit_log,
+            # RocketMQ rounds the setting up to whole units.
+            consume_queue_segment_size=-(-options.mapped_file_size_consume_queue // UNIT_SIZE) * UNIT_SIZE,
+            consume_queue_ext_segment_size=options.mapped_file_size_consume_queue_ext,
+            index_slots=options.max_hash_slot_num,
+            index_entries=options.max_index_num,
+            delay_levels_ms=parse_delay_levels(options.message_delay_level),
+            enable_consume_queue_ext=options.enable_consume_queue_ext,
+            enable_calc_filter_bit_map=options.enable_calc_filter_bit_map,
+            bloom_error_rate=options.max_error_rate_of_bloom_filter,
+            bloom_expected=options.expect_consumer_num_use_filter,
+            store_version=options.store_version,
+            append_property_crc=options.enabled_append_prop_crc,
+            verify_property_crc=options.force_verify_prop_crc,
+            index_enabled=options.message_index_enable,
+            multi_dispatch=options.enable_lmq and options.enable_multi_dispatch,
         )
-
-
-def _between(key: str, value: int, low: int, high: int) -> None:
-    if not low <= value <= high:
-        raise ConfigError(f"{key} is {value}: it must be {low} to {high}")
-
-
-def _whole(conf: Mapping[str, str], key: str, default: int) -> int:
-    text = conf.get(key)
-    if text is None:
-        return default
-    try:
-        return int(text.strip())
-    except ValueError:
-        raise ConfigError(f"{key} is {text!r}: it must be a whole number") from None
-
-
-def _truth(conf: Mapping[str, str], key: str, default: bool) -> bool:
-    text = conf.get(key)
-    if text is None:
-        return default
-    word = text.strip().lower()
-    if word not in ("true", "false"):
-        raise ConfigError(f"{key} is {text!r}: it must be true or false")
-    return word == "true"

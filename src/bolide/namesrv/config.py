@@ -1,16 +1,16 @@
 """Configuration by remote control: codes 318 and 319 (UPDATE_NAMESRV_CONFIG, GET_NAMESRV_CONFIG).
 
-As in Java, keys nobody knows are passed over, and one key of the black list refuses the whole update with code 16. A
-value that cannot be is refused too, where Java would ignore it in silence.
+As in RocketMQ, unknown keys are ignored, and one key of the black list refuses the whole update with code 16. An
+invalid value is refused too, where RocketMQ ignores it in silence.
 """
 
 from __future__ import annotations
 
-import msgspec
-
+from bolide.declaration import changed
+from bolide.errors import ConfigError
 from bolide.namesrv.effects import Effects, KeepSettings
 from bolide.namesrv.handler import Routes
-from bolide.namesrv.options import NamesrvOptions, Settings
+from bolide.namesrv.options import Settings
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.properties_text import read_properties, write_properties
@@ -48,11 +48,9 @@ class ConfigService:
         known = self.settings.as_texts()
         changes = {key: value.strip() for key, value in given.items() if key in known and value.strip() != known[key]}
         try:
-            self.settings.options = msgspec.convert(known | changes, NamesrvOptions, strict=False)
-        except msgspec.ValidationError as error:
-            return make_response(
-                command, codes.SYSTEM_ERROR, f"a value of the update is wrong, nothing changed: {error}"
-            )
+            self.settings.options = changed(self.settings.options, changes, "the update")
+        except ConfigError as error:
+            return make_response(command, codes.SYSTEM_ERROR, f"{error}; nothing was changed")
         if changes:
             self.effects.add(KeepSettings(changes))
         return make_response(command, codes.SUCCESS)

@@ -72,7 +72,7 @@ class BrokerParts:
         self.offsets = offsets = ConsumerOffsets(
             effects, options.enable_lmq, now, options.max_consumer_offsets, options.flush_consumer_offset_interval
         )
-        self.clients = clients = Clients(options.client_channel_expired_time)
+        self.clients = clients = Clients(options.channel_expired_timeout)
         self.locks = locks = QueueLocks(options.rebalance_lock_max_live_time, options.max_queue_locks)
         rules = TimerRules(options)
         self.writer = writer = LogWriter(store, options.max_message_size, len(levels), rules, stats.topic_puts)
@@ -115,7 +115,7 @@ class BrokerParts:
             GroupExpiry(options, store, groups, topics, offsets, clients, now),
             LockService(locks),
             RetryService(options, store, writer, topics, groups, stats),
-            QueryService(store),
+            QueryService(options, store),
             TopicAdminService(options, store, topics, offsets, picks),
             GroupAdminService(options, groups, offsets, clients, address),
             ConsumeStatsService(options, store, topics, groups, offsets, clients, topic_stats, address),

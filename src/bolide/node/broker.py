@@ -7,7 +7,6 @@ order: settings checked, store recovered, tables loaded, listener bound, registe
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import logging
 import os
 import shutil
@@ -15,8 +14,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
-
-import msgspec
 
 from bolide import plugins
 from bolide.broker.append.uniq_key import UniqKeys
@@ -27,6 +24,7 @@ from bolide.broker.hooks import Hooked
 from bolide.broker.pull.hold import HoldTable
 from bolide.broker.tables.filters import ConsumerFilters
 from bolide.broker.tables.pull_filter import Filters
+from bolide.declaration import settings_of
 from bolide.errors import ConfigError
 from bolide.layout.message_id import encode_host
 from bolide.layout.shape import StoreShape
@@ -51,11 +49,11 @@ from bolide.node.routes.registrar import Place, Registration
 from bolide.node.routes.route_book import RouteBook
 from bolide.node.settings.config import load_daemon, shown
 from bolide.node.settings.live_settings import LiveSettings
-from bolide.node.settings.unkept import refuse_unkept
+from bolide.node.settings.unkept import refuse_unkept_options
 from bolide.remoting.bodies.base import MessageQueue
 from bolide.store.files import Files, RealFiles
 from bolide.store.message_store import MessageStore
-from bolide.store.options import StoreOptions, warnings_for
+from bolide.store.options import Resources
 from bolide.transport.address import split_addresses
 from bolide.transport.protocol_detector import Ingress
 from bolide.transport.server import bound_port, listen
@@ -69,7 +67,7 @@ DRAIN_S: Final = 2.0
 
 
 class BrokerNode:
-    """One broker in the running loop. `given` holds the settings that are not defaults, by Java key.
+    """One broker in the running loop.
 
     `conf` is the file in which changes at run time are kept; None = they end with the process.
     """
@@ -77,7 +75,6 @@ class BrokerNode:
     def __init__(
         self,
         options: BrokerOptions,
-        given: Mapping[str, str] | None = None,
         files: Files | None = None,
         conf: str | None = None,
         clock: Clock | None = None,
@@ -88,7 +85,6 @@ class BrokerNode:
         self.failure: BaseException | None = None
         self.stopped = asyncio.Event()
         """Set when the broker cannot go on by itself: the process then ends with STORE_FAILED."""
-        self._given = dict(given or {})
         self._live = LiveSettings(options, conf or "", files if files is not None else RealFiles())
         self._files: Files = files if files is not None else RealFiles()
         self._servers: list[asyncio.Server] = []
@@ -111,11 +107,12 @@ class BrokerNode:
         loop = asyncio.get_running_loop()
         options = self.options
         now = self.clock.now()
-        refuse_unkept(conf_of(options), {})
+        refuse_unkept_options(options)
         check_name_servers(options)
+        check_log_folder(options)
         self.ip = announced_ip(options.bind_address, options.broker_ip1)
         self._host = host = NodeHost(f"bolide.broker.{options.broker_name}", loop, self._files)
-        for line in self._warnings():
+        for line in options.warnings:
             host.log.warning("%s", line)
         effects = Effects()
         expression_types = ExpressionTypes(
@@ -123,7 +120,7 @@ class BrokerNode:
         )
         filters = ConsumerFilters(options, Filters(expression_types), effects, now)
         self.store = store = MessageStore(
-            self._files, self.root, shape_of(options), store_options(options), filters.calc_bitmap
+            self._files, self.root, StoreShape.of(options), options, filters.calc_bitmap, store_resources()
         )
         if options.enable_calc_filter_bit_map:
             # Recovery dispatches again, and needs to know whose bits to set.
@@ -310,9 +307,8 @@ class BrokerNode:
         return usage.total, usage.free
 
     def _apply(self, options: BrokerOptions) -> None:
-        """Tell everybody who reads a setting that may change. Raises `ConfigError` before anybody is told."""
-        rules = store_options(options)
-        self.store.maintenance.retention.configure(rules)
+        """Tell everybody who reads a setting that may change. """
+        self.store.maintenance.retention.configure(options)
         for configure in self.parts.services.configured:
             configure(options)
         self._executor.gate.configure(options)
@@ -320,9 +316,6 @@ class BrokerNode:
         self.connections.configure(max_connections(options), options.server_channel_max_idle_time_seconds * 1000)
         if self._registration is not None:
             self._registration.configure(options)
-
-    def _warnings(self) -> list[str]:
-        return warnings_for(self._given)
 
     def _route_told(self, topic: str, queues: list[MessageQueue] | None) -> None:
         self.parts.assignments.route_arrived(topic, queues, self.clock.now())
@@ -387,22 +380,13 @@ def name_server_context(options: BrokerOptions) -> RenewedContext | None:
     return RenewedContext(make, paths)
 
 
-def shape_of(options: BrokerOptions) -> StoreShape:
-    """The shape of the store these options ask for."""
-    return StoreShape.from_broker_conf(conf_of(options))
-
-
 def conf_of(options: BrokerOptions) -> dict[str, str]:
-    """All options as the text a broker.conf would hold."""
-    found: dict[str, str] = {}
-    for field in msgspec.structs.fields(BrokerOptions):
-        value: Any = getattr(options, field.name)
-        found[field.encode_name] = shown(field.encode_name, value)
-    return found
+    """All options as the text a broker.conf would hold: what GET_BROKER_CONFIG answers and plug-ins get."""
+    return {key: shown(key, getattr(options, setting.name)) for key, setting in settings_of(BrokerOptions).items()}
 
 
-def store_options(options: BrokerOptions) -> StoreOptions:
-    """The store's part of the options, with what only the machine knows."""
+def check_log_folder(options: BrokerOptions) -> None:
+    """Raise `ConfigError` when storePathCommitLog names another folder than the one that is used."""
     used = Path(options.store_path_root_dir).expanduser() / "commitlog"
     wanted = options.store_path_commit_log
     if wanted and Path(wanted).expanduser().resolve() != used.resolve():
@@ -410,8 +394,11 @@ def store_options(options: BrokerOptions) -> StoreOptions:
             f"storePathCommitLog = {wanted} is not supported: the log is in commitlog/ under storePathRootDir, which "
             f"is {used.resolve()}; leave it out"
         )
-    found = StoreOptions.from_options(options)
-    return dataclasses.replace(found, memory_bytes=machine_memory(), max_open_files=share_of_store(raise_limit()))
+
+
+def store_resources() -> Resources:
+    """What this machine gives the store."""
+    return Resources(memory_bytes=machine_memory(), max_open_files=share_of_store(raise_limit()))
 
 
 def connections_of(options: BrokerOptions, told: logging.Logger) -> Connections:
@@ -458,7 +445,7 @@ def run_broker(flags: Mapping[str, object] | None = None, conf: str | None = Non
         log.info("name servers: %s (%s)", loaded.options.namesrv_addr, loaded.origins["namesrvAddr"])
     else:
         log.warning("no name server is set, so clients cannot find this broker: give -n HOST:PORT or namesrvAddr")
-    return run_daemon(lambda: BrokerNode(loaded.options, loaded.given, conf=kept), f"broker {name}", follow_stdin)
+    return run_daemon(lambda: BrokerNode(loaded.options, conf=kept), f"broker {name}", follow_stdin)
 
 
 def kept_settings(options: BrokerOptions) -> str:

@@ -140,7 +140,7 @@ class NamesrvNode:
 
     def connected(self, connection: ServerConnection) -> Peer | None:
         """A peer connected."""
-        most = min(self._most, self.options.max_connections)
+        most = min(self._most, self._server.settings.options.max_connections)
         if len(self._peers) >= most:
             now = self._clock.now()
             if now - self._refused_at >= REFUSALS_MS:
@@ -312,9 +312,9 @@ class NamesrvNode:
             self._carry_out()
 
     async def _close_idle(self) -> None:
-        idle_ms = self.options.server_channel_max_idle_time_seconds * 1000
         while True:
             await asyncio.sleep(IDLE_SWEEP_S)
+            idle_ms = self._server.settings.options.server_channel_max_idle_time_seconds * 1000
             self._unfinished.close_late()
             now = self._clock.now()
             for peer in list(self._peers.values()):

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bolide.dispatch.multi import is_lmq
@@ -13,7 +12,7 @@ from bolide.errors import PeerError
 from bolide.layout.checkpoint import Checkpoint, decode_checkpoint
 from bolide.layout.index_file import HEADER_SIZE, decode_index_header, index_file_size
 from bolide.layout.queue_unit import PRE_BLANK_SIZE, UNIT_SIZE, read_unit
-from bolide.layout.shape import StoreShape
+from bolide.layout.shape import ShapeOptions, StoreShape
 from bolide.store.files import Files
 from bolide.store.walk import End, Problem, Records, SegmentFile, read_whole, segment_files, walk_segment
 
@@ -79,27 +78,15 @@ class StoreSummary:
     config: list[str] = field(default_factory=list)
 
 
-def shape_of(files: Files, root: str, conf: Mapping[str, str] | None) -> StoreShape:
-    """The shape by which to read a folder: from its broker.conf, or from its files' sizes and RocketMQ's defaults.
+def shape_of(files: Files, root: str, options: ShapeOptions | None) -> StoreShape:
+    """The shape by which to read a folder: of its broker's settings, or of its files' sizes and RocketMQ's defaults.
 
     Raises NoStore when the folder has no CommitLog, or when its files contradict the shape.
     """
     log = segment_files(files, f"{root}/commitlog")
     if not log:
         raise NoStore(f"{root} is no store: there is no CommitLog file in {root}/commitlog")
-    settings = dict(conf or {})
-    if conf is None:
-        settings["mappedFileSizeCommitLog"] = str(log[0].size)
-        queue = _first_segment(files, f"{root}/consumequeue")
-        if queue is not None:
-            settings["mappedFileSizeConsumeQueue"] = str(queue.size)
-        ext = _first_segment(files, f"{root}/consumequeue_ext")
-        if ext is not None:
-            settings["mappedFileSizeConsumeQueueExt"] = str(ext.size)
-            settings["enableConsumeQueueExt"] = "true"
-        if any(is_lmq(topic) for topic in files.list_dir(f"{root}/consumequeue")):
-            settings["enableLmq"] = settings["enableMultiDispatch"] = "true"
-    shape = StoreShape.from_broker_conf(settings)
+    shape = StoreShape.of(options) if options is not None else _shape_of_files(files, root, log[0].size)
     size = index_file_size(shape.index_slots, shape.index_entries)
     for name in files.list_dir(f"{root}/index"):
         found = files.size(f"{root}/index/{name}")
@@ -109,6 +96,18 @@ def shape_of(files: Files, root: str, conf: Mapping[str, str] | None) -> StoreSh
                 f"entries take {size}: give the store's broker.conf with --config"
             )
     return shape
+
+
+def _shape_of_files(files: Files, root: str, log_size: int) -> StoreShape:
+    default = StoreShape()
+    queue, ext = _first_segment(files, f"{root}/consumequeue"), _first_segment(files, f"{root}/consumequeue_ext")
+    return StoreShape(
+        commit_log_segment_size=log_size,
+        consume_queue_segment_size=default.consume_queue_segment_size if queue is None else queue.size,
+        consume_queue_ext_segment_size=default.consume_queue_ext_segment_size if ext is None else ext.size,
+        enable_consume_queue_ext=ext is not None,
+        multi_dispatch=any(is_lmq(topic) for topic in files.list_dir(f"{root}/consumequeue")),
+    )
 
 
 def queue_folders(files: Files, root: str, folder: str = "consumequeue") -> list[tuple[str, int, str]]:

@@ -27,13 +27,15 @@ from bolide.store.unit_filter import UnitFilter
 class Lookups:
     """Reads one store. Queue offsets count messages, physical offsets are bytes of the log, times are ms."""
 
-    def __init__(self, log: CommitLog, queues: ConsumeQueues, index: IndexService, options: StoreOptions) -> None:
+    def __init__(
+        self, log: CommitLog, queues: ConsumeQueues, index: IndexService, options: StoreOptions, memory_bytes: int = 0
+    ) -> None:
         self.log = log
         self.queues = queues
         self.index = index
-        self.reader = QueueReader(log, options)
+        self.reader = QueueReader(log, options, memory_bytes)
         self._index_readable: bool = options.index_file_read_enable
-        self._in_memory: i64 = options.memory_bytes * options.access_message_in_memory_max_ratio // 100
+        self._in_memory: i64 = memory_bytes * options.access_message_in_memory_max_ratio // 100
 
     # -- queues --
 

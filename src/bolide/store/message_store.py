@@ -30,7 +30,7 @@ from bolide.store.known_end import Traces
 from bolide.store.lock import RunMark, lock_store, mark_closed, mark_running, read_mark, was_killed
 from bolide.store.lookups import Lookups
 from bolide.store.maintenance import Maintenance
-from bolide.store.options import StoreOptions
+from bolide.store.options import Resources, StoreOptions
 from bolide.store.put import Appended, Put
 from bolide.store.queue_numbers import QueueNumbers
 from bolide.store.recovery import Recovery, RecoveryReport
@@ -57,14 +57,17 @@ class MessageStore(Lookups):
         shape: StoreShape,
         options: StoreOptions | None = None,
         calc_bitmap: Callable[[Dispatch], bytes] | None = None,
+        resources: Resources | None = None,
     ) -> None:
         if options is None:
             options = StoreOptions()
+        if resources is None:
+            resources = Resources()
         self.files = files
         self.root = root
         self.shape = shape
         self.options = options
-        self.handles = HandleCache(files, options.max_open_files)
+        self.handles = HandleCache(files, resources.max_open_files)
         # A cache of its own: what is unsynced in the log is counted in offsets, not by file.
         self.log_handles = HandleCache(files, 64)
         self.reads = self.log_handles.reads = self.handles.reads
@@ -74,6 +77,7 @@ class MessageStore(Lookups):
             ConsumeQueues(files, root, shape, self.handles, calc_bitmap),
             IndexService(files, root, shape, self.handles),
             options,
+            resources.memory_bytes,
         )
         self.index.enabled = shape.index_enabled and options.index_file_write_enable
         self.times = self.log.times

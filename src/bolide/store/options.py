@@ -1,90 +1,123 @@
-"""What the store can be told: flush, recovery and retention settings of RocketMQ's MessageStoreConfig.
-
-Sizes of files are not here but in `layout.shape.StoreShape`. The struct of all broker options carries fields of the
-same names; `StoreOptions.from_options` copies them.
-"""
+"""What the store can be told: flush, recovery, reads and retention, on top of the settings of its files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Final
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal
 
+from msgspec import Meta
+
+from bolide.declaration import Bytes, Count, Hours, Percent, PositiveCount, PositiveMs, Section, java_key
 from bolide.errors import ConfigError
 from bolide.layout.limits import DEFAULT_MAX_MESSAGE_SIZE
+from bolide.layout.shape import INDEX, ShapeOptions
 
-IGNORED: Final[dict[str, str]] = {
-    "transientStorePoolEnable": "writes go to the page cache at the end of each turn",
-    "commitIntervalCommitLog": "there is no commit thread",
-    "commitCommitLogLeastPages": "there is no commit thread",
-    "commitCommitLogThoroughInterval": "there is no commit thread",
-    "flushConsumeQueueLeastPages": "queues are written every interval and synced together at the thorough one",
-    "duplicationEnable": "the log is never appended to from elsewhere",
-    "totalReplicas": "this broker does not replicate yet",
-    "slaveTimeout": "this broker does not replicate yet",
-    "haSendHeartbeatInterval": "this broker does not replicate yet",
-    "haHousekeepingInterval": "this broker does not replicate yet",
-    "haTransferBatchSize": "this broker does not replicate yet",
-    "haMaxGapNotInSync": "this broker does not replicate yet",
-    "mapedFileSizeConsumeQueueExt": "the key is mappedFileSizeConsumeQueueExt",
-}
-"""Keys of Java's that change nothing here, with the reason: setting one of them earns a warning."""
+FLUSH: Final = Section("Flush")
+RECOVERY: Final = Section("Recovery")
+RETENTION: Final = Section("Retention")
+READS: Final = Section("Reads from the store")
+SENDS: Final = Section("Sends")
 
 
-@dataclass(frozen=True)
-class StoreOptions:
-    """Times are ms, sizes bytes, ratios percent unless a line says otherwise."""
+class StoreOptions(ShapeOptions, frozen=True, kw_only=True, rename=java_key):
+    """The settings a store reads. The broker's options are these and more."""
 
-    flush_disk_type: str = "SYNC_FLUSH"
-    """SYNC_FLUSH or ASYNC_FLUSH. Java: ASYNC_FLUSH."""
-    sync_flush_timeout: int = 5000
-    flush_interval_commit_log: int = 500
-    """Async flush: how often dirty pages are looked at."""
-    flush_commit_log_timed: bool = True
-    """False: an async flush also starts as soon as enough pages are dirty."""
-    flush_commit_log_least_pages: int = 0
-    """Async flush: fewer dirty pages wait for the thorough interval. Java: 4, so a loss of power can cost ten seconds
-    when few messages are sent; with 0 every interval flushes what there is."""
-    flush_commit_log_thorough_interval: int = 10_000
-    flush_interval_consume_queue: int = 1000
-    flush_consume_queue_thorough_interval: int = 60_000
+    flush_disk_type: Annotated[
+        Literal["ASYNC_FLUSH", "SYNC_FLUSH"],
+        FLUSH("SYNC_FLUSH: a send is acknowledged once its record is on disk.", java="ASYNC_FLUSH"),
+    ] = "SYNC_FLUSH"
+    sync_flush_timeout: Annotated[
+        PositiveMs, FLUSH("Time a send waits for the disk; then it is answered with FLUSH_DISK_TIMEOUT.")
+    ] = 5000
+    flush_interval_commit_log: Annotated[PositiveMs, FLUSH("With ASYNC_FLUSH: time between flushes of the log.")] = 500
+    flush_commit_log_timed: Annotated[
+        bool, FLUSH("With ASYNC_FLUSH: flush at the interval only; false: also as soon as enough pages are dirty.")
+    ] = True
+    flush_commit_log_least_pages: Annotated[
+        Count,
+        FLUSH(
+            "With ASYNC_FLUSH: fewer dirty pages wait for the thorough interval. With 0 each interval flushes what "
+            "there is; with 4 a loss of power can cost ten seconds when few messages are sent.",
+            java="4",
+        ),
+    ] = 0
+    flush_commit_log_thorough_interval: Annotated[
+        PositiveMs, FLUSH("With ASYNC_FLUSH: time after which the log is flushed, however few pages are dirty.")
+    ] = 10_000
+    flush_interval_consume_queue: Annotated[PositiveMs, FLUSH("Time between writes of the queues.")] = 1000
+    flush_consume_queue_thorough_interval: Annotated[
+        PositiveMs, FLUSH("Time after which all queues are synced and the checkpoint moves.")
+    ] = 60_000
 
-    max_message_size: int = DEFAULT_MAX_MESSAGE_SIZE
-    check_crc_on_recover: bool = True
-    commit_log_recover_max_num: int = 10
-    check_commit_log_offset_on_recover: bool = False
-    message_index_safe: bool = False
-    index_file_write_enable: bool = True
-    index_file_read_enable: bool = True
+    max_message_size: Annotated[
+        int,
+        Meta(ge=1, le=16 * 1024 * 1024 - 65536, extra={"unit": "bytes"}),
+        SENDS("Largest body of a message or a batch."),
+    ] = DEFAULT_MAX_MESSAGE_SIZE
 
-    delete_when: str = "04"
-    """Hours of the day, local time, `;`-separated, in which expired files are deleted."""
-    file_reserved_time: int = 72
-    """Hours a commit log file is kept after its last change."""
-    clean_resource_interval: int = 10_000
-    clean_file_forcibly_enable: bool = True
-    disk_max_used_space_ratio: int = 75
-    disk_space_clean_forcibly_ratio: int = 85
-    disk_space_warning_level_ratio: int = 90
-    delete_file_batch_max: int = 10
+    check_crc_on_recover: Annotated[bool, RECOVERY("Compare the checksum of each body that recovery reads.")] = True
+    commit_log_recover_max_num: Annotated[
+        PositiveCount, RECOVERY("Log files that a start after a clean stop reads.")
+    ] = 10
+    message_index_safe: Annotated[
+        bool, RECOVERY("After a crash, dispatch again from the last record that the index is known to hold.")
+    ] = False
+    index_file_write_enable: Annotated[bool, INDEX("Write index entries for new messages.")] = True
+    index_file_read_enable: Annotated[bool, INDEX("Answer queries by key from the index.")] = True
 
-    access_message_in_memory_max_ratio: int = 40
-    max_transfer_bytes_on_message_in_memory: int = 256 * 1024
-    max_transfer_count_on_message_in_memory: int = 32
-    max_transfer_bytes_on_message_in_disk: int = 64 * 1024
-    max_transfer_count_on_message_in_disk: int = 8
-    max_filter_message_size: int = 16000
-    default_query_max_num: int = 32
-    max_msgs_num_batch: int = 64
+    delete_when: Annotated[
+        str,
+        RETENTION("Hours of the day, local time, separated by `;`, in which expired files are deleted.", live=True),
+    ] = "04"
+    file_reserved_time: Annotated[Hours, RETENTION("Time a log file is kept after its last change.", live=True)] = 72
+    clean_resource_interval: Annotated[PositiveMs, RETENTION("Time between looks for expired files.", live=True)] = (
+        10_000
+    )
+    clean_file_forcibly_enable: Annotated[
+        bool, RETENTION("Delete the oldest files at once while the disk is fuller than the forcible ratio.", live=True)
+    ] = True
+    disk_max_used_space_ratio: Annotated[
+        int,
+        Meta(ge=10, le=95, extra={"unit": "percent"}),
+        RETENTION("Use of the disk above which expired files are deleted at any hour.", live=True),
+    ] = 75
+    disk_space_clean_forcibly_ratio: Annotated[
+        Percent,
+        RETENTION(
+            "Use of the disk above which the oldest files are deleted, and at which refused sends are accepted again. "
+            "Counts as 30 at least and 85 at most.",
+            live=True,
+        ),
+    ] = 85
+    disk_space_warning_level_ratio: Annotated[
+        Percent,
+        RETENTION("Use of the disk above which sends are refused. Counts as 35 at least and 90 at most.", live=True),
+    ] = 90
+    delete_file_batch_max: Annotated[PositiveCount, RETENTION("Files deleted at once.", live=True)] = 10
 
-    max_open_files: int = 1024
-    """Handles kept open at once. Ours."""
-    memory_bytes: int = 0
-    """Memory of the machine, for accessMessageInMemoryMaxRatio; 0 = not known, every read counts as in memory. Ours."""
+    access_message_in_memory_max_ratio: Annotated[
+        Percent, READS("Share of the machine's memory that the newest part of the log is taken to be in.")
+    ] = 40
+    max_transfer_bytes_on_message_in_memory: Annotated[
+        Bytes, READS("Bytes one pull returns of messages in memory; a single message may be longer.")
+    ] = 256 * 1024
+    max_transfer_count_on_message_in_memory: Annotated[
+        PositiveCount, READS("Messages one pull returns of those in memory.")
+    ] = 32
+    max_transfer_bytes_on_message_in_disk: Annotated[
+        Bytes, READS("Bytes one pull returns of messages further back.")
+    ] = 64 * 1024
+    max_transfer_count_on_message_in_disk: Annotated[
+        PositiveCount, READS("Messages one pull returns of those further back.")
+    ] = 8
+    max_filter_message_size: Annotated[
+        int,
+        Meta(ge=1, le=1 << 31, extra={"unit": "bytes"}),
+        READS("Bytes of queue entries that one pull with a filter looks at."),
+    ] = 16000
 
     def __post_init__(self) -> None:
-        if self.flush_disk_type not in ("SYNC_FLUSH", "ASYNC_FLUSH"):
-            raise ConfigError(f"flushDiskType is {self.flush_disk_type!r}: it must be SYNC_FLUSH or ASYNC_FLUSH")
+        super().__post_init__()
         self.delete_hours()
 
     @property
@@ -94,40 +127,31 @@ class StoreOptions:
 
     @property
     def clean_forcibly_ratio(self) -> float:
-        """0.0 to 1.0, in Java's bounds."""
+        """0.0 to 1.0, in RocketMQ's bounds."""
         return min(85, max(30, self.disk_space_clean_forcibly_ratio)) / 100
 
     @property
     def warning_ratio(self) -> float:
-        """0.0 to 1.0, in Java's bounds."""
+        """0.0 to 1.0, in RocketMQ's bounds."""
         return min(90, max(35, self.disk_space_warning_level_ratio)) / 100
 
     def delete_hours(self) -> frozenset[int]:
-        """The hours of `delete_when`; raises ConfigError when it is no list of hours."""
+        """The hours of `delete_when`; raises `ConfigError` for anything but a list of hours."""
         hours: set[int] = set()
         for word in self.delete_when.split(";"):
             if not word.strip().isdecimal() or int(word) > 23:
-                raise ConfigError(f"deleteWhen is {self.delete_when!r}: write hours such as 04 or 04;16")
+                raise ConfigError(
+                    f"deleteWhen = {self.delete_when!r} is not allowed: it must be hours such as 04 or 04;16"
+                )
             hours.add(int(word))
         return frozenset(hours)
 
-    @classmethod
-    def from_options(cls, options: object) -> StoreOptions:
-        """Copy what `options` has under the same names."""
-        values = {field.name: getattr(options, field.name) for field in fields(cls) if hasattr(options, field.name)}
-        return cls(**values)
 
+@dataclass(frozen=True)
+class Resources:
+    """What the machine gives a store; no settings."""
 
-def warnings_for(conf: Mapping[str, str]) -> list[str]:
-    """One sentence for each setting that is given a value here but has no effect."""
-    warned: list[str] = []
-    for key, reason in IGNORED.items():
-        value = conf.get(key)
-        if value is not None and value.strip().lower() != "false":
-            warned.append(f"{key} is ignored: {reason}")
-    on = [key for key in ("enableLmq", "enableMultiDispatch") if conf.get(key, "").strip().lower() == "true"]
-    if len(on) == 1:
-        warned.append(
-            f"{on[0]} alone lets no message enter a light queue: enableLmq and enableMultiDispatch do together"
-        )
-    return warned
+    max_open_files: int = 1024
+    """Handles kept open at once."""
+    memory_bytes: int = 0
+    """Memory, for accessMessageInMemoryMaxRatio; 0 = not known, every read counts as in memory."""

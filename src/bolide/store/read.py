@@ -94,9 +94,9 @@ class ReadResult:
 class QueueReader:
     """Pulls from the queues of one store, within the limits of its options."""
 
-    def __init__(self, log: CommitLog, options: StoreOptions) -> None:
+    def __init__(self, log: CommitLog, options: StoreOptions, memory_bytes: int = 0) -> None:
         self.log = log
-        self._memory: i64 = options.memory_bytes * options.access_message_in_memory_max_ratio // 100
+        self._memory: i64 = memory_bytes * options.access_message_in_memory_max_ratio // 100
         if self._memory <= 0:
             self._memory = 1 << 62
         self._bytes_in_memory: i64 = options.max_transfer_bytes_on_message_in_memory

@@ -47,7 +47,7 @@ class IndexCheck:
         """The next record of the log."""
         if not self._shape.index_enabled or not in_index(d) or d.physical_offset < self._begin:
             return
-        keys = index_keys(d.topic, d.uniq_key, d.keys, d.tags, "5.5")
+        keys = index_keys(d.topic, d.uniq_key, d.keys, d.tags, True)
         if not keys:
             return
         wanted = [index_hash(key) for key in keys]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from bolide.broker.core.options import BrokerOptions
 from bolide.broker.operator.query import QueryService
 from bolide.layout.record import decode_records
 from bolide.remoting import codes
@@ -20,7 +21,7 @@ class Queries(Parts):
 
     def __init__(self, folder: Path, **settings: Any) -> None:
         super().__init__(folder, **settings)
-        self.service = QueryService(self.store)
+        self.service = QueryService(BrokerOptions(**settings), self.store)
 
     def ask(self, code: int, **fields: str) -> Command:
         return reply_of(self.service.handlers()[code](self.channel, make_request(code, 1, fields), NOW))
@@ -54,6 +55,15 @@ def test_by_key(parts: Queries) -> None:
 def test_a_unique_key_has_a_limit_of_its_own(parts: Queries) -> None:
     assert bodies(parts.by_key("FIRST", _UNIQUE_KEY_QUERY="true", maxNum="1")) == [b"0"]
     assert len(bodies(parts.by_key("U", _UNIQUE_KEY_QUERY="true", maxNum="1"))) == 32
+
+
+def test_the_limits_are_settings(tmp_path: Path) -> None:
+    parts = Queries(tmp_path, max_msgs_num_batch=5, default_query_max_num=3)
+    for _ in range(9):
+        parts.answer(send_request(properties=text(UNIQ_KEY="U", KEYS="all")), NOW)
+    assert len(bodies(parts.by_key("all"))) == 5
+    assert len(bodies(parts.by_key("U", _UNIQUE_KEY_QUERY="true"))) == 3
+    parts.close()
 
 
 def test_by_tags(parts: Queries) -> None:

@@ -36,6 +36,8 @@ BROKEN = {
     "timerRocksDBEnable": "true",
     "transRocksDBEnable": "true",
     "messageStorePlugIn": "com.example.Store",
+    "readOnlyCommitLogStorePaths": "/mnt/old/commitlog",
+    "defaultMessageRequestMode": "POP",
 }
 
 

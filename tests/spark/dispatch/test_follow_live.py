@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from bolide.client import Message
-from bolide.layout.shape import StoreShape
+from bolide.declaration import options_of
+from bolide.layout.shape import ShapeOptions, StoreShape
 from bolide.spark.dispatch.dispatch_job import dispatch_store
 from bolide.spark.verify.verify_job import verify_on_spark
 from bolide.testing.broker import Broker
@@ -144,7 +145,7 @@ def test_a_live_log_is_streamed_and_followed(
     last = verb(monkeypatch, *following(live.store, out, conf, "--update"))
     assert last.exit_code == 0, last.output
     assert "stopped at physical offset" in last.stderr
-    shape = StoreShape.from_broker_conf({key: str(value) for key, value in SIZES.items()})
+    shape = StoreShape.of(options_of(ShapeOptions, {key: str(value) for key, value in SIZES.items()}))
     report = dispatch_store(spark, str(live.store), shape, out=str(tmp_path / "fresh"))
     assert report.records >= 1_200
     made, expected = contents(out), contents(tmp_path / "fresh")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from bolide.broker.core.channel import Channel
+from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Outcome, reply
 from bolide.broker.core.service import Routes, Service
 from bolide.remoting import codes
@@ -18,15 +19,16 @@ from bolide.remoting.request_routes import DiskReads, Kind, Route
 from bolide.store.message_store import MessageStore
 
 UNIQUE_KEY_QUERY: Final = "_UNIQUE_KEY_QUERY"
-DEFAULT_QUERY_MAX: Final = 32
 TAG_INDEX: Final = "T"
 
 
 class QueryService(Service):
     """Serves the two reads that go past the queues."""
 
-    def __init__(self, store: MessageStore) -> None:
+    def __init__(self, options: BrokerOptions, store: MessageStore) -> None:
         self._store = store
+        self._max_found = options.max_msgs_num_batch
+        self._max_unique = options.default_query_max_num
 
     def routes(self) -> Routes:
         return [
@@ -51,7 +53,7 @@ class QueryService(Service):
         self, channel: Channel, command: Command, header: QueryMessageRequestHeader, now: int
     ) -> Outcome:
         unique = command.ext().get(UNIQUE_KEY_QUERY, "").lower() == "true"
-        max_count = DEFAULT_QUERY_MAX if unique else header.max_num
+        max_count = min(self._max_unique if unique else header.max_num, self._max_found)
         key = header.key
         if header.index_type == TAG_INDEX:
             key = TAG_INDEX + "#" + key

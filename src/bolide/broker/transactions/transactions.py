@@ -207,7 +207,7 @@ class TransactionService(Service):
         4.9 reads a record as one number, and takes one that it cannot read for the decision of nothing.
         """
         text = f"{names.TAGS}\x01{OP_TAG}\x02{names.WAIT}\x01true\x02"
-        if self._options.store_version == "4.9":
+        if not self._store.shape.halves_per_op_record:
             body = b"%d" % halves[0].queue_offset
         else:
             body = b"".join(b"%d," % half.queue_offset for half in halves)
@@ -219,7 +219,7 @@ class TransactionService(Service):
 
     def _decide(self, halves: list[Half], now: int) -> None:
         """Write op records that name these half messages, of which nothing else is to be stored."""
-        at_once = 1 if self._options.store_version == "4.9" else OPS_AT_ONCE
+        at_once = OPS_AT_ONCE if self._store.shape.halves_per_op_record else 1
         for first in range(0, len(halves), at_once):
             part = halves[first : first + at_once]
             end = self._writer.put_together([self._op(part, now)], now)[0].end_offset

@@ -166,7 +166,7 @@ class Registration:
             cluster_name=options.broker_cluster_name,
             ha_server_addr=self._place.ha_address,
             broker_id=options.broker_id,
-            enable_acting_master=options.enable_acting_master,
+            enable_acting_master=False,
             compressed=options.compressed_register,
             body_crc32=body_checksum(body),
         )

@@ -1,20 +1,20 @@
 """Settings changed while the broker runs (UPDATE_BROKER_CONFIG): checked all together, applied, and kept in its file.
 
 RocketMQ changes fields of BrokerConfig under the running threads and rewrites the file it was started with
-(Configuration.update). Here a key changes only where everybody who reads it is told (`RELOADABLE`); for the others the
-answer says that it takes a restart.
+(Configuration.update). Here a setting changes only when it is declared live, which means that every reader takes it in
+a `configure`; for the others the answer says that a restart is needed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
-import msgspec
-
-from bolide.broker.core.options import RELOADABLE, BrokerOptions
+from bolide.broker.core.options import BrokerOptions
+from bolide.declaration import changed, settings_of
 from bolide.errors import BolideError, ConfigError
-from bolide.node.settings.config import convert
+from bolide.node.settings.unkept import refusal_of
+from bolide.node.settings.without_effect import without_effect
 from bolide.remoting.properties_text import read_properties_utf8
 from bolide.store.files import Files
 
@@ -31,18 +31,13 @@ class LiveSettings:
 
     def update(self, changes: Mapping[str, str], apply: Callable[[BrokerOptions], None]) -> str | None:
         """Change these keys, all or none; the reason when it cannot be. `apply` raises `ConfigError` to refuse."""
-        fields = {field.encode_name: field for field in msgspec.structs.fields(BrokerOptions)}
-        unknown = sorted(changes.keys() - fields.keys())
-        if unknown:
-            return f"{', '.join(unknown)} is no setting of this broker; nothing was changed"
-        fixed = sorted(changes.keys() - RELOADABLE)
-        if fixed:
-            return f"{', '.join(fixed)} cannot be changed while the broker runs: set it in broker.conf and restart"
+        refusal = next(filter(None, (self._refusal(key, text) for key, text in sorted(changes.items()))), None)
+        if refusal is not None:
+            return f"{refusal}; nothing was changed"
         before = self.options
         try:
-            values: dict[str, Any] = {fields[k].name: convert(fields[k], text, ORIGIN) for k, text in changes.items()}
-            changed = msgspec.structs.replace(before, **values)
-            apply(changed)
+            after = changed(before, changes, ORIGIN)
+            apply(after)
         except ConfigError as error:
             return f"{error}; nothing was changed"
         try:
@@ -50,8 +45,23 @@ class LiveSettings:
         except BolideError as error:
             apply(before)
             return f"{self._path} could not be written, so nothing was changed: {error}"
-        self.options = changed
+        self.options = after
         return None
+
+    def _refusal(self, key: str, text: str) -> str | None:
+        """Why this key cannot change while the broker runs."""
+        setting = settings_of(BrokerOptions).get(key)
+        if setting is not None and setting.about.live:
+            return None
+        idle = without_effect(BrokerOptions).get(key)
+        if idle is not None:
+            return f"{key} has no effect here: {idle}"
+        refusal = refusal_of(key, text)
+        if refusal:
+            return refusal
+        if setting is None:
+            return f"{key} is not a setting of this broker"
+        return f"{key} cannot be changed while the broker runs: set it in broker.conf and restart"
 
     def _keep(self, changes: Mapping[str, str]) -> None:
         if self._path:

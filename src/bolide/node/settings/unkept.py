@@ -1,6 +1,6 @@
 """Settings of RocketMQ that ask for something Bolide does not do yet: any value but the harmless one stops the start.
 
-A key that only tunes something gets a warning instead (`store.options.IGNORED`, unknown keys). These are different: an
+A key that only tunes something gets a warning instead (`node/settings/without_effect.py`). These are different: an
 operator who sets `aclEnable=true` relies on it, so a broker that lets everybody in must not start.
 """
 
@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from bolide.broker.core.options import BrokerOptions
+from bolide.declaration import settings_of, text_of
 from bolide.errors import ConfigError
 
 _REPLICAS: Final = "this broker does not replicate yet, so a message is on one machine only"
@@ -39,6 +41,8 @@ UNKEPT: Final[dict[str, tuple[str, str]]] = {
     "rocksdbCQDoubleWriteEnable": ("false", _ENGINE),
     "timerRocksDBEnable": ("false", _ENGINE),
     "transRocksDBEnable": ("false", _ENGINE),
+    "readOnlyCommitLogStorePaths": ("", "the log is read from commitlog/ under storePathRootDir only"),
+    "defaultMessageRequestMode": ("PULL", "POP consumption is not built yet, so consumers would get nothing"),
     "messageStorePlugIn": ("", "plug-ins of Java's store are Java classes"),
 }
 """Key -> the one allowed value, and why others are refused. Upper and lower case are the same."""
@@ -46,10 +50,23 @@ UNKEPT: Final[dict[str, tuple[str, str]]] = {
 
 def refuse_unkept(texts: Mapping[str, str], origins: Mapping[str, str]) -> None:
     """Raise `ConfigError` for a setting whose promise would not be kept. `origins` says where each text came from."""
-    for key, (harmless, reason) in UNKEPT.items():
-        text = texts.get(key)
-        if text is None or text.strip().lower() in ("", harmless.lower()):
-            continue
-        where = f" ({origins[key]})" if key in origins else ""
-        advice = f"set it to {harmless} or leave it out" if harmless else "leave it out"
-        raise ConfigError(f"{key} = {text.strip()}{where} would not be kept: {reason}; {advice}")
+    for key in UNKEPT:
+        refusal = refusal_of(key, texts.get(key, ""), origins.get(key, ""))
+        if refusal:
+            raise ConfigError(refusal)
+
+
+def refuse_unkept_options(options: BrokerOptions) -> None:
+    """The same for options that a program made, which have some of these settings."""
+    settings = [setting for setting in settings_of(BrokerOptions).values() if setting.key in UNKEPT]
+    refuse_unkept({setting.key: text_of(getattr(options, setting.name)) for setting in settings}, {})
+
+
+def refusal_of(key: str, text: str, origin: str = "") -> str:
+    """Why this value of a key would not be kept; "" when it would, or when the key promises nothing."""
+    harmless, reason = UNKEPT.get(key, ("", ""))
+    if not reason or text.strip().lower() in ("", harmless.lower()):
+        return ""
+    where = f" ({origin})" if origin else ""
+    advice = f"set it to {harmless} or leave it out" if harmless else "leave it out"
+    return f"{key} = {text.strip()}{where} would not be kept: {reason}; {advice}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
@@ -110,7 +110,7 @@ class _Columns:
             hashes = hashes.astype(_HASH)
             if self._audit and self._shape.tags_in_index:
                 # The entry for tags is the last of its record, where there is one more than without it.
-                plain, _ = index_hashes(records, replace(self._shape, store_version="4.9"))
+                plain, _ = index_hashes(records, self._shape.with_tags_in_index(False))
                 counts = np.bincount(owners, minlength=len(records))
                 tagged = counts != np.bincount(plain, minlength=len(records))
                 hashes[np.cumsum(counts)[tagged] - 1] |= TAG_MARK

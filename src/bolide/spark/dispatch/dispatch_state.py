@@ -50,7 +50,7 @@ class DerivedState:
             physic_msg_timestamp=self.last_timestamp,
             logics_msg_timestamp=self.last_timestamp,
             index_msg_timestamp=self.full_timestamp,
-            logics_physical_offset=self.last_offset if shape.store_version != "4.9" else 0,
+            logics_physical_offset=self.last_offset if shape.queue_end_in_checkpoint else 0,
         )
 
     def inventory(self) -> bytes:

@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -79,8 +79,8 @@ def verify_with(
     began = time.monotonic()
     root = store_root(store).absolute()
     verdict = Verdict(str(root))
-    # Compared by the rules of 5.5, which have one entry more a tagged record; a store of 4.9 has none of these at all.
-    audited = replace(shape, store_version="5.5")
+    # Compared with the entries for tags. A store of 4.9 has none of them at all.
+    audited = shape.with_tags_in_index(True)
     folder = tempfile.mkdtemp(prefix="bolide-verify-", dir=work_folder)
     try:
         parts = _read_log(runner, root, audited, split_size, folder, verdict)

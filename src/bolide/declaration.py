@@ -1,0 +1,219 @@
+"""How a setting is declared, and the one check that its value passes wherever it comes from.
+
+A setting is a field of a struct of options:
+
+    RETENTION = Section("Retention")
+
+    file_reserved_time: Annotated[Hours, RETENTION("Time a log file is kept after its last change.", live=True)] = 72
+
+Type and default are the field's. The `msgspec.Meta` of the type gives unit and range. The section's words say what the
+setting does, whether it can change while the daemon runs (`live`), and RocketMQ's default where it is another (`java`).
+The key in a `.conf` file is RocketMQ's (`java_key`). Loader, command line, GET_BROKER_CONFIG and docs/settings.md read
+nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, Final, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import Meta, Struct
+
+from bolide.errors import ConfigError
+
+Options = TypeVar("Options", bound=Struct)
+Value = bool | int | str
+OURS: Final = "-"
+"""RocketMQ's default of a setting that RocketMQ does not have."""
+NO_ORIGINS: Final[Mapping[str, str]] = {}
+SAME: Final = ""
+"""RocketMQ's default is ours."""
+_MAX_QUOTED: Final = 60
+_IRREGULAR: Final = {
+    "broker_ip1": "brokerIP1",
+    "broker_ip2": "brokerIP2",
+    "check_crc_on_recover": "checkCRCOnRecover",
+    "enabled_append_prop_crc": "enabledAppendPropCRC",
+    "force_verify_prop_crc": "forceVerifyPropCRC",
+}
+
+_YEAR_MS: Final = 86_400_000 * 366
+_MANY: Final = 1 << 31
+Ms = Annotated[int, Meta(ge=0, le=_YEAR_MS, extra={"unit": "ms"})]
+PositiveMs = Annotated[int, Meta(ge=1, le=_YEAR_MS, extra={"unit": "ms"})]
+Seconds = Annotated[int, Meta(ge=0, le=86_400, extra={"unit": "s"})]
+PositiveSeconds = Annotated[int, Meta(ge=1, le=_MANY, extra={"unit": "s"})]
+Hours = Annotated[int, Meta(ge=1, le=_MANY, extra={"unit": "h"})]
+Bytes = Annotated[int, Meta(ge=0, le=1 << 40, extra={"unit": "bytes"})]
+PositiveBytes = Annotated[int, Meta(ge=1, le=_MANY, extra={"unit": "bytes"})]
+Count = Annotated[int, Meta(ge=0, le=_MANY)]
+PositiveCount = Annotated[int, Meta(ge=1, le=_MANY)]
+Percent = Annotated[int, Meta(ge=0, le=100, extra={"unit": "percent"})]
+Port = Annotated[int, Meta(ge=0, le=65535, extra={"unit": "port"})]
+
+
+@dataclass(frozen=True)
+class About:
+    """What a declaration says besides type and default."""
+
+    section: str
+    text: str
+    live: bool
+    java: str
+
+
+@dataclass(frozen=True)
+class Section:
+    """A group of settings. Called in a field's annotation, it says what the setting does."""
+
+    title: str
+
+    def __call__(self, text: str, *, live: bool = False, java: str = SAME) -> About:
+        """What a setting does. `live`: it can change while the daemon runs. `java`: RocketMQ's default, or `OURS`."""
+        return About(self.title, text, live, java)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One declared setting."""
+
+    key: str
+    """As in a `.conf` file: RocketMQ's name."""
+    name: str
+    """The field."""
+    type: Any
+    default: Value
+    about: About
+    unit: str = ""
+    low: int | None = None
+    high: int | None = None
+    choices: tuple[str, ...] = ()
+
+    @property
+    def range(self) -> str:
+        """The values it can have, in words."""
+        if self.choices:
+            return " or ".join(choice if choice else "nothing" for choice in self.choices)
+        if self.type is bool:
+            return "true or false"
+        if isinstance(self.default, int):
+            low = "" if self.low is None else f" from {self.low}"
+            high = "" if self.high is None else f" to {self.high}"
+            return f"a whole number{low}{high}" + (f" ({self.unit})" if self.unit else "")
+        return "text"
+
+
+def java_key(name: str) -> str:
+    """The key in a `.conf` file for a field: `flush_disk_type` -> `flushDiskType`."""
+    if name in _IRREGULAR:
+        return _IRREGULAR[name]
+    head, *rest = name.split("_")
+    return head + "".join(part.capitalize() for part in rest)
+
+
+@cache
+def settings_of(kind: type[Struct]) -> dict[str, Setting]:
+    """The settings that a struct declares, by key: section by section, its own before those it inherits."""
+    hints = get_type_hints(kind, include_extras=True)
+    structs = [base for base in kind.__mro__ if issubclass(base, Struct) and base is not Struct]
+    fields = msgspec.structs.fields(kind)
+    # The fewer of these structs have a field, the closer to `kind` it is declared.
+    near = sorted(fields, key=lambda field: sum(field.name in base.__struct_fields__ for base in structs))
+    found = [_declared(field.encode_name, field.name, hints[field.name], field.default) for field in near]
+    sections = list(dict.fromkeys(setting.about.section for setting in found))
+    return {setting.key: setting for title in sections for setting in found if setting.about.section == title}
+
+
+def _declared(key: str, name: str, hint: Any, default: Any) -> Setting:
+    base, *extras = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    (about,) = (extra for extra in extras if isinstance(extra, About))
+    unit, low, high = "", None, None
+    for meta in extras:
+        if isinstance(meta, Meta):
+            unit = (meta.extra or {}).get("unit", unit)
+            low, high = cast("int | None", meta.ge), cast("int | None", meta.le)
+    choices = get_args(base) if get_origin(base) is Literal else ()
+    return Setting(key, name, base, default, about, unit, low, high, choices)
+
+
+def value_of(setting: Setting, text: str, origin: str) -> Value:
+    """The value that a text of a file, variable or flag stands for.
+
+    Raises `ConfigError` naming key, value, origin and what is allowed.
+    """
+    text = text.strip()
+    try:
+        if setting.type is bool:
+            value: Value = {"true": True, "false": False}[text.lower()]
+        else:
+            value = int(text) if setting.type is int else text
+    except (KeyError, ValueError):
+        raise _refusal(setting, text, origin) from None
+    if not _allowed(setting, value):
+        raise _refusal(setting, text, origin)
+    return value
+
+
+def values_of(
+    kind: type[Struct], texts: Mapping[str, str], origins: Mapping[str, str] = NO_ORIGINS
+) -> dict[str, Value]:
+    """The values of these texts, by field name; keys that `kind` does not declare are not looked at.
+
+    `origins` says where the text of a key came from. Raises `ConfigError`.
+    """
+    settings = settings_of(kind)
+    return {
+        settings[key].name: value_of(settings[key], text, origins.get(key, ""))
+        for key, text in texts.items()
+        if key in settings
+    }
+
+
+def options_of(kind: type[Options], texts: Mapping[str, str], origins: Mapping[str, str] = NO_ORIGINS) -> Options:
+    """Options with the values of `values_of`, the others as declared. Raises `ConfigError`."""
+    values: dict[str, Any] = dict(values_of(kind, texts, origins))
+    return kind(**values)
+
+
+def changed(options: Options, texts: Mapping[str, str], origin: str) -> Options:
+    """The same options with these settings changed. Raises `ConfigError`."""
+    values: dict[str, Any] = dict(values_of(type(options), texts, dict.fromkeys(texts, origin)))
+    return msgspec.structs.replace(options, **values)
+
+
+def check_values(options: Struct) -> None:
+    """Raise `ConfigError` for a field whose value its declaration does not allow."""
+    for setting in settings_of(type(options)).values():
+        check_value(setting, getattr(options, setting.name))
+
+
+def check_value(setting: Setting, value: object) -> None:
+    """Raise `ConfigError` for a value that the declaration does not allow."""
+    if not _allowed(setting, value):
+        raise _refusal(setting, text_of(value))
+
+
+def text_of(value: object) -> str:
+    """A value as it stands in a `.conf` file."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _allowed(setting: Setting, value: object) -> bool:
+    if setting.choices:
+        return value in setting.choices
+    if type(value) is not setting.type:
+        return False
+    if isinstance(value, int):
+        return (setting.low is None or value >= setting.low) and (setting.high is None or value <= setting.high)
+    return True
+
+
+def _refusal(setting: Setting, text: str, origin: str = "") -> ConfigError:
+    quoted = text if len(text) <= _MAX_QUOTED else text[:_MAX_QUOTED] + "…"
+    where = f" ({origin})" if origin else ""
+    return ConfigError(f"{setting.key} = {quoted!r}{where} is not allowed: it must be {setting.range}")

@@ -1,0 +1,34 @@
+"""Settings of a listener: broker and name server have the same ones."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from bolide.declaration import OURS, Port, PositiveBytes, PositiveCount, PositiveSeconds, Section
+
+PLACE: Final = Section("Name and addresses")
+CONNECTIONS: Final = Section("Connections")
+TLS: Final = Section("TLS")
+
+BindAddress = Annotated[str, PLACE("Address to listen on.", java="0.0.0.0")]
+ListenPort = Annotated[Port, PLACE("Port to listen on; 0 picks a free one.")]
+MaxConnections = Annotated[
+    PositiveCount, CONNECTIONS("Open connections; one more is closed at once.", live=True, java=OURS)
+]
+MaxIdleSeconds = Annotated[
+    PositiveSeconds, CONNECTIONS("Time without traffic after which a connection is closed.", live=True)
+]
+MaxUnfinishedBytes = Annotated[
+    PositiveBytes,
+    CONNECTIONS("Bytes of unfinished frames; beyond it the connection with the oldest is closed.", java=OURS),
+]
+MaxFrameSeconds = Annotated[PositiveSeconds, CONNECTIONS("A connection whose frame takes longer is closed.", java=OURS)]
+TlsMode = Annotated[
+    Literal["disabled", "permissive", "enforcing"],
+    TLS("permissive: TLS and plain connections, with a certificate. enforcing: TLS only."),
+]
+TlsCertPath = Annotated[str, TLS("PEM certificate chain; empty: none, so no TLS.")]
+TlsKeyPath = Annotated[str, TLS("PEM private key of the certificate.")]
+TlsKeyPassword = Annotated[str, TLS("Password of the private key.")]
+TlsTrustCertPath = Annotated[str, TLS("PEM certificates that vouch for clients.")]
+TlsNeedClientAuth = Annotated[Literal["none", "optional", "require"], TLS("Whether clients show a certificate.")]
