@@ -91,4 +91,5 @@ COMPILED: Final[dict[str, str]] = {
     "bolide.store.times": "labels every message",
     "bolide.transport.server": "every read and every write of a connection",
     "bolide.transport.unfinished": "told of every read that ends within a frame",
+    "bolide.world.clocks": "read by the clock above, which must see a native call",
 }

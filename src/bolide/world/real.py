@@ -1,0 +1,199 @@
+"""The machine itself as a `World`: its clocks, its random numbers, threads, TCP sockets and files."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import queue
+import random
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from bolide.world.clocks import now_ms
+from bolide.world.contract import BoundPort, SmallFiles, Worker
+
+T = TypeVar("T")
+P = TypeVar("P")
+BACKLOG: Final = 1024
+_NO_ROUTE_ADDRESS: Final = "203.0.113.1"
+"""A documentation address (RFC 5737): connecting a UDP socket to it sends nothing, and shows which address we use."""
+
+
+class RealWorker:
+    """A daemon thread and its queue of jobs."""
+
+    def __init__(self, name: str) -> None:
+        self._jobs: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def give(self, job: Callable[[], object]) -> None:
+        """Run this after what was given before."""
+        self._jobs.put(job)
+
+    def stop(self, patience: float | None = None) -> bool:
+        """Finish what was given and end; False when that takes more than `patience` seconds."""
+        self._jobs.put(None)
+        self._thread.join(patience)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            job()
+
+
+class RealPort:
+    """The listening sockets of one port: one for each address of the host."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._sockets: list[socket.socket] = []
+        self._servers: list[asyncio.Server] = []
+        places = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        try:
+            for family, kind, protocol, _, address in dict.fromkeys(places):
+                self._sockets.append(_bound(family, kind, protocol, address))
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def port(self) -> int:
+        """Its number."""
+        return int(self._sockets[0].getsockname()[1])
+
+    async def serve(self, accepted: Callable[[], Any]) -> None:
+        """Accept connections. Raises `OSError` when another socket began to listen on the port first."""
+        loop = asyncio.get_running_loop()
+        for one in self._sockets:
+            self._servers.append(await loop.create_server(accepted, sock=one, backlog=BACKLOG))
+
+    def close(self) -> None:
+        """Accept no more."""
+        for server in self._servers:
+            server.close()
+        for one in self._sockets[len(self._servers) :]:
+            one.close()
+        self._sockets.clear()
+        self._servers.clear()
+
+
+def _bound(family: int, kind: int, protocol: int, address: Any) -> socket.socket:
+    """A socket bound as asyncio binds it. Raises `OSError`."""
+    made = socket.socket(family, kind, protocol)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        made.bind(address)
+        made.setblocking(False)
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+class RealSmallFiles:
+    """Small files by plain Python, on every system that clients run on."""
+
+    def read_file(self, path: str) -> bytes | None:
+        """The content, or None when there is no such file."""
+        try:
+            return Path(path).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def write_file(self, path: str, data: bytes) -> None:
+        """Replace the file as a whole; what it held before stays as `path`.bak."""
+        fresh = path + ".tmp"
+        with open(fresh, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        # Crash here: the old content stays. Crash after the first rename: readers take the .bak.
+        if os.path.exists(path):
+            os.replace(path, path + ".bak")
+        os.replace(fresh, path)
+
+    def make_dir(self, path: str) -> None:
+        """Make a folder and those above it."""
+        os.makedirs(path, exist_ok=True)
+
+
+class RealWorld:
+    """This machine."""
+
+    def __init__(self) -> None:
+        self._random = random.SystemRandom()
+        self._small_files = RealSmallFiles()
+
+    @property
+    def random(self) -> random.Random:
+        """Random numbers of the operating system."""
+        return self._random
+
+    @property
+    def files(self) -> SmallFiles:
+        """The machine's files."""
+        return self._small_files
+
+    def wall_ns(self) -> int:
+        """The wall clock in nanoseconds."""
+        return time.time_ns()
+
+    def wall_ms(self) -> int:
+        """The wall clock in milliseconds."""
+        return now_ms()
+
+    def monotonic(self) -> float:
+        """`time.monotonic`."""
+        return time.monotonic()
+
+    def process_id(self) -> int:
+        """The number of this process; a forked child has its own."""
+        return os.getpid()
+
+    def own_ip(self) -> str:
+        """The address of the interface that leads to other machines. Sends nothing."""
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.connect((_NO_ROUTE_ADDRESS, 9))
+                return str(probe.getsockname()[0])
+            except OSError:
+                return "127.0.0.1"
+
+    def resolve(self, host: str) -> str:
+        """The first address that the resolver of this machine gives."""
+        return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+
+    def bind(self, host: str, port: int) -> BoundPort:
+        """Take a TCP port of this machine."""
+        return RealPort(host, port)
+
+    async def connect(self, make: Callable[[], P], host: str, port: int, tls: ssl.SSLContext | None) -> P:
+        """Connect by TCP, and by TLS where a context is given."""
+        made: Any = make  # asyncio's stubs want a protocol of theirs
+        _, protocol = await asyncio.get_running_loop().create_connection(made, host, port, ssl=tls)
+        found: P = protocol
+        return found
+
+    def pool(self, threads: int, name: str) -> Executor:
+        """A pool of threads."""
+        return ThreadPoolExecutor(threads, thread_name_prefix=name)
+
+    def worker(self, name: str) -> Worker:
+        """A daemon thread."""
+        return RealWorker(name)
+
+    async def in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
+        """`asyncio.to_thread`."""
+        return await asyncio.to_thread(work, *arguments)
+
+
+THE_WORLD: Final = RealWorld()
+"""What clients use unless they are given another; it has no state that they could share."""
