@@ -1,4 +1,4 @@
-"""Data sources and jobs for Spark. A name is imported when it is used: executors come through here as well."""
+"""Data sources and jobs for Spark. A name is imported when it is used, because executors import this package, too."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""`format("rocketmq")`: the data source that Spark meets. Options are refused here, before a cluster is asked.
+"""`format("rocketmq")`: the data source that Spark loads. Options are checked here, before a cluster is asked.
 
-Spark pickles these objects between its planner, source and worker processes, so they hold options and plain data only;
-connections are made where they are used. `pushFilters` is deliberately not overridden: PySpark 4.3 keeps a pushed
-filter on the shared relation and gives wrong rows to the next query on it; `reading` has a way that does not.
+Spark pickles these objects between its planner, source and worker processes, so they contain only options and plain
+data; connections are made where they are used. `pushFilters` is deliberately not overridden: PySpark 4.3 keeps a pushed
+filter on the shared relation and gives wrong rows to the next query on it; `reading` avoids that.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ class RocketMQDataSource(DataSource):
         if options.body.kind == "avro":
             parsed_schema(options.body.schema)
         if "columns" in self.options and tuple(schema.fieldNames()) != options.columns:
-            raise OptionError("a schema and option columns say different things: give one of them")
+            raise OptionError("a schema and option columns contradict each other: give one of them")
         return options
 
 
 def read_ddl(options: SourceOptions) -> str:
-    """The schema of a read, as SQL writes it. Raises OptionError where only the user can know it."""
+    """The schema of a read as SQL. Raises OptionError if only the user can know it."""
     if options.body.kind and not options.body.fields:
         raise OptionError(f"option body.format {options.body.kind} needs option body.schema, or .schema(...)")
     return ddl_of(kinds_of(options.columns, options.extra_columns()))

@@ -1,4 +1,4 @@
-"""What can go wrong between Spark and a cluster, one class a condition. Spark keeps only the text, so it says all."""
+"""The errors between Spark and a cluster, one class per condition. Spark keeps only the text, so it says everything."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class OptionError(PeerError):
 
 
 class DataLost(LocalError):
-    """Offsets that should be read are no longer in the broker, or no longer the same messages."""
+    """Offsets to read are no longer in the broker, or no longer the same messages."""
 
 
 class ClusterUnavailable(LocalError):
@@ -28,7 +28,7 @@ class RowRefused(PeerError):
 
 
 class CorruptStore(LocalError):
-    """A place of a CommitLog that should hold a record holds none; says where, and how to read the rest."""
+    """A CommitLog lacks a record where one should be; says where, and how to read the rest."""
 
 
 class AlreadyRunning(LocalError):

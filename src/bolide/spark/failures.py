@@ -1,4 +1,4 @@
-"""What Spark reports of a failed job, as one sentence."""
+"""Spark's report of a failed job, as one sentence."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from bolide.spark.errors import ClusterUnavailable
 _OURS: Final = re.compile(r"^(?:.*\s)?bolide\.[\w.]*errors\.(\w+): (.+)$", re.MULTILINE)
 _ANY: Final = re.compile(r"^(?:: )?[\w.]+(?:Error|Exception): (.+)$", re.MULTILINE)
 _FOR_PROGRAMS: Final = re.compile(r"\.? SQLSTATE: \w{5}.*$")
-"""What Spark puts after a sentence."""
+"""What Spark appends to a sentence."""
 
 
 class JobFailed(LocalError):
-    """Spark gave a job up; the text is the reason, without Spark's traces."""
+    """Spark gave up a job; the text is the reason, without stack traces."""
 
     unreachable = False
-    """Whether the reason is that nobody answered."""
+    """Whether the reason is that no server answered."""
 
 
 @contextmanager
 def sentences() -> Iterator[None]:
-    """What Spark throws in the block becomes a JobFailed."""
+    """Converts Spark's errors in the block to JobFailed."""
     from pyspark.errors import PySparkException
 
     try:
@@ -35,7 +35,7 @@ def sentences() -> Iterator[None]:
 
 
 def job_failed(error: Exception) -> JobFailed:
-    """The sentence for what Spark reports: ours where one of our errors is in its text, else the innermost reason."""
+    """The sentence for Spark's report: Bolide's error if there is one in its text, else the innermost reason."""
     text = str(error)
     ours = _OURS.findall(text)
     if ours:
@@ -44,4 +44,4 @@ def job_failed(error: Exception) -> JobFailed:
         failed.unreachable = kind == ClusterUnavailable.__name__
         return failed
     reasons = _ANY.findall(text) or [text.strip().split("\n")[0]]
-    return JobFailed(f"Spark gave the job up: {_FOR_PROGRAMS.sub('', reasons[-1])}")
+    return JobFailed(f"Spark gave up the job: {_FOR_PROGRAMS.sub('', reasons[-1])}")

@@ -1,4 +1,4 @@
-"""How one option's text becomes a value: numbers, switches, lists of names, moments. Each error names the option."""
+"""Converts the text of an option: numbers, switches, lists of names, times. Each error names the option."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def true_or_false(name: str, text: str) -> bool:
 
 
 def comma_names(name: str, text: str) -> tuple[str, ...]:
-    """An option that lists names; raises OptionError when there is none."""
+    """An option that lists names; raises OptionError if it is empty."""
     names = tuple(part.strip() for part in text.replace(";", ",").split(",") if part.strip())
     if not names:
         raise OptionError(f"option {name} is empty; give at least one name")
@@ -62,19 +62,19 @@ def moment(name: str, text: str) -> int:
 
 
 def milliseconds(name: str, text: str) -> int:
-    """A length of time as ms: such a number, or one with a unit as in 90s, 15m, 2h. Raises OptionError."""
+    """A duration in ms: a number, or one with a unit as in 90s, 15m, 2h. Raises OptionError."""
     text = text.strip()
     for unit, factor in (("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)):
         number = text.removesuffix(unit).strip()
         if number != text and number.isascii() and number.isdigit():
             return int(number) * factor
     if not (text.isascii() and text.isdigit()):
-        raise OptionError(f"option {name} must be a length of time such as 90s, 15m or 2h, or ms, not {text!r}")
+        raise OptionError(f"option {name} must be a duration such as 90s, 15m or 2h, or ms, not {text!r}")
     return int(text)
 
 
 def mounted_folder(text: str, name: str) -> str:
-    """A folder of this machine, or a mount; without the scheme `file:`. Raises OptionError."""
+    """A local or mounted folder; without the scheme `file:`. Raises OptionError."""
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):", text)
     if scheme is None:
         return text.rstrip("/") if len(text) > 1 else text

@@ -1,7 +1,7 @@
 """Reads whose conditions become options of the source: `read(spark, ...).where("tags = 'paid'").load()`.
 
-PySpark 4.3 offers conditions to a Python source too, but keeps what one query pushed on the relation that the next one
-shares, which gives wrong rows. Here every condition makes a new read, with a relation of its own.
+PySpark 4.3 can also push conditions down to a Python source, but keeps them on a relation that the next query shares,
+which gives wrong rows. Here every condition makes a new read with a separate relation.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Read:
-    """A read that is not made yet. Every method answers with another; nothing is asked of a cluster before `load`."""
+    """A read that is not started yet. Every method returns a new one; the first request to a cluster is in `load`."""
 
     spark: SparkSession
     options: Mapping[str, str]
@@ -50,11 +50,11 @@ class Read:
         return replace(self, options=given, _pushed=pushed, _left=left)
 
     def pushed(self) -> dict[str, str]:
-        """The options that conditions have become."""
+        """The options made from conditions."""
         return dict(self._pushed)
 
     def left(self) -> tuple[str, ...]:
-        """What of the conditions Spark applies itself, as SQL, one text a `where`."""
+        """The conditions that Spark applies itself, as SQL, one text per `where`."""
         return tuple(text for text, _ in self._left)
 
     def load(self) -> DataFrame:
@@ -66,13 +66,13 @@ class Read:
         return frame
 
     def _terms(self, condition: str | Column) -> list[tuple[Any, str]]:
-        """Each term of the condition and its SQL; a term is None where it is not understood."""
+        """Each term of the condition and its SQL; a term is None if it cannot be converted."""
         from bolide.spark.data_source import read_ddl
 
         empty = self.spark.createDataFrame([], read_ddl(read_options(self.options, streaming=None)))
         filtered: Any = empty.where(condition)
         if not hasattr(filtered, "_jdf"):
-            return [(None, str(condition))]  # Spark Connect: the expression lives in another machine's JVM
+            return [(None, str(condition))]  # Spark Connect: the expression is in another machine's JVM
         parsed = filtered._jdf.queryExecution().analyzed().condition()
         return list(zip(terms_of(parsed), _texts_of(parsed), strict=True))
 

@@ -1,4 +1,4 @@
-"""Making the names in folders durable: a file that is synced may still lose its name to a loss of power."""
+"""Makes the names in folders durable: even a synced file may lose its name in a power failure."""
 
 from __future__ import annotations
 

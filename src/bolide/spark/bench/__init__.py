@@ -1,1 +1,1 @@
-"""Measuring what the sources and jobs take."""
+"""Measures the cost of the sources and jobs."""

@@ -1,8 +1,8 @@
-"""What `bolide bench spark` measures: rates of sources, sink and jobs, beside the limit of any Python source.
+"""What `bolide bench spark` measures: rates of sources, sink and jobs, compared with the limit of a Python source.
 
-A measure is a function of a `Bench`; `MEASURES` names them, so that one more is one line. Rates are of the second of
-two runs in one session, so that neither the JVM's nor a worker's start counts; jobs from the command line are started
-as a user starts them, and everything counts.
+A measure is a function of a `Bench`; `MEASURES` lists them, so that another one is one line. Rates are those of the
+second of two runs in one session, so that neither the JVM's nor a worker's start counts; jobs from the command line
+are started as a user starts them, and everything counts.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SAMPLE: Final = 64 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Figure:
-    """One rate. `cpu_seconds` are those of all processes together, 0 where the system does not tell."""
+    """One rate. `cpu_seconds` are those of all processes together, 0 if the system does not report them."""
 
     measure: str
     body: int
@@ -59,7 +59,7 @@ class Figure:
 
 @dataclass
 class Bench:
-    """What a measure works on: a session of `cores`, a store of `messages` records, and a cluster if there is one."""
+    """The inputs of a measure: a session of `cores`, a store of `messages` records, and a cluster if there is one."""
 
     spark: SparkSession
     cores: int
@@ -70,7 +70,7 @@ class Bench:
     figures: list[Figure] = field(default_factory=list)
 
     def timed(self, measure: str, rows: int, run: Callable[[], object], note: str = "", warm: bool = True) -> Figure:
-        """Run twice and keep the second; once when it cannot be done again."""
+        """Run twice and keep the second; once if it cannot be repeated."""
         if warm:
             run()
         cpu, began = tree_cpu_seconds(), time.monotonic()
@@ -114,7 +114,7 @@ def dispatch(bench: Bench) -> None:
         start = figure.seconds - float(reports[0]["seconds"])
         told = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in stages.items())
         note = f"process and Spark start {start:.1f} s, {told}"
-        # Processes that have ended tell no processor time.
+        # Processes that have ended report no processor time.
         bench.figures[-1] = Figure(**{**vars(figure), "cpu_seconds": 0.0, "note": note})
 
 
@@ -158,7 +158,7 @@ MEASURES: Final[dict[str, Callable[[Bench], None]]] = {
     "live": live,
     "archive": archive,
 }
-"""In this order: the source and the archive read what the sink sent."""
+"""In this order, because the source and the archive read what the sink sent."""
 
 
 def measure(bench: Bench, name: str) -> None:
@@ -193,19 +193,19 @@ def stages(store: Path) -> dict[str, dict[str, float]]:
 
 
 def to_nowhere(frame: DataFrame) -> None:
-    """Run a query for nothing but its cost."""
+    """Run a query only for its cost."""
     frame.write.format("noop").mode("overwrite").save()
 
 
 def tree_cpu_seconds() -> float:
-    """Processor seconds of this process and its descendants that live, the JVM and its workers included."""
+    """Processor seconds of this process and its living descendants, including the JVM and its workers."""
     parents: dict[int, int] = {}
     ticks: dict[int, int] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = stat.read_text().rpartition(")")[2].split()
         except OSError:
-            continue  # it ended while it was looked at
+            continue  # it ended while it was read
         parents[int(stat.parent.name)] = int(fields[1])
         ticks[int(stat.parent.name)] = sum(map(int, fields[11:15]))
     total = 0
@@ -227,7 +227,7 @@ def _read_all(bench: Bench, source: str, options: Mapping[str, str]) -> None:
 
 
 def topic_of(body: int, cores: int) -> str:
-    """The topic of sink and live source; it must be there, with eight queues."""
+    """The topic of sink and live source; it must exist, with eight queues."""
     return f"{TOPIC}{body}x{cores}"
 
 

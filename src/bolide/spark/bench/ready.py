@@ -1,6 +1,6 @@
 """`format("bolide-bench-ready")`: Arrow batches that are ready before they are asked for.
 
-What Spark makes of these is the limit of any Python source on this machine.
+The rate at which Spark reads them is the limit of any Python source on this machine.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Rows(InputPartition):
 
 
 class ReadyReader(DataSourceReader):
-    """Yields one and the same batch again and again."""
+    """Yields the same batch repeatedly."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._rows = int(options["rows"])

@@ -1,4 +1,4 @@
-"""A store folder to measure with: a CommitLog of messages as producers send them, written in seconds."""
+"""A store folder for measurements: a CommitLog of messages as producers send them, written in seconds."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def make_store(root: Path, messages: int, body: int, segment_size: int = SEGMENT
                     (segment_size - count * size).to_bytes(4, "big") + BLANK_MAGIC.to_bytes(4, "big", signed=True)
                 )
             file.truncate(segment_size)
-            os.fdatasync(file.fileno())  # the disk is not to be busy with it beside what is measured
+            os.fdatasync(file.fileno())  # so that the disk is idle during the measurement
     return size
 
 
@@ -68,7 +68,7 @@ def _record(body: int) -> NDArray[np.uint8]:
 def _records(
     one: NDArray[np.uint8], first: int, count: int, offset: int, rng: np.random.Generator
 ) -> NDArray[np.uint8]:
-    """Copies of a record with queue, offsets, times and key of their own, back to back."""
+    """Copies of a record with different queues, offsets, times and keys, back to back."""
     numbers = np.arange(first, first + count, dtype=np.int64)
     made = np.tile(one, (count, 1))
 

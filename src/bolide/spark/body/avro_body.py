@@ -1,6 +1,6 @@
-"""Avro bodies as columns: each body is one datum, written with the schema of option `body.schema`, no header before it.
+"""Avro bodies as columns: each body is one datum without a header, written with the schema of option `body.schema`.
 
-Avro has no marks between fields, so bodies are decoded one by one; fastavro does that in compiled code.
+Avro has no separators between fields, so bodies are decoded one by one; fastavro does that in compiled code.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class AvroBodies:
             try:
                 one: Any = schemaless_reader(stream, self._schema, None)
                 if stream.tell() != len(body):
-                    raise ValueError(f"{len(body) - stream.tell()} bytes are left behind it")
-            except Exception as error:  # whatever the decoder stumbles over, the body is bad
+                    raise ValueError(f"{len(body) - stream.tell()} bytes are left after it")
+            except Exception as error:  # any error of the decoder means that the body is bad
                 bad[row] = f"{type(error).__name__}: {error}"
                 one = {}
             data.append(one)
@@ -44,14 +44,14 @@ class AvroBodies:
 
 
 def parsed_schema(text: str) -> Any:
-    """The schema as fastavro wants it. Raises OptionError."""
+    """The schema in fastavro's form. Raises OptionError."""
     try:
         from fastavro import parse_schema
     except ImportError:
         raise OptionError('body.format avro needs fastavro on every machine: pip install "bolide[avro]"') from None
     try:
         return parse_schema(json.loads(text))
-    except Exception as error:  # fastavro has no common root of its errors
+    except Exception as error:  # fastavro's errors have no common base class
         raise OptionError(f"body.schema of avro is refused: {type(error).__name__}: {error}") from None
 
 
@@ -61,7 +61,7 @@ def _needs_care(kind: pa.DataType) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Maps as Arrow takes them, in whatever they are nested; UUIDs as text."""
+    """Maps in Arrow's form, also nested ones; UUIDs as text."""
     if value is None or isinstance(value, (str, bytes, int, float)):
         return value
     if isinstance(value, dict):

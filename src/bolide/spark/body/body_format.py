@@ -1,6 +1,6 @@
 """Options of typed bodies: `body.format`, `body.schema`, `body.onBadRecord`, and the columns that follow from them.
 
-Names and types are all that is decided here; `json_body` and `avro_body` read the bodies.
+Only names and types are determined here; `json_body` and `avro_body` read the bodies.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FAIL: Final = "fail"
 DROP: Final = "drop"
 COLUMN: Final = "column"
 CORRUPT_RECORD: Final = "_corrupt_record"
-"""Holds the whole body of a bad record, with `body.onBadRecord` column; null for good ones."""
+"""With `body.onBadRecord` column: the whole body of a bad record; null for good ones."""
 
 _FIELD: Final = re.compile(r"\s*(?:`((?:[^`]|``)+)`|(\w+))\s*:?\s+(\S.*?)\s*", re.DOTALL)
 _PRIMITIVES: Final = {
@@ -42,7 +42,7 @@ _LOGICAL: Final = {
 
 @dataclass(frozen=True)
 class BodyFormat:
-    """How bodies become columns; `kind` is json, avro, or empty where the body stays bytes."""
+    """How bodies become columns; `kind` is json, avro, or empty if the body stays bytes."""
 
     kind: str = ""
     fields: tuple[tuple[str, str], ...] = ()
@@ -52,7 +52,7 @@ class BodyFormat:
     on_bad_record: str = FAIL
 
     def columns(self) -> dict[str, str]:
-        """Columns that come out of bodies, with that of bad records where there is one."""
+        """The columns of a typed body, with that of bad records if there is one."""
         found = dict(self.fields)
         if self.kind and self.on_bad_record == COLUMN:
             found[CORRUPT_RECORD] = "binary"
@@ -60,7 +60,7 @@ class BodyFormat:
 
 
 def read_body_format(given: Mapping[str, str], taken: Collection[str]) -> BodyFormat:
-    """The body options; `taken` are column names a body's field cannot have. Raises OptionError."""
+    """The body options; `taken` are column names that a body's field cannot have. Raises OptionError."""
     kind = given.get("body.format", "").strip().lower()
     if not kind:
         for name in ("body.schema", "body.onBadRecord"):
@@ -89,7 +89,7 @@ def read_body_format(given: Mapping[str, str], taken: Collection[str]) -> BodyFo
 def ddl_fields(text: str) -> dict[str, str]:
     """Names and types of a schema such as `id BIGINT, place STRUCT<city: STRING>`. Raises OptionError.
 
-    Only Spark's JVM can read types; here they are told apart and passed on as they are.
+    Only Spark's JVM can parse types; here they are separated and passed on unchanged.
     """
     if text.startswith("{"):
         raise OptionError("body.schema of json is written as in SQL, for example: id BIGINT, name STRING")
@@ -97,7 +97,7 @@ def ddl_fields(text: str) -> dict[str, str]:
     for part in _parts(text):
         matched = _FIELD.fullmatch(part)
         if matched is None:
-            raise OptionError(f"body.schema: {part.strip()!r} is no column; write for example: id BIGINT, name STRING")
+            raise OptionError(f"body.schema: {part.strip()!r} is not a column; write, e.g., id BIGINT, name STRING")
         name = (matched[1] or matched[2]).replace("``", "`")
         kind = matched[3]
         if re.search(r"\bnot\s+null\b", kind, re.IGNORECASE):
@@ -109,7 +109,7 @@ def ddl_fields(text: str) -> dict[str, str]:
 
 
 def _parts(text: str) -> list[str]:
-    """The text cut at commas that are in no brackets and no quotes."""
+    """The text split at commas outside brackets and quotes."""
     parts: list[str] = []
     depth = begin = 0
     quoted = False
@@ -132,7 +132,7 @@ def _avro_fields(text: str) -> dict[str, str]:
     try:
         schema: Any = json.loads(text)
     except ValueError as error:
-        raise OptionError(f"body.schema of avro is no JSON: {error}") from None
+        raise OptionError(f"body.schema of avro is not JSON: {error}") from None
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise OptionError("body.schema of avro must be a record: its fields become columns")
     names: dict[str, Any] = {}
@@ -151,12 +151,12 @@ def _named(schema: Any, names: dict[str, Any]) -> list[Any]:
 def _avro_type(schema: Any, where: str, names: dict[str, Any], depth: int = 0) -> str:
     """Spark's type of a value; the reverse of what Spark's own Avro reader maps. Raises OptionError."""
     if depth > 32:
-        raise OptionError(f"body.schema of avro: {where} holds itself, which Spark has no type for")
+        raise OptionError(f"body.schema of avro: {where} contains itself, and Spark has no type for that")
     if isinstance(schema, list):
         others = [one for one in schema if one != "null"]
         if len(others) == 1:
             return _avro_type(others[0], where, names, depth + 1)
-        raise OptionError(f"body.schema of avro: {where} is a union of several types, which has no column; use one")
+        raise OptionError(f"body.schema of avro: {where} is a union of several types, which is not a column; use one")
     if isinstance(schema, str):
         if schema in _PRIMITIVES:
             return _PRIMITIVES[schema]
@@ -165,7 +165,7 @@ def _avro_type(schema: Any, where: str, names: dict[str, Any], depth: int = 0) -
             raise OptionError(f"body.schema of avro: the type {schema} of {where} is not known")
         return _avro_type(known, where, names, depth + 1)
     if not isinstance(schema, dict) or "type" not in schema:
-        raise OptionError(f"body.schema of avro: {schema!r} of {where} is no type")
+        raise OptionError(f"body.schema of avro: {schema!r} of {where} is not a type")
     kind = schema["type"]
     if schema.get("logicalType") in _LOGICAL:
         return _LOGICAL[schema["logicalType"]]

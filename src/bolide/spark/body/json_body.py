@@ -1,8 +1,8 @@
 """JSON bodies as columns, parsed many at a time by Arrow.
 
-All bodies become one text in which each object carries the number of its row, so that a body that holds two objects,
-or half of one, cannot shift the rows behind it. Where the text does not parse, halves of it are tried, and halves of
-those: a good batch is parsed once, and a bad body costs a few parses more.
+All bodies become one text in which each object contains the number of its row, so that a body with two objects, or
+half of one, cannot shift the rows after it. If the text does not parse, it is split in halves repeatedly: a good batch
+is parsed once, and a bad body costs a few more parses.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BRACE: Final = ord("{")
 
 
 class JsonBodies:
-    """Reads JSON objects into these columns; a field an object lacks is null, one that has no column is passed over."""
+    """Reads JSON objects into these columns; a missing field is null, one without a column is skipped."""
 
     def __init__(self, fields: list[pa.Field[Any]]) -> None:
         for field in fields:
@@ -68,7 +68,7 @@ class JsonBodies:
             for row in odd.tolist():
                 plain[row] = plain[row].lstrip(b" \t\r\n")
                 if not plain[row].startswith(b"{"):
-                    bad[row] = "it is no JSON object"
+                    bad[row] = "it is not a JSON object"
                     plain[row] = b"{}"
             raw, ends = _contents(pa.array(plain, pa.binary()))
         # Elements of two: the brace, and what follows it.
@@ -99,7 +99,7 @@ class JsonBodies:
             self._parse(text, rows[middle:], tables, bad)
 
     def _read(self, text: Any, rows: Any) -> tuple[Any, str]:
-        """The table of these rows, or None and why there is none."""
+        """The table of these rows, or None and the reason."""
         raw, _ = _contents(text)
         source = pa.BufferReader(_arrow.py_buffer(raw))
         block = _json.ReadOptions(use_threads=False, block_size=len(raw) + 1)
@@ -127,7 +127,7 @@ def _size(text: Any) -> int:
 
 
 def _read_as(kind: pa.DataType) -> pa.DataType:
-    """The type a field is parsed as: Arrow's parser takes days for numbers, but reads them from strings by a cast."""
+    """The type that a field is parsed as: Arrow's parser reads dates only as numbers, but a cast converts strings."""
     types: Any = pa.types
     whole: Any = kind
     if types.is_date32(kind):
@@ -141,7 +141,7 @@ def _read_as(kind: pa.DataType) -> pa.DataType:
 
 
 def _check(kind: pa.DataType, name: str) -> None:
-    """Refuse a type that JSON cannot be read into. Raises OptionError."""
+    """Refuse a type that JSON cannot be converted to. Raises OptionError."""
     types: Any = pa.types
     if types.is_list(kind):
         inner: Any = kind
@@ -159,5 +159,5 @@ def _check(kind: pa.DataType, name: str) -> None:
         or types.is_date32(kind)
     ):
         raise OptionError(
-            f"body.schema: {name} is {kind}, which is not read out of JSON here; read body as text and use from_json"
+            f"body.schema: {name} is {kind}, which is not supported for JSON; read body as text and use from_json"
         )

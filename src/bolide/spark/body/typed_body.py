@@ -1,4 +1,4 @@
-"""Bodies as typed columns, and what becomes of a body that is not what its schema says."""
+"""Bodies as typed columns, and the handling of a body that does not fit its schema."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Decoder(Protocol):
 
 
 class BodyReader:
-    """Makes the columns of one read out of its bodies, as `body.onBadRecord` says."""
+    """Makes the columns of one read from its bodies, with `body.onBadRecord`."""
 
     def __init__(self, decoder: Decoder, names: Sequence[str], on_bad_record: str) -> None:
         self._decoder = decoder
@@ -35,9 +35,9 @@ class BodyReader:
         self._on_bad_record = on_bad_record
 
     def columns(self, bodies: Any, place: Callable[[int], str]) -> tuple[dict[str, Any], NDArray[np.bool_] | None]:
-        """The columns by name, and the rows to keep where some are dropped (the columns have only those).
+        """The columns by name, and the rows to keep if some are dropped (the columns have only those).
 
-        `place` tells where the message of a row is. Raises BadBody.
+        `place` returns where the message of a row is. Raises BadBody.
         """
         arrays, bad = self._decoder.decode(bodies)
         made = dict(zip(self._names, arrays, strict=True))
@@ -59,7 +59,7 @@ class BodyReader:
 def typed_columns(
     reader: BodyReader, bodies: Any, good: NDArray[np.bool_] | None, place: Callable[[int], str]
 ) -> tuple[dict[str, Any], NDArray[np.bool_] | None]:
-    """The columns of these bodies, and the rows to keep where some are dropped; where `good` says no there is no body.
+    """The columns of these bodies, and the rows to keep if some are dropped; `good` is false for rows without a body.
 
     A row without a body has null in every column and is always kept. Raises BadBody.
     """
@@ -76,7 +76,7 @@ def typed_columns(
 
 
 def body_reader(body: BodyFormat, schema: pa.Schema, names: Sequence[str]) -> BodyReader:
-    """What reads bodies of this format into the columns `names` of the schema. Raises OptionError."""
+    """The reader of bodies of this format into the columns `names` of the schema. Raises OptionError."""
     fields = [schema.field(name) for name in names if name != CORRUPT_RECORD]
     decoder: Decoder
     if body.kind == "avro":

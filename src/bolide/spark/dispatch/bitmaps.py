@@ -1,8 +1,8 @@
-"""Filter bitmaps of extension units: what each SQL92 filter of a topic says of each of its records.
+"""Filter bitmaps of extension units: the result of each SQL92 filter of a topic for each of its records.
 
-Rule of RocketMQ's CommitLogDispatcherCalcBitMap, with the filters of the store's consumerFilter.json. A broker knew a
-filter only from its registration on; here every record is asked, so older units may have more bits than a broker's.
-Expressions are evaluated record by record, in topics that have any.
+Rule of RocketMQ's CommitLogDispatcherCalcBitMap, with the filters of the store's consumerFilter.json. A broker applies
+a filter only from its registration on; here it is applied to every record, so older units may have more bits than a
+broker's. Expressions are evaluated record by record, in topics with filters.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 SQL92: Final = "SQL92"
 _SETTLED_MS: Final = 1000
-"""This long after its registration a broker certainly applies a filter."""
+"""Ms after its registration from which a broker certainly applies a filter."""
 
 
 @dataclass(frozen=True)
 class TopicFilter:
-    """One group's filter at a topic as text, so that it can be shipped; `born` is its registration in ms."""
+    """One group's filter at a topic as text, so that it can be sent; `born` is the time of its registration in ms."""
 
     topic: str
     group: str
@@ -61,9 +61,10 @@ def read_filters(root: Path, shape: StoreShape) -> tuple[TopicFilter, ...]:
 
 
 class Bitmaps:
-    """Computes the bitmaps of records, `width` bytes each; of no bytes when no topic has a filter.
+    """Computes the bitmaps of records, `width` bytes each; 0 bytes if no topic has a filter.
 
-    With `audit` the bits that a broker must have set follow: those of filters it knew when it stored the record.
+    With `audit` they are followed by the bits that a broker must have set: those of filters that were registered when
+    it stored the record.
     """
 
     def __init__(self, filters: Sequence[TopicFilter], shape: StoreShape, audit: bool = False) -> None:
@@ -77,11 +78,11 @@ class Bitmaps:
             try:
                 expression = compile_sql92(one.expression)
             except Sql92Error:
-                continue  # a broker has no compiled form of it either, and leaves its bits alone
+                continue  # a broker cannot compile it either, and does not set its bits
             entries.append((one.born, FilterEntry(one.bit_positions, partial(_matches, expression.evaluate))))
 
     def of(self, records: RecordColumns) -> NDArray[np.uint8]:
-        """One row a record; zeros for topics without filters."""
+        """One row per record; zeros for topics without filters."""
         made = np.zeros((len(records), self.width), np.uint8)
         if not self.width:
             return made
@@ -105,7 +106,7 @@ class Bitmaps:
 
 
 def width(filters: Sequence[TopicFilter], shape: StoreShape) -> int:
-    """Bytes of a bitmap; 0 when there is no filter at all."""
+    """Bytes of a bitmap; 0 without any filter."""
     return len(empty_bitmap(shape.bloom.bits)) if filters else 0
 
 

@@ -1,4 +1,4 @@
-"""Second half of the dispatch job: the files of a queue out of parts, new or gone on with.
+"""Second half of the dispatch job: writes or extends the files of a queue from part files.
 
 The column twin of `dispatch.rebuild`: rules of RocketMQ's ConsumeQueue.putMessagePositionInfo and ConsumeQueueExt.put.
 """
@@ -44,13 +44,13 @@ class QueueTask:
 
     @property
     def units(self) -> int:
-        """How many there are."""
+        """Their number."""
         return int(self.runs["count"].sum())
 
 
 @dataclass(frozen=True)
 class WrittenQueue:
-    """Where a queue ends now, the units written, and what was passed over or stands oddly."""
+    """Where a queue ends now, the units written, and what was skipped or is out of sequence."""
 
     end: QueueEnd
     units: int
@@ -77,7 +77,7 @@ def write_queue(
         skipped += odd
         units = block.units
         if with_ext:
-            # An extension unit is put before its queue unit is found to be there already, so none is left out.
+            # An extension unit is written before its queue unit is found to exist already, so all are written.
             units = units.copy()
             units["code"] = _write_ext(out, task, block, shape, ext, task.topic in filtered)
             ext += len(units)
@@ -86,14 +86,14 @@ def write_queue(
 
 
 def queue_blocks(parts: Parts, task: QueueTask) -> Iterator[QueueRows]:
-    """What each part has of a queue, in pieces of a bounded size."""
+    """The units of a queue in each part, in pieces of a bounded size."""
     for part, first, count, _ in task.runs.tolist():
         for at in range(first, first + count, BLOCK):
             yield parts.run(part, at, min(BLOCK, first + count - at))
 
 
 def kept_rows(task: QueueTask, block: QueueRows, end: int) -> tuple[Ints | None, list[Skipped]]:
-    """Which units a broker would write behind queue offset `end`, and what it would log; None for all, in order."""
+    """Which units a broker would write after queue offset `end`, and what it would log; None for all, in order."""
     if bool((block.offsets == np.arange(end, end + len(block.offsets))).all()):
         return None, []
     kept = []
@@ -112,7 +112,7 @@ def kept_rows(task: QueueTask, block: QueueRows, end: int) -> tuple[Ints | None,
 
 
 def ext_kind(width: int) -> np.dtype[Any]:
-    """The form of an extension unit with a bitmap of so many bytes."""
+    """The numpy type of an extension unit with a bitmap of this many bytes."""
     return np.dtype([*_EXT, ("bits", np.uint8, (width,))])
 
 
@@ -139,7 +139,7 @@ def ext_addresses(first: int, count: int, unit_size: int, segment_size: int) -> 
 def _write_ext(
     out: OutputFiles, task: QueueTask, block: QueueRows, shape: StoreShape, before: int, bitmaps: bool
 ) -> Ints:
-    """Write the extension units of one queue behind the `before` that it has; their addresses."""
+    """Write the extension units of one queue after the `before` that it has; returns their addresses."""
     size = shape.consume_queue_ext_segment_size
     made = ext_units(block, bitmaps)
     unit_size = made.dtype.itemsize
@@ -158,7 +158,7 @@ def _write_ext(
 
 
 def _write_units(out: OutputFiles, task: QueueTask, begin: int, data: memoryview, size: int) -> int:
-    """Write units from a queue offset on; the offset behind them."""
+    """Write units from a queue offset on; returns the offset after them."""
     at = begin * UNIT_SIZE
     done = 0
     while done < len(data):

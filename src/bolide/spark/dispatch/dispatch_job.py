@@ -1,9 +1,9 @@
-"""The dispatch pipeline on Spark: queue, extension and index files and the checkpoint of a store from its log alone.
+"""The dispatch pipeline on Spark: rebuilds queue, extension and index files and the checkpoint from the log alone.
 
-Two jobs. The first reads the log, a stretch a task, and writes what follows from each record into part files; the
-driver then knows which units of which queue lie where. The second writes the files themselves, many queues or one index
-file a task. Rows never pass through the JVM: part files take the place of a shuffle, so store and output must lie on
-storage that driver and executors see under one path, as a store's files must anyway.
+It runs two jobs. The first reads the log, one stretch per task, and writes what follows from each record into part
+files; the driver then knows where the units of each queue are. The second writes the files themselves, many queues or
+one index file per task. Rows never pass through the JVM: part files replace a shuffle, so store and output must be on
+storage that driver and executors see at the same path, as a store's files must anyway.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ TASKS_PER_CORE: Final = 4
 
 @dataclass
 class DispatchReport:
-    """What was made. `skipped` are records dispatch passed over, `bad` places of the log that hold none."""
+    """The result. `skipped` are records that dispatch skipped, `bad` ranges of the log without a record."""
 
     store: str
     out: str
@@ -55,14 +55,14 @@ class DispatchReport:
     index_files: int = 0
     index_entries: int = 0
     end_offset: int = 0
-    """Physical offset behind the last good record."""
+    """Physical offset after the last valid record."""
     seconds: float = 0.0
     stages: dict[str, float] = field(default_factory=dict)
     """Seconds of each stage."""
     bad: list[BadRange] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     late_filters: list[str] = field(default_factory=list)
-    """``topic@group`` of filters younger than the log: units older than they have bits that a broker's have not."""
+    """``topic@group`` of filters registered after the first message: older units have bits that a broker's lack."""
 
 
 def dispatch_store(
@@ -75,10 +75,10 @@ def dispatch_store(
     split_size: int = SPLIT_SIZE,
     progress: OnProgress = no_progress,
 ) -> DispatchReport:
-    """Rebuild what is derived from a store's log, into the folder `out`, or in place when there is none.
+    """Rebuild what is derived from a store's log, into the folder `out`, or in place without `out`.
 
-    Raises FileLocked while a broker has the store, CorruptStore when the log holds bad ranges and they are not to be
-    skipped, OptionError when `out` has such files already. A failure leaves the store as it was.
+    Raises FileLocked while a broker uses the store, CorruptStore if the log has bad ranges that are not to be skipped,
+    OptionError if `out` already has such files. A failure leaves the store unchanged.
     """
     began = time.monotonic()
     root = store_root(store).absolute()
@@ -86,12 +86,12 @@ def dispatch_store(
     if out is not None:
         there = [name for name in (*DERIVED, CHECKPOINT) if (target / name).exists()]
         if there:
-            raise OptionError(f"{target} has {' and '.join(there)} already: name an empty folder, or rebuild in place")
+            raise OptionError(f"{target} already has {' and '.join(there)}: name an empty folder, or rebuild in place")
     files = RealFiles()
     lock = files.lock(str(root / "lock"))
     staging = target / STAGING
     try:
-        # What a rebuild that was killed left behind; nobody else is here while the lock is held.
+        # What a killed rebuild left; no other process is here while the lock is held.
         shutil.rmtree(staging, ignore_errors=True)
         staging.mkdir(parents=True)
         stretches = plan_stretches(root, split_size)
@@ -119,7 +119,7 @@ def dispatch_store(
 
 
 class DispatchJob:
-    """Both stages over some stretches of a log, going on from what there is in the folder `root`."""
+    """Both stages over some stretches of a log, continuing from the files in the folder `root`."""
 
     def __init__(self, runner: Runner, shape: StoreShape, filters: Sequence[TopicFilter], parts: str) -> None:
         self._runner = runner
@@ -136,7 +136,7 @@ class DispatchJob:
         skip_corrupt: bool,
         split_size: int = SPLIT_SIZE,
     ) -> DerivedState:
-        """Dispatch these stretches; the state afterwards. Raises CorruptStore, with nothing written."""
+        """Dispatch these stretches; returns the new state. Raises CorruptStore, with nothing written."""
         runner, shape = self._runner, self._shape
         read = partial(_read_stretches, shape=shape, folder=self._parts, filters=self._filters)
         groups = packed(stretches, split_size)
@@ -147,13 +147,13 @@ class DispatchJob:
         if lost and not skip_corrupt:
             raise CorruptStore(
                 f"{lost[0].path} holds {lost[0].reason} at physical offset {lost[0].physical_offset}, one of "
-                f"{len(lost)} such places: bring the file back from a replica, or skip them"
+                f"{len(lost)} such ranges: restore the file from a replica, or skip them"
             )
         tasks = bundles(parts, state.queues, TASKS_PER_CORE * runner.parallelism)
         files = Parts([part.file for part in parts])
         names = index_names(parts, files, state, shape) if shape.index_enabled else []
         if shape.index_enabled:
-            # They take longest, so they come first.
+            # They take longest, so they start first.
             tasks = index_tasks(files, state, names, root, shape, 2 * runner.parallelism) + tasks
         filtered = frozenset(one.topic for one in self._filters)
         write = partial(_write_files, shape=shape, root=root, parts=files, filtered=filtered)
@@ -182,7 +182,7 @@ def _read_stretches(
 def _write_files(
     task: WriteTask, shape: StoreShape, root: str, parts: Parts, filtered: Collection[str]
 ) -> dict[tuple[str, int], WrittenQueue]:
-    """One task of the second stage; what it wrote of each queue."""
+    """One task of the second stage; returns what it wrote of each queue."""
     out = OutputFiles(root)
     with parts:
         if task.piece is not None:

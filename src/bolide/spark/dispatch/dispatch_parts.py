@@ -1,8 +1,8 @@
-"""First half of the dispatch job: what follows from the records of one stretch, as columns in one file.
+"""First half of the dispatch job: writes what follows from the records of one stretch as columns into one file.
 
-A part file holds, in blocks: queue units sorted by queue (the bytes they will have, tags codes plain), their queue
-offsets, for extension files their store times and bitmaps, then hash, offset and time of index entries in the order of
-the log. What the second half needs to find its way (`PartSummary`) goes back to the driver: a row a queue, as an array.
+A part file contains, in blocks: queue units sorted by queue (their final bytes, with plain tags codes), their queue
+offsets, for extension files their store times and bitmaps, then hash, offset and time of index entries in log order.
+The task returns what the second half needs to find them (`PartSummary`) to the driver: an array with a row per queue.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class PartFile:
 
 @dataclass
 class PartSummary:
-    """One part file and what is in it. Offsets are physical, times store times in ms; -1 where there is no record."""
+    """One part file and its contents. Offsets are physical, times store times in ms; -1 without a record."""
 
     number: int
     file: PartFile
@@ -72,7 +72,7 @@ class PartSummary:
 
 @dataclass(frozen=True)
 class Entries:
-    """Index entries before their file is known: key hashes, physical offsets, store times in ms."""
+    """Index entries whose file is not known yet: key hashes, physical offsets, store times in ms."""
 
     hashes: NDArray[np.int32]
     offsets: Ints
@@ -80,7 +80,7 @@ class Entries:
 
 
 class _Columns:
-    """What one stretch has given so far."""
+    """The result of one stretch so far."""
 
     def __init__(
         self, shape: StoreShape, filters: Sequence[TopicFilter], audit: bool, deleted: dict[str, int] | None = None
@@ -109,7 +109,7 @@ class _Columns:
             owners, hashes = index_hashes(records, self._shape)
             hashes = hashes.astype(_HASH)
             if self._audit and self._shape.tags_in_index:
-                # The entry for tags is the last of its record, where there is one more than without it.
+                # The entry for tags is the last of its record, if there is one more than without it.
                 plain, _ = index_hashes(records, self._shape.with_tags_in_index(False))
                 counts = np.bincount(owners, minlength=len(records))
                 tagged = counts != np.bincount(plain, minlength=len(records))
@@ -129,7 +129,7 @@ class _Columns:
         """The row, the queue and the queue offset of every unit, in the order of the log."""
         bits = records.numbers("sys_flag") & TRANSACTION_MASK
         queued = (bits != TRANSACTION_PREPARED) & (bits != TRANSACTION_ROLLBACK)
-        own = queued & _have_places(records)  # its light queues have places of their own
+        own = queued & _have_places(records)  # its light queues have their own positions
         places = records.numbers("physical_offset")
         rows = np.flatnonzero(own & alive(records.topic, places, self._deleted) if self._deleted else own)
         keys = self._keys(records.topic_codes, records.numbers("queue_id"))[rows]
@@ -174,14 +174,14 @@ class _Columns:
         summary.runs = _runs(keys[order], offsets)
         summary.file = PartFile(summary.file.path, len(units), row_bytes, len(entries[0]))
         os.makedirs(os.path.dirname(summary.file.path), exist_ok=True)
-        # No sync: a part is gone after the job, and a job that was killed begins anew.
+        # No sync: parts are deleted after the job, and a killed job starts over.
         with open(summary.file.path, "wb") as file:
             for block in [*blocks, *entries]:
                 file.write(raw_bytes(block))
 
 
 def _have_places(records: RecordColumns) -> NDArray[np.bool_]:
-    """False for records whose topic and queue cannot name a folder of the store: a broker leaves them out as well."""
+    """False for records whose topic and queue cannot name a folder of the store: a broker also skips them."""
     encoded: Any = records.topic_codes
     good = np.array([is_place(topic, 0) for topic in encoded.dictionary.to_pylist()], np.bool_)
     named: NDArray[np.bool_] = good[encoded.indices.to_numpy()]
@@ -189,7 +189,7 @@ def _have_places(records: RecordColumns) -> NDArray[np.bool_]:
 
 
 def _order_of(keys: Ints) -> Ints:
-    """The stable order of keys; in few queues, as most logs have, by a radix sort of their numbers."""
+    """The stable order of keys; for few queues, as in most logs, by a radix sort of their numbers."""
     if not len(keys):
         return np.empty(0, np.int64)
     topics, queues = keys >> 32, keys & 0xFFFFFFFF
@@ -217,7 +217,7 @@ def make_part(
     filters: Sequence[TopicFilter] = (),
     audit: bool = False,
 ) -> PartSummary:
-    """Read stretches of the log that follow one another and write a part file; a second attempt writes the same.
+    """Read consecutive stretches of the log and write a part file; a second attempt writes the same.
 
     With `audit` bodies are compared with their CRC, and hashes of entries for tags are marked (TAG_MARK).
     """
@@ -239,7 +239,7 @@ def make_part(
 
 @dataclass(frozen=True)
 class QueueRows:
-    """The units of one queue in one part; times and bitmaps (one row each) are there for extension files only."""
+    """The units of one queue in one part; times and bitmaps (one row each) only for extension files."""
 
     units: NDArray[Any]
     offsets: Ints
@@ -248,7 +248,7 @@ class QueueRows:
 
 
 class Parts:
-    """The part files of a job, for reading. Files stay open until `close`, for a task reads each for many queues."""
+    """The part files of a job, for reading. Files stay open until `close`, as a task reads each for many queues."""
 
     def __init__(self, files: Sequence[PartFile]) -> None:
         self.files = files
@@ -301,7 +301,7 @@ class Parts:
         return Entries(hashes, offsets, times)
 
     def hashes(self, first: int, end: int) -> NDArray[np.int32]:
-        """The key hashes alone of index entries [first, end)."""
+        """Only the key hashes of index entries [first, end)."""
         found: list[NDArray[Any]] = [np.empty(0, _HASH)]
         for number, low, high in self._of_entries(first, end):
             part = self.files[number]
@@ -309,7 +309,7 @@ class Parts:
         return np.concatenate(found)
 
     def _of_entries(self, first: int, end: int) -> list[tuple[int, int, int]]:
-        """The parts in which these entries are, and which of each."""
+        """The parts that contain these entries, and which of each."""
         found = []
         base = 0
         for number, part in enumerate(self.files):
@@ -340,6 +340,6 @@ class Parts:
 
 
 def raw_bytes(array: NDArray[Any]) -> memoryview:
-    """The bytes of an array as they lie, not copied."""
+    """The bytes of an array in memory, not copied."""
     flat: Any = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     return memoryview(flat)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from bolide.layout.shape import StoreShape
 
 _FILE_COST: Final = 10_000
-"""A file costs about as much as so many units."""
+"""The cost of a file, in units."""
 
 
 @dataclass
@@ -39,7 +39,7 @@ class WriteTask:
 
 
 def bundles(parts: Sequence[PartSummary], ends: dict[tuple[str, int], QueueEnd], count: int) -> list[WriteTask]:
-    """All queues of the parts, in `count` tasks of about the same cost."""
+    """All queues of the parts, in `count` tasks of about equal cost."""
     queues = queue_tasks(parts, ends)
     made = [WriteTask() for _ in range(min(len(queues), count))]
     lightest = [(0, number) for number in range(len(made))]
@@ -51,7 +51,7 @@ def bundles(parts: Sequence[PartSummary], ends: dict[tuple[str, int], QueueEnd],
 
 
 def queue_tasks(parts: Sequence[PartSummary], ends: dict[tuple[str, int], QueueEnd]) -> list[QueueTask]:
-    """The runs of each queue, in the order of the log. One sort, whatever the number of queues and parts."""
+    """The runs of each queue, in log order. One sort for any number of queues and parts."""
     topics: dict[str, int] = {}
     tables = []
     for number, part in enumerate(parts):
@@ -80,8 +80,8 @@ def queue_tasks(parts: Sequence[PartSummary], ends: dict[tuple[str, int], QueueE
 def index_names(parts: Sequence[PartSummary], files: Parts, state: DerivedState, shape: StoreShape) -> list[str]:
     """Names of all index files: the time of their first entry, in local time as a broker's, each later than the last.
 
-    A broker names them by the time at which it makes them, which no file holds. A record behind a full file begins the
-    next, whether it has keys or not; such a file has no entry yet, and takes its name when it gets one.
+    A broker names them by the time at which it creates them, which no file contains. A record after a full file begins
+    the next, even without keys; such a file has no entry yet, and gets its name with its first one.
     """
     most = shape.index_entries - 1
     total = state.entries + files.entries
@@ -89,7 +89,7 @@ def index_names(parts: Sequence[PartSummary], files: Parts, state: DerivedState,
     last_entry = max([state.last_entry_offset, *(part.last_entry_offset for part in parts)])
     whole, rest = divmod(total, most)
     count = whole + (1 if rest or max(last, state.last_offset) > last_entry else 0)
-    # The last one so far keeps its name unless it has no entry.
+    # The last existing one keeps its name unless it has no entry.
     names = state.index[: -(-state.entries // most)]
     for number in range(len(names), count):
         first = number * most - state.entries
@@ -125,7 +125,7 @@ def next_state(
     ends: dict[tuple[str, int], QueueEnd],
     shape: StoreShape,
 ) -> DerivedState:
-    """The state with the parts written, whose queues end there."""
+    """The state after the parts are written, with the new ends of queues."""
     added = files.entries
     total = state.entries + added
     newest = files.index_entries(added - 1, added) if added else None

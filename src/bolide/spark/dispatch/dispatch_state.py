@@ -1,4 +1,4 @@
-"""How far the derived files of a store are: what the next records go on from, and what the checkpoint says of it."""
+"""How far the derived files of a store are: where the next records continue, and what the checkpoint contains."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class QueueEnd:
-    """One queue: the byte of the stream its files begin with, the queue offset behind its last unit, and the number of
-    its extension units."""
+    """One queue: the first byte of its files in the stream, the queue offset after its last unit, and the number of its
+    extension units."""
 
     start: int
     units: int
@@ -27,10 +27,10 @@ class QueueEnd:
 
 @dataclass
 class DerivedState:
-    """Physical offsets and store times in ms of what is dispatched; -1 and 0 while nothing is."""
+    """Physical offsets and store times in ms of what is dispatched; -1 and 0 if nothing is."""
 
     end_offset: int = -1
-    """Behind the last byte of the log that was looked at."""
+    """After the last byte of the log that was processed."""
     last_offset: int = -1
     last_timestamp: int = 0
     entries: int = 0
@@ -43,7 +43,7 @@ class DerivedState:
     queues: dict[tuple[str, int], QueueEnd] = field(default_factory=dict)
 
     def checkpoint(self, shape: StoreShape) -> Checkpoint:
-        """Everything up to the last record is in the files; the index safe up to its last full file."""
+        """Everything up to the last record is in the files; the index is durable up to its last full file."""
         if self.last_offset < 0:
             return Checkpoint()
         return Checkpoint(
@@ -54,7 +54,7 @@ class DerivedState:
         )
 
     def inventory(self) -> bytes:
-        """What Bolide's broker will find: of each queue the byte its files begin with, and its end; the index."""
+        """What Bolide's broker will find: the first byte and the end of each queue's files; the index."""
         table: dict[str, dict[str, list[int]]] = {}
         for (topic, queue_id), end in sorted(self.queues.items()):
             table.setdefault(topic, {})[str(queue_id)] = [end.start, end.units]
@@ -62,14 +62,14 @@ class DerivedState:
 
 
 def encode_state(state: DerivedState, shape: StoreShape, filters: Sequence[TopicFilter]) -> bytes:
-    """The state as JSON, with what must not change while it is gone on from."""
+    """The state as JSON, with the settings that must not change afterwards."""
     kept: dict[str, Any] = {name: value for name, value in vars(state).items() if name != "queues"}
     kept["queues"] = [[*key, end.start, end.units, end.ext] for key, end in state.queues.items()]
     return json.dumps({"shape": asdict(shape), "filters": [asdict(one) for one in filters], "state": kept}).encode()
 
 
 def decode_state(data: bytes, shape: StoreShape, path: str) -> tuple[DerivedState, tuple[TopicFilter, ...]]:
-    """Read it back; raises OptionError when the store's shape is another now."""
+    """Read it back; raises OptionError if the store's shape has changed."""
     from bolide.spark.dispatch.bitmaps import TopicFilter
 
     found = json.loads(data)
@@ -77,8 +77,8 @@ def decode_state(data: bytes, shape: StoreShape, path: str) -> tuple[DerivedStat
         changed = sorted(name for name, value in json.loads(json.dumps(asdict(shape))).items()
                          if found["shape"].get(name) != value)  # fmt: skip
         raise OptionError(
-            f"{path} was begun with other settings ({', '.join(changed)}): give the broker.conf it was begun with, or "
-            "begin anew in an empty folder"
+            f"{path} was started with other settings ({', '.join(changed)}): give the same broker.conf as then, or "
+            "start again in an empty folder"
         )
     state = dict(found["state"])
     queues = {(topic, queue_id): QueueEnd(*end) for topic, queue_id, *end in state.pop("queues")}

@@ -1,12 +1,12 @@
-"""Derived files of a store kept up to date behind its running broker: the dispatch pipeline as a streaming query.
+"""Keeps the derived files of a store up to date while its broker runs: the dispatch pipeline as a streaming query.
 
-Spark's source finds what is durable and plans micro-batches; each is dispatched by the two stages of `dispatch_job`,
-straight into the output folder. A small state file says how far that is. Every write of a batch goes to a place that
-follows from the state before it, so a batch that was cut off anywhere is done again over itself, byte for byte:
+Spark's source finds what is durable and plans micro-batches; the two stages of `dispatch_job` dispatch each of them
+directly into the output folder. A small state file contains the progress. The position of every write of a batch
+follows from the previous state, so an interrupted batch is repeated over its own output, byte for byte:
 
-1. units, extension units and index entries behind what the state knows, then slots and headers; synced;
-2. `derived.json` and `checkpoint`, which only ever speak of what is there;
-3. the state file, by a rename. From here on the batch counts, and is passed over when Spark replays it.
+1. units, extension units and index entries after those of the state, then slots and headers; synced;
+2. `derived.json` and `checkpoint`, which only describe what exists;
+3. the state file, by a rename. From here on the batch counts, and is skipped when Spark repeats it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _CLOSE_POLL_S: Final = 0.2
 
 @dataclass(frozen=True)
 class Followed:
-    """One batch that was dispatched: up to which physical offset, its records and seconds."""
+    """One dispatched batch: its end as a physical offset, its records and seconds."""
 
     end_offset: int
     records: int
@@ -56,7 +56,7 @@ class Followed:
 
 
 class Follower:
-    """The output folder: what it has, and how a batch is added. It knows no Spark but through `Runner`."""
+    """The output folder: its contents, and how a batch is added. It uses Spark only through `Runner`."""
 
     def __init__(self, root: str, out: str, shape: StoreShape, skip_corrupt: bool = False) -> None:
         self._out = Path(out)
@@ -71,21 +71,21 @@ class Follower:
             there = [name for name in (*DERIVED, CHECKPOINT) if (self._out / name).exists()]
             if there:
                 names = " and ".join(there)
-                raise OptionError(f"{self._out} has {names} already, not made by following: name another folder")
-            # Bits of the filter bitmaps must mean the same in all units, so later filters are for a later rebuild.
+                raise OptionError(f"{self._out} already has {names}, not created by following: name another folder")
+            # Bits of the filter bitmaps must mean the same in all units, so later filters need a rebuild.
             self.state, self._filters = DerivedState(), read_filters(Path(root), shape)
-            # First of all: a folder without a state is somebody else's.
+            # First, because a folder without a state does not belong to a follower.
             self._save(self.state)
         for name in ("consumequeue", "index", *(("consumequeue_ext",) if shape.enable_consume_queue_ext else ())):
             (self._out / name).mkdir(parents=True, exist_ok=True)
 
     @property
     def checkpoint_folder(self) -> str:
-        """Where Spark keeps the query's own checkpoint."""
+        """The folder of the query's checkpoint."""
         return str(self._folder / "query")
 
     def apply(self, stretches: Sequence[Stretch], runner: Runner) -> Followed | None:
-        """Dispatch the stretches of one batch, in order; None when that has been done already."""
+        """Dispatch the stretches of one batch, in order; None if that has already been done."""
         began = time.monotonic()
         end = max((part.start + part.end for part in stretches), default=-1)
         known = self.state.end_offset
@@ -94,11 +94,11 @@ class Follower:
         begin = min(part.start + part.begin for part in stretches)
         if 0 <= known != begin:
             raise OptionError(
-                f"{self._out} ends at physical offset {known} and the query goes on at {begin}: one of the two is an "
+                f"{self._out} ends at physical offset {known} and the query continues at {begin}: one of the two is an "
                 f"older copy; remove {self.checkpoint_folder} and start again"
             )
         parts = self._folder / "parts"
-        # What a batch that was cut off left behind.
+        # What an interrupted batch left.
         shutil.rmtree(parts, ignore_errors=True)
         report = DispatchReport("", str(self._out))
         job = DispatchJob(runner, self._shape, self._filters, str(parts))
@@ -106,7 +106,7 @@ class Follower:
         after = job.run(stretches, before, str(self._out), report, self._skip_corrupt)
         after.end_offset = end
         for name in set(before.index) - set(after.index):
-            # It had no entry, and got its name from its first one now.
+            # It had no entry, and is now named after its first one.
             with suppress(FileNotFoundError):
                 (self._out / "index" / name).unlink()
         replace_file(str(self._out / INVENTORY), after.inventory())
@@ -143,14 +143,14 @@ def follow_store(
     root = store_root(store).absolute()
     target = Path(out).absolute()
     if target == root:
-        raise OptionError(f"{out} is the store itself, whose broker keeps these files: name a second folder")
+        raise OptionError(f"{out} is the store itself, whose broker writes these files: name another folder")
     target.mkdir(parents=True, exist_ok=True)
     files = RealFiles()
     lock = files.lock(str(target / "lock"))
     try:
         follower = Follower(str(root), str(target), shape, skip_corrupt)
         if follower.state.end_offset < 0:
-            # A query without a state would pass over what its own checkpoint calls done.
+            # A query without a state would skip what its own checkpoint calls done.
             shutil.rmtree(follower.checkpoint_folder, ignore_errors=True)
         runner = Runner(spark.sparkContext)
 
@@ -191,7 +191,7 @@ def follow_store(
 
 
 def _wait(query: Any) -> None:
-    """Until the query ends, or a signal asks for it; then the batch at hand is left to be done again."""
+    """Wait until the query ends, or a signal stops it; then the current batch is repeated by the next run."""
     asked: list[int] = []
     before = {
         number: signal.signal(number, lambda got, _: asked.append(got)) for number in (signal.SIGINT, signal.SIGTERM)

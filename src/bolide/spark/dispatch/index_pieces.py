@@ -1,8 +1,8 @@
-"""Second half of the dispatch job: stretches of index files, written side by side.
+"""Second half of the dispatch job: writes pieces of index files in parallel.
 
-Rules of RocketMQ's IndexFile.putKey. An entry's predecessor in its slot's chain may lie in an earlier stretch: each
-stretch first lets the hashes before it fill the slots, which costs a few nanoseconds an entry, and goes on from there.
-The last stretch of a file has seen them all and writes slots and header.
+Rules of RocketMQ's IndexFile.putKey. An entry's predecessor in its slot's chain may be in an earlier piece: each piece
+first fills the slots from the earlier hashes, which costs a few nanoseconds per entry, and continues from there. The
+last piece of a file has all of them and writes slots and header.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ ENTRY: Final = np.dtype([("hash", ">i4"), ("at", ">i8"), ("seconds", ">i4"), ("p
 BLOCK: Final = 1 << 16
 """Entries chained at once: few of them share a slot, and the work stays in the cache."""
 READ: Final = 1 << 18
-"""Entries read and written at once: of their columns, 5 MB, the same memory is taken again and again."""
+"""Entries read and written at once: the memory of their columns, 5 MB, is reused."""
 PIECE: Final = 1 << 21
-"""A piece of a file has as many at least, for each goes through all hashes before it."""
+"""The minimum entries of a piece, because each processes all earlier hashes."""
 _INT_MAX: Final = 0x7FFFFFFF
 
 
@@ -48,17 +48,17 @@ class IndexPiece:
     existing: int
     last: bool
     begin_timestamp: int
-    """From which times are counted: of the file's first entry, or of the end of the file before while it has none."""
+    """The base of times: of the file's first entry, or the end of the previous file while it has none."""
     begin_offset: int
 
     @property
     def files(self) -> int:
-        """For progress: a piece counts for a file when it completes one."""
+        """For progress: a piece counts as a file if it completes one."""
         return int(self.last)
 
 
 def write_index(out: OutputFiles, parts: Parts, piece: IndexPiece, shape: StoreShape) -> None:
-    """Write one piece; memory is the slots, one block of entries, and the hashes before."""
+    """Write one piece; needs memory for the slots, one block of entries, and the earlier hashes."""
     name = f"index/{piece.name}"
     size = index_file_size(shape.index_slots, shape.index_entries)
     header = IndexHeader()
@@ -85,20 +85,20 @@ def write_index(out: OutputFiles, parts: Parts, piece: IndexPiece, shape: StoreS
             header.begin_timestamp, header.begin_physical_offset = int(one.times[0]), int(one.offsets[0])
         header.index_count, header.slot_count = number, int(np.count_nonzero(slots))
         if piece.existing:
-            out.sync()  # a slot must never lead to an entry that a loss of power took
+            out.sync()  # a slot must never point to an entry that a power failure lost
         out.write(name, 0, [header.encode(), raw_bytes(slots.astype(">i4"))], size)
 
 
 def entry_rows(entries: Entries, slots: NDArray[np.int32], number: int, begin: int) -> tuple[NDArray[Any], int]:
-    """Entries as they are stored, the first with this number, and the time from which the next ones count.
+    """Entries in stored form, the first with this number, and the base of later times.
 
-    `slots` hold the newest entry of each, and are brought up to date.
+    `slots` contain the newest entry of each, and are updated.
     """
     count = len(entries.hashes)
     rows = np.empty(count, ENTRY)
     rows["hash"], rows["at"] = entries.hashes, entries.offsets
     if number == 1 and count:
-        # The first entry of a file still counts from the end of the file before.
+        # The first entry of a file still counts from the end of the previous file.
         rows["seconds"] = seconds_since(entries.times, int(entries.times[0]))
         rows["seconds"][0] = seconds_since(entries.times[:1], begin)[0]
         begin = int(entries.times[0])
@@ -114,7 +114,7 @@ def chain(slot_of: NDArray[np.int32], slots: NDArray[np.int32], number: int) -> 
     """The predecessor of each entry; sets each slot to its newest entry."""
     numbers = np.arange(number, number + len(slot_of), dtype=np.int32)
     previous = slots[slot_of]
-    slots[slot_of] = numbers  # of several for one slot the last stays
+    slots[slot_of] = numbers  # of several for one slot the last one stays
     newest = slots[slot_of]
     passed = np.flatnonzero(newest != numbers)
     if len(passed):
@@ -133,7 +133,7 @@ def _slots(path: str, piece: IndexPiece, shape: StoreShape) -> NDArray[np.int32]
     if not piece.existing:
         return np.zeros(shape.index_slots, np.int32)
     found = np.fromfile(path, ">i4", shape.index_slots, offset=HEADER_SIZE).astype(np.int32)
-    # A crash can have left slots that lead to entries of a batch that counts for nothing: go back to before it.
+    # After a crash slots may point to entries of a batch that does not count: go back to before it.
     ahead = np.flatnonzero(found > piece.existing)
     if len(ahead):
         stored = np.memmap(path, ENTRY, "r", HEADER_SIZE + 4 * shape.index_slots, (shape.index_entries,))
@@ -144,7 +144,7 @@ def _slots(path: str, piece: IndexPiece, shape: StoreShape) -> NDArray[np.int32]
 
 
 def seconds_since(times: Ints, begin: int) -> Ints:
-    """Time fields of entries: whole seconds since the file's begin, 0 in a file that has none yet."""
+    """Time fields of entries: whole seconds since the file's begin time, 0 in a file without one."""
     if begin <= 0:
         return np.zeros(len(times), np.int64)
     seconds: Ints = np.clip((times - begin) // 1000, 0, _INT_MAX)
@@ -159,7 +159,7 @@ def plan_index(
     shape: StoreShape,
     pieces: int,
 ) -> list[IndexPiece]:
-    """The pieces of the files `names`, the first of which goes on from entry `before` of all files together.
+    """The pieces of the files `names`, the first of which continues after entry `before` of all files together.
 
     `first_header` is the begin of that file: time and physical offset.
     """
@@ -175,7 +175,7 @@ def plan_index(
             begin_timestamp, begin_offset = int(one.times[0]), int(one.offsets[0])
         end = min(at + most - existing, total)
         whole = IndexPiece(name, at, end, at, existing, True, begin_timestamp, begin_offset)
-        # A file that exists is gone on with by one task: it reads the slots that the last one writes.
+        # An existing file is continued by one task: it reads the slots that the last piece writes.
         count = 1 if existing else max(1, min(pieces, (end - at) // PIECE))
         cuts = [at + (end - at) * i // count for i in range(count)] + [end]
         found += [replace(whole, first=a, end=b, last=b == end) for a, b in pairwise(cuts)]

@@ -1,7 +1,7 @@
-"""Bytes at their places in files of a fixed size, and the one sync that makes them durable.
+"""Writes bytes at given positions of files of fixed size, and syncs them once.
 
-Every write is to a place that is worked out from what came before, so a second attempt of a task, or of a batch after a
-crash, writes the same bytes again. Files have the full size a broker gives them; what is not written stays a hole.
+The position of every write is computed from the previous state, so a second attempt of a task, or of a batch after a
+crash, writes the same bytes again. Files have the full size that a broker gives them; unwritten parts stay holes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 _MANY: Final = 64
-"""More files than this are synced by one call for the whole machine."""
+"""For more files than this, one call syncs the whole machine."""
 
 
 class OutputFiles:
@@ -24,7 +24,7 @@ class OutputFiles:
         self._folders: set[str] = set()
 
     def write(self, name: str, at: int, buffers: Sequence[bytes | memoryview], size: int) -> None:
-        """Write at byte `at` of a file that has `size` bytes; it is made when it is not there."""
+        """Write at byte `at` of a file with `size` bytes, which is created if it does not exist."""
         path = f"{self._root}/{name}"
         handle = self._open(path)
         try:
@@ -70,13 +70,13 @@ class OutputFiles:
 
 
 def replace_file(path: str, data: bytes) -> None:
-    """Put a small file in its place, whole and durable or not at all."""
+    """Replace a small file, completely and durably or not at all."""
     fresh = Path(f"{path}.new")
     with fresh.open("wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-    # Crash here: the old file is there, and the new one beside it is written over next time.
+    # Crash here: the old file is there, and the new one next to it is overwritten next time.
     os.replace(fresh, path)
     handle = os.open(os.path.dirname(path), os.O_RDONLY)
     try:

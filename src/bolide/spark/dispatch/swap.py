@@ -1,8 +1,8 @@
-"""Putting rebuilt folders into a store, so that a crash at any line leaves a store that a broker can start on.
+"""Moves rebuilt folders into a store, so that a crash at any line leaves a store on which a broker can start.
 
-No call renames four things at once. So the store is marked as one that was not stopped (`abort`) and loses its
-checkpoint first: a broker that starts on a half swapped store dispatches its whole log again. The caller holds the
-store's lock, so only a crash of this process can show such a store to anyone.
+No call renames four things at once. So the store is first marked as not stopped (`abort`) and loses its checkpoint: a
+broker that starts on a partly swapped store dispatches its whole log again. The caller holds the store's lock, so
+only a crash of this process can expose such a store.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Final
 from bolide.spark.synced_folders import sync_folder, sync_tree
 
 INVENTORY: Final = "derived.json"
-"""What a clean stop of Bolide's broker notes of queues and index; an old one would make it throw away a new index."""
+"""What a clean stop of Bolide's broker records of queues and index; an old one would make it discard a new index."""
 DERIVED: Final = ("consumequeue", "consumequeue_ext", "index", INVENTORY)
 CHECKPOINT: Final = "checkpoint"
 
 
 def put_in(staged: Path, target: Path) -> None:
-    """Move what is staged into an output folder that has none of it yet; the checkpoint comes last."""
+    """Move what is staged into an output folder that has none of it yet; the checkpoint is last."""
     sync_tree(staged)
     for name in (*DERIVED, CHECKPOINT):
         if (staged / name).exists():
@@ -29,9 +29,9 @@ def put_in(staged: Path, target: Path) -> None:
 
 
 def swap_in(staged: Path, store: Path) -> None:
-    """Replace the derived folders and the checkpoint of a store by the staged ones; what was there is deleted.
+    """Replace the derived folders and the checkpoint of a store by the staged ones; the old ones are deleted.
 
-    When a rename fails everything is moved back and the error goes on.
+    If a rename fails, everything is moved back and the error is raised.
     """
     sync_tree(staged)
     old = staged / "old"
@@ -59,7 +59,7 @@ def _exchange(staged: Path, store: Path, old: Path) -> None:
     if (store / CHECKPOINT).exists():
         os.replace(store / CHECKPOINT, old / CHECKPOINT)
         sync_folder(store)
-    # Crash from here on: without a checkpoint the next start reads the whole log, and makes what a folder lacks.
+    # Crash from here on: without a checkpoint the next start reads the whole log, and adds what is missing.
     for name in DERIVED:
         if (store / name).exists():
             os.replace(store / name, old / name)
@@ -71,7 +71,7 @@ def _exchange(staged: Path, store: Path, old: Path) -> None:
 
 
 def _move_back(staged: Path, names: list[str], store: Path, old: Path) -> None:
-    """Undo the first renames of an exchange; the checkpoint comes back when everything else is there."""
+    """Undo the first renames of an exchange; the checkpoint is restored last."""
     for name in names:
         if not (staged / name).exists():
             os.replace(store / name, staged / name)

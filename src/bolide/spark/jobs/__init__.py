@@ -1,1 +1,1 @@
-"""Jobs over topics, archives and stores: each a verb of `bolide pipeline`, and a function of this package."""
+"""Jobs over topics, archives and stores: each is a command of `bolide pipeline` and a function of this package."""

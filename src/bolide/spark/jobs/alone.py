@@ -1,8 +1,8 @@
-"""One run of a job at a time: two that continue from the same progress would do the same work twice.
+"""Allows one run of a job at a time: two that continue from the same progress would do the same work twice.
 
-The lock is where the progress is. A checkpoint is a folder, so its lock is on a file, and the system releases it when
-the process ends, however it ends. The offsets of a group are in the brokers, so their lock is a lease in each of them:
-RocketMQ's queue locks (LOCK_BATCH_MQ), which keep orderly consumers apart, on Java's brokers and ours.
+The lock is where the progress is. A checkpoint is a folder, so its lock is on a file, and the system releases it
+however the process ends. The offsets of a group are in the brokers, so their lock is a lease in each of them:
+RocketMQ's queue locks (LOCK_BATCH_MQ) for orderly consumers, on Java's brokers and Bolide's.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ T = TypeVar("T")
 
 LOCK: Final = "_bolide.lock"
 EXPIRY_S: Final = 60.0
-"""How long a broker keeps a queue lock that is not renewed; Java's default, and ours."""
+"""How long a broker keeps a queue lock that is not renewed; Java's default, and Bolide's."""
 RENEW_S: Final = 5.0
 _MARGIN_S: Final = 15.0
-"""A lease that was not renewed by this long before it expires is given up."""
+"""Seconds before its expiry at which a lease that was not renewed is given up."""
 
 
 class Lease:
-    """The right to move a group's offsets of some queues, renewed by a thread until it is released.
+    """The right to commit a group's offsets of some queues, renewed by a thread until it is released.
 
-    A broker that restarts has forgotten it; the next renewal takes it again. A killed run keeps it for a minute.
+    A broker that restarts forgets it; the next renewal acquires it again. A killed run keeps it for a minute.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Lease:
         for queue in queues:
             topics.add(queue.topic)
             self._queues.setdefault(queue.broker, []).append(MessageQueue(queue.topic, queue.broker, queue.queue_id))
-        # Connections of its own: the job's may be waiting for an answer when a renewal is due.
+        # Separate connections: the job's may be waiting for an answer when a renewal is due.
         self._cluster = Cluster(options)
         self._cluster.queues(topics)
         self._renewed = time.monotonic()
@@ -79,7 +79,7 @@ class Lease:
             for broker in sorted(self._queues):
                 if not self._ask(broker):
                     raise AlreadyRunning(
-                        f"another run of {self._what} is at work, or was killed less than {EXPIRY_S:.0f} s ago: wait "
+                        f"another run of {self._what} is active, or was killed less than {EXPIRY_S:.0f} s ago: wait "
                         "for its end and start again"
                     )
             self._renewed = began
@@ -95,13 +95,13 @@ class Lease:
         self._give_back()
 
     def check(self) -> None:
-        """Call this before what only one run may do. Raises AlreadyRunning once the lease is lost."""
+        """Call this before a step that only one run may do. Raises AlreadyRunning once the lease is lost."""
         if not self._lost and time.monotonic() - self._renewed > self._alive_s:
             self._lost = "a broker did not answer for too long"
         if self._lost:
             raise AlreadyRunning(
                 f"this run of {self._what} may no longer be the only one ({self._lost}), so it stops: start it again "
-                "when no other runs"
+                "when no other is running"
             )
 
     def _keep(self) -> None:
@@ -109,14 +109,14 @@ class Lease:
             began = time.monotonic()
             try:
                 if not all(self._ask(broker) for broker in self._queues):
-                    self._lost = "another one has taken over"
+                    self._lost = "another run has taken over"
                     return
                 self._renewed = began
             except BolideError:
                 continue  # `check` judges by the time of the last renewal
 
     def _ask(self, broker: str) -> bool:
-        """Take or renew the locks of one broker; whether all of them are ours."""
+        """Acquire or renew the locks of one broker; returns whether all of them are held."""
         wanted = self._queues[broker]
         body = LockBatchRequestBody(self._options.group, self.client_id, wanted)
         (answer,) = self._cluster.ask(broker, [self._request(codes.LOCK_BATCH_MQ, encode_body(body))])
@@ -141,7 +141,7 @@ class Lease:
 def one_at_a_time(
     run: Callable[Concatenate[DataStreamWriter, str, str, P], T],
 ) -> Callable[Concatenate[DataStreamWriter, str, str, P], T]:
-    """For a function that runs a query with a checkpoint, whose name in sentences is its third argument."""
+    """Decorates a function that runs a query with a checkpoint; its third argument is the name for messages."""
 
     @wraps(run)
     def alone(writer: DataStreamWriter, checkpoint: str, what: str, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -153,9 +153,9 @@ def one_at_a_time(
 
 @contextmanager
 def only_run(spark: SparkSession | None, checkpoint: str, what: str) -> Iterator[None]:
-    """The only run with this checkpoint, where it lies on a file system of this machine. Raises AlreadyRunning.
+    """Be the only run with this checkpoint, if it is on a file system of this machine. Raises AlreadyRunning.
 
-    Elsewhere Spark itself stops a second query when it finds that a batch it wanted to write is already written.
+    Elsewhere Spark itself stops a second query when it finds that a batch to be written already exists.
     """
     folder = _local(spark, checkpoint)
     if folder is None:
@@ -167,7 +167,7 @@ def only_run(spark: SparkSession | None, checkpoint: str, what: str) -> Iterator
         held = files.lock(str(folder / LOCK))
     except FileLocked:
         raise AlreadyRunning(
-            f"another {what} runs with the checkpoint {checkpoint}: wait for its end, or name another checkpoint"
+            f"another {what} is running with the checkpoint {checkpoint}: wait for its end, or name another checkpoint"
         ) from None
     try:
         yield
@@ -176,7 +176,7 @@ def only_run(spark: SparkSession | None, checkpoint: str, what: str) -> Iterator
 
 
 def _local(spark: SparkSession | None, folder: str) -> Path | None:
-    """A folder of Spark's as a local path; None on another file system, or when only a Connect server sees it."""
+    """A folder of Spark's as a local path; None on another file system, or if only a Connect server sees it."""
     context: Any = getattr(spark, "sparkContext", None)
     if context is None:
         return None
@@ -186,5 +186,5 @@ def _local(spark: SparkSession | None, folder: str) -> Path | None:
     try:
         uri = path.getFileSystem(context._jsc.hadoopConfiguration()).makeQualified(path).toUri()
     except Py4JError:
-        return None  # no file system that Spark knows: the query says so
+        return None  # not a file system that Spark knows: the query reports it
     return Path(str(uri.getPath())) if str(uri.getScheme()) == "file" else None

@@ -1,8 +1,8 @@
 """Topics to files partitioned by topic and date, incrementally and exactly once; and one view over files and live log.
 
-Parquet's exactness is Spark's: its file sink lists the files of each batch in a log of its own, and a batch that runs
-again replaces its entry. Readers must therefore read the folder as Spark does (`spark.read`), not file by file. Delta
-and Iceberg keep the same promise with logs of theirs.
+For Parquet, Spark provides exactly once: its file sink lists the files of each batch in a log, and a repeated batch
+replaces its entry. Readers must therefore read the folder as Spark does (`spark.read`), not file by file. Delta and
+Iceberg give the same guarantee with their own logs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CLASSES: Final = {
     "delta": "org.apache.spark.sql.delta.sources.DeltaDataSource",
     "iceberg": "org.apache.iceberg.spark.source.IcebergSource",
 }
-"""The class by which a table format shows that its package is there."""
+"""The class that shows that the package of a table format is installed."""
 PARTITIONS: Final = ("topic", "date")
 OF_A_STREAM: Final = frozenset(
     name.lower()
@@ -42,9 +42,9 @@ OF_A_STREAM: Final = frozenset(
         "commitOffsets",
     )
 )  # fmt: skip
-"""Options of an archive's run that say nothing of the live log behind it."""
+"""Options of an archive's run that do not apply to the live log after it."""
 DAY_OF: Final = "date_from_unix_date(CAST(floor(unix_seconds(store_timestamp) / 86400) AS INT)) AS date"
-"""The day in UTC, whatever the session's time zone: a partition must not depend on who ran the job."""
+"""The day in UTC, in any time zone of the session: a partition must not depend on who runs the job."""
 
 
 def archive(
@@ -57,7 +57,7 @@ def archive(
     follow: bool = False,
     progress: OnProgress = no_progress,
 ) -> JobResult:
-    """Append what the topics hold and the last run did not have to `out`; with `follow` until interrupted.
+    """Append the messages since the last run to `out`; with `follow` until interrupted.
 
     `options` are those of `format("rocketmq")`: `namesrv`, `subscribe` or `subscribePattern`, `startingOffsets` (used
     by the first run only; `earliest` here) and so on. `out` is a folder, or for Iceberg the name of a table. The
@@ -69,11 +69,11 @@ def archive(
 
 
 def checkpoint_of(out: str, table_format: str, checkpoint: str | None) -> str:
-    """Where the archive's progress is kept. Raises OptionError when it must be named."""
+    """The folder of the archive's progress. Raises OptionError if it must be given."""
     if checkpoint:
         return checkpoint
     if table_format == "iceberg":
-        raise OptionError("an archive in an Iceberg table keeps its checkpoint elsewhere: name a folder for it")
+        raise OptionError("an archive in an Iceberg table needs a separate checkpoint: name a folder for it")
     return out.rstrip("/") + "/_checkpoint"
 
 
@@ -85,16 +85,16 @@ def read_back(
     table_format: str = PARQUET,
     checkpoint: str | None = None,
 ) -> DataFrame:
-    """One view: the archive, and behind it what the topics hold now and the archive does not have yet.
+    """One view: the archive, and the messages of the topics that are not archived yet.
 
-    A column `archived` tells which. The seam is the archive's own last batch, so no message is missing or twice, also
-    when a run was killed. `options` as for `archive`. This process asks the brokers too, over Spark Connect as well.
-    Raises OptionError when there is no archive, and DataLost for a topic that was deleted and created again.
+    The column `archived` distinguishes them. They are joined at the archive's own last batch, so no message is missing
+    or repeated, even after a killed run. `options` as for `archive`. This process asks the brokers, also with Spark
+    Connect. Raises OptionError if there is no archive, and DataLost for a topic that was deleted and created again.
     """
     place = checkpoint_of(out, table_format, checkpoint)
     reached = _archived(spark, out, place, table_format)
     if reached is None:
-        raise OptionError(f"{out} holds no finished batch of an archive: run the archive first, or check the path")
+        raise OptionError(f"{out} contains no finished batch of an archive: run the archive first, or check the path")
     columns = list(COLUMNS)
     old = spark.table(out) if table_format == "iceberg" else spark.read.format(table_format).load(out)
     live = {name: value for name, value in options.items() if name.lower() not in OF_A_STREAM}
@@ -104,7 +104,7 @@ def read_back(
 
 
 def archived_offsets(spark: SparkSession, out: str, checkpoint: str, table_format: str = PARQUET) -> str | None:
-    """Where the archive ends, as JSON offsets; None when it has no finished batch."""
+    """Where the archive ends, as JSON offsets; None if it has no finished batch."""
     offset = _archived(spark, out, checkpoint, table_format)
     return None if offset is None else json.dumps(offset[QUEUES])
 
@@ -112,8 +112,8 @@ def archived_offsets(spark: SparkSession, out: str, checkpoint: str, table_forma
 def _archived(spark: SparkSession, out: str, checkpoint: str, table_format: str) -> dict[str, Any] | None:
     """The offset at which the archive ends.
 
-    A batch is in a Parquet archive a moment before the query's own log says so: where one is planned and not in that
-    log, the archive is asked for its rows. The other formats keep to the query's log.
+    A batch is in a Parquet archive a moment before it is in the query's own log: if one is planned but not in that log,
+    the archive is checked for its rows. For the other formats the query's log decides.
     """
     place = checkpoint.rstrip("/")
     done = max(_batches(spark, f"{place}/commits"), default=-1)
@@ -151,7 +151,7 @@ def _holds(spark: SparkSession, out: str, reached: Mapping[str, Any] | None, ahe
 
 
 def where_live_begins(live: Mapping[str, str], offset: Mapping[str, Any]) -> str:
-    """Where the archive ends, as `startingOffsets`. Raises DataLost for a queue that is no longer what was archived."""
+    """Where the archive ends, as `startingOffsets`. Raises DataLost for a queue that was created again."""
     options = read_options(live)
     reached, marks = offsets_of(offset), marks_of(offset)
     with closing(Cluster(options)) as cluster:
@@ -173,7 +173,7 @@ def _sink(spark: SparkSession, messages: DataFrame, out: str, table_format: str)
     if table_format == PARQUET:
         return writer.option("path", out)
     if table_format not in CLASSES:
-        raise OptionError(f"an archive is kept as parquet, {' or '.join(CLASSES)}, not as {table_format}")
+        raise OptionError(f"an archive is written as parquet, {' or '.join(CLASSES)}, not as {table_format}")
     if not _has_class(spark, CLASSES[table_format]):
         raise OptionError(
             f"this Spark has no {table_format}: start it with its package (spark.jars.packages), or archive as parquet"
@@ -182,7 +182,7 @@ def _sink(spark: SparkSession, messages: DataFrame, out: str, table_format: str)
 
 
 def _has_class(spark: SparkSession, name: str) -> bool:
-    """Whether Spark's JVM finds a class. Over Spark Connect this is not known, and Spark itself says what it lacks."""
+    """Whether Spark's JVM finds a class. With Spark Connect this is unknown, and Spark reports what is missing."""
     if not hasattr(spark, "_jvm"):
         return True
     jvm: Any = spark._jvm

@@ -1,4 +1,4 @@
-"""Topics to a sink: what they hold, and the last run did not hand over, goes to a plug-in or a built-in sink."""
+"""Topics to a sink: passes the messages since the last run to a plug-in or a built-in sink."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def feed(
     follow: bool = False,
     progress: OnProgress = no_progress,
 ) -> JobResult:
-    """Hand messages to the sink of this name in Arrow batches; with `follow` until interrupted.
+    """Pass messages to the sink of this name in Arrow batches; with `follow` until interrupted.
 
-    `options` are those of `format("rocketmq")`, `sink_options` the sink's own. The checkpoint remembers what was handed
-    over: a batch that was not finished comes again, with its number. Raises ConfigError for an unknown sink, JobFailed.
+    `options` are those of `format("rocketmq")`, `sink_options` those of the sink. The checkpoint stores the progress:
+    an unfinished batch is repeated with its number. Raises ConfigError for an unknown sink, JobFailed.
     """
-    plugins.find(plugins.SINKS, sink)  # refused here, before Spark starts anything
+    plugins.find(plugins.SINKS, sink)  # an unknown one is refused before Spark starts
     messages = topic_stream(spark, options)
 
     def hand_over(rows: DataFrame, batch: int) -> None:

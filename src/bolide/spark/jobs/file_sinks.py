@@ -1,6 +1,6 @@
-"""Built-in sinks that write files: Parquet, and JSON lines. A file a task; its name tells the batch and the partition.
+"""Built-in sinks that write files: Parquet, and JSON lines. One file per task, named after batch and partition.
 
-A file gets its name when it is whole, in one step, and replaces what an earlier attempt at the same rows left.
+A complete file is renamed in one step, and replaces the file of an earlier attempt at the same rows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ COMPRESSIONS: Final = ("zstd", "snappy", "gzip", "lz4", "none")
 
 
 class Output:
-    """The file of one task, hidden until it is whole."""
+    """The file of one task, hidden until it is complete."""
 
     def __init__(self, folder: str, task: SinkTask, suffix: str) -> None:
         self.path = Path(folder, f"part-{task.batch:08d}-{task.partition:05d}.{suffix}")
@@ -31,7 +31,7 @@ class Output:
         self.path.parent.mkdir(parents=True, exist_ok=True)
 
     def publish(self) -> None:
-        """It is whole: give it its name. A loss of power before this leaves a hidden file, which nobody reads."""
+        """Rename the complete file. A power failure before this leaves a hidden file, which is never read."""
         with open(self.hidden, "rb") as file:
             os.fsync(file.fileno())
         os.replace(self.hidden, self.path)
@@ -61,7 +61,7 @@ class ParquetSink:
         self._writer.write_batch(batch)
 
     def close(self) -> None:
-        """Write the footer and give the file its name; no rows, no file."""
+        """Write the footer and rename the file; without rows there is no file."""
         if self._writer is not None:
             self._writer.close()
             self._output.publish()
@@ -74,7 +74,7 @@ class ParquetSink:
 
 
 class JsonSink:
-    """A line a message. Options: `path`, the folder; `body`: text (UTF-8, the default) or base64."""
+    """One line per message. Options: `path`, the folder; `body`: text (UTF-8, the default) or base64."""
 
     def __init__(self, task: SinkTask) -> None:
         options = task.only("path", "body")
@@ -99,7 +99,7 @@ class JsonSink:
         return value.isoformat() if hasattr(value, "isoformat") else value
 
     def close(self) -> None:
-        """Give the file its name; no rows, no file."""
+        """Rename the file; without rows there is no file."""
         if self._file is not None:
             self._file.close()
             self._output.publish()
@@ -112,7 +112,7 @@ class JsonSink:
 
 
 def folder_of(options: dict[str, str]) -> str:
-    """The folder the files go to. Raises OptionError."""
+    """The folder of the files. Raises OptionError."""
     if not options.get("path"):
-        raise OptionError("this sink writes files: give it the option path, the folder they go to")
+        raise OptionError("this sink writes files: set the option path to their folder")
     return options["path"]

@@ -1,7 +1,7 @@
-"""Topics to files that people open (CSV, JSON lines, Parquet), and such files to topics.
+"""Topics to files (CSV, JSON lines, Parquet), and such files to topics.
 
 CSV has no arrays, maps or bytes: keys are joined by blanks, properties are JSON, and the body is text or base64. JSON
-has no bytes: the body likewise.
+has no bytes: the body is text or base64 there, too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CSV: Final = {
     "header": "true", "escape": '"', "multiLine": "true", "ignoreLeadingWhiteSpace": "false",
     "ignoreTrailingWhiteSpace": "false",
 }  # fmt: skip
-"""Bodies have lines, quotes and blanks at their edges; Spark's own defaults lose them."""
+"""Bodies may contain line ends, quotes and surrounding blanks, which Spark's defaults lose."""
 
 
 def export_topic(
@@ -38,7 +38,7 @@ def export_topic(
     checkpoint: str | None = None,
     progress: OnProgress = no_progress,
 ) -> JobResult:
-    """Write what the topics hold, and the last run did not write, as files into the folder `out`.
+    """Write the messages since the last run as files into the folder `out`.
 
     Raises OptionError and JobFailed.
     """
@@ -51,7 +51,7 @@ def export_topic(
 
 
 def flat(messages: DataFrame, file_format: str, body: str) -> DataFrame:
-    """The source's columns as the format can hold them."""
+    """The source's columns in types that the format supports."""
     from pyspark.sql import functions as f
 
     changed: dict[str, Column] = {}
@@ -76,10 +76,11 @@ def import_files(
     checkpoint: str,
     progress: OnProgress = no_progress,
 ) -> JobResult:
-    """Send each row of the files below `path` as a message to `topic`; files that a run has sent are not sent again.
+    """Send each row of the files below `path` as a message to `topic`; files that an earlier run sent are skipped.
 
-    A file that `export_topic` wrote gives its messages back. In others `body_column` names the column that is the body;
-    without it, and without a column `body`, the whole row is the body, as JSON. `tags` and `keys` name columns.
+    The rows of a file that `export_topic` wrote become the original messages. In other files `body_column` names the
+    column of the body; without it, and without a column `body`, the whole row is the body, as JSON. `tags` and `keys`
+    name columns.
     Raises OptionError and JobFailed.
     """
     _check(file_format, body)
@@ -103,7 +104,7 @@ def import_files(
 def as_messages(
     rows: DataFrame, file_format: str, body: str, body_column: str | None, tags: str | None, keys: Sequence[str]
 ) -> DataFrame:
-    """Rows of a file as the sink's columns. Raises OptionError for a column that is not there."""
+    """Rows of a file as the sink's columns. Raises OptionError for a missing column."""
     from pyspark.sql import functions as f
 
     columns = rows.columns
@@ -119,7 +120,7 @@ def as_messages(
     else:
         chosen["body"] = f.col(source)
     if source == "body" and body_column is None:
-        # An export: what a message says of itself goes with it; where it was stored does not.
+        # An export: keep the fields of the message itself, but not where it was stored.
         kept = [name for name in ("tags", "keys", "properties", "flag") if name in columns]
         chosen |= {name: _typed(rows, name) for name in kept}
     if tags:
@@ -130,7 +131,7 @@ def as_messages(
 
 
 def _typed(rows: DataFrame, name: str) -> Column:
-    """A column of an export with the type the sink takes: CSV gives everything as text, JSON a map as a struct."""
+    """A column of an export with the sink's type: CSV has everything as text, JSON a map as a struct."""
     from pyspark.sql import functions as f
     from pyspark.sql.types import StringType, StructType
 

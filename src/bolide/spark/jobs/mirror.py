@@ -1,8 +1,8 @@
-"""One cluster's topics in another, and consumer groups that can move over.
+"""Copies topics to another cluster, with the offsets of consumer groups.
 
-A mirrored message is the original with one property more, `BOLIDE_MIRROR`: the broker, queue and offset it had. The
-messages of one queue go to one queue, in their order (a send that had to be repeated may be overtaken). The property is
-what offsets are translated by: exact, and with no table beside the messages that could be lost or lag behind.
+A mirrored message is the original plus the property `BOLIDE_MIRROR`: its original broker, queue and offset. The
+messages of one queue go to one queue, in order (a repeated send may be overtaken). Offsets are translated by that
+property: exactly, and without a separate table that could be lost or lag behind.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 MIRRORED: Final = "BOLIDE_MIRROR"
-"""Property `broker:queue_id:queue_offset` of a mirrored message. A mirror passes such messages over, so that two that
-mirror each other do not send everything in a circle."""
+"""Property `broker:queue_id:queue_offset` of a mirrored message. A mirror skips such messages, so that two clusters
+that mirror each other do not send everything in a circle."""
 PLACE: Final = r"^(.+):(\d+):(\d+)$"
 
 
@@ -41,10 +41,10 @@ def mirror(
     follow: bool = False,
     progress: OnProgress = no_progress,
 ) -> JobResult:
-    """Copy what the source's topics hold and the last run did not copy; with `follow` until interrupted.
+    """Copy the messages since the last run; with `follow` until interrupted.
 
-    `source` are options of a read (`namesrv`, `subscribe`, …), `target` of a write (`namesrv`, `mode`, …). Topics must
-    be there; they have the same names, behind `prefix`. Raises OptionError and JobFailed.
+    `source` are options of a read (`namesrv`, `subscribe`, …), `target` of a write (`namesrv`, `mode`, …). The topics
+    must exist at the target, with the same names after `prefix`. Raises OptionError and JobFailed.
     """
     if read_options(source, streaming=True).bad_records.mode == COLUMN:
         raise OptionError(f"a mirror sends no message without its body: set badRecords to {DROP}, not to {COLUMN}")
@@ -67,7 +67,7 @@ def as_mirrored(rows: DataFrame, prefix: str = "") -> DataFrame:
 
 @dataclass(frozen=True)
 class Translated:
-    """Where a group goes on in the other cluster: offset of each queue there, by topic as it is named there."""
+    """Where a group resumes in the other cluster: the offset of each queue there, by the topic's name there."""
 
     group: str
     offsets: Offsets
@@ -83,11 +83,11 @@ def translate_offsets(
     prefix: str = "",
     commit: bool = True,
 ) -> list[Translated]:
-    """What the groups committed in the source cluster as offsets of the target; with `commit` they are set there.
+    """Translate the groups' committed offsets to offsets of the target; with `commit` they are set there.
 
-    A queue goes on at its first message that the group had not consumed at the source: nothing is left out, and what
-    shares a queue with it may come again. A queue all of whose messages were consumed goes on at its end. Groups should
-    have no consumers at the target meanwhile. Raises ClusterUnavailable, OptionError and JobFailed.
+    A group resumes in a queue at the first message that it had not consumed at the source: nothing is skipped, and some
+    messages of that queue may be delivered again. If all messages of a queue were consumed, it resumes at the end.
+    Groups should have no consumers at the target meanwhile. Raises ClusterUnavailable, OptionError and JobFailed.
     """
     names = [prefix + topic for topic in topics]
     here = Cluster(read_options({**cluster_of(source), "subscribe": ",".join(topics)}))
@@ -119,13 +119,13 @@ def _as_group(target: Mapping[str, str], names: Sequence[str], group: str) -> Cl
 
 
 def cluster_of(options: Mapping[str, str]) -> dict[str, str]:
-    """Of the options those that say which cluster, and as whom."""
+    """The options of the connection to the cluster."""
     kept = {name.lower() for name in CONNECTION}
     return {name: value for name, value in options.items() if name.lower() in kept}
 
 
 def mirrored_places(spark: SparkSession, target: Mapping[str, str], names: Sequence[str], prefix: str) -> DataFrame:
-    """For each mirrored message where it is, and where it was."""
+    """The current and the original position of each mirrored message."""
     from pyspark.sql import functions as f
 
     options = {**cluster_of(target), "subscribe": ",".join(names), "startingOffsets": "earliest"}
@@ -144,7 +144,7 @@ def mirrored_places(spark: SparkSession, target: Mapping[str, str], names: Seque
 
 
 def _first_open(spark: SparkSession, placed: DataFrame, committed: Offsets, prefix: str) -> Offsets:
-    """Of each queue of the target the first message whose original a group had not consumed."""
+    """For each queue of the target, the first message whose original a group had not consumed."""
     from pyspark.sql import functions as f
 
     rows = [(queue.topic, queue.broker, queue.queue_id, offset) for queue, offset in committed.items()]

@@ -1,8 +1,8 @@
-"""Dead letters back to the topic they came from, after what killed them is mended.
+"""Sends dead letters back to their original topics, after the cause is fixed.
 
-How far a redrive came is kept in the brokers, as the committed offsets of a consumer group of its own, so it goes on
-from any machine and any console shows what is left. Dead letters are taken a slice at a time: sent, acknowledged, then
-committed. A run that dies in between sends its slice again: at least once.
+The progress of a redrive is in the brokers, as the committed offsets of a separate consumer group, so it can be resumed
+on any machine, and any console shows what is left. Dead letters are processed in slices: sent, acknowledged, then
+committed. A run that fails in between sends its slice again: at least once.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ def redrive(
     as_group: str = REDRIVER,
     progress: OnProgress = no_progress,
 ) -> JobResult:
-    """Send the dead letters of a consumer group again, those that `where` (SQL over the source's columns) picks.
+    """Send the dead letters of a consumer group again that match `where` (SQL over the source's columns).
 
-    `limit` caps the messages of this run (0: all there are now); the next run goes on behind them. They go to the
-    topic they came from, or to `topic`. What `where` does not pick is passed over, and stays in the dead letter queue
-    as everything does. `options` name the cluster (`namesrv`, …). Raises OptionError, ClusterUnavailable, JobFailed,
-    and AlreadyRunning while another run goes on from the same offsets.
+    `limit` is the maximum of messages in this run (0: all that exist now); the next run continues after them. They go
+    to their original topic, or to `topic`. What `where` does not match is skipped; all dead letters stay in their
+    queue. `options` name the cluster (`namesrv`, …). Raises OptionError, ClusterUnavailable, JobFailed, and
+    AlreadyRunning while another run continues from the same offsets.
     """
     dead = DLQ_PREFIX + group
     checked = read_options({**options, "subscribe": dead, "group": as_group})
@@ -58,7 +58,7 @@ def redrive(
     interrupted = False
     with closing(Cluster(checked)) as cluster:
         queues = cluster.queues([dead])
-        # Before the progress of the last run is read, because that run may still be moving it.
+        # Before the progress of the last run is read, because that run may still be committing.
         with Lease(checked, queues, f"redrive {group} as group {as_group}") as lease:
             floor = cluster.earliest(queues)
             here = {q: max(at, floor[q]) for q, at in cluster.committed(queues, as_group, EARLIEST).items()}
@@ -95,17 +95,17 @@ class _Slice:
         self._options = dict(options)
         bounds = {"startingOffsets": json.dumps(to_json(begin)), "endingOffsets": json.dumps(to_json(end))}
         source = spark.read.format("rocketmq").options(**options).options(**bounds).option("subscribe", dead)
-        # A broker takes offsets of groups it knows only, and gets to know this one by its reading.
+        # A broker accepts offsets only of groups that it knows, and learns of this one when it reads.
         source = source.option("group", as_group)
         self._letters: DataFrame = source.load()
 
     def send(self, where: str | None, limit: int, topic: str | None) -> tuple[int, Offsets]:
-        """Send what is picked; how many that were, and where the next slice begins."""
+        """Send what matches; returns how many, and where the next slice begins."""
         from pyspark.sql import functions as f
 
         picked = self._letters.where(where) if where else self._letters
         if limit:
-            # In the order of their death; within a queue that is the order of offsets, so what is taken is the head.
+            # In the order of their store times; within a queue that is the order of offsets, so the head is taken.
             picked = picked.orderBy("store_timestamp", *PLACE, "queue_offset").limit(limit)
         picked = picked.withColumn("origin", f.lit(topic) if topic else f.expr(ORIGIN)).persist()
         try:

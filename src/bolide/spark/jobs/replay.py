@@ -1,7 +1,7 @@
-"""An archive, or any rows, sent to a topic again: all of it or a range, as fast as it goes or at a rate.
+"""Sends an archive, or any rows, to a topic again: all of it or a part, at full speed or at a given rate.
 
-Rows of one old queue go to one new queue in their old order, whatever number of queues the topic has now. Over an
-archive the job has a checkpoint and goes on where it stopped; a batch of rows is sent as it is.
+Rows of one old queue go to one new queue in their old order, however many queues the topic has now. For an archive
+the job has a checkpoint and resumes where it stopped; a batch of rows is sent without one.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ def replay(
     table_format: str = PARQUET,
     progress: OnProgress = no_progress,
 ) -> JobResult:
-    """Send what the archive at `source` holds, those rows that `where` (SQL over its columns) picks.
+    """Send the rows of the archive at `source` that match `where` (SQL over its columns).
 
-    Those whose body could not be read when they were archived are left out. They go to `topic`, else each to its own.
-    `rate` is messages a second (0: no limit); `original_time` keeps the born timestamp, else it is that of the sending.
-    `options` name the cluster and go to the sink. Raises OptionError and JobFailed.
+    Messages that were archived without a readable body are skipped. They go to `topic`, or each to its own topic.
+    `rate` is messages per second (0: no limit); `original_time` keeps the born timestamp, else it is the time of the
+    send. `options` name the cluster and go to the sink. Raises OptionError and JobFailed.
     """
     try:
         reader = spark.read.format(table_format)
@@ -63,7 +63,7 @@ def replay(
     exactly_once = {name.lower(): value for name, value in options.items()}.get("mode") == EXACTLY_ONCE
 
     def send(batch: DataFrame, number: int) -> None:
-        # Spark sorts no stream; a batch of it is sorted, and sent once under its own name where that is asked for.
+        # Spark cannot sort a stream; each batch is sorted, and sent exactly once if that is requested.
         ready = as_replay(batch, topic, rate, original_time)
         writer = ready.write.format("rocketmq").mode("append").options(**options)
         if exactly_once:
@@ -88,7 +88,7 @@ def as_replay(rows: DataFrame, topic: str | None = None, rate: int = 0, original
     if missing:
         raise OptionError(f"a replay needs the columns of the rocketmq source; {missing[0]} is not among them")
     place: list[Column] = [f.col(name) for name in ("topic", "broker", "queue_id")]
-    # One task keeps a rate exactly; without one, each old queue is a task's, since two would mix its order.
+    # One task keeps a rate exactly; without a rate, each old queue belongs to one task, to keep its order.
     spread = rows.coalesce(1) if rate else rows.repartition(*place)
     ordered = spread.sortWithinPartitions(*place, "queue_offset")
     more = [f.concat_ws(":", "broker", "queue_id").alias("route_key")]
@@ -99,7 +99,7 @@ def as_replay(rows: DataFrame, topic: str | None = None, rate: int = 0, original
 
 
 class _Pace:
-    """Lets rows through at a rate, a tenth of a second's worth at a time."""
+    """Passes rows at a rate, in portions of a tenth of a second."""
 
     def __init__(self, rate: int) -> None:
         self._rate = rate
@@ -111,7 +111,7 @@ class _Pace:
 def paced(
     batches: Iterator[pa.RecordBatch], rate: int, clock: Callable[[], float], sleep: Callable[[float], None]
 ) -> Iterator[pa.RecordBatch]:
-    """The same rows, no faster than `rate` a second from the first on."""
+    """The same rows, at most `rate` per second from the first on."""
     most = max(rate // SLICES_A_SECOND, 1)
     began = clock()
     sent = 0

@@ -1,4 +1,4 @@
-"""From a stored message to one that is sent again: what belongs to the message, and what to where it was stored."""
+"""From a stored message to one to send again: separates its own fields from those of its storage."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 KEPT: Final = frozenset({names.SHARDING_KEY, names.BUYER_ID, names.TRACE_CONTEXT})
-"""Reserved names that say something of the message itself. The others (ids, delays, transactions, retries) are told
-anew by whoever sends and stores it; keys and tags are columns of their own."""
+"""Reserved names that describe the message itself. The others (ids, delays, transactions, retries) are set again when
+it is sent and stored; keys and tags are separate columns."""
 DROPPED: Final = tuple(sorted(names.RESERVED - KEPT))
 
 ORIGIN: Final = "coalesce(properties['DLQ_ORIGIN_TOPIC'], properties['RETRY_TOPIC'])"
-"""SQL for the topic a dead letter came from."""
+"""SQL for the original topic of a dead letter."""
 
 
 def own_properties(properties: Column) -> Column:
-    """Of a map of properties those that are sent again with a message."""
+    """The properties of a map that are sent again with a message."""
     from pyspark.sql import functions as f
 
     return f.map_filter(properties, lambda name, _: ~name.isin(*DROPPED))

@@ -1,7 +1,7 @@
-"""What the jobs of the pipeline share: a streaming query run to the end of what is there, shown, stopped, resumed.
+"""What the jobs of the pipeline share: a streaming query, run to the current end, with progress, stop and resume.
 
-Every job that moves messages is a Structured Streaming query with a checkpoint, since that gives what a long job needs
-for nothing: it can be interrupted at any moment, and the same call goes on where the last one stopped.
+Every job that moves messages is a Structured Streaming query with a checkpoint, so it can be interrupted at any
+moment, and the same call resumes where the last one stopped.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 OFFSETS_PER_BATCH: Final = 500_000
-"""What a micro-batch covers by default: enough that its fixed cost does not count, and progress still shows."""
+"""The default size of a micro-batch: large enough for its fixed cost, small enough to show progress."""
 POLL_S: Final = 0.3
 COUNTED: Final = "bolide"
 """Name of the count that `counted` adds to a query."""
@@ -32,10 +32,10 @@ COUNTED: Final = "bolide"
 
 @dataclass(frozen=True)
 class JobResult:
-    """What one run did. An interrupted one is gone on with by the same call, with the same checkpoint."""
+    """The result of one run. Repeat the same call, with the same checkpoint, to resume an interrupted run."""
 
     messages: int
-    """Messages that came through, of those that were looked at."""
+    """Messages that passed the filters."""
     batches: int
     seconds: float
     interrupted: bool
@@ -43,7 +43,7 @@ class JobResult:
 
 
 def topic_stream(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
-    """The topics of a job as a stream: from their oldest message on and `OFFSETS_PER_BATCH` at a time, unless told."""
+    """The topics of a job as a stream: by default from the oldest message, `OFFSETS_PER_BATCH` at a time."""
     given = {name.lower(): value for name, value in options.items()}
     if not any(form.lower() in given for form in forms_of("starting")):
         given["startingoffsets"] = "earliest"
@@ -52,7 +52,7 @@ def topic_stream(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
 
 
 def counted(rows: DataFrame) -> DataFrame:
-    """The same rows, told to `run_query` as they pass: what a filter leaves is not what the source reads."""
+    """The same rows, counted for `run_query`: a filter passes fewer rows than the source reads."""
     from pyspark.sql import functions as f
 
     return rows.observe(COUNTED, f.count(f.lit(1)).alias("rows"))
@@ -67,10 +67,10 @@ def run_query(
     follow: bool = False,
     total: int | None = None,
 ) -> JobResult:
-    """Run a query until everything that was there is done; with `follow` until it is interrupted.
+    """Run a query until everything that exists now is processed; with `follow` until it is interrupted.
 
-    `what` names the job to those who look at its progress. `total` is the number of rows to come where the source
-    cannot tell. Raises JobFailed with Spark's reason, AlreadyRunning while another run has the checkpoint.
+    `what` is the name of the job in its progress. `total` is the expected number of rows if the source does not know
+    it. Raises JobFailed with Spark's reason, AlreadyRunning while another run uses the checkpoint.
     """
     began = time.monotonic()
     trigger: Mapping[str, Any] = {"processingTime": "0 seconds"} if follow else {"availableNow": True}
@@ -79,7 +79,7 @@ def run_query(
     try:
         query = writer.option("checkpointLocation", checkpoint).trigger(**trigger).start()
         try:
-            while not query.awaitTermination(POLL_S):  # type: ignore[arg-type] # parts of a second are fine
+            while not query.awaitTermination(POLL_S):  # type: ignore[arg-type] # fractions of a second are allowed
                 seen.look(query)
                 if seen.done < seen.total:
                     progress(JobProgress(what, seen.done, seen.total, time.monotonic() - began, "messages"))
@@ -95,7 +95,7 @@ def run_query(
 
 
 class Seen:
-    """The sum of a query's progress reports; each batch counts once. With `known` the total is given."""
+    """The sum of a query's progress reports; each batch counts once. With `known` the total is known in advance."""
 
     def __init__(self, total: int, known: bool) -> None:
         self.rows = 0
@@ -108,7 +108,7 @@ class Seen:
 
     @property
     def done(self) -> int:
-        """What the total counts: rows that are to come through where the job knows them, else what the source reads."""
+        """What the total counts: rows to pass the filters if the job knows them, else the offsets to read."""
         return self.passed if self._known else self.rows
 
     def look(self, query: StreamingQuery) -> None:
@@ -124,7 +124,7 @@ class Seen:
                 self._extent(report.sources[0])
 
     def _extent(self, source: Any) -> None:
-        """Of the topics' source: the number of offsets from the first batch's begin to the newest known end."""
+        """The number of offsets of the source from the first batch's begin to the newest known end."""
         newest = _sum(source.latestOffset)
         if self._begin is None:
             self._begin = _sum(source.startOffset) or 0
@@ -133,7 +133,7 @@ class Seen:
 
 
 def _sum(text: str | None) -> int | None:
-    """The sum of the offsets in the JSON of a position of our source; None when it is another's or has none."""
+    """The sum of the offsets in the JSON of a position of Bolide's source; None for another source or without any."""
     try:
         parsed = json.loads(text or "null")
         return sum(from_json(parsed["queues"], "the progress").values())

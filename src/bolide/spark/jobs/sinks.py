@@ -1,8 +1,8 @@
-"""Sinks: where messages go from Spark's executors. Plug-ins by name, handed Arrow batches with the source's columns.
+"""Sinks: plug-ins that get Arrow batches with the source's columns in Spark's executors.
 
-A sink is made for each task from a `SinkTask`. Spark runs a task again that failed, and a batch that was not
-committed: `batch` and `partition` are then the same, so a sink whose output carries them in its name, and replaces what
-has that name, holds every message once.
+A sink is created for each task from a `SinkTask`. Spark repeats a failed task, and a batch that was not committed, with
+the same `batch` and `partition`; so a sink that names its output after them, and replaces existing output, stores
+every message once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SinkTask:
-    """Who writes: one attempt at one partition of one batch, with the sink's options."""
+    """The writer: one attempt at one partition of one batch, with the sink's options."""
 
     options: Mapping[str, str]
     batch: int
@@ -30,28 +30,28 @@ class SinkTask:
     attempt: int
 
     def only(self, *names: str) -> dict[str, str]:
-        """The options, when all of them are among these names. Raises OptionError."""
+        """The options, if all of them are among these names. Raises OptionError."""
         for name in self.options:
             if name not in names:
-                raise OptionError(f"the option {name} means nothing to this sink, known are {', '.join(names)}")
+                raise OptionError(f"the option {name} is unknown to this sink, known are {', '.join(names)}")
         return dict(self.options)
 
 
 class Sink(Protocol):
-    """What the entry point makes of a `SinkTask`. It may raise, which fails the task: Spark tries it again."""
+    """What the entry point returns for a `SinkTask`. If it raises, the task fails, and Spark retries it."""
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Take these messages."""
 
     def close(self) -> None:
-        """No more come: return once all of them are where they belong."""
+        """There are no more batches: return once all of them are stored."""
 
     def abort(self) -> None:
-        """The task has failed: leave nothing that others would read."""
+        """The task has failed: leave nothing that readers would find."""
 
 
 def write_batch(rows: DataFrame, batch: int, name: str, options: Mapping[str, str]) -> int:
-    """Hand the rows of one batch to the sink of this name, a task each partition; how many there were."""
+    """Pass the rows of one batch to the sink of this name, one task per partition; returns their number."""
     given = dict(options)
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -67,7 +67,7 @@ def write_batch(rows: DataFrame, batch: int, name: str, options: Mapping[str, st
 
 
 def drain(sink: Any, batches: Iterator[pa.RecordBatch]) -> int:
-    """Give a sink all batches of its task; how many messages there were. What it raises is raised on."""
+    """Pass all batches of a task to its sink; returns the number of messages. Errors of the sink are raised."""
     count = 0
     try:
         for batch in batches:

@@ -1,4 +1,4 @@
-"""Progress of a batch whose rows nobody counts beforehand: the tasks of Spark's stages."""
+"""Progress of a batch with an unknown number of rows: the tasks of Spark's stages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ POLL_S: Final = 0.5
 
 @contextmanager
 def stages_shown(spark: SparkSession, what: str, progress: OnProgress) -> Iterator[None]:
-    """While the block runs, tell how many tasks of the stages seen so far are done."""
+    """While the block runs, report how many tasks of the stages seen so far are done."""
     over = threading.Event()
     began = time.monotonic()
     tracker = spark.sparkContext.statusTracker()
@@ -35,7 +35,7 @@ def stages_shown(spark: SparkSession, what: str, progress: OnProgress) -> Iterat
         while not over.wait(POLL_S):
             active = set(tracker.getActiveStageIds())
             look()
-            # A stage that is no longer active is done, though its last count was taken before.
+            # A stage that is no longer active is done, although its last count is older.
             ready = sum(done[each] if each in active else totals[each] for each in totals)
             if totals and ready < sum(totals.values()):
                 progress(JobProgress(what, ready, sum(totals.values()), time.monotonic() - began, "tasks"))

@@ -1,6 +1,6 @@
-"""What is in topics, counted: sizes, rates, latency from born to stored, tags, hot keys, and the course of time.
+"""Statistics of topics: sizes, rates, latency from born to stored, tags, hot keys, and time series.
 
-Two passes over the messages, however many tables come out: one over grouping sets, one over the keys.
+Two passes over the messages for all tables: one with grouping sets, one over the keys.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 HOT_KEYS: Final = 50
 TAGS_SHOWN: Final = 200
 POINTS: Final = 120
-"""Points in time wanted at least; the step is chosen for it among `STEPS`."""
+"""Minimum number of points in time; the step is chosen for it among `STEPS`."""
 STEPS: Final = (1, 5, 10, 30, 60, 300, 600, 1_800, 3_600, 21_600, 86_400)
 """Widths of a point in time, in seconds."""
 _TOPIC, _TIME = 0b011, 0b010
-"""grouping_id of a topic's row and of a point in time: a bit for each of topic, tags, at that it is not grouped by."""
+"""grouping_id of a topic's row and of a point in time: a bit for each of topic, tags, at that is not grouped by."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class TopicStats:
     first: int
     last: int
     rate: float
-    """Messages a second between the first and the last."""
+    """Messages per second between the first and the last."""
     latency_p50: int
     latency_p99: int
     latency_most: int
@@ -74,7 +74,7 @@ class Statistics:
 def stats(messages: DataFrame, step: int = 0, hot_keys: int = HOT_KEYS) -> Statistics:
     """Count a batch of messages: of `rocketmq`, `rocketmq-store` or an archive.
 
-    `step` is the width of a point in time in seconds; 0 chooses one, at the price of a look at the times first.
+    `step` is the width of a point in time in seconds; 0 chooses one, which reads the times first.
     """
     from pyspark.sql import functions as f
 

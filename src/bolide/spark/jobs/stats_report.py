@@ -14,7 +14,7 @@ from bolide.spark.jobs.stats import Count, Statistics
 
 COLOURS: Final = ("#2563eb", "#ea580c", "#059669", "#9333ea", "#dc2626", "#0891b2", "#64748b")
 SHOWN: Final = 6
-"""Topics with a line of their own in a plot; the others are summed."""
+"""Topics with their own line in a plot; the others are summed."""
 ROWS: Final = 25
 TEXTS: Final = frozenset({"topic", "key", "tag", "first", "last"})
 """Heads of the columns that hold text; the others hold numbers."""
@@ -67,7 +67,7 @@ def moment(timestamp: int) -> str:
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """An HTML table; what peers wrote is escaped."""
+    """An HTML table; text from messages is escaped."""
     if not rows:
         return "<p>(none)</p>"
     kinds = ["" if name in TEXTS else ' class="number"' for name in heads]
@@ -88,7 +88,7 @@ def _counts(name: str, counts: Sequence[Count]) -> str:
 
 
 def plot(counted: Statistics, caption: str, value: Any) -> str:
-    """A line a topic over time, as SVG in the page; points without messages are zero."""
+    """One line per topic over time, as SVG in the page; points without messages are zero."""
     check_plots()
     import matplotlib
 
@@ -106,7 +106,7 @@ def plot(counted: Statistics, caption: str, value: Any) -> str:
         return ""
     every = sorted({at for line in series.values() for at in line})
     width = counted.step * 1000
-    # A point before and after each stretch with messages, so that a pause is drawn as zero and not as a slope.
+    # A point before and after each period with messages, so that a pause is drawn as zero and not as a slope.
     points = sorted({at + shift for at in every for shift in (-width, 0, width)})
     figure, axes = pyplot.subplots(figsize=(10, 3.4))
     axes.spines[["top", "right"]].set_visible(False)

@@ -1,4 +1,4 @@
-"""A project for `spark-pipelines run`: bronze, silver and gold tables from a topic, to start from and to change."""
+"""A project for `spark-pipelines run`: bronze, silver and gold tables of a topic, as a starting point."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TRANSFORMATIONS: Final = ("bronze.py", "silver.py", "gold.py")
 
 
 def write_template(folder: str, namesrv: str, topic: str, body_schema: str, storage: str | None = None) -> list[str]:
-    """Write the project into a folder that is new or empty; the files written.
+    """Write the project into a new or empty folder; returns the files.
 
     `body_schema` is Spark's DDL of the JSON in the bodies, e.g. ``id BIGINT, amount DOUBLE``. Raises OptionError.
     """
@@ -31,7 +31,7 @@ def write_template(folder: str, namesrv: str, topic: str, body_schema: str, stor
     }
     for name, value in values.items():
         if not value.isprintable() or '"' in value or "\\" in value:
-            raise OptionError(f"the {name} {value!r} holds characters that a YAML text cannot: leave them out")
+            raise OptionError(f"the {name} {value!r} contains characters that YAML does not allow: remove them")
     home = resources.files("bolide.spark") / "templates"
     (target / "transformations").mkdir(parents=True)
     written = [target / SPEC]

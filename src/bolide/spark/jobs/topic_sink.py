@@ -1,6 +1,6 @@
 """Built-in sink that sends messages on to topics, of the same or another cluster; at least once.
 
-A message keeps its body, tags, keys, flag, id and its sender's properties; where it was stored does not go with it.
+A message keeps its body, tags, keys, flag, id and its sender's properties, but not where it was stored.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ KEPT: Final = ("body", "tags", "keys", "properties", "flag", "message_id")
 
 
 class TopicSink:
-    """Options: those of `format("rocketmq")` for writing, `namesrv` and maybe `topic` (default: the message's own)."""
+    """Options: those of `format("rocketmq")` for writes: `namesrv`, and optionally `topic` (default: the message's)."""
 
     def __init__(self, task: SinkTask) -> None:
         self._options = sink_options(dict(task.options))
@@ -35,7 +35,7 @@ class TopicSink:
         write_rows(iter([batch.select([name for name in kept if name in batch.schema.names])]), self._options, writer)
 
     def close(self) -> None:
-        """Everything is stored by now."""
+        """Nothing to do: everything is stored."""
 
     def abort(self) -> None:
-        """What was sent stays sent: at least once."""
+        """Nothing to do: sent messages stay, at least once."""

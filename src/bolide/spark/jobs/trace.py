@@ -1,4 +1,4 @@
-"""The message trace topic as one row a message: when and by whom it was sent, and every attempt to consume it.
+"""The message trace topic as one row per message: its send, and every attempt to consume it.
 
 Lines as RocketMQ's TraceDataEncoder writes them, of 4.x and 5.x, by Java clients or Bolide's: fields are separated by
 0x01, lines ended by 0x02, and where Java has null it writes the word `null`. They are read by Spark's own functions, so
@@ -23,8 +23,8 @@ def trace_rows(messages: DataFrame) -> DataFrame:
 
     Columns: message_id, topic, tags, keys, producer_group, sent_at, send_ms, send_ok, store_host, body_length, type,
     offset_message_id; consumptions (an array in order of time: began_at, ended_at, consumer_group, request_id,
-    retry_times, cost_ms, ok, code) and consumed (how many ended well). A message whose sending was not traced has nulls
-    there.
+    retry_times, cost_ms, ok, code) and consumed (how many succeeded). The columns of the send are null if it was not
+    traced.
     """
     from pyspark.sql import functions as f
 
@@ -66,7 +66,7 @@ def _named(ordinal: Column, names: tuple[str, ...]) -> Column:
 
 
 def _sent(lines: DataFrame) -> DataFrame:
-    """Pub lines; 4.x has no offset id, so its success stands one field earlier. A resend keeps the last line."""
+    """Pub lines; 4.x has no offset id, so its success is one field earlier. After a resend the last line counts."""
     from pyspark.sql import functions as f
 
     modern = f.size("x") >= 14

@@ -1,9 +1,8 @@
-"""The JVM of a session on this machine: begun before Python has imported anything, without Spark's launcher, and ended
-at once.
+"""The JVM of a local session: started before Python imports anything, without Spark's launcher, and ended at once.
 
-PySpark starts two shells and a first JVM to learn how to start the second. Here the command that they came to is
-repeated (`jvm_launch`), with the archive of classes made beside it. Where something is set that only Spark's
-own scripts know, or nothing was noted yet, PySpark starts it as always.
+PySpark starts two shells and a first JVM to find out how to start the second. Here the command that they found is
+repeated (`jvm_launch`), with the archive of classes. If settings are used that only Spark's own scripts know, or no
+command was recorded yet, PySpark starts the JVM as usual.
 """
 
 from __future__ import annotations
@@ -30,25 +29,25 @@ JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 MEMORY: Final = "spark.driver.memory"
 _MAIN: Final = "org.apache.spark.api.python.PythonGatewayServer"
 _VECTORS: Final = "--add-modules=jdk.incubator.vector"
-"""Serves linear algebra alone, and warns of itself on every start."""
+"""Used only for linear algebra, and prints a warning on every start."""
 _OURS: Final = frozenset({"SPARK_HOME", "SPARK_LOCAL_IP", "SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE"})
-"""Set here, and by PySpark with each session."""
+"""Set here, and by PySpark in each session."""
 _THEIRS: Final = ("PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT", "HADOOP_CONF_DIR", "YARN_CONF_DIR")
 _PLAIN: Final = ("spark.ui.", "spark.sql.", "spark.log.", "spark.python.", "spark.local.dir", "spark.app.name",
                  "spark.master", "spark.driver.host", "spark.driver.bindAddress", "spark.default.parallelism",
                  JAVA_OPTIONS, MEMORY)  # fmt: skip
-"""Settings that need nothing of Spark's scripts at the start, nor a word at the end."""
+"""Settings that need neither Spark's scripts at the start nor Spark's shutdown at the end."""
 _SIZE: Final = re.compile("[0-9]+[kmgKMG]")
 _POLL_S: Final = 0.005
 _LONGEST_S: Final = 120.0
 _SOCKET_NAME: Final = 44
-"""What Spark adds to its temporary folder for a socket; 107 bytes is all a socket's name may have."""
+"""What Spark appends to its temporary folder for a socket; the name of a socket has at most 107 bytes."""
 
 _at_once: Final[list[bool]] = []
 
 
 def is_plain(settings: Mapping[str, str], environment: Mapping[str, str]) -> bool:
-    """True when a local session with these settings is ours alone: no file of the user's steers Spark's start."""
+    """True if no file or variable of the user affects the start of a local session with these settings."""
     foreign = [name for name in environment if name.startswith("SPARK_") and name not in _OURS]
     foreign += [name for name in _THEIRS if name in environment]
     sized = _SIZE.fullmatch(settings.get(MEMORY, "1g")) is not None
@@ -56,7 +55,7 @@ def is_plain(settings: Mapping[str, str], environment: Mapping[str, str]) -> boo
 
 
 def temporary_options(folder: Path) -> list[str]:
-    """Lets the JVM keep its temporary files below `folder`, where they go with it; none where the path is too long."""
+    """The option for temporary files below `folder`, which are deleted with it; empty if the path is too long."""
     target = folder / "tmp"
     if len(os.fsencode(target)) + _SOCKET_NAME > 107:
         return []
@@ -69,7 +68,7 @@ class Jvm:
 
     def __init__(self, launch: Launch, settings: Mapping[str, str], folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(mode=0o700)  # the secret of the connection will be in it
+        folder.mkdir(mode=0o700)  # it will contain the secret of the connection
         self._info = folder / "gateway"
         options = [f"-Xmx{settings.get(MEMORY, '1g')}", *launch.options, *shlex.split(settings.get(JAVA_OPTIONS, ""))]
         environment = {**os.environ, "PYTHONHASHSEED": "0", "SPARK_CONNECT_MODE": "0"}
@@ -77,12 +76,12 @@ class Jvm:
         self._process = subprocess.Popen(
             [launch.java, "-cp", launch.class_path, *options, _MAIN],
             env=environment,
-            stdin=subprocess.PIPE,  # it ends when this closes, so never later than we do
+            stdin=subprocess.PIPE,  # the JVM ends when this closes, so never later than this process
             preexec_fn=_ignore_interrupts,
         )
 
     def connect(self) -> bool:
-        """Wait for it and let PySpark use it; False when it has not come up, and PySpark is to start its own."""
+        """Wait for it and let PySpark use it; False if it did not start, and PySpark has to start its own."""
         from pyspark import SparkContext, java_gateway
 
         found = self._gateway()
@@ -101,7 +100,7 @@ class Jvm:
         return True
 
     def kill(self) -> None:
-        """End it; it has done nothing yet."""
+        """End it; it was not used yet."""
         _kill(self._process)
 
     def _gateway(self) -> tuple[int, str] | None:
@@ -111,13 +110,13 @@ class Jvm:
             if self._process.poll() is not None or time.monotonic() > end:
                 return None
             time.sleep(_POLL_S)
-        data = self._info.read_bytes()  # it is renamed into its place, so it is whole
+        data = self._info.read_bytes()  # it is renamed into place, so it is complete
         length = int.from_bytes(data[4:8], "big")
         return int.from_bytes(data[:4], "big"), data[8 : 8 + length].decode()
 
 
 def noted(settings: Mapping[str, str]) -> tuple[str, list[str]]:
-    """Class path and options of the JVM that runs, without those that each session sets for itself."""
+    """Class path and options of the running JVM, without those that each session sets itself."""
     from pyspark import SparkContext
 
     java: Any = SparkContext._jvm
@@ -139,15 +138,15 @@ def _ignore_interrupts() -> None:
 
 
 def end_at_once(allowed: bool) -> None:
-    """Remember of the session that begins now whether `end` may be short."""
+    """Record whether `end` may kill the session that begins now."""
     _at_once[:] = [allowed]
 
 
 def end(spark: SparkSession | SparkContext) -> None:
-    """Stop a session of ours; what it has done is done.
+    """Stop a session whose work is done.
 
-    Spark's own end takes 1.3 s, most of it waiting. A JVM of which nothing is left but files in our own temporary
-    folder is killed instead; its Python workers end with it, for the pipe from it closes.
+    Spark's own shutdown takes 1.3 s, most of it waiting. If only files in the session's temporary folder are left, the
+    JVM is killed instead; its Python workers end with it, because their pipe closes.
     """
     from pyspark import SparkContext
 
@@ -171,13 +170,13 @@ def end(spark: SparkSession | SparkContext) -> None:
 
 
 def _quiet(gateway: Any, accumulators: Any) -> None:
-    """Let PySpark's threads say nothing of a JVM that is gone: one tells it of objects, one listens to it."""
+    """Silence PySpark's threads about a JVM that has ended: one sends it garbage collections, one listens to it."""
     from py4j.clientserver import SHUTDOWN_FINALIZER_WORKER
 
     told = gateway._gateway_client.finalizer_deque
     told.clear()
     told.append(SHUTDOWN_FINALIZER_WORKER)
-    logging.getLogger().addFilter(_no_lost_command)  # the thread may be telling of one right now
+    logging.getLogger().addFilter(_no_lost_command)  # the thread may be sending one right now
     accumulators.server_shutdown = True
     accumulators.handle_error = lambda *_: None
 

@@ -1,8 +1,8 @@
-"""How Spark's own scripts started the JVM of a session, and an archive of its classes, kept for the next starts.
+"""Records how Spark's own scripts started the JVM of a session, and where the archive of its classes is.
 
-A start of Spark loads nine thousand classes from 280 jars and checks each, which is most of its processor time. Java
-can keep them in a file as they are in memory (class data sharing): `jvm_training` makes one, for one Java and one set
-of jars. Java itself ignores a file that does not fit.
+A start of Spark loads nine thousand classes from 280 jars and verifies each, which is most of its processor time. Java
+can keep them in a file in memory format (class data sharing): `jvm_training` makes one, for one Java and one set of
+jars. Java itself ignores a file that does not match.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 FOLDER_VARIABLE: Final = "BOLIDE_SPARK_CACHE"
-"""Where this is kept instead of the user's cache folder; `off` for nowhere."""
+"""The folder to use instead of the user's cache folder; `off` for none."""
 _QUIET: Final = ("-Xshare:auto", "-Xlog:disable")
 _JAVA_VARIABLES: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 _FORM: Final = "1"
@@ -25,7 +25,7 @@ _FORM: Final = "1"
 
 @dataclass(frozen=True)
 class Launch:
-    """The command of a JVM, without what each session sets for itself."""
+    """The command of a JVM, without what each session sets itself."""
 
     java: str
     class_path: str
@@ -33,7 +33,7 @@ class Launch:
 
 
 def cache_folder() -> Path | None:
-    """Where it is kept; None for nowhere."""
+    """The folder; None if it is off."""
     named = os.environ.get(FOLDER_VARIABLE, "")
     if named:
         return None if named == "off" else Path(named).absolute()
@@ -42,14 +42,14 @@ def cache_folder() -> Path | None:
 
 
 def java_program() -> str | None:
-    """The Java that Spark takes."""
+    """The Java that Spark uses."""
     home = os.environ.get("JAVA_HOME")
     return f"{home}/bin/java" if home else shutil.which("java")
 
 
 @dataclass(frozen=True)
 class Kept:
-    """The place of what is kept for one Java and one set of jars."""
+    """The files for one Java and one set of jars."""
 
     folder: Path
     key: str
@@ -66,7 +66,7 @@ class Kept:
         return self.folder / f"{self.key}.json"
 
     def launch(self, archive: bool = True) -> Launch | None:
-        """What was noted, if it was; with the archive, if there is one."""
+        """The recorded command, if there is one; with the archive, if there is one."""
         try:
             launch = Launch(**json.loads(self.record.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
@@ -77,9 +77,9 @@ class Kept:
         return Launch(launch.java, launch.class_path, options)
 
     def note(self, class_path: str, options: list[str]) -> None:
-        """Keep a command. Where that is not possible nothing is kept, and starts stay as slow as they are.
+        """Record a command. If that fails, nothing is recorded, and starts stay slow.
 
-        Two may do so at once: each puts a whole file in place, and either fits.
+        Two processes may do so at once: each writes a complete file, and either is valid.
         """
         if any(name in os.environ for name in _JAVA_VARIABLES):
             return  # some of the options are those
@@ -95,7 +95,7 @@ class Kept:
                 fresh.unlink()
 
     def forget_others(self) -> None:
-        """Delete what was kept for the same Java and jars before one of them changed, and for jars that are gone."""
+        """Delete the files of earlier versions of the same Java and jars, and of jars that no longer exist."""
         mine = self.launch(archive=False)
         for record in self.folder.glob("*.json"):
             other = Kept(self.folder, record.stem, self.java)
@@ -108,9 +108,9 @@ class Kept:
 
 
 def kept_for(jars: Path) -> Kept | None:
-    """The place for these jars and the Java that Spark takes; None where nothing is kept.
+    """The files for these jars and the Java that Spark uses; None if it is off.
 
-    Java refuses an archive of jars with other times or sizes; so they are in the name, and a new one is made.
+    Java refuses an archive of jars with other times or sizes; so the name contains them, and a new one is made.
     """
     folder, java = cache_folder(), java_program()
     if folder is None or java is None:

@@ -1,4 +1,4 @@
-"""Makes the archive of classes for the next starts of Spark: by a small session that does a little of everything."""
+"""Makes the archive of classes for later starts of Spark, by a small session that does a little of everything."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ class Prepared:
     path: str
     size: int
     seconds: float
-    """0 when it was there."""
+    """0 if it already existed."""
 
 
 def prepare() -> Prepared:
-    """Make the archive for this Java and this PySpark, unless it is there. Raises OptionError where it cannot be made.
+    """Make the archive for this Java and this PySpark, unless it exists. Raises OptionError if it cannot be made.
 
-    Two may do so at once: each writes a file of its own and renames it.
+    Two processes may do so at once: each writes a separate file and renames it.
     """
     began = time.monotonic()
     kept = kept_here()
     if kept is None:
-        raise OptionError(f"there is no place to keep it, or no Java: name a folder by {FOLDER_VARIABLE}")
+        raise OptionError(f"there is no folder for it, or no Java: name a folder with {FOLDER_VARIABLE}")
     if kept.archive.is_file() and kept.launch() is not None:
         return Prepared(str(kept.archive), kept.archive.stat().st_size, 0.0)
     if kept.launch() is None:
-        end(job_context("bolide spark prepare", _MASTER, QUIET_START))  # which notes how Spark starts
+        end(job_context("bolide spark prepare", _MASTER, QUIET_START))  # this records how Spark starts
     fresh = kept.folder / f"{kept.key}.{os.getpid()}.jsa"
     try:
         _write(str(fresh))
         if not fresh.is_file():
-            raise OptionError(f"{kept.java} has made no archive of its classes: take a Java 17 or newer with its own")
+            raise OptionError(f"{kept.java} made no archive of its classes: use Java 17 or later with its own")
         os.replace(fresh, kept.archive)
     finally:
         fresh.unlink(missing_ok=True)
@@ -59,7 +59,7 @@ def _write(path: str) -> None:
     begin(_MASTER, {**QUIET_START, JAVA_OPTIONS: options})
     if not has_begun():
         raise OptionError(
-            "Spark's start is steered by something of yours, as SPARK_HOME or JAVA_TOOL_OPTIONS: unset it"
+            "Spark's start is changed by your environment, such as SPARK_HOME or JAVA_TOOL_OPTIONS: unset it"
         )
     spark = job_session("bolide spark prepare", _MASTER)
     from pyspark import SparkContext
@@ -76,7 +76,7 @@ def _write(path: str) -> None:
 
 
 def _do_a_little(spark: SparkSession, table: str) -> None:
-    """What most of our jobs do, so that its classes are there."""
+    """Typical operations of the jobs, so that the archive contains their classes."""
     done = spark.sparkContext.accumulator(0)
     spark.sparkContext.parallelize(range(4), 2).map(done.add).collect()
     rows = spark.range(100).selectExpr("id", "id % 7 AS queue", "cast(id AS string) AS text")

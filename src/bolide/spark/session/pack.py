@@ -1,8 +1,8 @@
 """One archive with everything an executor needs to run Bolide: an interpreter, its library, and the packages.
 
-Spark unpacks it beside each executor (`--archives FILE#bolide`, `spark.pyspark.python=./bolide/bin/python3`), so
-workers need Java and Spark, and no Python of their own. A copied CPython finds its library by its own place, which is
-what makes this work. Machines must be alike (Linux, processor, C library), as for any archive of compiled code.
+Spark unpacks it for each executor (`--archives FILE#bolide`, `spark.pyspark.python=./bolide/bin/python3`), so workers
+need only Java and Spark. A copied CPython finds its library relative to itself, which makes this possible. Machines
+must have the same Linux, processor and C library, as for any archive of compiled code.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from bolide.errors import LocalError
 from bolide.spark.session.progress import JobProgress, OnProgress, no_progress
 
 NEEDED: Final = ("librt", "lz4", "msgspec", "mypy-extensions", "numpy", "pyarrow", "pyspark", "zstandard")
-"""What Bolide's executors import; it goes along with what it requires, and Bolide itself as it runs here. Spark's Java
-classes do not: the cluster has its own."""
+"""What Bolide's executors import; the archive also contains its requirements, and Bolide itself as it runs here, but
+not Spark's Java classes: the cluster has its own."""
 _SKIPPED_FOLDERS: Final = frozenset({
     "__pycache__", "site-packages", "dist-packages", "test", "tests", "idlelib", "turtledemo", "tkinter", "ensurepip",
     "lib2to3", "jars", "examples", "sbin", "licenses", "R", "data", "kubernetes", "include",
@@ -40,12 +40,12 @@ _NAME: Final = re.compile(r"^[A-Za-z0-9._-]+")
 
 
 class CannotPack(LocalError):
-    """A package or part of the interpreter is not here to be packed; says which."""
+    """A package or part of the interpreter is missing; says which."""
 
 
 @dataclass(frozen=True)
 class Packed:
-    """What was written: the archive, its size in bytes, how many files are in it, and the distributions."""
+    """The result: the archive, its size in bytes, its number of files, and the distributions."""
 
     path: str
     size: int
@@ -54,7 +54,7 @@ class Packed:
 
 
 def pack(out: str, extra: Sequence[str] = (), show: OnProgress = no_progress) -> Packed:
-    """Write the archive (`.tar.gz`) with these distributions as well. Raises CannotPack; leaves no half file behind."""
+    """Write the archive (`.tar.gz`), also with these distributions. Raises CannotPack; leaves no partial file."""
     began = time.monotonic()
     inside = f"lib/{_BINARY}"
     names = _closure([*NEEDED, *extra])
@@ -83,7 +83,7 @@ def pack(out: str, extra: Sequence[str] = (), show: OnProgress = no_progress) ->
 
 
 def _closure(wanted: Sequence[str]) -> list[str]:
-    """The distributions and what they require outside of extras, each once, in order of name."""
+    """The distributions and their requirements without extras, each once, in order of name."""
     found: set[str] = set()
     queue = [_normal(name) for name in wanted]
     while queue:
@@ -93,7 +93,9 @@ def _closure(wanted: Sequence[str]) -> list[str]:
         try:
             requires = metadata.distribution(name).requires or []
         except metadata.PackageNotFoundError:
-            raise CannotPack(f"{name} is not installed beside this Bolide, so it is not packed: install it") from None
+            raise CannotPack(
+                f"{name} is not installed here, so it cannot be packed: install it"
+            ) from None
         found.add(name)
         for text in requires:
             match = _NAME.match(text)
@@ -103,7 +105,7 @@ def _closure(wanted: Sequence[str]) -> list[str]:
 
 
 def _wanted_here(requirement: str) -> bool:
-    """Whether a requirement's marker holds for this machine; those with versions of Python or systems do matter."""
+    """Whether a requirement's marker is true on this machine, such as one with a version of Python or a system."""
     _, _, marker = requirement.partition(";")
     if not marker.strip():
         return True
@@ -119,7 +121,7 @@ def _normal(name: str) -> str:
 
 
 def _distribution(name: str) -> Iterator[tuple[Path, str]]:
-    """Files of an installed distribution, each with its place below site-packages."""
+    """Files of an installed distribution, each with its path below site-packages."""
     distribution = metadata.distribution(name)
     for file in distribution.files or []:
         parts = file.parts
@@ -133,7 +135,7 @@ def _distribution(name: str) -> Iterator[tuple[Path, str]]:
 
 
 def _bolide_itself() -> Iterator[tuple[Path, str]]:
-    """This very package, also when it is an editable install whose files are elsewhere, and its two doors for Spark."""
+    """This package, even if it is an editable install whose files are elsewhere, and its two modules for Spark."""
     import bolide
 
     [home] = bolide.__path__
@@ -151,13 +153,13 @@ def _interpreter(inside: str) -> Iterator[tuple[str, Path]]:
     """The interpreter, the shared library it is linked with, and its standard library."""
     if sys.platform != "linux":
         raise CannotPack("only an interpreter on Linux can be packed: run this where the executors run")
-    base = getattr(sys, "_base_executable", sys.executable)  # of a virtual environment the one it was made from
+    base = getattr(sys, "_base_executable", sys.executable)  # in a virtual environment, the one it was made from
     yield f"bin/{_BINARY}", Path(base).resolve()
     library = sysconfig.get_config_var("INSTSONAME") or ""
     shared = Path(sysconfig.get_config_var("LIBDIR") or "") / library
     if ".so" in library:
         if not shared.is_file():
-            raise CannotPack(f"the interpreter's own library {shared} is not there: pack with another Python")
+            raise CannotPack(f"the interpreter's own library {shared} does not exist: pack with another Python")
         yield f"lib/{library}", shared.resolve()
     standard = Path(sysconfig.get_path("stdlib"))
     for folder, folders, names in os.walk(standard):

@@ -1,6 +1,6 @@
-"""Tasks of a job on Spark's executors, with their progress told while they run.
+"""Tasks of a job on Spark's executors, with their progress while they run.
 
-Rows never pass through the JVM here: a task is a small object, its answer another one. What is large goes into files.
+Rows never pass through the JVM here: a task and its result are small objects. Large data goes into files.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _POLL_S: Final = 0.5
 
 @dataclass(frozen=True)
 class JobProgress:
-    """How far a stage is: `done` of `total`, of what `unit` says, and the seconds since it began."""
+    """The progress of a stage: `done` of `total`, in `unit`, and the seconds since it began."""
 
     stage: str
     done: int
     total: int
     seconds: float
     unit: str = "files"
-    """`bytes` or a word for people."""
+    """`bytes`, or a word to show."""
 
     @property
     def rate(self) -> float:
@@ -41,7 +41,7 @@ class JobProgress:
 
     @property
     def seconds_left(self) -> float:
-        """At this rate; 0 while nothing is known."""
+        """The remaining time at this rate; 0 while it is unknown."""
         return (self.total - self.done) / self.rate if self.rate > 0 else 0.0
 
 
@@ -49,11 +49,11 @@ OnProgress = Callable[[JobProgress], None]
 
 
 def no_progress(_: JobProgress) -> None:
-    """For those who do not look."""
+    """Shows nothing."""
 
 
 def _answer(answer: Future[Any]) -> Any:
-    """What a stage gave; where a task failed for good, one sentence instead of Spark's traces."""
+    """The results of a stage; if a task failed finally, one sentence instead of Spark's traces."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -66,7 +66,7 @@ def _answer(answer: Future[Any]) -> Any:
 
 
 class Runner:
-    """Runs stages of tasks one after the other, and tells how far each is."""
+    """Runs stages of tasks one after the other, and reports the progress of each."""
 
     def __init__(self, spark: SparkSession | SparkContext, progress: OnProgress = no_progress) -> None:
         from pyspark import SparkContext
@@ -74,16 +74,16 @@ class Runner:
         context = spark if isinstance(spark, SparkContext) else spark.sparkContext
         self.parallelism = int(context.defaultParallelism)
         self.seconds: dict[str, float] = {}
-        """Of each stage that is over."""
+        """The seconds of each finished stage."""
         self._context = context
         self._progress = progress
 
     def each(
         self, stage: str, unit: str, tasks: Sequence[Task], run: Callable[[Task], Answer], weights: Sequence[int]
     ) -> list[Answer]:
-        """What `run` gives for each task, a Spark task each; `weights` say how much of `unit` each task is.
+        """The result of `run` for each task, each in a Spark task; `weights` say how much of `unit` each task is.
 
-        Raises JobFailed when a task failed as often as Spark tries it.
+        Raises JobFailed if a task failed as often as Spark retries it.
         """
         if not tasks:
             return []

@@ -1,6 +1,6 @@
-"""A Spark session for short jobs: quiet, its workers this very interpreter, quick to start and to end.
+"""A Spark session for short jobs: quiet, with this interpreter in its workers, quick to start and to end.
 
-Used by the command line, the demo and the tests, so that what they show is what a user gets.
+Used by the command line, the demo and the tests, so that they run what a user runs.
 """
 
 from __future__ import annotations
@@ -42,35 +42,35 @@ _KEEP_MEMORY: Final = {
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(32 << 20),
     "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(256 << 20),
 }
-"""For workers whose tasks take the same columns of some MB again and again: glibc keeps that memory between them."""
+"""For workers whose tasks repeatedly allocate the same columns of some MB: glibc keeps that memory between them."""
 QUICK_START: Final = {JAVA_OPTIONS: "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"}
-"""For jobs of less than a minute, or whose rows do not pass through the JVM: it starts in less time."""
+"""For jobs of less than a minute, or whose rows do not pass through the JVM: it starts faster."""
 QUIET_START: Final = {**QUICK_START, "spark.log.level": "OFF"}
-"""For a command, which tells in one sentence what Spark logs in pages."""
+"""For a command, which reports in one sentence what Spark logs in pages."""
 
 
 @dataclass
 class _Begun:
-    """What the next session is told, and its JVM, if that runs already."""
+    """The settings of the next session, and its JVM, if it is already running."""
 
     wanted: dict[str, str]
     jvm: Jvm | None = None
     kept: Kept | None = None
-    """Where to note how Spark's scripts started it."""
+    """Where to record how Spark's scripts started it."""
 
 
 _begun: Final[list[_Begun]] = []
 
 
 def begin(master: str, settings: Mapping[str, str] = MappingProxyType({}), folder: Path | None = None) -> None:
-    """Start the JVM of the session that is asked for next. Raises SparkMissing.
+    """Start the JVM of the next session. Raises SparkMissing.
 
-    To be called before heavy imports, which then go on beside it. A JVM that nobody asks for ends with this process.
+    Call it before heavy imports, which then run in parallel. An unused JVM ends with this process.
     """
     while _begun:
         _drop(_begun.pop())
     package = _package()
-    # Without this Spark takes whatever `python3` is first on the path, and refuses it when its version differs.
+    # Without this Spark uses the first `python3` on the path, and refuses it if its version differs.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if not master.startswith("local"):
@@ -89,7 +89,7 @@ def begin(master: str, settings: Mapping[str, str] = MappingProxyType({}), folde
     wanted[JAVA_OPTIONS] = " ".join([wanted.get(JAVA_OPTIONS, ""), *map(shlex.quote, temporary)]).strip()
     begun = _Begun(wanted)
     plain = ours and not master.startswith("local-cluster") and is_plain(wanted, os.environ) and not _has_jvm()
-    end_at_once(plain and bool(temporary) and local.items() <= wanted.items())  # else something would be left behind
+    end_at_once(plain and bool(temporary) and local.items() <= wanted.items())  # else something would be left
     if plain and (kept := kept_for(package / "jars")) is not None:
         launch = kept.launch(archive="ArchiveClassesAtExit" not in wanted[JAVA_OPTIONS])
         if launch is not None:
@@ -116,13 +116,13 @@ def _drop_begun() -> None:
 
 
 def _has_jvm() -> bool:
-    """A session was there before: its JVM serves the next one as well."""
+    """There was a session before: its JVM also serves the next one."""
     found: Any = sys.modules.get("pyspark")
     return found is not None and found.SparkContext._gateway is not None
 
 
 def _taken(master: str, settings: Mapping[str, str], folder: Path | None) -> _Begun:
-    """What has begun; its JVM is there now, unless PySpark is to start it."""
+    """The started session; its JVM is running, unless PySpark has to start it."""
     if not _begun:
         begin(master, settings, folder)
     begun = _begun.pop()
@@ -132,7 +132,7 @@ def _taken(master: str, settings: Mapping[str, str], folder: Path | None) -> _Be
 
 
 def _note(begun: _Begun) -> None:
-    """After the first start by Spark's scripts: how they did it."""
+    """After the first start by Spark's scripts: records their command."""
     if begun.kept is not None:
         home, package = os.environ["SPARK_HOME"], str(_package())
         class_path, options = noted(begun.wanted)
@@ -145,10 +145,10 @@ def job_session(
     folder: Path | None = None,
     settings: Mapping[str, str] = MappingProxyType({}),
 ) -> SparkSession:
-    """A session at this master, or the one that runs already. A local one keeps all its files below `folder`.
+    """A session at this master, or the one that is already running. A local one keeps all its files below `folder`.
 
-    Raises SparkMissing. Without a folder a temporary one is used and removed at exit. After `begin` folder and settings
-    are those given there.
+    Raises SparkMissing. Without a folder a temporary one is used and removed at exit. After `begin` its folder and
+    settings apply.
     """
     begun = _taken(master, settings, folder)
     from pyspark.sql import SparkSession
@@ -162,14 +162,14 @@ def job_session(
 
 
 def job_context(name: str, master: str, settings: Mapping[str, str] = MappingProxyType({})) -> SparkContext:
-    """As `job_session`, for jobs that run tasks and know no tables: without Spark's SQL it starts in two seconds less
-    of processor time. Raises SparkMissing.
+    """As `job_session`, for jobs that run tasks without tables: without Spark's SQL the start takes two seconds less of
+    processor time. Raises SparkMissing.
     """
     begun = _taken(master, settings, None)
     from pyspark import SparkConf, SparkContext
 
     if master.startswith("local"):
-        # Over TCP the last small thing that Spark tells a worker waits 40 ms for an acknowledgement, with every task.
+        # Over TCP Spark's last small message to a worker waits 40 ms for an acknowledgement, in every task.
         begun.wanted |= {"spark.python.unix.domain.socket.enabled": "true", **_KEEP_MEMORY}
     conf = SparkConf().setAppName(name).setMaster(master)
     context = SparkContext.getOrCreate(conf.setAll(list(begun.wanted.items())))
@@ -178,19 +178,19 @@ def job_context(name: str, master: str, settings: Mapping[str, str] = MappingPro
 
 
 def kept_here() -> Kept | None:
-    """The place of what is kept for this Java and this PySpark. Raises SparkMissing."""
+    """The files for this Java and this PySpark. Raises SparkMissing."""
     return kept_for(_package() / "jars")
 
 
 def no_error_records() -> None:
-    """PySpark writes a record of every wrong column, a trace as JSON, to standard error: not any more."""
+    """Stop PySpark from writing a record of every wrong column, a trace as JSON, to standard error."""
     from pyspark.logger import PySparkLogger
 
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
 
 
 def _package() -> Path:
-    """Where PySpark is, which takes long to import."""
+    """The folder of PySpark, without importing it, which takes long."""
     found = find_spec("pyspark")
     if found is None or found.origin is None:
         raise SparkMissing('Spark is not installed: pip install "bolide[spark]"')
@@ -198,9 +198,9 @@ def _package() -> Path:
 
 
 def _use_home(home: Path, package: Path) -> bool:
-    """Let SPARK_HOME hold no zip of pyspark: workers then import it from where it is installed, with its byte code.
+    """Make a SPARK_HOME without pyspark's zip: workers then import the installed pyspark, with its byte code.
 
-    That saves each about a second of processor time. A SPARK_HOME that is set already is the user's own: False.
+    That saves each about a second of processor time. False if the user has set SPARK_HOME.
     """
     given = os.environ.get("SPARK_HOME")
     if given is not None and Path(given).resolve() != package.resolve() and Path(given) not in _homes:
@@ -215,9 +215,9 @@ def _use_home(home: Path, package: Path) -> bool:
 
 
 _homes: Final[list[Path]] = []
-"""Those that sessions of this process made."""
+"""The folders that sessions of this process made."""
 
 
 def environment() -> dict[str, str]:
-    """For a process that begins a session of its own: without the SPARK_HOME that was made for ours."""
+    """The environment of a process that starts a separate session: without this process's SPARK_HOME."""
     return {name: value for name, value in os.environ.items() if name != "SPARK_HOME" or Path(value) not in _homes}

@@ -1,4 +1,4 @@
-"""What one of Spark's Python workers does once, behind its first task of ours, for the sake of the next ones."""
+"""What one of Spark's Python workers does once, after its first task of Bolide, to speed up the next ones."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _settled: Final[list[bool]] = []
 
 
 def settle() -> None:
-    """Take what is loaded by now out of the garbage collector's sight.
+    """Exclude what is loaded now from garbage collection.
 
-    A worker is kept for further tasks, and Spark lets it collect garbage behind each: to go through the 80,000 objects
-    of pyspark, pandas and pyarrow costs 36 ms a time, as much as reading 100,000 records. Elsewhere nothing happens.
+    A worker is reused for further tasks, and Spark makes it collect garbage after each: traversing the 80,000 objects
+    of pyspark, pandas and pyarrow takes 36 ms, as long as reading 100,000 records. Outside a worker nothing happens.
     """
     from pyspark import TaskContext
 

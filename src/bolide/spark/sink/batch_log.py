@@ -1,9 +1,9 @@
-"""What was decided about the batches of one query: a folder that outlives the driver, one file a batch.
+"""The commit decisions of one query: a folder that outlives the driver, with one file per batch.
 
-The file of a batch names the half messages that make it up and appears whole, under a name that can be taken once:
-whoever comes second, a replay or a driver thought dead, follows the first. Only then are half messages committed.
-When all are, the file shrinks to a note that says so. Who commits holds the lock of the folder; the kernel gives it
-back when the process ends, so a committer that outlived its driver is waited for.
+The file of a batch lists its half messages. It appears whole, under a name that can be created only once: a repeated
+batch, or a driver thought dead, follows the first decision. Only then are half messages committed. When all are, the
+file shrinks to a note that says so. The process that commits holds the lock of the folder; the kernel releases it when
+the process ends, so a new driver waits for a committer that is still running.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bolide.spark.source.queues import Offsets, from_json, to_json
 from bolide.spark.synced_folders import sync_folder
 
 KEPT: Final = 100
-"""Files kept behind the newest batch; Spark keeps as many of its own (spark.sql.streaming.minBatchesToRetain)."""
+"""Files kept before the newest batch; Spark keeps as many of its own (spark.sql.streaming.minBatchesToRetain)."""
 SUFFIX: Final = ".batch"
 LOCK: Final = "lock"
 SWEPT: Final = "swept.json"
@@ -39,13 +39,13 @@ class Decision:
     handles: Handles
     tails: Offsets
     dead: list[str] = field(default_factory=list)
-    """Staged files of rows put aside, by name."""
+    """Names of the staged files of refused rows."""
     done: bool = False
 
 
 @dataclass(frozen=True)
 class Swept:
-    """Up to where in each half queue stray half messages were looked for, and by which run of the query."""
+    """How far each half queue was swept for abandoned half messages, and by which run of the query."""
 
     run: str
     topics: list[str]
@@ -61,7 +61,7 @@ class BatchLog:
 
     @contextmanager
     def locked(self, patience: float) -> Iterator[BatchLog]:
-        """Hold the folder for the time of a commit. Raises ClusterUnavailable when somebody else keeps it."""
+        """Lock the folder for a commit. Raises ClusterUnavailable if another process keeps the lock."""
         self._folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(self._folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
@@ -73,15 +73,15 @@ class BatchLog:
                 except BlockingIOError:
                     if time.monotonic() >= until:
                         raise ClusterUnavailable(
-                            f"{self._folder} is held by another commit of this query: see whether two drivers run it"
+                            f"{self._folder} is locked by another commit of this query: check if two drivers run it"
                         ) from None
                     time.sleep(LOCK_PAUSE_S)
             yield self
         finally:
-            os.close(handle)  # gives the lock back
+            os.close(handle)  # releases the lock
 
     def decided(self, batch: int) -> Decision | None:
-        """What was decided about a batch, or None."""
+        """The decision about a batch, or None."""
         try:
             data = (self._folder / f"{batch}{SUFFIX}").read_bytes()
         except FileNotFoundError:
@@ -91,11 +91,11 @@ class BatchLog:
         return Decision(Handles.unpack(value["halves"]), tails, value["dead"], value["done"])
 
     def decide(self, batch: int, decision: Decision) -> bool:
-        """Write down what a batch is; False when that was done before, and the first decision stands."""
+        """Record what a batch is; False if that was done before, and the first decision holds."""
         target = self._folder / f"{batch}{SUFFIX}"
         staged = self._write(decision, batch)
         try:
-            # A crash before this line leaves a staged file nobody reads; after it, the decision stands.
+            # A crash before this line leaves an unused staged file; after it, the decision holds.
             os.link(staged, target)
         except FileExistsError:
             return False
@@ -105,8 +105,8 @@ class BatchLog:
         return True
 
     def finish(self, batch: int) -> None:
-        """Note that everything of a batch is visible, and let go of its half messages and of old batches."""
-        # A crash before this line leaves the decision as it was: the replay finds all of it visible.
+        """Record that everything of a batch is visible, and drop its half messages and old batches."""
+        # A crash before this line leaves the decision unchanged: the replay finds all of it visible.
         os.replace(self._write(Decision(Handles(), {}, done=True), batch), self._folder / f"{batch}{SUFFIX}")
         sync_folder(self._folder)
         for old in self._batches():
@@ -114,7 +114,7 @@ class BatchLog:
                 (self._folder / f"{old}{SUFFIX}").unlink(missing_ok=True)
 
     def swept(self) -> Swept | None:
-        """How far stray half messages were looked for."""
+        """How far half queues were swept for abandoned half messages."""
         try:
             value = msgspec.json.decode((self._folder / SWEPT).read_bytes())
             return Swept(value["run"], value["topics"], value["ends"])
@@ -122,7 +122,7 @@ class BatchLog:
             return None  # it only saves work: without it nothing is swept this time
 
     def note_swept(self, swept: Swept) -> None:
-        """Remember how far. Needs no sync: an older place makes the next look longer, not wrong."""
+        """Store how far. Needs no sync: an older position makes the next sweep longer, not wrong."""
         staged = self._folder / f".{SWEPT}.{os.getpid()}"
         staged.write_bytes(msgspec.json.encode(swept))
         os.replace(staged, self._folder / SWEPT)
@@ -147,7 +147,7 @@ class BatchLog:
 
 
 def decided_batches(folder: str) -> frozenset[tuple[str, int]]:
-    """The newest decided batches of every query in a folder: what a task need not write again."""
+    """The newest decided batches of every query in a folder: a task need not write them again."""
     found: set[tuple[str, int]] = set()
     try:
         queries = [path for path in Path(folder).iterdir() if path.is_dir()]

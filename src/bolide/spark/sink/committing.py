@@ -1,10 +1,10 @@
-"""What the driver does when all tasks of a batch have written, or one could not.
+"""The work of the driver when all tasks of a batch have written, or one has failed.
 
 The order, and what a crash between two steps leaves:
-1. decide: which half messages are the batch goes to the log. Before this nothing is visible, and a replay starts over.
-2. commit each of them. A crash leaves a part visible; the replay finds the decision, looks which part, and goes on.
-3. note that all are visible. A crash before it makes the replay look once more and find all of them.
-4. sweep: roll back what other attempts left. A crash leaves it to a later batch, at last to the broker's own patience.
+1. decide: write the half messages of the batch to the log. Before this nothing is visible, and a replay starts over.
+2. commit each of them. A crash leaves a part visible; the replay finds the decision, checks which part, and continues.
+3. record that all are visible. After a crash before it, the replay checks again and finds all of them.
+4. sweep: roll back what other attempts left. After a crash a later batch does it, or the broker gives them up.
 Spark calls `abort` also when `commit` has failed; what was decided is then left to the replay.
 """
 
@@ -27,7 +27,7 @@ from bolide.spark.sink.task_writing import Written
 
 @dataclass(frozen=True)
 class Parts:
-    """What a commit is made of."""
+    """The inputs of a commit."""
 
     log: type[BatchLog] = BatchLog
     ender: type[Ender] = Ender
@@ -37,7 +37,7 @@ PARTS: Final = Parts()
 
 
 def commit_batch(options: SinkOptions, messages: Sequence[object], batch: int, parts: Parts = PARTS) -> None:
-    """Make a batch visible, once. Raises ClusterUnavailable or DataLost; then the same call can be made again."""
+    """Make a batch visible, once. Raises ClusterUnavailable or DataLost; then the same call can be repeated."""
     written = [message for message in messages if isinstance(message, Written)]
     if not written:
         return  # a batch without a task has no rows
@@ -60,7 +60,7 @@ def commit_batch(options: SinkOptions, messages: Sequence[object], batch: int, p
 
 
 def abort_batch(options: SinkOptions, messages: Sequence[object], batch: int) -> None:
-    """Give up what the tasks of a failed write left, as far as they told. Never raises what belongs to the cluster."""
+    """Roll back the half messages that the tasks of a failed write reported. Never raises errors of the cluster."""
     written = [message for message in messages if isinstance(message, Written)]
     if not written:
         return
@@ -74,7 +74,7 @@ def abort_batch(options: SinkOptions, messages: Sequence[object], batch: int) ->
         else:
             _give_up(options, query, batch, written, None)
     except ClusterUnavailable:
-        return  # the half messages wait for a sweep, or for their broker to forget them
+        return  # the half messages wait for a sweep, or for their broker to give them up
 
 
 def _commit_logged(
@@ -84,8 +84,8 @@ def _commit_logged(
     if decision is None:
         if any(each.skipped for each in written):
             raise ClusterUnavailable(
-                f"batch {batch} was left out as written before, and the log in {options.commit_log} does not know it "
-                "any more: put the folder back, and start the query again"
+                f"batch {batch} was skipped as written before, but the log in {options.commit_log} no longer "
+                "contains it: restore the folder, and start the query again"
             )
         handles = _handles(written)
         decision, begun = Decision(handles, ender.tails(handles), dead), False
@@ -101,7 +101,7 @@ def _commit_logged(
 
 
 def _tidy(log: BatchLog, ender: Ender, written: Sequence[Written], decision: Decision, begun: bool) -> None:
-    """Roll back half messages that attempts without a say have left. Failing costs nothing but the brokers' room."""
+    """Roll back half messages that abandoned attempts left. A failure only costs space on the brokers."""
     run = written[0].task.run
     last = log.swept() or Swept("", [], {})
     topics = sorted({*last.topics, *(queue.topic for each in written for queue in each.handles.by_queue)})
@@ -114,7 +114,7 @@ def _tidy(log: BatchLog, ender: Ender, written: Sequence[Written], decision: Dec
             since = _earliest(since, ender.half_progress(since))
         if begun or _may_have_strays(written) or last.run != run:
             ender.roll_back(ender.strays(since, ends, decision.handles.places()))
-        if not decision.done:  # else this commit came late, and later batches may lie before these ends
+        if not decision.done:  # else this commit is late, and later batches may be before these ends
             log.note_swept(Swept(run, topics, ends))
     except BolideError:
         return

@@ -1,7 +1,7 @@
-"""Rows that cannot become messages, put aside as Parquet files with the reason.
+"""Rows that cannot become messages, saved as Parquet files with the reason.
 
-A task writes them to a staging folder, and the commit of its batch moves them to their place: a task that is run again,
-or a batch that is replayed, does not put a row aside twice. Spark passes over folders whose names begin with `_`.
+A task writes them to a staging folder, and the commit of its batch moves them to their place: a repeated task or batch
+does not save a row twice. Spark ignores folders whose names begin with `_`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _FIELDS: Final[list[tuple[str, pa.DataType]]] = [
     ("refused_at", pa.timestamp("us", "UTC")),
 ]
 SCHEMA: Final = pa.schema(_FIELDS)
-"""Columns of a dead letter: those of the sink, why, and which row it was."""
+"""Columns of a dead letter: those of the sink, the reason, and the position of the row."""
 
 
 class DeadLetters:
@@ -58,14 +58,14 @@ class DeadLetters:
         self.count = 0
 
     def add(self, refusal: Refusal) -> None:
-        """Put one row aside."""
+        """Save one row."""
         self.count += 1
         self._rows.append(_row(refusal, self._task))
         if len(self._rows) >= ROWS_AT_ONCE:
             self._write()
 
     def close(self) -> list[str]:
-        """Finish the file; its name for the driver, nothing when no row was refused."""
+        """Finish the file; returns its name for the driver, or nothing if no row was refused."""
         if self._rows:
             self._write()
         if self._writer is None:
@@ -85,12 +85,12 @@ class DeadLetters:
 
 
 def publish(folder: str, names: Iterable[str]) -> None:
-    """Move staged files to their place; one that was moved before is passed over."""
+    """Move staged files to their place; one that was moved before is skipped."""
     moved = False
     for name in names:
         staged = Path(folder) / STAGING / name
         try:
-            # The place has the name of the batch and the partition, without the attempt: a second run replaces it.
+            # The file is named after the batch and the partition, without the attempt: a second run replaces it.
             os.replace(staged, Path(folder) / f"{name.rsplit('.', 2)[0]}.parquet")
             moved = True
         except FileNotFoundError:
@@ -100,7 +100,7 @@ def publish(folder: str, names: Iterable[str]) -> None:
 
 
 def discard(folder: str, query: str, batch: int, kept: Iterable[str] = ()) -> None:
-    """Delete what attempts at a batch staged in vain."""
+    """Delete what unsuccessful attempts at a batch staged."""
     staging = Path(folder) / STAGING
     keep = set(kept)
     for path in staging.glob(f"{stem(query, batch)}*"):
@@ -109,7 +109,7 @@ def discard(folder: str, query: str, batch: int, kept: Iterable[str] = ()) -> No
 
 
 def stem(query: str, batch: int) -> str:
-    """How the files of a batch begin; no name of a query holds the separator."""
+    """The prefix of the files of a batch; no name of a query contains the separator."""
     return f"{query}={batch}="
 
 

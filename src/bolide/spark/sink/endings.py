@@ -1,10 +1,10 @@
-"""Ending half messages on their brokers, each once, whatever fails meanwhile.
+"""Ends half messages on their brokers, each once, even if something fails meanwhile.
 
-A broker answers END_TRANSACTION when the message is stored under its own topic, and repeats nothing (Bolide) or
-everything (Java) when it is asked again. So it is asked again only for what is proven invisible: the stored message
-carries the physical offset of its half message, and it lies behind `tails`, where its queue ended before the first END
-was sent. A Java broker may still work off a request of a connection that is gone; it drops what has waited for three
-seconds, so we wait longer than that before we look.
+A broker answers END_TRANSACTION when the message is stored under its own topic. A repeated request has no effect
+(Bolide) or stores the message again (Java). So a request is repeated only for messages that are proven invisible: the
+stored message contains the physical offset of its half message, and it follows `tails`, where its queue ended before
+the first END was sent. A Java broker may still process a request of a closed connection, but drops what has waited
+for three seconds; so the check waits longer than that.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ COMMIT: Final = 8
 ROLLBACK: Final = 12
 IN_FLIGHT: Final = 512
 LATE_S: Final = 5.0
-"""Longer than a Java broker works off an END of a lost connection (waitTimeMillsInTransactionQueue is 3 s)."""
+"""Longer than a Java broker processes an END of a lost connection (waitTimeMillsInTransactionQueue is 3 s)."""
 PAUSE_S: Final = 0.3
 
 
 @dataclass(frozen=True)
 class BrokerKind:
-    """What a broker is, by its answer to a first question."""
+    """The kind of a broker, by its answer to a first request."""
 
     repeats: bool
-    """True when a repeated END has a second effect: every broker but Bolide."""
+    """True if a repeated END has a second effect: for every broker but Bolide."""
     half_end: int
     """The offset its next half message would get."""
 
 
 def broker_kind(connection: ClientConnection, options: SinkOptions) -> BrokerKind:
-    """Ask a broker for the end of its half queue, and note in which language it answers."""
+    """Ask a broker for the end of its half queue; the language of its answer shows its kind."""
     question = make_request(codes.GET_MAX_OFFSET, 0, {"topic": HALF_TOPIC, "queueId": "0"})
     answer = connection.request(signed(question, options.connection), options.timeout)
     offset = answer.ext().get("offset", "") if answer.code == codes.SUCCESS else ""
@@ -61,8 +61,8 @@ def broker_kind(connection: ClientConnection, options: SinkOptions) -> BrokerKin
 def half_marks(kind: BrokerKind, group: str, seconds: int) -> str:
     """The properties that make a message a half message; `seconds`: how long after its birth it may be ended.
 
-    Bolide leaves it alone for the time asked for. Java would store it anew at every check for as long, and needs no
-    such time: it ends a half message by its first place even when its checks were given up.
+    Bolide does not check it for that time. Java would store it again at every check for as long, and does not need such
+    a time: it ends a half message by its first position even after its checks were given up.
     """
     marks = f"{TRAN_MSG}\x01true\x02{PGROUP}\x01{group}\x02"
     return marks if kind.repeats else f"{marks}{CHECK_IMMUNITY_TIME_IN_SECONDS}\x01{seconds}\x02"
@@ -103,9 +103,9 @@ class Ender:
                 self._wait(until, f"the end of {len(handles.by_queue)} queues is not known: {error}")
 
     def commit(self, handles: Handles, tails: Offsets, begun: bool) -> None:
-        """Make all of them visible. `begun`: someone may have begun before. Raises ClusterUnavailable or DataLost."""
+        """Make all of them visible. `begun`: an earlier run may have started. Raises ClusterUnavailable or DataLost."""
         until = time.monotonic() + self._options.patience
-        left: Handles | list[Half] = handles  # a list of a million takes room; most often none is made
+        left: Handles | list[Half] = handles  # a list of a million takes memory; usually none is made
         doubtful = begun
         while left:
             given_up = False
@@ -127,7 +127,7 @@ class Ender:
                 self._wait(until, f"{len(left)} of {len(handles)} half messages are not committed: {reason}")
 
     def roll_back(self, halves: Iterable[Half]) -> int:
-        """Give up half messages that nobody will commit; how many were not reached: brokers forget those later."""
+        """Roll back half messages; returns how many could not be reached: their brokers give those up later."""
         left = list(halves)
         if not left:
             return 0
@@ -140,7 +140,7 @@ class Ender:
     def half_ends(self, topics: Iterable[str], brokers: Iterable[str]) -> dict[str, int]:
         """Where the half queues of these brokers end now; a broker that does not answer is left out.
 
-        `topics`: where to look for the brokers, beside the topics seen so far.
+        `topics`: where to look for the brokers, besides the topics seen so far.
         """
         ends = {}
         try:
@@ -155,13 +155,13 @@ class Ender:
         return ends
 
     def half_progress(self, brokers: Iterable[str]) -> dict[str, int]:
-        """Before which place of its half queue a broker has nothing undecided; it keeps that as a consumer's offset."""
+        """The offset of its half queue before which a broker has decided all; it stores that as a consumer's offset."""
         queues = [Queue(HALF_TOPIC, broker, 0) for broker in brokers]
         found = self._cluster.committed(queues, TRANSACTION_GROUP, EARLIEST)
         return {queue.broker: offset for queue, offset in found.items()}
 
     def strays(self, since: dict[str, int], ends: dict[str, int], chosen: Set[tuple[str, int]]) -> Iterator[Half]:
-        """Half messages between two places of the half queues that are not among the chosen ones.
+        """Half messages between two offsets of the half queues that are not among the chosen ones.
 
         Those of this batch and of earlier ones: this commit may be a dead driver's, and a later batch under way.
         """
@@ -188,7 +188,7 @@ class Ender:
                 f"{what}; nothing is lost: start the query again when the brokers run, or raise deliveryTimeoutMs"
             )
         time.sleep(PAUSE_S)
-        # A route and a connection from before the broker went away say nothing about where it is now.
+        # A route and a connection from before the broker stopped do not show where it is now.
         self._pool.close()
         self._cluster.close()
         self._cluster = Cluster(self._options.connection)
@@ -215,7 +215,7 @@ class Ender:
         return self._kinds[broker]
 
     def _settle(self, left: Iterable[Half]) -> None:
-        """Let a broker that would repeat an END work off, or drop, what it was sent before."""
+        """Wait until a broker that would repeat an END has processed, or dropped, the earlier requests."""
         if any(self._kind(broker).repeats for broker in {half.queue.broker for half in left}):
             time.sleep(self.late)
 
@@ -239,7 +239,7 @@ class Ender:
 
     def _tail(self, queue: Queue, begin: int, end: int, data_may_be_gone: bool = False) -> Iterator[bytes]:
         options = self._options.connection
-        # The master alone: a replica that lags would make what is visible look invisible.
+        # Only the master: on a lagging replica visible messages would look invisible.
         reader = RangeReader(Range(queue, begin, end), (self._address(queue.broker),), options)
         try:
             for data, _ in reader.chunks():
@@ -251,7 +251,7 @@ class Ender:
             reader.close()
 
     def _end(self, halves: Iterable[Half], how: int) -> tuple[list[Half], str, bool]:
-        """Send an END for each; those not known to be ended, why, and whether all of these were decided before."""
+        """Send an END for each; returns those that may not be ended, why, and whether all were decided before."""
         flight: deque[tuple[Half, Pending]] = deque()
         left: list[Half] = []
         down: set[str] = set()
@@ -315,7 +315,7 @@ class Ender:
         return answer, f"broker {broker} answered {answer.code}: {answer.remark}"
 
     def _see(self, decided: list[Half], tails: Offsets) -> None:
-        """Wait until half messages that were decided before are visible; those that stay away were given up."""
+        """Wait until half messages that were decided before are visible; the rest were given up."""
         until = time.monotonic() + self.late
         lost = self._invisible(decided, tails)
         while lost and time.monotonic() < until:  # an END just answered may still wait for the disk

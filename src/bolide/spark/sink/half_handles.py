@@ -1,6 +1,6 @@
-"""Where half messages are: what a task hands to the driver, and what the driver keeps of a batch it commits.
+"""Positions of half messages: what a task returns to the driver, and what the driver keeps of a batch.
 
-A million rows make a million handles, so they are kept as two arrays a queue and packed to eight bytes each.
+A million rows make a million handles, so they are kept as two arrays per queue, with eight bytes each.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Packed: TypeAlias = list[tuple[str, str, int, bytes, bytes]]
 
 @dataclass(frozen=True)
 class Half:
-    """One half message, and the queue it appears in when it is committed."""
+    """One half message, and the queue that it enters when it is committed."""
 
     queue: Queue
     half_offset: int
@@ -30,7 +30,7 @@ class Half:
 
 @dataclass
 class Handles:
-    """Half messages by the queue they are meant for, in the order they were sent."""
+    """Half messages by the queue that they will enter, in the order in which they were sent."""
 
     by_queue: dict[Queue, tuple[array[int], array[int]]] = field(default_factory=dict)
 
@@ -49,7 +49,7 @@ class Handles:
         physicals.append(half.physical_offset)
 
     def update(self, other: Handles) -> None:
-        """Take up all of another task's, behind what is here."""
+        """Append all of another task."""
         for queue, (halves, physicals) in other.by_queue.items():
             mine = self.by_queue.setdefault(queue, (array("q"), array("q")))
             mine[0].extend(halves)

@@ -1,7 +1,7 @@
-"""From rows to messages: what a row says becomes the fields of one SEND, or a sentence that says why it cannot.
+"""From rows to messages: a row becomes the fields of one SEND, or a sentence that says why it cannot.
 
-A message gets its id from its place (query, batch, partition, row), not from the clock: when Spark runs a task again,
-a row has the id it had before, so that a consumer can tell a repeated message.
+A message's id is derived from its position (query, batch, partition, row), not from the clock: if Spark runs a task
+again, a row keeps its id, so that a consumer can detect a repeated message.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 MAX_DELAY_LEVEL: Final = 18
 _TOPIC: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
 _TAKEN_OVER: Final = frozenset({names.TAGS, names.KEYS, names.SHARDING_KEY})
-"""Reserved names that count in a column `properties`, so that what was read with them is written with them."""
+"""Reserved names that are accepted in a column `properties`, so that rows that were read can be written."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """Who writes: one attempt at one partition of one batch of one query."""
+    """The writer: one attempt at one partition of one batch of one query."""
 
     query: str
     batch: int
@@ -40,7 +40,7 @@ class Task:
 
     @classmethod
     def current(cls, query: str) -> Task:
-        """The task of this worker; `query` names it where Spark has no name, that is, in a batch write."""
+        """The task of this worker; `query` is its name in a batch write, for which Spark has none."""
         from pyspark import TaskContext
 
         context = TaskContext.get()
@@ -58,7 +58,7 @@ class Task:
 
 @dataclass(slots=True)
 class Outgoing:
-    """One message on its way, and the row it was made from."""
+    """One message to send, and its row."""
 
     row: int
     topic: str
@@ -71,13 +71,13 @@ class Outgoing:
     born_timestamp: int | None
     """ms since the epoch; None: the time of sending."""
     alone: bool
-    """True when it cannot travel in a batch: it is delayed, or was born at a time of its own."""
+    """True if it cannot be sent in a batch: it is delayed, or has its own born timestamp."""
     values: Mapping[str, Any]
 
 
 @dataclass(slots=True)
 class Refusal:
-    """A row that is no message."""
+    """A row that cannot become a message."""
 
     row: int
     topic: str
@@ -85,10 +85,10 @@ class Refusal:
     values: Mapping[str, Any]
 
     def error(self, partition: int) -> RowRefused:
-        """The error of a write that takes no dead letters."""
+        """The error of a write without a dead letter folder."""
         return RowRefused(
             f"partition {partition}, row {self.row}, topic {self.topic or '(none)'}: {self.reason}; correct the row, "
-            "or set option deadLetterPath to put such rows aside"
+            "or set option deadLetterPath to save such rows"
         )
 
 
@@ -135,7 +135,7 @@ class RowReader:
         text = format_properties(properties)
         if text.count("\x01") != len(properties) or text.count("\x02") != len(properties):
             bad = next(name for name, value in properties.items() if "\x01" in name + value or "\x02" in name + value)
-            raise _Unfit(f"the property {bad} holds a character that separates properties (0x01 or 0x02)")
+            raise _Unfit(f"the property {bad} contains a character that separates properties (0x01 or 0x02)")
         if len(text) > MAX_PROPERTIES_LENGTH // 3 and len(text.encode()) > MAX_PROPERTIES_LENGTH:
             raise _Unfit(
                 f"its tags, keys and properties have more than {MAX_PROPERTIES_LENGTH} bytes: move data to the body"
@@ -145,7 +145,7 @@ class RowReader:
             raise _Unfit(f"queue_id is {queue_id}, and queues are counted from 0")
         flag = values.get("flag") or 0
         if not -(1 << 31) <= flag < 1 << 31:
-            raise _Unfit(f"flag is {flag}, and takes 32 bits only")
+            raise _Unfit(f"flag is {flag}, which does not fit into 32 bits")
         born = values.get("born_timestamp")
         return Outgoing(
             self._row,
@@ -203,7 +203,7 @@ class RowReader:
 
 
 def milliseconds(time: datetime | int) -> int:
-    """A point in time as RocketMQ writes it; Arrow hands timestamps over with their zone."""
+    """A point in time as RocketMQ writes it; Arrow's timestamps have a zone."""
     if isinstance(time, datetime):
         return int(time.timestamp()) * 1000 + time.microsecond // 1000
     return time

@@ -1,9 +1,9 @@
-"""Sending the messages of one task: gathered by queue, many requests in flight, tried again until one is stored.
+"""Sends the messages of one task: grouped by queue, many requests in flight, retried until they are stored.
 
-Messages of one queue that ask for nothing special travel together in one request; a batch that a broker refuses is
-sent again message by message, so that one bad row costs none of its neighbours. What fails for a passing reason is
-tried again, at another queue unless the row says which. Two sends of one message may both have been stored: at least
-once, or, as half messages, with one of the two never committed.
+Ordinary messages of one queue are sent together in one request; a batch that a broker refuses is sent again message by
+message, so that one bad row does not affect the others. Temporary failures are retried, at another queue unless the
+row names one. Two sends of one message may both be stored: at least once, or, as half messages, with one of the two
+never committed.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ STORED: Final = frozenset(
 )
 """Answers after which the message is in the broker's log."""
 HALF: Final = str(TRANSACTION_PREPARED)
-"""The sys flag of a message that is prepared."""
+"""The sys flag of a prepared message."""
 PLAIN: Final = "0"
 MAX_IN_BATCH: Final = 1024
 MAX_GATHERED: Final = 8 * 1024 * 1024
-"""Bytes waiting for company in their queue, over all queues."""
+"""Bytes that wait for more messages of their queue, over all queues."""
 MAX_IN_FLIGHT: Final = 32 * 1024 * 1024
-"""Bytes on their way at once; a single request may be larger."""
+"""Bytes in flight; a single request may be larger."""
 NO_TIMERS: Final = "timer message is not enabled"
-"""What a broker without timers says of a deliver_time, as an error of the system."""
+"""The remark with which a broker without timers answers a deliver_time, as a system error."""
 ROUTE_S: Final = 2.0
 ROUNDS_OF_REFUSAL: Final = 5
-"""A broker that says no permission or unknown topic this often means it."""
+"""After this many answers no permission or unknown topic, the answer is final."""
 PAUSE_S: Final = 0.2
 LONGEST_PAUSE_S: Final = 2.0
 
 
 @dataclass(slots=True)
 class Bundle:
-    """Messages of one queue that travel in one request."""
+    """Messages of one queue in one request."""
 
     queue: Queue
     messages: list[Outgoing]
@@ -73,11 +73,11 @@ Marks: TypeAlias = Callable[[str, str, int], str]
 
 @dataclass
 class Tally:
-    """What came of the sends of a task."""
+    """The results of the sends of a task."""
 
     stored: int = 0
     uncertain: int = 0
-    """Sends whose answer never came: the broker may hold a message nobody knows the place of."""
+    """Sends without an answer: the broker may have a message whose position is unknown."""
 
 
 @dataclass
@@ -87,7 +87,7 @@ class _Gathering:
 
 
 class Sender:
-    """Sends for one task. `stored` hears of every request that is in the log, `refused` of every row that cannot be."""
+    """Sends for one task. Calls `stored` for every stored request, `refused` for every row that cannot be stored."""
 
     def __init__(self, options: SinkOptions, stored: Stored, refused: Refused, marks: Marks | None = None) -> None:
         """`marks`: send half messages, with these properties."""
@@ -104,16 +104,16 @@ class Sender:
         self._again: deque[Bundle] = deque()
         self._current: dict[str, Queue] = {}
         self._known: dict[str, tuple[float, list[Queue]]] = {}
-        self._turn = random.randrange(1 << 16)  # tasks of a few rows must not all begin with the same queue
+        self._turn = random.randrange(1 << 16)  # small tasks must not all start with the same queue
         self._unknown_until: float | None = None
 
     def close(self) -> None:
-        """Close all connections; what was not drained is forgotten."""
+        """Close all connections; what was not drained is dropped."""
         self._pool.close()
         self._cluster.close()
 
     def send(self, message: Outgoing) -> None:
-        """Take one message; waits when too much is on its way. Raises ClusterUnavailable."""
+        """Add one message; waits while too much is in flight. Raises ClusterUnavailable."""
         queues = self._queues(message.topic)
         if isinstance(queues, str):
             self._refused(Refusal(message.row, message.topic, queues, message.values))
@@ -121,11 +121,11 @@ class Sender:
         size = ELEMENT_FIXED + len(message.body) + len(message.properties)
         queue = self._choose(message, queues, size)
         if queue is None:
-            reason = f"the topic has no queue {message.queue_id} that takes messages"
+            reason = f"the topic has no writable queue {message.queue_id}"
             self._refused(Refusal(message.row, message.topic, reason, message.values))
             return
         if message.alone or self._marks is not None:
-            self._flush(queue)  # what came before it goes first
+            self._flush(queue)  # earlier messages first
             self._launch(Bundle(queue, [message], size))
             return
         self._gather(queue, message, size)
@@ -140,9 +140,9 @@ class Sender:
     # -- choosing a queue
 
     def _queues(self, topic: str) -> list[Queue] | str:
-        """The queues a topic is written to, or why there are none.
+        """The writable queues of a topic, or the reason why there are none.
 
-        A name server forgets a topic while its only broker restarts, so an unknown one is waited for, once a task.
+        A name server forgets a topic while its only broker restarts, so a task waits once for an unknown one.
         """
         until, queues = self._known.get(topic, (0.0, []))
         if time.monotonic() < until:
@@ -151,7 +151,7 @@ class Sender:
             try:
                 queues = self._cluster.queues([topic], writable=True)
                 if not queues:
-                    return "the topic has no queue that takes messages: check its permission"
+                    return "the topic has no writable queue: check its permission"
                 self._known[topic] = time.monotonic() + ROUTE_S, queues
                 return queues
             except OptionError:
@@ -225,7 +225,7 @@ class Sender:
         self._flying += bundle.size
 
     def _step(self) -> None:
-        """Bring the work forward: take the oldest answer, or start what waits for its next try."""
+        """Make progress: process the oldest answer, or start what waits for its next try."""
         now = time.monotonic()
         while self._again and (self._again[0].due <= now or not self._flight):
             bundle = self._again.popleft()
@@ -244,7 +244,7 @@ class Sender:
         try:
             answer = bundle.pending.result()
         except (ConnectionLost, RequestTimeout) as error:
-            bundle.connection.close()  # this one, and not the one that may have taken its place
+            bundle.connection.close()  # this one, not one that may have replaced it
             self.tally.uncertain += len(bundle.messages)
             bundle.reason = str(error)
             self._later(bundle)
@@ -260,7 +260,7 @@ class Sender:
         if answer.code in codes.RETRIED_CODES and not lasting:
             self._later(bundle)
         elif len(bundle.messages) > 1:
-            for message in bundle.messages:  # one of them is to blame; the others are stored
+            for message in bundle.messages:  # one of them is the cause; the others are stored
                 single = ELEMENT_FIXED + len(message.body) + len(message.properties)
                 self._again.append(Bundle(bundle.queue, [message], single, bundle.deadline))
         else:
@@ -268,20 +268,20 @@ class Sender:
             self._refused(Refusal(message.row, message.topic, bundle.reason, message.values))
 
     def _later(self, bundle: Bundle) -> None:
-        """Try again after a pause that grows; give up at the deadline. Raises ClusterUnavailable."""
+        """Retry after a growing pause; give up at the deadline. Raises ClusterUnavailable."""
         now = time.monotonic()
         if now >= bundle.deadline:
             first = bundle.messages[0]
             raise ClusterUnavailable(
                 f"row {first.row} of this partition was not stored in topic {first.topic} within "
-                f"{self._options.patience:g} s: {bundle.reason}; see if its broker runs, or raise deliveryTimeoutMs"
+                f"{self._options.patience:g} s: {bundle.reason}; check if its broker runs, or raise deliveryTimeoutMs"
             )
         bundle.tries += 1
         bundle.due = now + min(PAUSE_S * bundle.tries, LONGEST_PAUSE_S)
         self._again.append(bundle)
 
     def _reroute(self, bundle: Bundle) -> None:
-        """Another queue for what failed, unless its row says which; brokers may have come and gone."""
+        """Another queue for failed messages, unless the row names one; the set of brokers may have changed."""
         if not bundle.tries:
             return
         first = bundle.messages[0]
@@ -289,7 +289,7 @@ class Sender:
             self._cluster.relearn(bundle.queue.broker)
             queues = self._cluster.queues([first.topic], writable=True)
         except BolideError:
-            return  # the name server is away, too: the queue known so far may still do
+            return  # the name server does not answer either: the known queue may still work
         if not queues or first.route_key:
             return  # a key keeps its queue, or its messages would change their order
         others = [queue for queue in queues if queue.broker != bundle.queue.broker] or queues

@@ -1,7 +1,7 @@
-"""Options and columns of a write with `format("rocketmq")`, checked before anything is asked of a cluster.
+"""Options and columns of a write with `format("rocketmq")`, checked before the first request to a cluster.
 
-What connects to a cluster is read by `options`; here is what only a sink has. Spark hands a stream's own options
-(`checkpointLocation`, `queryName`) to the sink as well; the first says where the log of committed batches may live.
+`source_options` reads the options of the connection; here are those of a sink. Spark also passes a stream's own options
+(`checkpointLocation`, `queryName`) to the sink; the first says where the log of committed batches may be.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LOG_FOLDER: Final = "rocketmq-commits"
 """Folder of the committed batches inside a checkpoint."""
 
 _SHARED: Final = ("topic", "path", "group", *CONNECTION)
-"""Options of a read that a write has as well."""
+"""Options of a read that a write also has."""
 _OWN: Final = (
     "mode", "commitLog", "jobId", "deadLetterPath", "batchBytes", "sendsInFlight", "deliveryTimeoutMs",
     "transactionSeconds",
@@ -50,8 +50,8 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Columns the sink understands, and Spark's names of the types each may have.
 
-The last three are for messages that were sent before: `route_key` chooses the queue as `sharding_key` does without
-becoming a property, and the other two keep what the first sending gave."""
+The last three are for messages that were sent before: `route_key` selects the queue as `sharding_key` does without
+becoming a property, and the other two keep the original id and born timestamp."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,12 @@ class SinkOptions:
 
     connection: SourceOptions
     topic: str
-    """Where rows without a topic go; "" when the column says it for all."""
+    """Where rows without a topic go; "" if the column names it for all."""
     exactly_once: bool
     commit_log: str
-    """Folder of the log of committed batches; "" when there is none."""
+    """Folder of the log of committed batches; "" if there is none."""
     job_id: str
-    """Name under which a batch write adds its rows once, however often it is run; "" when it has none."""
+    """Name under which a batch write stores its rows once, however often it is run; "" if it has none."""
     dead_letter_path: str
     """Folder for rows that cannot become messages; "": such a row fails the write."""
     batch_bytes: int
@@ -76,12 +76,12 @@ class SinkOptions:
 
     @property
     def timeout(self) -> float:
-        """Seconds one answer is waited for."""
+        """Seconds to wait for an answer."""
         return self.connection.request_timeout_ms / 1000
 
     @property
     def patience(self) -> float:
-        """Seconds for which a message, or a commit, is tried again."""
+        """Seconds for which a message, or a commit, is retried."""
         return self.delivery_timeout_ms / 1000
 
 
@@ -105,7 +105,7 @@ def sink_options(options: Mapping[str, str], streaming: bool = False) -> SinkOpt
     exactly_once = mode == EXACTLY_ONCE
     job_id = "" if streaming else given.get("jobid", "")
     if "jobid" in given and streaming:
-        raise OptionError("option jobId is for a batch write; a stream is known by its checkpoint")
+        raise OptionError("option jobId is for a batch write; a stream is identified by its checkpoint")
     if job_id and not re.fullmatch(r"[\w.-]{1,100}", job_id):
         raise OptionError(f"option jobId takes up to 100 letters, digits, - _ and . only, not {job_id!r}")
     return SinkOptions(
@@ -128,7 +128,7 @@ def _commit_log(given: Mapping[str, str], exactly_once: bool, streaming: bool, j
     folder = given.get("commitlog", "")
     if not exactly_once:
         if folder or job_id:
-            raise OptionError(f"options commitLog and jobId belong to mode={EXACTLY_ONCE}: set it, or drop them")
+            raise OptionError(f"options commitLog and jobId need mode={EXACTLY_ONCE}: set it, or remove them")
         return ""
     if streaming and not folder:
         checkpoint = given.get("checkpointlocation", "")
@@ -144,12 +144,12 @@ def _commit_log(given: Mapping[str, str], exactly_once: bool, streaming: bool, j
 
 
 def check_columns(schema: StructType, topic: str) -> None:
-    """Refuse columns that mean nothing here, or have a type that no message part takes. Raises OptionError."""
+    """Refuse unknown columns, and columns of the wrong type. Raises OptionError."""
     for field in schema:
         wanted = COLUMNS.get(field.name)
         if wanted is None:
             known = ", ".join(COLUMNS)
-            raise OptionError(f"the column {field.name} means nothing to the rocketmq sink: drop it; known are {known}")
+            raise OptionError(f"the rocketmq sink has no column {field.name}: drop it; known are {known}")
         given = field.dataType.simpleString()
         if given not in wanted:
             raise OptionError(

@@ -1,8 +1,8 @@
-"""What one task of a write does: its rows become stored messages, or half messages whose places it hands back.
+"""One task of a write: its rows become stored messages, or half messages whose positions it returns.
 
-Spark asks nobody before a task writes: a speculative, a failed and a forgotten attempt write as the good one does. So
-at-least-once sends for all to see, and exactly-once sends half messages, which nobody sees unless the driver commits
-the very ones an attempt named in its answer.
+Spark does not ask before a task writes: speculative, failed and abandoned attempts write as the successful one does.
+So at-least-once sends visible messages, and exactly-once sends half messages, which become visible only if the driver
+commits those that the successful attempt returned.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What one attempt wrote; the driver commits, or gives up, what it names."""
+    """What one attempt wrote; the driver commits it or rolls it back."""
 
     task: Task
     rows: int = 0
@@ -37,7 +37,7 @@ class Written(WriterCommitMessage):
     dead: list[str] = field(default_factory=list)
     """Staged files of refused rows."""
     uncertain: int = 0
-    """Sends that may have stored half messages nobody knows of."""
+    """Sends that may have stored unknown half messages."""
     starts: dict[str, int] = field(default_factory=dict)
     """Where the half queue of each broker ended before the first half message of this attempt."""
     skipped: bool = False
@@ -49,7 +49,7 @@ def write_rows(
 ) -> Written:
     """Write the rows of one task. Raises RowRefused or ClusterUnavailable."""
     if (task.query, task.batch) in decided:
-        for _ in batches:  # Spark expects that its rows are taken
+        for _ in batches:  # Spark expects that its rows are read
             pass
         return Written(task, skipped=True)
     written = Written(task)
@@ -83,11 +83,11 @@ def write_rows(
 
 
 def _ignore(bundle: Bundle, answer: Command) -> None:
-    """A message that is visible needs nothing more."""
+    """A visible message needs nothing more."""
 
 
 class _Halves:
-    """Marks messages as half messages, and notes where each was stored."""
+    """Marks messages as half messages, and records where each was stored."""
 
     def __init__(self, options: SinkOptions, task: Task, written: Written) -> None:
         self._options = options

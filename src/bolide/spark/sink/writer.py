@@ -1,7 +1,7 @@
-"""The sinks that Spark meets: `df.write` and `df.writeStream` with `format("rocketmq")`.
+"""The sinks that Spark loads: `df.write` and `df.writeStream` with `format("rocketmq")`.
 
-Both hand rows to `task_writing` in executors and messages to `committing` on the driver. Spark makes a stream's writer
-anew for every batch, once for its tasks and again for its commit: nothing is shared but what the tasks answer.
+Both pass rows to `task_writing` in executors and messages to `committing` on the driver. Spark makes a stream's writer
+for every batch twice, for its tasks and for its commit: they share nothing but the results of the tasks.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ONLY_BATCH: Final = 0
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """One write of a DataFrame. Pickled once, so that all its tasks share its name."""
+    """One write of a DataFrame. It is pickled once, so that all its tasks share its name."""
 
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
@@ -41,7 +41,7 @@ class BatchWriter(DataSourceArrowWriter):
         return self.write_task(iterator, Task.current(self._query))
 
     def write_task(self, batches: Iterator[pa.RecordBatch], task: Task) -> WriterCommitMessage:
-        """`write` for a task that is told who it is."""
+        """`write` for a task with a given identity."""
         return write_rows(batches, self._options, task, self._decided)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -65,7 +65,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         return self.write_task(iterator, Task.current("query"))
 
     def write_task(self, batches: Iterator[pa.RecordBatch], task: Task) -> WriterCommitMessage:
-        """`write` for a task that is told who it is."""
+        """`write` for a task with a given identity."""
         return write_rows(batches, self._options, task, self._decided)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:

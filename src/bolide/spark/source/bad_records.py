@@ -1,7 +1,7 @@
 """Options for messages whose body cannot be decompressed: `badRecords` and `deadLetterPath` of a read.
 
-Any producer can send one: a compressed flag on a plain body, a compression method that does not exist, a body that
-inflates to more than a reader takes. A broker stores all of them as they are; `sifting` finds them.
+Any producer can send one: a plain body marked as compressed, a compression method that does not exist, a body that
+decompresses to more than a reader accepts. A broker stores all of them unchanged; `sifting` finds them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class BadRecords:
 
     mode: str = FAIL
     path: str = ""
-    """Folder for dropped messages; empty when they are not kept."""
+    """Folder for dropped messages; empty if they are not kept."""
 
     def columns(self) -> dict[str, str]:
         """The column that a read has for them."""
@@ -35,11 +35,11 @@ class BadRecords:
 
 
 def read_bad_records(given: Mapping[str, str], default: str = FAIL) -> BadRecords:
-    """The two options, by their names in small letters. Raises OptionError."""
+    """The two options, by their names in lower case. Raises OptionError."""
     path = mounted_folder(given.get("deadletterpath", ""), "deadLetterPath")
     mode = given.get("badrecords", DROP if path else default).strip().lower()
     if mode not in MODES:
         raise OptionError(f"option badRecords must be {FAIL}, {DROP} or {COLUMN}, not {mode!r}")
     if path and mode != DROP:
-        raise OptionError(f"option deadLetterPath keeps what is dropped: set badRecords to {DROP}, or leave one out")
+        raise OptionError(f"option deadLetterPath keeps dropped messages: set badRecords to {DROP}, or remove it")
     return BadRecords(mode, path)

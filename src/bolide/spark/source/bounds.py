@@ -1,4 +1,4 @@
-"""Where a read begins and ends, queue by queue: positions and filters against what the brokers hold."""
+"""Where a read begins and ends, queue by queue: positions and filters compared with what the brokers hold."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from bolide.spark.source.source_options import SourceOptions
 
 
 def batch_offsets(cluster: Cluster, options: SourceOptions) -> tuple[Offsets, Offsets]:
-    """Where a batch read begins and ends. Raises DataLost where the beginning is gone."""
+    """Where a batch read begins and ends. Raises DataLost if the first messages are gone."""
     queues = cluster.selected()
     begin = begin_offsets(cluster, options, EARLIEST)
     end = cluster.resolve(options.ending, queues, LATEST)
     if options.filters.stored_to:
-        # A broker of 4.9 names the last message where all are older; a row more does no harm, rows are looked at.
+        # A 4.9 broker returns the last message if all are older; one more row does no harm, rows are compared again.
         later = cluster.by_time(dict.fromkeys(queues, options.filters.stored_to))
         end = {queue: min(offset, later[queue] + 1) for queue, offset in end.items()}
     return begin, end
@@ -23,7 +23,7 @@ def batch_offsets(cluster: Cluster, options: SourceOptions) -> tuple[Offsets, Of
 def begin_offsets(cluster: Cluster, options: SourceOptions, default: int) -> Offsets:
     """Where a read begins. Queues that JSON leaves out begin at `default` (-2 or -1), which is -1 for a stream.
 
-    A stream by pattern may begin with no topic at all. Raises DataLost where the beginning is gone.
+    A stream by pattern may begin without any topic. Raises DataLost if the first messages are gone.
     """
     queues = cluster.selected(tolerant=default == LATEST and bool(options.selection.pattern))
     begin = cluster.resolve(options.starting, queues, default)

@@ -1,8 +1,8 @@
-"""What the driver asks of a cluster: routes, queues, and offsets by every rule a user may name.
+"""What the driver asks of a cluster: routes, queues, and offsets by every rule that an option may name.
 
-Runs in Spark's planner and stream processes, never in an event loop. Questions for many queues of one broker go out
-together over one connection. Transient failures are tried again here, since an error that leaves a stream reader ends
-the query: a broker is asked for as long as `retry_timeout_ms`, a name server that never answered three times only.
+Runs in Spark's planner and stream processes, never in an event loop. Requests for many queues of one broker are sent
+together over one connection. Transient failures are retried here, because an error that leaves a stream reader ends
+the query: a broker is asked for as long as `retry_timeout_ms`, a name server that never answered only three times.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ATTEMPTS: Final = 3
 PAUSE_S: Final = 0.5
 MAX_PAUSE_S: Final = 2.0
 AT_ONCE: Final = 256
-"""Questions in flight to one broker: more would fill the sockets of both sides before anyone reads."""
+"""Requests in flight to one broker: more would fill the sockets of both sides before either reads."""
 
 
 class Cluster:
@@ -60,7 +60,7 @@ class Cluster:
         self._pool.close()
 
     def selected(self, tolerant: bool = False) -> list[Queue]:
-        """The queues the options choose, as of the last few seconds. Raises OptionError where there is nothing.
+        """The queues that the options select, as of the last few seconds. Raises OptionError if there are none.
 
         `tolerant`: a topic without a route has no queues, as when all its brokers are down.
         """
@@ -79,7 +79,7 @@ class Cluster:
     def queues(self, topics: Iterable[str], writable: bool = False, tolerant: bool = False) -> list[Queue]:
         """The readable (or writable) queues of the topics, sorted, as of the last few seconds.
 
-        Raises OptionError for a topic no name server knows, unless `tolerant`.
+        Raises OptionError for a topic that no name server knows, unless `tolerant`.
         """
         found: set[Queue] = set()
         for topic in topics:
@@ -97,7 +97,7 @@ class Cluster:
         return sorted(found)
 
     def dropped(self, queues: Iterable[Queue]) -> dict[Queue, int]:
-        """Chosen queues that their topic no longer has, with the number of read queues it has now.
+        """Selected queues that their topic no longer has, with the number of read queues it has now.
 
         A topic or a broker without a route may just be down, and has dropped nothing.
         """
@@ -178,7 +178,7 @@ class Cluster:
             if answer.code != codes.SUCCESS:
                 raise ClusterUnavailable(
                     f"the broker of {queue} refuses the offset of group {self._options.group} with {answer.code}: "
-                    f"{answer.remark}; set commitOffsets to false to do without"
+                    f"{answer.remark}; set commitOffsets to false to read without commits"
                 )
 
     def master_answered(self, broker: str) -> bool:
@@ -189,7 +189,7 @@ class Cluster:
         unknown = sorted(set(given) - set(queues))
         if unknown:
             known = ", ".join(str(queue) for queue in queues[:8])
-            raise OptionError(f"offsets name the queue {unknown[0]}, which is not there; the queues are {known}")
+            raise OptionError(f"offsets name the queue {unknown[0]}, which does not exist; the queues are {known}")
         plain = {queue: offset for queue, offset in given.items() if offset >= 0}
         for mark, ask in ((EARLIEST, self.earliest), (LATEST, self.latest)):
             marked = [queue for queue, offset in given.items() if offset == mark]
@@ -231,7 +231,7 @@ class Cluster:
                 yield from zip(few, self.ask(broker, commands), strict=True)
 
     def ask(self, broker: str, commands: list[Command]) -> list[Command]:
-        """The answers of a broker to questions sent together. Raises ClusterUnavailable."""
+        """The answers of a broker to requests sent together. Raises ClusterUnavailable."""
         if broker not in self.addresses:
             self.queues(self._options.topics, tolerant=True)
         if broker not in self.addresses:
@@ -282,7 +282,7 @@ class Cluster:
         return decode_answer(answer.body, TopicRouteData)
 
     def relearn(self, broker: str) -> None:
-        """Ask the name servers once where a broker is now; what is known stays where they do not answer."""
+        """Ask the name servers once where a broker is now; without an answer the known addresses stay."""
         for topic, (_, route) in list(self._routes.items()):
             if any(data.broker_name == broker for data in route.broker_datas):
                 try:
@@ -311,7 +311,7 @@ class Cluster:
         patience: float,
         broker: str | None,
     ) -> T:
-        """The answer of the first address that gives one, tried in rounds until the patience is over."""
+        """The answer of the first address that gives one, tried in rounds until the retry timeout."""
         begin = time.monotonic()
         last: BolideError | None = None
         rounds = 0
@@ -338,12 +338,12 @@ class Cluster:
 
 
 def connections(options: SourceOptions) -> ConnectionPool:
-    """An empty pool of connections as the options want them. Raises `ConfigError` for a file that TLS lacks."""
+    """An empty pool of connections as the options say. Raises `ConfigError` for a missing TLS file."""
     return ConnectionPool(ssl=options.tls.context(), connect_timeout=options.request_timeout_ms / 1000)
 
 
 def signed(command: Command, options: SourceOptions) -> Command:
-    """The command, with access key and signature when the options have them."""
+    """The command, with access key and signature if the options have them."""
     if options.access_key:
         sign_request(command.ext(), command.body, options.access_key, options.secret_key)
     return command

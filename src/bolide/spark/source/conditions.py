@@ -1,7 +1,7 @@
-"""What a condition of Spark says about messages, as options of the source: only where both mean exactly the same.
+"""Converts a condition of Spark to options of the source, if both mean exactly the same.
 
-Spark has parsed and typed the condition by then; here its expression is walked (a tree of Java objects). Every term of
-a conjunction is taken on its own. What is not understood is not an error: it is Spark's to apply.
+Spark has already parsed and typed the condition; here its expression, a tree of Java objects, is visited. Every term
+of a conjunction is converted separately. A term that cannot be converted is not an error: Spark applies it.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ def _term(operator: str, column: Any, constants: list[Any]) -> Term | None:
         return None
     values = [one.eval(None) for one in constants]
     if any(value is None for value in values):
-        return None  # a comparison with null is never true: Spark knows what follows
+        return None  # a comparison with null is never true: left to Spark
     return Term(column.name(), operator, tuple(v if isinstance(v, (int, bool)) else str(v) for v in values))
 
 
 def narrowing_of(term: Term, given: Mapping[str, str]) -> Narrowing | None:
-    """The options that say what a term says, together with what the options given say; None where none do."""
+    """The given options extended by those of a term; None if no options express the term."""
     if term.column in _LISTED and term.operator in ("EqualTo", "In"):
         option = _LISTED[term.column]
         if option == "subscribe" and option not in given:
@@ -84,7 +84,7 @@ def narrowing_of(term: Term, given: Mapping[str, str]) -> Narrowing | None:
 
 
 def _fewer(option: str, values: list[str], given: Mapping[str, str], separator: str) -> Narrowing | None:
-    """The values that were allowed before too; None where none is left, which no option says."""
+    """The values that were also allowed before; None if none is left, which no option can express."""
     if separator == "," and any(not v or set(v) & set(",; ") for v in values):
         return None
     before = given.get(option, "")
@@ -117,7 +117,7 @@ def _bounds(term: Term, low: str, high: str, unit: int, given: Mapping[str, str]
     if any(int(bound) > MAX_OFFSET for bound in found.values()) or found.get(high) == "0":
         return None
     if not all(given.get(option, "0").isdigit() for option in found):
-        return None  # a time written as text: left as it is
+        return None  # a time written as text: left to Spark
     if low in found:
         found[low] = str(max(int(found[low]), int(given.get(low, "0"))))
     if high in found and int(given.get(high, "0")):

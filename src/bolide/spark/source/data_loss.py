@@ -1,4 +1,4 @@
-"""What becomes of messages that should be read and are gone: the end of the read, or a warning and what is left."""
+"""Handles messages that should be read and are gone: the read fails, or warns and continues with what is left."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _LOG: Final = logging.getLogger("bolide.spark")
 
 
 def data_lost(what: str, fail: bool, instead: str) -> None:
-    """Raise DataLost where `failOnDataLoss` is set; else say so in the log of the process that reads, and go on.
+    """Raise DataLost if `failOnDataLoss` is set; else log a warning in the process that reads, and continue.
 
     `instead` is what the read does without the option.
     """
     if fail:
         raise DataLost(f"{what}; set failOnDataLoss to false to {instead}")
-    _LOG.warning("%s; failOnDataLoss is false: the read goes on", what)
+    _LOG.warning("%s; failOnDataLoss is false: the read continues", what)

@@ -1,10 +1,10 @@
-"""Reading one range of a queue in an executor: pulls in flight, answers in order, record bytes out.
+"""Reads one range of a queue in an executor: pulls in flight, answers in order, record bytes out.
 
 A broker decides how many messages an answer holds (32 by default, 8 from disk, or as many as fit into 256 KiB), so a
-reader that waits for each answer spends its time waiting. The first pull finds out how far an answer reaches; then
-several pulls are in flight, each for such a stretch. An answer may still be shorter than its stretch: the gap is
-pulled before the answers behind it are used, and later stretches are that short; now and then one pull asks for more.
-With a filter at the broker an answer may reach beyond its stretch: what comes twice is left out by `rows`.
+reader that waits for each answer spends its time waiting. The first pull shows how many offsets an answer covers; then
+several pulls are in flight, each for that many. An answer may still be shorter: then the gap is pulled before the
+later answers are used, and later pulls ask for less; now and then one asks for more. With a filter at the broker an
+answer may cover more offsets than asked for: `rows` drops what arrives twice.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from bolide.transport.blocking import ClientConnection, Pending
 
 SUBSCRIPTION_IN_REQUEST: Final = 0x4
 REMOVING: Final = "MESSAGE_WAS_REMOVING"
-"""Remark of an answer whose queue units point at a CommitLog file that is no more."""
+"""Remark of an answer whose queue units point to a deleted CommitLog file."""
 ATTEMPTS: Final = 5
 PAUSE_S: Final = 0.5
 MAX_PAUSE_S: Final = 2.0
@@ -39,10 +39,10 @@ FILTERED_STRETCH: Final = 4096
 
 
 def _steady(got: int) -> int:
-    """Offsets that an answer will hold again when one that was cut short held `got`.
+    """Offsets to expect in later answers after a shortened one held `got`.
 
-    Limits in messages are powers of two and stay what they are. A limit in bytes lets a little more or less fit each
-    time; every answer that falls short costs another pull, so later ones ask for less.
+    Limits in messages are powers of two and constant. With a limit in bytes a little more or less fits each time; every
+    answer that falls short costs another pull, so later ones ask for less.
     """
     return got if got & (got - 1) == 0 else max(1, got - got // 12)
 
@@ -57,7 +57,7 @@ class RangeReader:
         self._pause_s = pause_s
         self._addresses = addresses
         self._first = 0
-        """Where among the addresses the search for a connection begins."""
+        """Index of the address at which the search for a connection begins."""
         self._options = options
         self._filtered = options.filters.at_broker
         self._timeout = options.request_timeout_ms / 1000
@@ -65,7 +65,7 @@ class RangeReader:
         self._tls = options.tls.context()
         self._connection: ClientConnection | None = None
         self._stretch = 0
-        """Offsets a pull is for; 0 until the first answer."""
+        """Offsets that a pull asks for; 0 until the first answer."""
         self._depth = options.pulls_in_flight
         self._sent = 0
         self._fields = self._same_fields()
@@ -99,11 +99,11 @@ class RangeReader:
             except (ConnectionLost, RequestTimeout) as error:
                 self.close()
                 if isinstance(error, RequestTimeout):
-                    self._first += 1  # a broker that hangs takes connections: its replica may answer
+                    self._first += 1  # a broker that hangs accepts connections: its replica may answer
                 self._pause(error)
 
     def _run(self, offset: int) -> Iterator[tuple[bytes, int]]:
-        """Pull from `offset` to the end of the range, or until an answer has nothing where something should be."""
+        """Pull from `offset` to the end of the range, or until an answer lacks messages that should exist."""
         connection = self._connected()
         flight: deque[tuple[int, int, Pending]] = deque()
         ahead = offset
@@ -131,10 +131,10 @@ class RangeReader:
                 ahead = max(ahead, offset)
         finally:
             if flight:
-                self.close()  # answers still to come belong to stretches nobody waits for any more
+                self.close()  # answers still to come are no longer needed
 
     def _next_stretch(self) -> int:
-        """How many offsets the next pull is for."""
+        """How many offsets the next pull asks for."""
         most = self._options.pull_batch_size
         self._sent += 1
         if not self._stretch:
@@ -155,7 +155,7 @@ class RangeReader:
             self._stretch = _steady(got)
 
     def _take(self, answer: Command, asked: int) -> tuple[bytes, int, bool]:
-        """Body, following offset, and whether the answer led anywhere."""
+        """Body, following offset, and whether the answer made progress."""
         code = answer.code
         if code == codes.PULL_NOT_FOUND:
             return b"", asked, False
@@ -167,11 +167,11 @@ class RangeReader:
         if code == codes.PULL_OFFSET_MOVED:
             header = decode_header(answer, PullMessageResponseHeader)
             if header.min_offset <= asked < header.max_offset:
-                return b"", asked, False  # someone reset the group's offset, which is said once and is not for us
+                return b"", asked, False  # an operator reset the group's offset: reported once, irrelevant here
             return b"", self._moved(asked, header), True
         where = f"{self._part.queue} at offset {asked}"
         if code in (codes.TOPIC_NOT_EXIST, codes.INVALID_PARAMETER):
-            self._lost(f"{where}: the broker has this queue no longer ({answer.remark})", "go on without it")
+            self._lost(f"{where}: the broker no longer has this queue ({answer.remark})", "continue without it")
             return b"", self._part.end, True
         if code in (codes.SYSTEM_BUSY, codes.SYSTEM_ERROR) and "to filter message" not in (answer.remark or ""):
             raise RequestTimeout(f"{where}: the broker answered {code}: {answer.remark}")
@@ -194,7 +194,7 @@ class RangeReader:
         return signed(make_request(codes.PULL_MESSAGE, 0, ext), self._options)
 
     def _same_fields(self) -> dict[str, str]:
-        """What all pulls of the range say alike, offset and count apart."""
+        """The header fields that all pulls of the range share, except offset and count."""
         queue = self._part.queue
         kind, expression = self._options.filters.expression
         header = PullMessageRequestHeader(
@@ -226,11 +226,11 @@ class RangeReader:
         raise last or ConnectionLost(f"no address of broker {self._part.queue.broker} is known")
 
     def _wait_for_more(self) -> bool:
-        """The broker has nothing where something should be: wait and see. False to go on with what there is."""
+        """The broker lacks messages that should exist: wait. False to continue without them."""
         self._count_failure()
         on_replica = self._connection is not None and self._connection.address != self._addresses[0]
         if on_replica:
-            self.close()  # it may lag behind its master, which may be back
+            self.close()  # a replica may lag behind its master, which may be back
             self._first = 0
         if self._failures < ATTEMPTS or (on_replica and self._is_patient()):
             time.sleep(min(self._pause_s * self._failures, MAX_PAUSE_S))
@@ -238,11 +238,11 @@ class RangeReader:
         self._lost(f"{self._where()}: the broker has fewer messages than when the batch was planned")
         return False
 
-    def _lost(self, what: str, instead: str = "go on with what is left") -> None:
+    def _lost(self, what: str, instead: str = "continue with what is left") -> None:
         data_lost(what, self._options.fail_on_data_loss, instead)
 
     def _pause(self, error: BolideError) -> None:
-        """Wait a little before the next try, and look where the broker is now; give up when the patience is over."""
+        """Wait a little before the next try, and look up where the broker is now; give up after the retry timeout."""
         self._count_failure()
         if self._failures >= ATTEMPTS and not self._is_patient():
             raise ClusterUnavailable(f"{self._where()}: given up after {self._failures} tries: {error}") from error
@@ -257,7 +257,7 @@ class RangeReader:
         try:
             cluster.queues([queue.topic], tolerant=True)
         except BolideError:
-            return  # no name server answers: what is known stays
+            return  # no name server answers: the known addresses stay
         finally:
             cluster.close()
         self._addresses = cluster.addresses.get(queue.broker, self._addresses)

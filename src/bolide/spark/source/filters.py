@@ -1,6 +1,6 @@
-"""Which messages of the chosen queues a read wants. What a broker or the planning can leave out never travels.
+"""Which messages of the selected queues a read wants. What the broker or the planning excludes is never sent.
 
-A broker compares tags by a hash and an index finds keys by one, so a reader looks at every row again (`rows`).
+A broker compares tags by a hash and an index finds keys by a hash, so a reader checks every row again (`rows`).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ MAX_OFFSET: Final = (1 << 63) - 1
 
 @dataclass(frozen=True)
 class Filters:
-    """What a message must be like; the defaults let all pass."""
+    """Conditions on messages; with the defaults all pass."""
 
     tags: tuple[str, ...] = ()
     """One of these is its tag."""
     sql: str = ""
-    """SQL92 over its properties, answered by the broker."""
+    """SQL92 over its properties, evaluated by the broker."""
     keys: tuple[str, ...] = ()
     """One of these is among its keys."""
     stored_from: int = 0
@@ -37,7 +37,7 @@ class Filters:
 
     @property
     def at_broker(self) -> bool:
-        """Whether the broker leaves messages out, so that an answer may cover more offsets than it holds messages."""
+        """Whether the broker filters, so that an answer may cover more offsets than it holds messages."""
         return bool(self.tags or self.sql)
 
     @property
@@ -61,7 +61,7 @@ def read_filters(given: Mapping[str, str]) -> Filters:
         offset_to=number("offsetTo", given.get("offsetto", str(MAX_OFFSET))),
     )
     if any(" " in key for key in filters.keys):
-        raise OptionError("option keys is a list of keys separated by commas; a key of a message holds no blank")
+        raise OptionError("option keys is a list of keys separated by commas; a key cannot contain a blank")
     if "sql" in given and not filters.sql:
         raise OptionError("option sql is empty; write an expression such as color = 'red' AND size > 3")
     return filters

@@ -1,7 +1,7 @@
-"""Option `keys` of a batch read: the brokers' key indexes say where the messages are, so that no queue is read whole.
+"""Option `keys` of a batch read: finds the messages by the brokers' key indexes instead of reading whole queues.
 
-An index answers with 64 messages at most and says nothing of more, and it may be switched off. Where the answer cannot
-be known to be complete, nothing is planned here and the queues are read; every row is looked at again in either case.
+An index returns 64 messages at most without saying whether there are more, and it may be switched off. If the answer
+may be incomplete, nothing is planned here and the queues are read; every row is checked again in either case.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from bolide.spark.source.source_options import SourceOptions
 from bolide.spark.source.tasks import PointsPartition
 
 MOST: Final = 64
-"""Messages a Java broker answers with at most (maxMsgsNumBatch)."""
+"""Messages that a Java broker returns at most (maxMsgsNumBatch)."""
 TAIL: Final = 64
-"""Offsets at the end of a queue that are read anyway: a Java broker shows a message before its index knows it."""
+"""Offsets at the end of a queue that are read anyway: a Java broker delivers a message before it indexes it."""
 FOREVER: Final = (1 << 53) - 1
 
 
 def ranges_of_keys(
     cluster: Cluster, options: SourceOptions, begin: Offsets, end: Offsets
 ) -> list[InputPartition] | None:
-    """A task a broker for the messages between two offsets that have one of the keys; None where a scan is needed."""
+    """One task per broker for the messages between two offsets with one of the keys; None if a scan is needed."""
     by_broker: dict[str, set[str]] = {}
     for queue in begin:
         by_broker.setdefault(queue.broker, set()).add(queue.topic)
@@ -51,7 +51,7 @@ def ranges_of_keys(
 
 
 def _places(cluster: Cluster, options: SourceOptions, broker: str, topics: list[str]) -> set[tuple[Queue, int]] | None:
-    """Queue and offset of what the index of a broker knows; None where it may not know all."""
+    """Queue and offset of the messages in the index of a broker; None if the index may be incomplete."""
     if not _has_index(cluster, options, broker):
         return None
     asked = [(topic, key) for topic in topics for key in options.filters.keys]
@@ -77,7 +77,7 @@ def _places(cluster: Cluster, options: SourceOptions, broker: str, topics: list[
 
 
 def _has_index(cluster: Cluster, options: SourceOptions, broker: str) -> bool:
-    """Whether the broker says that it keeps an index; one that may not be asked is taken to have none."""
+    """Whether the broker reports an index; one that refuses the request counts as having none."""
     try:
         answer = cluster.ask(broker, [signed(make_request(codes.GET_BROKER_CONFIG, 0, {}), options)])[0]
     except ClusterUnavailable:

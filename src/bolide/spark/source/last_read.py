@@ -1,8 +1,8 @@
-"""What a stream read last of each queue, to tell a queue that was created again from the one it read.
+"""The last message that a stream read from each queue, to detect a queue that was created again.
 
-A topic that is deleted and created again counts its offsets from 0, so an offset alone does not say whose it is. The
-checkpoint therefore holds, for the message before each offset, where its record lies in the CommitLog and when it was
-stored; together they identify a message. It is read by a pull of one message, and only from queues that have moved.
+A topic that is deleted and created again counts its offsets from 0, so an offset alone does not identify the queue.
+The checkpoint therefore contains, for the message before each offset, its position in the CommitLog and its store
+time; together they identify a message. It is read by a pull of one message, and only from queues that have advanced.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ AT_ONCE: Final = 8
 """Pulls in flight to one broker: each answer is a whole message."""
 SUBSCRIPTION_IN_REQUEST: Final = 0x4
 ATTEMPTS: Final = 2
-"""After an operator resets an offset, the group's next pull is answered with that instead of messages."""
+"""After an operator resets an offset, the group's next pull gets this answer instead of messages."""
 
 
 class Mark(NamedTuple):
-    """What distinguishes a message from every other that was ever at its place in a queue."""
+    """What distinguishes a message from every other that was ever at its offset in a queue."""
 
     physical_offset: int
     stored_ms: int
@@ -38,17 +38,17 @@ Marks: TypeAlias = dict[Queue, Mark]
 
 
 class Found(NamedTuple):
-    """What a broker has before the offsets it was asked about."""
+    """What a broker has before the given offsets."""
 
     marks: Marks
     ends: Offsets
-    """By queue that ends before the offset, its end."""
+    """The ends of the queues that end before their offset."""
 
 
 def look(cluster: Cluster, group: str, offsets: Mapping[Queue, int]) -> Found:
     """The messages before these offsets.
 
-    A queue is in neither answer when nothing is known: the message has expired, or the broker refuses the pull.
+    A queue is in neither result if nothing is known: the message has expired, or the broker refuses the pull.
     Raises ClusterUnavailable.
     """
     found = Found({}, {})
@@ -81,7 +81,7 @@ def look(cluster: Cluster, group: str, offsets: Mapping[Queue, int]) -> Found:
 
 
 def _take(found: Found, queue: Queue, asked: int, answer: Command, of_master: bool) -> bool:
-    """Note what an answer says. False when it says nothing but may when asked again."""
+    """Record an answer. False if it says nothing but a repeated request may."""
     if answer.code == codes.SUCCESS:
         records = RecordColumns(answer.body, chain_starts(answer.body)[:1])
         if len(records) and int(records.numbers("queue_offset")[0]) == asked:
@@ -98,7 +98,7 @@ def _take(found: Found, queue: Queue, asked: int, answer: Command, of_master: bo
 
 
 def changed(read: Mapping[Queue, int], marks: Marks, found: Found) -> dict[Queue, str]:
-    """The queues that are no longer what was read up to the offsets `read`, each with what is seen there."""
+    """The queues that no longer are those read up to the offsets `read`, each with what was found."""
     other: dict[Queue, str] = {}
     for queue in sorted(read):
         mark, now = marks.get(queue), found.marks.get(queue)
@@ -110,10 +110,10 @@ def changed(read: Mapping[Queue, int], marks: Marks, found: Found) -> dict[Queue
 
 
 def marks_to_json(marks: Marks) -> dict[str, Any]:
-    """As offsets are written, with [physical offset, store time in ms] of each queue."""
+    """The JSON form of offsets, with [physical offset, store time in ms] for each queue."""
     return nested({queue: list(mark) for queue, mark in marks.items()})
 
 
 def marks_of(offset: Mapping[str, Any]) -> Marks:
-    """The marks in a stream's offset; none in one that an earlier version wrote."""
+    """The marks in a stream's offset; none if an earlier version wrote it."""
     return {queue: Mark(*mark) for queue, mark in queues_of(offset.get(LAST, {})).items()}

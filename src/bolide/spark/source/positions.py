@@ -1,4 +1,4 @@
-"""Where reading begins or ends, as a user may name it: an end of the queue, a time, offsets, a group's progress."""
+"""Where reading begins or ends, as options say it: an end of the queue, a time, offsets, a group's progress."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KINDS: Final = ("earliest", "latest", "group")
 TIMES_EXAMPLE: Final = '{"topic": 1767225600000} or {"topic": {"broker": {"0": 1767225600000}}}'
 
 Times: TypeAlias = tuple[tuple[str | Queue, int], ...]
-"""(topic or queue, ms) pairs; a queue's own time goes before its topic's."""
+"""(topic or queue, ms) pairs; a queue's time overrides its topic's."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Position:
         return dict(self.offsets)
 
     def time_of(self, queue: Queue) -> int | None:
-        """The time of a queue for the kinds timestamp and times; None when none is given."""
+        """The time of a queue for the kinds timestamp and times; None if none is given."""
         if self.kind == "timestamp":
             return self.timestamp
         times: dict[str | Queue, int] = dict(self.times)
@@ -44,12 +44,12 @@ class Position:
 
 
 def forms_of(which: str) -> tuple[str, str, str]:
-    """The options, of which one may be given, that say where reading begins (`which` is starting) or ends (ending)."""
+    """The options that say where reading begins (`which` is starting) or ends (ending); only one may be given."""
     return f"{which}Offsets", f"{which}Timestamp", f"{which}OffsetsByTimestamp"
 
 
 def read_position(given: Mapping[str, str], which: str, default: str) -> Position:
-    """The position that `startingOffsets` (`which` is starting) or its likes name. Raises OptionError."""
+    """The position that the options for `which` (starting or ending) name. Raises OptionError."""
     forms = forms_of(which)
     named = [form for form in forms if form.lower() in given]
     if len(named) > 1:
@@ -87,5 +87,5 @@ def _times(text: str, where: str) -> Times:
 
 def _time(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"{value!r} is no time in ms")
+        raise ValueError(f"{value!r} is not a time in ms")
     return value

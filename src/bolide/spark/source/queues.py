@@ -1,7 +1,7 @@
-"""Names for what is read: a queue, the offsets of many queues, and the JSON in which users and checkpoints write them.
+"""Names for what is read: a queue, the offsets of many queues, and their JSON in options and checkpoints.
 
 Everything here is plain data, so that partitions pickle and planning is tested without a session. The JSON form is
-`{"topic": {"broker": {"0": 12}}}`; in options -2 stands for the earliest offset of a queue and -1 for the latest.
+`{"topic": {"broker": {"0": 12}}}`; in options -2 means the earliest offset of a queue and -1 the latest.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ Offsets: TypeAlias = dict[Queue, int]
 
 
 def to_json(offsets: Mapping[Queue, int]) -> dict[str, dict[str, dict[str, int]]]:
-    """Nested objects with sorted keys: Spark compares offsets by their text."""
+    """Nested objects with sorted keys, because Spark compares offsets by their text."""
     return nested(offsets)
 
 
 def nested(values: Mapping[Queue, T]) -> dict[str, dict[str, dict[str, T]]]:
-    """Anything by queue, as `to_json` writes offsets."""
+    """Values by queue, in the form of `to_json`."""
     found: dict[str, dict[str, dict[str, T]]] = {}
     for queue in sorted(values):
         brokers = found.setdefault(queue.topic, {})
@@ -68,7 +68,7 @@ def from_json(nested: Mapping[str, Any], where: str) -> Offsets:
             for broker, queues in brokers.items():
                 for queue_id, offset in queues.items():
                     if isinstance(offset, bool) or not isinstance(offset, int) or offset < EARLIEST:
-                        raise ValueError(f"{offset!r} is no offset")
+                        raise ValueError(f"{offset!r} is not an offset")
                     offsets[Queue(topic, broker, int(queue_id))] = offset
     except (AttributeError, ValueError) as error:
         raise OptionError(
@@ -82,7 +82,7 @@ def parse_offsets(text: str, where: str) -> Offsets:
     try:
         nested = json.loads(text)
     except ValueError as error:
-        raise OptionError(f"{where} is no JSON ({error}); write {EXAMPLE}") from None
+        raise OptionError(f"{where} is not JSON ({error}); write {EXAMPLE}") from None
     if not isinstance(nested, dict):
         raise OptionError(f"{where} must be a JSON object such as {EXAMPLE}, not {text[:40]!r}")
     return from_json(nested, where)

@@ -1,4 +1,4 @@
-"""From offsets to task ranges: what one micro-batch or one batch read covers. Pure planning, no cluster, no session."""
+"""From offsets to task ranges: what a micro-batch or a batch read covers. Pure planning, no cluster, no session."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class Range:
 
     @property
     def rows(self) -> int:
-        """Offsets in the range; the rows read may be fewer when a tag filter drops some."""
+        """Offsets in the range; a filter may reduce the number of rows."""
         return self.end - self.begin
 
 
 def limit_offsets(start: Mapping[Queue, int], latest: Mapping[Queue, int], limit: int) -> Offsets:
-    """The end of a micro-batch of at most `limit` offsets (0: all), shared out by each queue's part of the lag.
+    """The end of a micro-batch of at most `limit` offsets (0: all), shared among the queues in proportion to their lag.
 
-    Every queue with lag gets its fair part rounded down; what rounding leaves goes to the queues with the largest
-    remainders, so that the sum is exactly the limit and no queue starves.
+    Every queue with lag gets its share rounded down; the rest goes to the queues with the largest remainders, so that
+    the sum is exactly the limit and no queue starves.
     """
     lag = {queue: max(end - start.get(queue, 0), 0) for queue, end in latest.items()}
     total = sum(lag.values())
@@ -51,7 +51,7 @@ def split(start: Mapping[Queue, int], end: Mapping[Queue, int], most: int, least
     parts = {queue: 1 if most <= 0 else -(-rows // most) for queue, rows in rows_of.items()}
     lacking = min(least_parts, sum(rows_of.values())) - sum(parts.values())
     if lacking > 0:
-        # Whoever has the longest parts gets the next one: at the end no part could be shorter by another share.
+        # The queue with the longest parts gets the next split, so that the longest part is as short as possible.
         heap = [(-rows / parts[queue], queue) for queue, rows in rows_of.items()]
         heapq.heapify(heap)
         for _ in range(lacking):

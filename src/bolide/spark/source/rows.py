@@ -1,7 +1,7 @@
 """Record bytes to Arrow batches with the source's columns, without a Python loop per message.
 
-Compressed bodies are the exception (`sifting`): each is inflated by itself, bounded as everywhere. Which rows are
-wanted is found out from the few fields that say so, before the costly columns are made.
+Compressed bodies are the exception (`sifting`): each is decompressed separately, with a limit. The wanted rows are
+selected from the few fields that filters need, before the costly columns are made.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ if TYPE_CHECKING:
     from bolide.spark.source.filters import Filters
 
 ROWS_PER_BATCH: Final = 8_192
-"""Spark's plateau is between 1,000 and 10,000 rows a batch."""
+"""Spark is fastest with 1,000 to 10,000 rows per batch."""
 BYTES_PER_BATCH: Final = 8 * 1024 * 1024
 _TRANSACTION_STATES: Final[Any] = pa.array(["none", "prepared", "commit", "rollback"])
 """By the two transaction bits of the sys flag."""
 EARLIEST_MS: Final = -62_135_424_000_000
 """0001-01-03: Spark's timestamps begin with the year 1, and Python asks for the day before."""
 LATEST_MS: Final = 253_402_041_600_000
-"""9999-12-29: they end with the year 9999, which some time zones reach a day sooner."""
+"""9999-12-29: they end with the year 9999, which some time zones reach a day earlier."""
 _compute: Any = pc  # its stubs know neither plain values as scalars nor all functions
 
 
 def read_range(
     part: Range, addresses: tuple[str, ...], options: SourceOptions, schema: StructType
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of one task, a few thousand at a time; memory does not grow with the range."""
+    """The rows of one task, a few thousand per batch; memory does not grow with the range."""
     maker = RowMaker(part, options, schema)
     waiting: list[bytes] = []
     size = 0
@@ -81,7 +81,7 @@ class RowMaker:
     def rows(self, data: bytes, since: int, following: int) -> Iterator[pa.RecordBatch]:
         """Records back to back as rows; they cover the offsets from `since` to before `following`.
 
-        One batch, unless their bodies inflate to more than one should hold.
+        One batch, unless the decompressed bodies are too large for one.
         """
         starts = chain_starts(data)
         records = RecordColumns(data, starts)
@@ -97,14 +97,14 @@ class RowMaker:
             yield self._with_bodies(part)
 
     def _batch(self, records: RecordColumns, made: dict[str, Any]) -> pa.RecordBatch:
-        """The rows of these records; `made` has the columns that are there already."""
+        """The rows of these records; `made` has the columns that already exist."""
         if "properties" in self._schema.names:
             made["properties"] = records.properties  # first, because tags, keys and ids are taken from it
         columns = [self._column(records, field, made) for field in self._schema]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
     def _with_bodies(self, part: Sifted) -> pa.RecordBatch:
-        """The rows of records whose bodies were looked at."""
+        """The rows of records whose bodies were decompressed."""
         records, body, good, reasons = part
         made: dict[str, Any] = {}
         if self._bodies is not None:
@@ -118,7 +118,7 @@ class RowMaker:
         return self._batch(records, made)
 
     def _in_range(self, offsets: NDArray[np.int64], since: int, following: int) -> NDArray[np.bool_]:
-        """Rows of the range, those left out that came before: answers to filtered pulls may overlap."""
+        """Rows of the range that did not arrive before: answers to filtered pulls may overlap."""
         low, high = max(since, self._part.begin), min(following, self._part.end)
         wanted = (offsets >= low) & (offsets < high)
         if len(offsets) > 1:
@@ -126,8 +126,8 @@ class RowMaker:
         if self._whole and int(wanted.sum()) != high - low:
             raise DataLost(
                 f"{self._part.queue}: of the {high - low} messages at offsets {low} to {high} the broker has only "
-                f"{int(wanted.sum())}, as where files are deleted or a topic is compacted; set failOnDataLoss to false "
-                "to go on with what is left"
+                f"{int(wanted.sum())}, as after deleted files or in a compacted topic; set failOnDataLoss to false "
+                "to continue with what is left"
             )
         return wanted
 

@@ -1,7 +1,7 @@
 """Columns of a message as a row: the schema of `format("rocketmq")`, for Spark and for Arrow.
 
-Beside the fixed columns there may be columns of user properties, and those that come out of a typed body. Every
-column is nullable: Spark does not check a null in a NOT NULL column in Python and fails in the JVM instead.
+Besides the fixed columns there may be columns of user properties and of a typed body. Every column is nullable: Spark
+does not check a null in a NOT NULL column in Python, and fails in the JVM instead.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ COLUMNS: Final = {
     "reconsume_times": "int",
     "transaction_state": "string",
 }
-"""The columns and Spark's names of their types, in order. Bodies are inflated; timestamps have milliseconds."""
+"""The columns and Spark's names of their types, in order. Bodies are decompressed; timestamps have milliseconds."""
 
 PROPERTY_PREFIX: Final = "property."
-"""A column of this and a property's name holds its value, null where a message has no such property."""
+"""Prefix of columns with the value of a property, null if a message has no such property."""
 
 
 def ddl_of(columns: Mapping[str, str]) -> str:
@@ -47,20 +47,20 @@ def ddl_of(columns: Mapping[str, str]) -> str:
 
 
 def kinds_of(columns: Iterable[str], body: Mapping[str, str]) -> dict[str, str]:
-    """Columns of a read and their types; `body` are those that come out of bodies."""
+    """Columns of a read and their types; `body` are those of a typed body."""
     return {name: COLUMNS.get(name) or body.get(name, "string") for name in columns}
 
 
 def check_read_schema(schema: StructType, body: Collection[str], typed: bool) -> None:
     """Refuse a schema that the live source cannot fill. Raises OptionError.
 
-    `body` names the columns that come out of bodies; with `typed` a field with no other meaning is one of them too.
+    `body` names the columns of a typed body; with `typed` a field with no other meaning is also one of them.
     """
     for field in schema:
         wanted = "string" if field.name.startswith(PROPERTY_PREFIX) else COLUMNS.get(field.name)
         if field.name in body or (typed and wanted is None):
             if not field.nullable:
-                raise OptionError(f"the column {field.name} comes out of a body, which may lack it: let it be null")
+                raise OptionError(f"the column {field.name} comes from the body, which may lack it: make it nullable")
             continue
         if wanted is None:
             raise OptionError(
@@ -73,9 +73,9 @@ def check_read_schema(schema: StructType, body: Collection[str], typed: bool) ->
 
 
 def check_schema(schema: StructType, columns: Mapping[str, str] = COLUMNS, source: str = "rocketmq") -> tuple[str, ...]:
-    """The columns of a schema given by the user: some of the source's, with its types. Raises OptionError.
+    """The columns of a user's schema: some of the source's, with its types. Raises OptionError.
 
-    A narrower schema is the only way in which Spark lets a Python source leave columns out.
+    A narrower schema is the only way to leave out columns of a Python source in Spark.
     """
     for field in schema:
         wanted = columns.get(field.name)
@@ -88,9 +88,9 @@ def check_schema(schema: StructType, columns: Mapping[str, str] = COLUMNS, sourc
 
 
 def arrow_schema(columns: tuple[str, ...], kind_of: Mapping[str, str] = COLUMNS) -> pa.Schema:
-    """The Arrow schema Spark expects for these columns, to the letter; worked out by Spark's own rules.
+    """The exact Arrow schema that Spark expects for these columns, by Spark's own rules.
 
-    Types are built by hand: Spark's parser of DDL needs a JVM, which a worker has not.
+    Types are built by hand: Spark's parser of DDL needs a JVM, which a worker does not have.
     """
     from pyspark.sql import types
     from pyspark.sql.pandas.types import to_arrow_schema

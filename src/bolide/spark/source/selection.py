@@ -1,4 +1,4 @@
-"""Which queues a read is about: topics by name, by pattern, or queues one by one; narrowed to brokers and queue ids."""
+"""Which queues to read: topics by name, by pattern, or single queues; optionally only of some brokers and queue ids."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ASSIGN_EXAMPLE: Final = '{"topic": {"broker": [0, 1]}}'
 
 @dataclass(frozen=True)
 class Selection:
-    """One of `topics`, `pattern` and `assigned` is given; `brokers` and `queue_ids` narrow it where they are."""
+    """One of `topics`, `pattern` and `assigned` is given; `brokers` and `queue_ids` may narrow it."""
 
     topics: tuple[str, ...] = ()
     pattern: str = ""
@@ -27,9 +27,9 @@ class Selection:
     queue_ids: tuple[int, ...] = ()
 
     def matching(self, names: Iterable[str], of_system: Iterable[str] = ()) -> list[str]:
-        """Topics of these that the pattern names whole.
+        """Those of the topics whose whole name matches the pattern.
 
-        RocketMQ's own topics are left out, and retry and dead letter topics too unless the pattern begins with %.
+        RocketMQ's own topics are excluded, and so are retry and dead letter topics unless the pattern begins with %.
         """
         pattern = re.compile(self.pattern)
         hidden = set(of_system)
@@ -43,7 +43,7 @@ class Selection:
         )
 
     def keeps(self, queue: Queue) -> bool:
-        """Whether brokers, queue ids and assigned queues leave this one in."""
+        """Whether brokers, queue ids and assigned queues include this one."""
         return (
             (not self.brokers or queue.broker in self.brokers)
             and (not self.queue_ids or queue.queue_id in self.queue_ids)
@@ -80,7 +80,7 @@ def read_selection(given: Mapping[str, str]) -> Selection:
         try:
             re.compile(pattern)
         except re.error as error:
-            raise OptionError(f"option subscribePattern is no regular expression: {error}") from None
+            raise OptionError(f"option subscribePattern is not a regular expression: {error}") from None
         return Selection(pattern=pattern, brokers=brokers, queue_ids=queue_ids)
     if assign is not None:
         assigned = _assigned(assign)
@@ -97,7 +97,7 @@ def _assigned(text: str) -> tuple[Queue, ...]:
             for broker, queue_ids in brokers.items():
                 for queue_id in queue_ids:
                     if isinstance(queue_id, bool) or not isinstance(queue_id, int) or queue_id < 0:
-                        raise ValueError(f"{queue_id!r} is no queue id")
+                        raise ValueError(f"{queue_id!r} is not a queue id")
                     found.add(Queue(topic, broker, queue_id))
     except (AttributeError, TypeError, ValueError) as error:
         raise OptionError(f"option assign must be JSON such as {ASSIGN_EXAMPLE}: {error}") from None

@@ -1,4 +1,4 @@
-"""Decompresses bodies, and handles messages whose body cannot be decompressed as `badRecords` says."""
+"""Decompresses bodies, and handles messages whose body cannot be decompressed according to `badRecords`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MAX_PLAIN_BODY: Final = 64 * 1024 * 1024
 MAX_PLAIN: Final = 64 * 1024 * 1024
-"""Most bytes of inflated bodies in one batch of rows, without the last: a few kilobytes may inflate to megabytes."""
+"""Maximum bytes of decompressed bodies in a batch of rows, without the last: kilobytes may become megabytes."""
 _FIELDS: Final[list[tuple[str, pa.DataType]]] = [
     ("topic", pa.string()),
     ("broker", pa.string()),
@@ -36,7 +36,7 @@ _FIELDS: Final[list[tuple[str, pa.DataType]]] = [
     ("record", pa.binary()),
 ]
 SCHEMA: Final = pa.schema(_FIELDS)
-"""Columns of a message in the dead letter folder: its place, the reason, and the record as the broker stores it."""
+"""Columns of a message in the dead letter folder: its position, the reason, and the record as stored."""
 
 
 class Sifted(NamedTuple):
@@ -48,15 +48,15 @@ class Sifted(NamedTuple):
     good: NDArray[np.bool_] | None
     """The rows that are not bad; None where all are good."""
     reasons: Any
-    """Why the others are bad, as the column of that; None where all are good."""
+    """The column with the reasons why the others are bad; None where all are good."""
 
 
 def sifted(
     records: RecordColumns, bad: BadRecords, broker: str | None, place: Callable[[RecordColumns, int], str]
 ) -> Iterator[Sifted]:
-    """The records and their bodies, bad ones as the options say; together no more than memory should hold at once.
+    """The records and their bodies, bad ones handled as the options say; limited to what memory should hold at once.
 
-    `place` tells where the message of a row is. Raises BadBody.
+    `place` returns where the message of a row is. Raises BadBody.
     """
     done = 0
     while done < len(records):
@@ -90,9 +90,9 @@ def _sift(
 
 
 def plain_bodies(records: RecordColumns) -> tuple[Any, dict[int, str]]:
-    """Bodies as they were sent, null when they cannot be decompressed; and why, by row.
+    """Decompressed bodies, null if they cannot be decompressed; and why, by row.
 
-    They are those of the first records only where all would inflate to more than `MAX_PLAIN` bytes together.
+    Only those of the first records if all would decompress to more than `MAX_PLAIN` bytes together.
     """
     flags = records.numbers("sys_flag")
     marked = flags & COMPRESSED_FLAG
@@ -118,7 +118,7 @@ def plain_bodies(records: RecordColumns) -> tuple[Any, dict[int, str]]:
 
 
 def put_aside(records: RecordColumns, why: Mapping[int, str], path: str, broker: str | None) -> None:
-    """Write these rows to a file named after their place, so that writing the same rows again replaces it."""
+    """Write these rows to a file named after their position, so that writing the same rows again replaces it."""
     import pyarrow.parquet as pq  # slow to import, and few tasks find a bad message
 
     rows = sorted(why)

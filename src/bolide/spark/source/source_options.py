@@ -1,4 +1,4 @@
-"""Options of `format("rocketmq")`, read once and checked before anything is asked of a cluster.
+"""Options of `format("rocketmq")`, read once and checked before the first request to a cluster.
 
 Names follow Spark's Kafka source where the meaning is the same. An unknown option is refused, with the known ones:
 a misspelt limit that is silently ignored costs more than an error.
@@ -22,10 +22,10 @@ from bolide.spark.source.tls_options import TLS_OPTIONS, Tls, read_tls
 
 DEFAULT_GROUP: Final = "bolide-spark"
 DEFAULT_TRIGGER_DELAY_MS: Final = 15 * 60 * 1000
-"""As of Spark's Kafka source."""
+"""The default of Spark's Kafka source."""
 EVERY_COLUMN: Final = "*"
 CONNECTION: Final = ("namesrv", "accessKey", "secretKey", "requestTimeoutMs", *TLS_OPTIONS)
-"""Options that say which cluster, as whom and how: alike for reads, writes and jobs."""
+"""Options of the connection to a cluster: the same for reads, writes and jobs."""
 
 
 @dataclass(frozen=True)
@@ -48,17 +48,17 @@ class SourceOptions:
     """0: no limit."""
     max_trigger_delay_ms: int
     min_partitions: int
-    """Tasks a read is cut into at least, where it has so many rows. 0: no wish."""
+    """Tasks that a read is split into at least, if it has that many rows. 0: no minimum."""
     max_records_per_partition: int
-    """Rows one task reads at most; a longer range is split over several tasks. 0: a queue is never split."""
+    """Rows that one task reads at most; a longer range is split over several tasks. 0: a queue is never split."""
     fail_on_data_loss: bool
     commit_offsets: bool
-    """Tell the brokers how far a stream has come, as the progress of `group`."""
+    """Commit the progress of a stream to the brokers as offsets of `group`."""
     pull_batch_size: int
     pulls_in_flight: int
     request_timeout_ms: int
     retry_timeout_ms: int
-    """How long a broker that does not answer is asked again before a task or a query fails."""
+    """How long a broker that does not answer is retried before a task or a query fails."""
     discovery_interval_ms: int
     access_key: str
     secret_key: str
@@ -72,7 +72,7 @@ class SourceOptions:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """Topics by name; none where a pattern chooses them."""
+        """Topics by name; none if a pattern selects them."""
         return self.selection.topics
 
 
@@ -90,7 +90,7 @@ KNOWN: Final = {
 
 
 def read_options(options: Mapping[str, str], streaming: bool | None = False) -> SourceOptions:
-    """Check and convert the options of a read; None where nobody knows whether it is a stream. Raises OptionError."""
+    """Check and convert the options of a read; `streaming` is None if unknown. Raises OptionError."""
     given = _known(options)
     for name in forms_of("ending"):
         if streaming and name.lower() in given:
@@ -169,7 +169,7 @@ def _optional(given: dict[str, str], name: str, parse: Callable[[str, str], int]
 
 
 def _columns(text: str, extra: Mapping[str, str]) -> tuple[str, ...]:
-    """The columns a read is asked for; `*` is every one that has a name without being asked for."""
+    """The requested columns; `*` means all columns except those of properties."""
     known = {**COLUMNS, **extra}
     found: dict[str, None] = {}
     for name in comma_names("columns", text):
@@ -179,7 +179,7 @@ def _columns(text: str, extra: Mapping[str, str]) -> tuple[str, ...]:
             found[name] = None
         else:
             raise OptionError(
-                f"option columns names {name}, which is no column; there are {', '.join(known)} "
+                f"option columns names {name}, which is not a column; there are {', '.join(known)} "
                 f"and {PROPERTY_PREFIX}NAME"
             )
     return tuple(found)

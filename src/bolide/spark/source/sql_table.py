@@ -1,7 +1,7 @@
-"""`CREATE TABLE t USING rocketmq`: what Spark asks of a source for a table without columns.
+"""`CREATE TABLE t USING rocketmq`: what Spark asks a source for a table without columns.
 
 Spark keeps only the columns of such a table: its OPTIONS reach neither a read nor a write. So they are refused here
-rather than forgotten.
+instead of being forgotten.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ _PROVIDER: Final = "provider"
 """A property of every created table, passed as an option; the table's OPTIONS also come with a prefix."""
 _PREFIX: Final = "option."
 _PATH: Final = "path"
-"""Not an option of ours: to Spark it is the place of a table's files."""
+"""Not an option of the source: for Spark it is the location of a table's files."""
 
 
 def is_table(options: Mapping[str, str], source: str) -> bool:
-    """Whether these are the properties of a CREATE TABLE. Raises OptionError when it has OPTIONS."""
+    """Whether these are the properties of a CREATE TABLE. Raises OptionError if it has OPTIONS."""
     given = {name.lower() for name in options}
     if _PROVIDER not in given:
         return False

@@ -1,10 +1,10 @@
 """`readStream`: micro-batches between offsets that Spark keeps in its checkpoint.
 
-An offset is `{"queues": {topic: {broker: {queue: next offset}}}}`. Spark stores the end of a batch only and asks anew
-for the start of the first one when it replays it; so an end also carries, under `from`, where queues begin that the
-batch before it did not have. `partitions` is then a function of its two arguments alone. Under `last` an offset says
-what was read last of each queue (`last_read`): every start of a query, and every batch that reads from a queue,
-compares it with what the queue holds there now.
+An offset is `{"queues": {topic: {broker: {queue: next offset}}}}`. Spark stores only the end of a batch, and asks again
+for the start of the first batch when it repeats it; so an end also contains, under `from`, where queues begin that are
+new in the batch. `partitions` is then a function of its two arguments alone. Under `last` an offset contains the last
+message read from each queue (`last_read`): every start of a query, and every batch that reads from a queue, compares
+it with what the queue holds now.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 QUEUES: Final = "queues"
 FROM: Final = "from"
 INITIAL: Final = "initial"
-"""Marks the start of a query, of which nothing was read."""
+"""Marks the start of a query, before anything was read."""
 ASK_INTERVAL_S: Final = 0.1
 ASK_SHARE: Final = 4
-"""An idle stream rests this many times as long as its last questions took."""
+"""An idle stream waits this many times as long as its last requests took."""
 
 
 @dataclass
@@ -52,9 +52,9 @@ class Places:
     begin: Offsets
     ahead: Offsets
     marks: Marks
-    """Of the messages before `begin`, as the checkpoint has them."""
+    """The messages before `begin`, as recorded in the checkpoint."""
     again: Offsets = field(default_factory=dict)
-    """Of queues that are no longer what was read, where they begin now."""
+    """The first offsets of queues that were created again."""
 
 
 class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -75,13 +75,13 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._told: Offsets = {}
         self._begins: Offsets = {}
         self._masters: set[str] = set()
-        """Brokers that gave the newest offsets themselves, not through a replica."""
+        """Brokers whose master returned the newest offsets, not a replica."""
         self._compared = False
-        """Whether this run has compared what the checkpoint says was read with what is there."""
+        """Whether this run has compared the last read messages in the checkpoint with the queues."""
         self._unmarked: Offsets = {}
-        """Ends of queues whose last message has expired and could not be read; not asked for again."""
+        """Ends of queues whose last message has expired and could not be read; not requested again."""
         self._left: set[Queue] = set()
-        """Queues that were dropped with messages in them, and were reported."""
+        """Queues that were removed with messages in them, and were reported."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_options": self._options, "_schema": self._schema}
@@ -110,14 +110,14 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         reached = offsets_of(start)
         if INITIAL not in start:
-            # Spark asks for a next batch only when the one before is committed in the checkpoint.
+            # Spark asks for the next batch only when the previous one is committed in the checkpoint.
             self._tell_group(reached)
         latest = self._until if self._until is not None else self._ask_latest()
         self._latest = latest
         fresh = self._begin_of_new([queue for queue in latest if queue not in reached])
         begin = {**reached, **fresh}
         self._check_dropped(reached, latest)
-        # A queue that is not there for a moment, or asked of a replica, keeps its place.
+        # A queue that is missing for a moment, or was asked of a replica, keeps its position.
         ahead = {queue: max(offset, latest.get(queue, offset)) for queue, offset in begin.items()}
         here = Places(begin, ahead, marks_of(start))
         self._begin_again(here, self._shorter(reached, latest))
@@ -129,7 +129,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else 0
         end = limit_offsets(here.begin, here.ahead, most)
         if not here.again and all(end[queue] == offset for queue, offset in begin.items()):
-            return start  # Spark compares offsets by their text: the same object says that nothing is new
+            return start  # Spark compares offsets by their text: the same object means that nothing is new
         last = self._last_of(here, end, latest)
         # Compared after the ends were read: a queue created again before that is noticed now, a later one next time.
         if self._compare(here, [queue for queue in reached if queue in latest and end[queue] != reached[queue]]):
@@ -149,7 +149,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         if INITIAL in end:
             return []
-        # A start that is an initial one was asked for anew when the batch is a replay: it says nothing.
+        # When a batch is repeated, Spark asks again for an initial start, so that one says nothing.
         begin = {} if INITIAL in start else offsets_of(start)
         if FROM in end:
             begin.update(from_json(end[FROM], "the checkpoint"))
@@ -161,8 +161,8 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if back:  # planned by an earlier version: created again while loss is allowed
             begin.update(cluster.earliest(back))
         if not self._compared:
-            # A batch that an earlier run planned. What it was to read of a queue that is another now is gone; the next
-            # batch compares again, and begins that queue from its first message.
+            # A batch that an earlier run planned. Its messages of a queue that was created again are gone; the next
+            # batch compares again, and reads that queue from its first message.
             marks = marks_of(end)
             read = {queue: reached[queue] for queue in marks if queue in there and reached[queue] > begin[queue]}
             for queue, seen in changed(read, marks, self._look(read)).items():
@@ -174,7 +174,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_partition(partition, self._options, self._schema)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Comes a batch late, and never for the last one: `latestOffset` knows sooner what is committed."""
+        """Called a batch late, and never for the last one: `latestOffset` learns earlier what is committed."""
 
     def stop(self) -> None:
         if self._cluster is not None:
@@ -187,15 +187,15 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._cluster
 
     def _begin_of_new(self, queues: list[Queue]) -> Offsets:
-        """Queues that came up since the last batch are read from their first message, as it was when they came up."""
+        """Queues created since the last batch are read from the first message that they had when they were found."""
         asked = [queue for queue in queues if queue not in self._begins]
         if asked:
             self._begins.update(self._connected().earliest(asked))
         return {queue: self._begins[queue] for queue in queues}
 
     def _ask_latest(self) -> Offsets:
-        # An idle stream polls every 10 ms. Brokers are asked ten times a second at most, less often where there are
-        # so many queues that it takes long; after a batch they are asked at once.
+        # An idle stream polls every 10 ms. Brokers are asked at most ten times a second, less often if there are so
+        # many queues that it takes long; after a batch they are asked at once.
         wait = self._ask_at - time.monotonic()
         if wait > 0:
             time.sleep(wait)
@@ -208,7 +208,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return latest
 
     def _shorter(self, reached: Offsets, latest: Offsets) -> dict[Queue, str]:
-        """Queues that, as their master says, end before the place that was reached."""
+        """Queues that, according to their master, end before the position that was reached."""
         return {
             queue: f"ends at {latest[queue]} now"
             for queue, offset in reached.items()
@@ -216,7 +216,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         }
 
     def _compare(self, here: Places, queues: list[Queue]) -> bool:
-        """Whether any queue is not the one that was read; such queues begin again."""
+        """Whether any queue was created again; such queues are read from their first message."""
         read = {queue: here.begin[queue] for queue in queues if queue in here.marks}
         other = changed(read, here.marks, self._look(read))
         self._begin_again(here, other)
@@ -261,7 +261,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {**known, **found}
 
     def _check_dropped(self, reached: Offsets, latest: Offsets) -> None:
-        """Check that queues their topic dropped were read to the end: a broker returns nothing from them."""
+        """Check that removed queues were read to their end: a broker returns nothing from them."""
         cluster = self._connected()
         dropped = cluster.dropped(queue for queue in reached if queue not in latest and queue not in self._left)
         if not dropped:
@@ -273,14 +273,14 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     f"only {dropped[queue]} queues for reading on {queue.broker} now: give it "
                     f"{queue.queue_id + 1} again until they are read",
                     self._options.fail_on_data_loss,
-                    "go on without them",
+                    "continue without them",
                 )
                 self._left.add(queue)
 
     def _is_too_little(self, here: Places, limit: ReadLimit) -> bool:
         """Whether to wait for more rows, as `minOffsetsPerTrigger` and `maxTriggerDelay` say."""
         least = self._options.min_offsets_per_trigger
-        # All that is available is wanted, or no later moment will come: no limit of ours holds then.
+        # Everything available is wanted, or there is no later batch: then the minimum does not apply.
         if not least or isinstance(limit, ReadAllAvailable) or self._until is not None or self._last_batch is None:
             return False
         waited = (time.monotonic() - self._last_batch) * 1000

@@ -1,4 +1,4 @@
-"""From offsets to Spark's tasks, for batch reads and streams alike, and what a task does in an executor."""
+"""From offsets to Spark's tasks, for batch reads and streams, and the work of a task in an executor."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class PointsPartition(InputPartition):
 
 
 def plan(begin: Offsets, end: Offsets, cluster: Cluster, options: SourceOptions) -> list[InputPartition]:
-    """Tasks for everything between two offsets that the filters on offsets leave in."""
+    """Tasks for everything between two offsets that passes the filters on offsets."""
     low, high = options.filters.offset_from, options.filters.offset_to
     begin, end = within(begin, low, high), within(end, low, high)
     ranges = split(begin, end, options.max_records_per_partition, options.min_partitions)
@@ -51,7 +51,7 @@ def plan(begin: Offsets, end: Offsets, cluster: Cluster, options: SourceOptions)
 
 
 def read_partition(partition: InputPartition, options: SourceOptions, schema: StructType) -> Iterator[pa.RecordBatch]:
-    """The rows of one task; Spark hands out an empty partition when there are none at all."""
+    """The rows of one task; Spark plans one empty partition if there are no tasks."""
     if isinstance(partition, RangePartition):
         yield from read_range(partition.part, partition.addresses, options, schema)
     elif isinstance(partition, PointsPartition):

@@ -1,6 +1,6 @@
 """TLS of connections from Spark: options with the names of a daemon's settings (Java's tls.enable and tls.client.*).
 
-They travel to executors as text; keys and certificates are files that each machine reads for itself.
+They are sent to executors as text; keys and certificates are files that each machine reads itself.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TLS_OPTIONS: Final = (ENABLE, AUTH_SERVER, CHECK_NAME, TRUST, CERT, KEY, PASSWOR
 
 @dataclass(frozen=True)
 class Tls:
-    """How connections are encrypted; the default is not at all."""
+    """How connections are encrypted; by default they are not."""
 
     enable: bool = False
     auth_server: bool = False
@@ -38,7 +38,7 @@ class Tls:
     key_password: str = ""
 
     def context(self) -> ssl.SSLContext | None:
-        """What sockets are wrapped with, made once a process; None for plain ones. Raises `ConfigError`."""
+        """The SSL context, made once per process; None for plain connections. Raises `ConfigError`."""
         return _context(self) if self.enable else None
 
     def __repr__(self) -> str:
@@ -53,7 +53,7 @@ def _context(tls: Tls) -> ssl.SSLContext:
 
 
 def read_tls(given: Mapping[str, str]) -> Tls:
-    """The options among those of a read or a write, names in small letters. Raises OptionError."""
+    """The TLS options among those of a read or a write, names in lower case. Raises OptionError."""
 
     def flag(name: str) -> bool:
         return true_or_false(name, given.get(name.lower(), "false"))

@@ -1,1 +1,1 @@
-"""The store source: rows from the files of a broker that need not run."""
+"""The store source: rows from the files of a broker, running or not."""

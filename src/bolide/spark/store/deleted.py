@@ -1,4 +1,4 @@
-"""Records of deleted topics, which a store's log holds until retention takes them: no reader gets them."""
+"""Records of deleted topics, which stay in a store's log until retention removes them: readers skip them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def marks_of(log_file: str) -> dict[str, int]:
 
 
 def alive(topics: Any, physical_offsets: NDArray[Any], marks: dict[str, int]) -> NDArray[np.bool_]:
-    """For each record, whether its topic still has it."""
+    """For each record, whether its topic was not deleted since."""
     kept = np.ones(len(physical_offsets), np.bool_)
     if not marks or not len(kept):
         return kept

@@ -1,9 +1,9 @@
-"""How far a store that a broker writes at this moment may be read: up to what is durable, and not a byte further.
+"""How far a store may be read while a broker writes it: exactly up to what is durable.
 
-Without the file `abort` no broker runs, and the whole log counts. Else the checkpoint says: records stored no later
-than its flushed time; and records before its confirm offset, which alone counts in controller mode, where what is
-flushed may still be cut off again. Elsewhere a Java broker writes that offset at its start only, so the later of both
-counts.
+Without the file `abort` no broker is running, and the whole log counts. Otherwise the checkpoint decides: records
+stored no later than its flushed time, and records before its confirm offset. In controller mode only the confirm offset
+counts, because flushed records may still be truncated. Otherwise the later of both counts, because a Java broker writes
+the confirm offset only at its start.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 CHUNK: Final = 4 * 1024 * 1024
 SETTLED_MS: Final = 1000
-"""How old a flushed time must be before records stored in that very millisecond count."""
+"""How old a flushed time must be before records stored in that same millisecond count."""
 CONTROLLER_FILE: Final = "epochFileCheckpoint"
 AUTO: Final = "auto"
 CONFIRM: Final = "confirm"
@@ -47,7 +47,7 @@ class Limit:
 
 
 def read_limit(root: Path, rule: str = AUTO) -> Limit:
-    """What the store says of itself now."""
+    """What the store's own files say now."""
     stopped = not (root / "abort").exists()
     try:
         checkpoint = decode_checkpoint((root / "checkpoint").read_bytes())
@@ -58,17 +58,17 @@ def read_limit(root: Path, rule: str = AUTO) -> Limit:
         return Limit(0, 0, whole=True)
     flushed = checkpoint.physic_msg_timestamp
     if flushed > time.time() * 1000 - SETTLED_MS:
-        flushed -= 1  # a record of this very millisecond may just be written
+        flushed -= 1  # a record of this same millisecond may just be being written
     confirm = rule == CONFIRM or (rule == AUTO and (root / CONTROLLER_FILE).exists())
     return Limit(0 if rule == FLUSHED else checkpoint.confirm_physical_offset, 0 if confirm else flushed)
 
 
 class DurableEnd:
-    """Follows the end of what is durable, record by record in the newest file, by file names and times before it.
+    """Follows the end of what is durable, record by record in the newest file, by file names and times in older ones.
 
-    Only whole records that follow one another count, so neither a torn record nor an old one behind the end is passed.
-    Of a store that was stopped cleanly all records that its queues or its checkpoint name must be there: else `find`
-    raises CorruptStore, or with `skip_corrupt` goes to where they should end.
+    Only consecutive whole records count, so neither a torn record nor an old one after the end is included. In a store
+    that was stopped cleanly, all records that its queues or its checkpoint name must exist: otherwise `find` raises
+    CorruptStore, or with `skip_corrupt` returns where they should end.
     """
 
     def __init__(self, root: Path, rule: str = AUTO, skip_corrupt: bool = False) -> None:
@@ -77,11 +77,11 @@ class DurableEnd:
         self._skip_corrupt = skip_corrupt
         self._at = -1
         self._compared = -1
-        """The end that was found to be no less than what is named."""
+        """The end that includes all named records."""
 
     def find(self) -> int:
-        """Physical offset behind the last durable record; the first file's start when there is none."""
-        # The limit before the files: what is written later than it was read is not covered by it.
+        """Physical offset after the last durable record; the first file's start if there is none."""
+        # Read the limit before the files: it does not cover what is written later.
         limit = read_limit(self._root, self._rule)
         files = segment_files(self._root / "commitlog")
         if not files:
@@ -99,7 +99,7 @@ class DurableEnd:
             try:
                 self._at, done = _walk(path, start, size, max(self._at, start), limit)
             except FileNotFoundError:
-                continue  # deleted since it was listed: the files behind it go on
+                continue  # deleted since it was listed: the next files follow
             if not done or following is None or not _begins_within(following, limit):
                 break
             self._at = following[0]
@@ -122,7 +122,7 @@ class DurableEnd:
 
 
 def _begins_within(file: tuple[int, Path, int], limit: Limit) -> bool:
-    """True when the first record of a file is durable: then so is every file before it."""
+    """True if the first record of a file is durable: then so is every file before it."""
     start, path, _ = file
     try:
         stored = first_store_timestamp(str(path), start)
@@ -132,7 +132,7 @@ def _begins_within(file: tuple[int, Path, int], limit: Limit) -> bool:
 
 
 def _walk(path: Path, start: int, size: int, at: int, limit: Limit) -> tuple[int, bool]:
-    """Behind the last durable record from physical offset `at` on, and whether the file's filler follows."""
+    """The end of the last durable record from physical offset `at` on, and whether the file's filler follows."""
     file = os.open(path, os.O_RDONLY)
     try:
         want = CHUNK
@@ -159,7 +159,7 @@ def _walk(path: Path, start: int, size: int, at: int, limit: Limit) -> tuple[int
 
 
 def whole_chain(data: bytes, base: int) -> tuple[Ints, int]:
-    """Records back to back from byte 0 on, and the byte behind the last."""
+    """Records back to back from byte 0 on, and the byte after the last."""
     found = find_starts(data, base)
     starts = found.starts
     if not len(starts) or starts[0] != 0:
@@ -172,7 +172,7 @@ def whole_chain(data: bytes, base: int) -> tuple[Ints, int]:
 
 
 def next_start(path: str, start: int, size: int, at: int) -> int:
-    """The first record at physical offset `at` or behind it in a file; the file's end when there is none."""
+    """The first record at or after physical offset `at` in a file; the file's end if there is none."""
     file = os.open(path, os.O_RDONLY)
     try:
         want = CHUNK

@@ -1,7 +1,7 @@
-"""The record before a place of a log: a stream of a store remembers it, to recognize the store later.
+"""The record before an offset of a log: a stream of a store records it, to recognise the store later.
 
 A folder that was restored from an older copy, or replaced, has the same offsets but other records. So a checkpoint
-holds, for the record before its offset, where it begins, when it was stored, and the CRC of its body.
+contains the position of the record before its offset, its store time, and the CRC of its body.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from bolide.layout.sysflag import BORN_HOST_V6
 LAST: Final = "last"
 WINDOW: Final = 4 * 1024
 GROWTH: Final = 16
-"""How much more is read when a window holds no whole record."""
+"""How much more is read if a window contains no whole record."""
 MOST: Final = 64 * 1024 * 1024
-"""More than any record and the filler behind it."""
+"""More than any record and the filler after it."""
 _MAGIC: Final = b"\xda\xa3\x20"
 """In every record; the last byte is left out, it depends on the version."""
-ELSEWHERE: Final = "has another record before that place now"
-SHORTER: Final = "ends before that place now"
+ELSEWHERE: Final = "now has another record before that offset"
+SHORTER: Final = "now ends before that offset"
 
 File: TypeAlias = tuple[int, Path, int]
 """Start, path and size of a file of the log."""
 
 
 class Before(NamedTuple):
-    """A record, as a checkpoint holds it."""
+    """A record, as in a checkpoint."""
 
     physical_offset: int
     stored_ms: int
@@ -39,16 +39,16 @@ class Before(NamedTuple):
 
 
 def record_before(files: Sequence[File], at: int) -> Before | None:
-    """The record that ends at this physical offset, or before the filler that does; None when there is none."""
+    """The record that ends at this physical offset, or before the filler that does; None if there is none."""
     return _look(files, at)[0]
 
 
 def changed(files: Sequence[File], at: int, known: Before | None, read_again: bool = False) -> str:
-    """Why this log is not the one that was read up to `at`; empty when nothing shows that.
+    """Why this log is not the one that was read up to `at`; empty if nothing shows that.
 
-    `known` is the record before `at` as it was then, None when a checkpoint of an earlier version does not say. A file
-    that was deleted shows nothing. Bytes that are no record belong to another log, unless the record is to be
-    `read_again`: that read then finds the damage and names it.
+    `known` is the record before `at` as it was then, None if a checkpoint of an earlier version does not contain it. A
+    deleted file shows nothing. Bytes that are not a record belong to another log, unless the record is to be
+    `read_again`: that read then finds the damage and reports it.
     """
     if not files or at <= files[0][0]:
         return ""
@@ -64,7 +64,7 @@ def changed(files: Sequence[File], at: int, known: Before | None, read_again: bo
 
 
 def _bytes_at(files: Sequence[File], at: int) -> bytes | None:
-    """The first bytes of the record at a place, none where the log ends before it; None where they were deleted."""
+    """The first bytes of the record at an offset, empty if the log ends before it; None if they were deleted."""
     for start, path, size in files:
         if start <= at < start + size:
             try:
@@ -79,7 +79,7 @@ def _bytes_at(files: Sequence[File], at: int) -> bytes | None:
 
 
 def _head(data: bytes, at: int) -> Before | None:
-    """What the first bytes of a record at this place say; None where they are not of one."""
+    """The identity of a record from its first bytes at this offset; None if they are not a record."""
     if len(data) < MIN_RECORD_SIZE or data[4:7] != _MAGIC or int.from_bytes(data[28:36], "big") != at:
         return None
     stored = 68 if int.from_bytes(data[36:40], "big") & BORN_HOST_V6 else 56
@@ -87,7 +87,7 @@ def _head(data: bytes, at: int) -> Before | None:
 
 
 def _look(files: Sequence[File], at: int) -> tuple[Before | None, bool]:
-    """The record before a place, and whether anything was ever written there."""
+    """The record before an offset, and whether anything was ever written there."""
     for start, path, size in files:
         if start < at <= start + size:
             try:
@@ -98,7 +98,7 @@ def _look(files: Sequence[File], at: int) -> tuple[Before | None, bool]:
 
 
 def _last_in(path: Path, start: int, at: int, filled: bool) -> tuple[Before | None, bool]:
-    """The same in one file; `filled` says that a filler may lie between the record and the place."""
+    """The same in one file; `filled`: a filler may be between the record and the offset."""
     file = os.open(path, os.O_RDONLY)
     try:
         window = WINDOW

@@ -1,8 +1,8 @@
-"""Records in a stretch of one CommitLog file, found in the middle of it, and the bytes between that are none.
+"""Finds the records in a stretch of a CommitLog file, and the invalid bytes between them.
 
-A task owns the records that begin in its stretch, and the hole behind each of them up to the next record, wherever that
-is; so every record and every bad byte of a log has exactly one owner, however it is cut. Files are opened for reading
-only: a store may lie on a medium that cannot be written.
+A task owns the records that begin in its stretch, and the gap after each of them up to the next record, wherever that
+is. So every record and every bad byte of a log has exactly one owner, however the log is split. Files are opened only
+for reading: a store may be on a read-only medium.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from bolide.layout.record_parts import Parts
 
 CHUNK: Final = 2 * 1024 * 1024
-"""Bytes read at once; what a task holds, unless one record is longer."""
+"""Bytes read at once; the memory of a task, unless one record is longer."""
 _LAP: Final = 64 * 1024
 """Read beyond a stretch at first, so that its last record is usually whole."""
 _HEAD: Final = 36
-"""Bytes by which a record proves itself; a chunk's last ones are read again with the next."""
+"""Bytes that prove a record; the last ones of a chunk are read again with the next chunk."""
 
 
 @dataclass(frozen=True)
@@ -46,19 +46,19 @@ class Stretch:
     begin: int
     end: int
     last: bool
-    """No later file holds a record: here a torn end is what a crash leaves, and zeros are the end of the log."""
+    """No later file contains a record: here a torn end is what a crash leaves, and zeros are the end of the log."""
     known_begin: bool = False
     """A record, or the filler, begins at `begin`; it does so in any case at the start of a file."""
     known_end: bool = False
-    """A record ends at `end`; what lies behind is not looked at, for it may just be written."""
+    """A record ends at `end`; later bytes are not read, because they may just be being written."""
     named_end: int = 0
     """Physical offset up to which queues or checkpoint name records: an end of the log before it is not torn."""
     clean: bool = False
-    """The store was stopped cleanly: no end of its log is torn."""
+    """The store was stopped cleanly: the end of its log is not torn."""
     gap: int = 0
-    """Bytes of the log missing behind the file, which ends at `end`; below 0, bytes that the file has too many."""
+    """Bytes of the log that are missing after the file, which ends at `end`; below 0, surplus bytes of the file."""
     named: int = -1
-    """Physical offset of the first record that a queue names here, when the stretch before is not read; else -1."""
+    """Physical offset of the first record that a queue names here, if the previous stretch is not read; else -1."""
 
 
 @dataclass(frozen=True)
@@ -81,9 +81,9 @@ class Found:
 
 @dataclass(frozen=True)
 class BadRange:
-    """`size` bytes of the log that hold no record, from `physical_offset` on, and why in one sentence.
+    """`size` bytes of the log without a record, from `physical_offset` on, and the reason in one sentence.
 
-    `torn` is the unfinished end of the log, which a broker cuts off when it starts; it is no loss.
+    `torn` is the unfinished end of the log, which a broker truncates when it starts; it is not a loss.
     """
 
     path: str
@@ -94,7 +94,7 @@ class BadRange:
 
 
 def scan(part: Stretch, check_crc: bool = False, chunk: int = CHUNK) -> Iterator[Found | BadRange]:
-    """The records a stretch owns, in order, a chunk at a time, and the bad ranges behind them."""
+    """The records that a stretch owns, in order, a chunk at a time, and the bad ranges after them."""
     file = os.open(part.path, os.O_RDONLY)
     try:
         steps = _Scan(file, part, chunk).steps()
@@ -107,14 +107,14 @@ def scan(part: Stretch, check_crc: bool = False, chunk: int = CHUNK) -> Iterator
         os.close(file)
     end = part.start + part.size
     if part.gap > 0:
-        reason = f"no bytes where the log should go on to {end + part.gap} (a file is gone or was cut)"
+        reason = f"no bytes where the log should continue to {end + part.gap} (a file is missing or truncated)"
         yield BadRange(part.path, end, part.gap, reason)
     elif part.gap < 0:
         yield BadRange(part.path, end, -part.gap, "bytes beyond the start of the next file")
 
 
 def _after_named(steps: Iterator[Found | BadRange], part: Stretch) -> Iterator[Found | BadRange]:
-    """The same steps, and the hole before the first record when a queue names one in it."""
+    """The same steps, and the gap before the first record if a queue names a record in it."""
     first = -1
     for step in steps:
         if first < 0 and isinstance(step, Found):
@@ -127,11 +127,11 @@ def _after_named(steps: Iterator[Found | BadRange], part: Stretch) -> Iterator[F
 
 
 def _unnamed(part: Stretch, end: int) -> BadRange:
-    return BadRange(part.path, part.named, end - part.named, "bytes that are no record, where a queue names one")
+    return BadRange(part.path, part.named, end - part.named, "bytes that are not a record, where a queue names one")
 
 
 class _Scan:
-    """Where a scan stands. Positions are bytes of the file; `expected` is where the next record should begin, or -1."""
+    """The state of a scan. Positions are bytes of the file; `expected` is where the next record should begin, or -1."""
 
     def __init__(self, file: int, part: Stretch, chunk: int) -> None:
         self._file = file
@@ -147,14 +147,14 @@ class _Scan:
         want = min(self._chunk, part.end - at + _LAP)
         while at < self._limit and not self._done:
             if self._expected < 0 and at >= part.end:
-                return  # no record begins here: what lies here belongs to an earlier owner
+                return  # no record begins here: these bytes belong to an earlier owner
             asked = min(want, self._limit - at)
             data = _read(self._file, asked, at)
             found = find_starts(data, part.start + at)
             yield from self._chunk_of(data, at, found.parts)
             if self._finished():
                 return
-            # Behind the stretch only the next record is looked for; it is near, unless much is lost.
+            # After the stretch only the next record is searched; it is near, unless much is lost.
             want = self._chunk if at < part.end else min(self._chunk, 2 * want)
             if found.cut >= 0:
                 claimed = int.from_bytes(data[found.cut : found.cut + 4], "big")
@@ -165,13 +165,13 @@ class _Scan:
                     at, want = cut, max(want, claimed)
                     continue
                 if cut + claimed > self._limit:
-                    at = cut + 1  # it would not fit into the file: look behind it
+                    at = cut + 1  # it would not fit into the file: search after it
                     continue
             if at + len(data) >= self._limit or len(data) <= _HEAD:
                 break
             at = max(self._expected, at + len(data) - _HEAD)
             if not len(found.starts):
-                # Nothing here: no record begins in a hole, nor more than its head before its end.
+                # Skip a hole: no record begins in it, nor more than its head before its end.
                 at = max(at, _next_data(self._file, at) - _HEAD)
         if self._expected >= 0 and not self._done:
             yield from self._tail()
@@ -188,7 +188,7 @@ class _Scan:
         bad: list[BadRange] = []
         for hole in np.flatnonzero(starts != before).tolist():
             if before[hole] >= 0 and self._filler(data, int(before[hole]), at):
-                # What follows the filler are old bytes of the file, however much they look like records.
+                # Bytes after the filler are old, even if they look like records.
                 own, self._done = min(own, hole), True
                 break
             if hole <= own:
@@ -205,16 +205,16 @@ class _Scan:
             self._done = True
 
     def _filler(self, data: bytes, begin: int, at: int) -> bool:
-        """True when a filler begins here that reaches the end of the file; a shorter one hides records."""
+        """True if a filler begins here that reaches the end of the file; a shorter one hides records."""
         size = int.from_bytes(data[begin : begin + 4], "big", signed=True)
         return blank_at(data, begin) and at + begin + size >= self._part.size
 
     def _bad(self, begin: int, end: int) -> BadRange:
-        reason = f"{end - begin} bytes that are no record, then records go on"
+        reason = f"{end - begin} bytes that are not a record, followed by records"
         return BadRange(self._part.path, self._part.start + begin, end - begin, reason)
 
     def _tail(self) -> Iterator[BadRange]:
-        """What follows the last record of a file, when it is not the filler."""
+        """What follows the last record of a file if it is not the filler."""
         part, begin = self._part, self._expected
         size = self._limit - begin
         if size < (1 if part.known_end or not part.last else 8):
@@ -223,17 +223,17 @@ class _Scan:
             return
         zeros = _zeros(self._file, begin, self._limit)
         named = min(part.named_end - part.start, self._limit) - begin
-        what = "zeros" if zeros else "bytes that are no record"
+        what = "zeros" if zeros else "bytes that are not a record"
         if part.last and named > 0:
-            # They were whole when a queue or the checkpoint was written: this is damage, not an end that a kill left.
+            # They were whole when a queue or the checkpoint was written: this is damage, not the end left by a kill.
             reason = f"{what} where queues or checkpoint name records up to {part.named_end},"
             yield BadRange(part.path, part.start + begin, named if zeros else size, reason)
         elif zeros and not part.last:
-            reason = "zeros up to the end of the file, and the log goes on in the next"
+            reason = "zeros up to the end of the file, and the log continues in the next"
             yield BadRange(part.path, part.start + begin, size, reason)
         elif not zeros:
             torn = part.last and not part.clean
-            reason = "the unfinished end of the log" if torn else "bytes that are no record, up to the end of the file"
+            reason = "the unfinished end of the log" if torn else "bytes that are not a record, to the end of the file"
             yield BadRange(part.path, part.start + begin, size, reason, torn)
 
 
@@ -271,7 +271,7 @@ def _read(file: int, size: int, at: int) -> bytes:
 
 
 def _zeros(file: int, begin: int, end: int) -> bool:
-    """True when nothing but zeros lies between two bytes of the file; what was never written is not even read."""
+    """True if there are only zeros between two bytes of the file; holes are not even read."""
     at = _next_data(file, begin)
     while at < end:
         data = _read(file, min(CHUNK, end - at), at)
@@ -284,7 +284,7 @@ def _zeros(file: int, begin: int, end: int) -> bool:
 
 
 def _next_data(file: int, at: int) -> int:
-    """The first byte from `at` on that is not in a hole; files that a broker allocated ahead are mostly holes."""
+    """The first byte from `at` on that is not in a hole; files that a broker preallocated are mostly holes."""
     if not hasattr(os, "SEEK_DATA"):
         return at
     try:
@@ -292,11 +292,11 @@ def _next_data(file: int, at: int) -> int:
     except OSError as error:
         if error.errno == errno.ENXIO:
             return os.fstat(file).st_size
-        return at  # a file system that does not tell
+        return at  # the file system does not report holes
 
 
 def first_store_timestamp(path: str, start: int) -> int:
-    """Store time in ms of the record with which a CommitLog file begins; -1 when it begins with none."""
+    """Store time in ms of the first record of a CommitLog file; -1 if it does not begin with a record."""
     file = os.open(path, os.O_RDONLY)
     try:
         head = _read(file, MIN_RECORD_SIZE + 24, 0)

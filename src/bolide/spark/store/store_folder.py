@@ -1,7 +1,7 @@
 """The files of a store folder: their names, and how far the log reaches according to queues and checkpoint.
 
-The log alone cannot tell a torn end from damage that reaches its last record. Queues and checkpoint can: a record that
-one of them names was whole once, so if it is not whole now it is lost.
+The log alone does not distinguish a torn end from damage that reaches its last record. Queues and checkpoint do: a
+record that one of them names was whole once, so if it is not whole now, it is lost.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LARGEST: Final = 1 << 30
 
 
 def segment_files(folder: Path) -> list[Segment]:
-    """Start, path and bytes of each file of a segmented stream, in order; other names are left out."""
+    """Start, path and bytes of each file of a segmented stream, in order; other names are ignored."""
     if not folder.is_dir():
         return []
     names = sorted(path for path in folder.iterdir() if len(path.name) == 20 and path.name.isdecimal())
@@ -40,28 +40,28 @@ def segment_files(folder: Path) -> list[Segment]:
 
 
 def log_files(root: Path) -> list[Segment]:
-    """The CommitLog files. When one seems to be missing they are listed again: a broker may delete some meanwhile."""
+    """The CommitLog files. If one seems to be missing, they are listed again: a broker may delete some meanwhile."""
     files = segment_files(root / "commitlog")
     return files if not any(gaps(files)) else segment_files(root / "commitlog")
 
 
 def gaps(files: Sequence[Segment]) -> list[int]:
-    """Bytes missing between each file and the next; below 0, bytes that a file has too many."""
+    """Bytes missing between each file and the next; below 0, surplus bytes of a file."""
     return [after[0] - start - size for (start, _, size), after in pairwise(files)]
 
 
 @dataclass(frozen=True)
 class LogEnd:
-    """What a store's own files say of the end of its log."""
+    """What a store's own files say about the end of its log."""
 
     named: int
-    """Physical offset behind the last record that queues or checkpoint name; 0 when they name none."""
+    """Physical offset after the last record that queues or checkpoint name; 0 if they name none."""
     clean: bool
-    """The store was stopped cleanly, so not even its last record may be unfinished."""
+    """The store was stopped cleanly, so its last record must be complete."""
 
 
 def log_end(root: Path) -> LogEnd:
-    """Read it from a store. Call this before listing its log, so that no record is expected that came later."""
+    """Read it from a store. Call this before listing its log, so that no later record is expected."""
     clean = not (root / "abort").exists()
     named = 0
     for folder in (root / "consumequeue").glob("*/[0-9]*"):
@@ -76,7 +76,7 @@ def log_end(root: Path) -> LogEnd:
 
 
 def last_unit(folder: Path) -> tuple[int, int]:
-    """Physical offset and size of a queue's last unit; (-1, 0) when it has none, or no valid one."""
+    """Physical offset and size of a queue's last unit; (-1, 0) if it has no valid one."""
     for _, path, size in reversed(segment_files(folder)):
         try:
             file = os.open(path, os.O_RDONLY)
@@ -112,14 +112,14 @@ def queue_folders(root: Path, topic: str) -> list[Path]:
 
 @dataclass(frozen=True)
 class QueueOffsets:
-    """The units of a whole queue: their physical offsets, and the queue offset behind the last."""
+    """The units of a whole queue: their physical offsets, and the queue offset after the last."""
 
     offsets: Ints
     end: int
 
 
 def queue_offsets(folder: Path) -> QueueOffsets | None:
-    """The units of a queue; None where its files have a hole, so that they do not name all its records."""
+    """The units of a queue; None if its files have a hole, so that they do not name all its records."""
     files = segment_files(folder)
     if not files or any(gaps(files)):
         return None
@@ -129,7 +129,7 @@ def queue_offsets(folder: Path) -> QueueOffsets | None:
         units = unit_batch(path.read_bytes())
         sizes = units.column("size").to_numpy()
         used = np.flatnonzero(sizes)
-        # Zeros are an end only behind all that there is.
+        # Zeros are an end only after everything else.
         if size % UNIT_SIZE or not len(used) or used[-1] >= len(used):
             return None
         if number + 1 < len(files) and len(used) < len(sizes):
@@ -142,7 +142,7 @@ def queue_offsets(folder: Path) -> QueueOffsets | None:
 
 
 def kept_ends(root: Path, topic: str) -> dict[str, int]:
-    """Queue offset behind the last unit of each queue of a topic, as Bolide's broker noted it at its last stop."""
+    """Queue offset after the last unit of each queue of a topic, as Bolide's broker recorded it at its last stop."""
     try:
         noted = json.loads((root / "derived.json").read_bytes())["queues"].get(topic, {})
         return {queue: int(end) for queue, (_, end) in noted.items()}

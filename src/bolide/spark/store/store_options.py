@@ -25,7 +25,7 @@ LATEST: Final = -1
 
 @dataclass(frozen=True)
 class StoreOptions:
-    """What a read of a store folder needs to know; plain data, shipped to executors. Times are ms, 0 is no end."""
+    """The options of a read of a store folder; plain data, sent to executors. Times are ms, 0 means no end."""
 
     path: str
     table: str
@@ -36,7 +36,7 @@ class StoreOptions:
     bad_records: BadRecords
     check_crc: bool
     split_size: int
-    """0 where the size of the log decides."""
+    """0 if the size of the log decides."""
     prune_by_queues: bool
     broker: str | None
     index_slots: int
@@ -53,7 +53,7 @@ def columns_of(options: StoreOptions) -> dict[str, str]:
 
 
 def store_options(options: Mapping[str, str], streaming: bool | None = None) -> StoreOptions:
-    """Check and convert the options of a read; None where it is not known yet which. Raises OptionError."""
+    """Check and convert the options of a read; `streaming` is None if unknown. Raises OptionError."""
     given = {name.lower(): value for name, value in options.items()}
     known = [name for name in KNOWN if not streaming or name not in BATCH_ONLY]
     known += () if streaming is False else STREAMING
@@ -78,7 +78,7 @@ def store_options(options: Mapping[str, str], streaming: bool | None = None) -> 
         begin_ms=begin,
         end_ms=end,
         skip_corrupt=corrupt == "skip",
-        # A body that does not inflate may be damage too, so a read that skips damage drops it.
+        # A body that cannot be decompressed may also be damage, so a read that skips damage drops it.
         bad_records=read_bad_records(given, DROP if corrupt == "skip" else FAIL),
         check_crc=true_or_false("checkCrc", given.get("checkcrc", "false")),
         split_size=whole_number(4096, 1 << 31)("splitSize", given["splitsize"]) if "splitsize" in given else 0,

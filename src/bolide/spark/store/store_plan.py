@@ -1,7 +1,7 @@
 """From a store folder to tasks: which stretches of which CommitLog files a read needs. Reads names and a few bytes.
 
-Time: records of a log are stored in the order of time, so a file's first record bounds the file before it. Topic: the
-topic's ConsumeQueue units say where its records lie; only what dispatch has passed is left out by them.
+Time: records are stored in order of time, so a file's first record bounds the previous file. Topic: the topic's
+ConsumeQueue units say where its records are; only what was dispatched is skipped by them.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ from bolide.spark.store.store_folder import (
 )
 
 STRETCH: Final = 64 * 1024 * 1024
-"""What a stretch covers unless told: little enough that many of a seldom topic's neighbours are left out."""
+"""The default size of a stretch: small enough to skip much of the log for a rare topic."""
 _TASKS: Final = 16
 _NONE: Final = np.iinfo(np.int64).max
 _MOST: Final = 4 * STRETCH
 LAST_STRETCH: Final = 5 * 1024 * 1024
-"""The least a file's last stretch covers: more than any record, so that its task sees where the filler begins."""
+"""The minimum size of a file's last stretch: more than any record, so that its task sees where the filler begins."""
 
 
 def store_root(path: str) -> Path:
-    """The store folder that a path names: itself, or the one around a `commitlog`. Raises OptionError for neither."""
+    """The store folder of a path: the path itself, or the parent of a `commitlog`. Raises OptionError for neither."""
     root = Path(path)
     if root.name == "commitlog" and segment_files(root):
         root = root.parent
     if not segment_files(root / "commitlog"):
-        raise OptionError(f"{path} is no store: there is no CommitLog file in {root / 'commitlog'}")
+        raise OptionError(f"{path} is not a store: there is no CommitLog file in {root / 'commitlog'}")
     return root
 
 
 def plan_stretches(root: Path, split_size: int, begin_ms: int = 0, end_ms: int = 0) -> list[Stretch]:
     """The whole log in stretches of about `split_size` bytes, without files stored outside [begin_ms, end_ms).
 
-    0 as an end is no end. A broker whose clock was set back stores out of order by as much: widen the range then.
-    What is missing between two files, or at the end of the log, is the gap of the stretch before it.
+    An end of 0 means no end. A broker whose clock was set back stores out of order by that much: widen the range then.
+    What is missing between two files, or at the end of the log, is the gap of the previous stretch.
     """
     known = log_end(root)
     files = log_files(root)
@@ -67,7 +67,7 @@ def plan_stretches(root: Path, split_size: int, begin_ms: int = 0, end_ms: int =
     ):
         if 0 <= following < begin_ms or (end_ms and times[number] >= end_ms):
             continue
-        # Bytes behind the start of the next file are no part of the log.
+        # Bytes after the start of the next file are not part of the log.
         there = size + min(gap, 0)
         whole = Stretch(
             str(path), start, there, 0, there, last=number >= last, named_end=known.named, clean=known.clean, gap=gap
@@ -91,17 +91,17 @@ def cut(whole: Stretch, split_size: int) -> list[Stretch]:
 
 
 def tasks_of(parts: Sequence[Stretch], split_size: int = 0) -> list[tuple[Stretch, ...]]:
-    """Stretches as tasks of about this size; of a size that fits the whole when none is told.
+    """Stretches as tasks of about this size; without a size, one that fits the whole.
 
-    A task costs Spark as much as reading some 50,000 records, so a large log is not cut finely; a small one is, since
-    what comes behind a source is shared out by its tasks.
+    A task costs Spark as much as reading about 50,000 records, so a large log is not split finely; a small one is,
+    because the steps after a source run in its tasks.
     """
     size = sum(part.end - part.begin for part in parts) // _TASKS
     return packed(parts, split_size or min(max(size, STRETCH), _MOST))
 
 
 def packed(stretches: Sequence[Stretch], split_size: int) -> list[tuple[Stretch, ...]]:
-    """Neighbours together, as long as they are no larger than this, so that ten thousand small files are few tasks."""
+    """Joins neighbours up to this size, so that ten thousand small files are few tasks."""
     groups: list[tuple[Stretch, ...]] = []
     size = split_size
     for part in stretches:
@@ -117,8 +117,8 @@ def packed(stretches: Sequence[Stretch], split_size: int) -> list[tuple[Stretch,
 def with_topics(root: Path, parts: list[Stretch], topics: tuple[str, ...]) -> list[Stretch]:
     """The stretches in which records of these topics may begin.
 
-    All of them when a topic has no queue files, or ones that do not name all its records. What no queue of the store
-    has passed yet is never left out, nor what lies before a gap of the log.
+    All of them if a topic has no queue files, or incomplete ones. What no queue of the store has reached yet is never
+    skipped, nor what precedes a gap of the log.
     """
     folders = [(topic, folder) for topic in topics for folder in queue_folders(root, topic)]
     if not parts or any(not (root / "consumequeue" / topic).is_dir() for topic in topics):
@@ -140,7 +140,7 @@ def with_topics(root: Path, parts: list[Stretch], topics: tuple[str, ...]) -> li
     for part, first in zip(parts, named.tolist(), strict=True):
         kept = first < _NONE or part.start + part.end > passed or part.gap != 0
         if kept:
-            # The stretch before is not read, so a hole that reaches into this one shows only by what a queue names.
+            # The previous stretch is not read, so a gap that reaches into this one shows only by what a queue names.
             found.append(part if before or not part.begin else replace(part, named=first if first < _NONE else -1))
         before = kept
     return found

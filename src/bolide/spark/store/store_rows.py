@@ -1,4 +1,4 @@
-"""The rows of a stretch of a log: its records as columns, and the places that hold none."""
+"""The rows of a stretch of a log: its records as columns, and the bad ranges."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _compute: Any = pc  # its stubs do not know plain values as scalars
 
 
 def read_stretch(part: Stretch, options: StoreOptions, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-    """The messages of one task. Raises CorruptStore at the first bad range unless told to skip them."""
+    """The messages of one task. Raises CorruptStore at the first bad range unless they are to be skipped."""
     schema = arrow_schema(columns, columns_of(options))
     marks = marks_of(part.path)
     for step in scan(part, options.check_crc):
@@ -41,7 +41,7 @@ def read_stretch(part: Stretch, options: StoreOptions, columns: tuple[str, ...])
                     'set corruptRecords to skip to read the rest, option("table", "bad_ranges") lists all such places'
                 )
             continue
-        # Batches of like size: a small rest would cost Spark as much as a whole one.
+        # Batches of equal size: a small rest would cost Spark as much as a whole one.
         total = len(step.starts)
         count = -(-total // ROWS_PER_BATCH)
         for number in range(count):
@@ -50,7 +50,7 @@ def read_stretch(part: Stretch, options: StoreOptions, columns: tuple[str, ...])
 
 
 def _rows(found: Found, options: StoreOptions, schema: pa.Schema, marks: dict[str, int]) -> Iterator[pa.RecordBatch]:
-    """Records as rows; nothing when no row is wanted, which is decided before the costly columns are made."""
+    """Records as rows; nothing if no row is wanted, which is decided before the costly columns are made."""
     records = found.records()
     wanted = np.ones(len(records), np.bool_)
     if marks:
@@ -86,13 +86,13 @@ def _column(records: RecordColumns, broker: str | None, field: pa.Field[Any], pl
     if made is None:
         made = kinds(records) if field.name == "kind" else column_of(records, broker, field.name)
     if field.name == "transaction_state":
-        # A half message is stored with its bits cleared; by its topic it is one all the same.
+        # A half message is stored with its bits cleared; its topic identifies it.
         made = _compute.if_else(_compute.equal(records.topic, HALF_TOPIC), "prepared", made)
     return made if made.type == field.type else made.cast(field.type)
 
 
 def kinds(records: RecordColumns) -> Any:
-    """What each record is to a consumer: half (prepared, undecided or not), delayed (waiting), else normal."""
+    """The kind of each record: half (prepared, decided or not), delayed (waiting), else normal."""
     prepared = (records.numbers("sys_flag") & TRANSACTION_MASK) == TRANSACTION_PREPARED
     topic = records.topic
     half = _compute.or_(_compute.equal(topic, HALF_TOPIC), pa.array(prepared))
@@ -110,7 +110,7 @@ def bad_ranges(part: Stretch, columns: tuple[str, ...]) -> Iterator[pa.RecordBat
 
 
 def stretch_rows(parts: Sequence[Stretch], columns: tuple[str, ...]) -> pa.RecordBatch:
-    """The stretches themselves, a row each."""
+    """The stretches themselves, one row each."""
     schema = arrow_schema(columns, TABLES[STRETCHES])
     rows = [asdict(part) for part in parts]
     arrays: list[Any] = [pa.array([row[name] for row in rows], schema.field(name).type) for name in columns]

@@ -1,7 +1,7 @@
-"""`format("rocketmq-store")`: a store folder of Bolide or of RocketMQ as rows, with no broker.
+"""`format("rocketmq-store")`: a store folder of Bolide or of RocketMQ as rows, without a broker.
 
-Only the CommitLog is believed; queue files, where present, say which parts of it can be left out. A task reads a
-stretch of one file: records prove where they begin (`log_scan`), so a file of 1 GiB is read by many.
+Only the CommitLog is trusted; queue files, if present, say which parts of it can be skipped. A task reads a stretch of
+one file: records prove where they begin (`log_scan`), so several tasks read a file of 1 GiB.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class FilePartition(InputPartition):
 
 
 class RocketMQStoreDataSource(DataSource):
-    """Reads store folders; the option `table` says what of them."""
+    """Reads store folders; the option `table` selects what."""
 
     @classmethod
     def name(cls) -> str:
@@ -53,7 +53,7 @@ class RocketMQStoreDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         options = store_options(self.options, streaming=True)
         if options.table not in (MESSAGES, STRETCHES):
-            raise OptionError(f"table {options.table} is no stream: read it with spark.read, or leave option table out")
+            raise OptionError(f"table {options.table} cannot be streamed: use spark.read, or leave option table out")
         return StoreStreamReader(options, check_schema(schema, columns_of(options), "rocketmq-store"))
 
 

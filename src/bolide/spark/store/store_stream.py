@@ -1,9 +1,9 @@
 """A stream of `format("rocketmq-store")`: follows the log of a store that a broker writes, up to what is durable.
 
-An offset is a physical offset between two records, so it also says how far a query has come in bytes. The first end
-offset carries its start, because Spark asks for the start again when it replays the first batch. Each carries the
-record before it (`last_record`): a folder that was replaced by another store, or by an older copy, has the same
-offsets.
+An offset is a physical offset between two records, so it also shows the progress of a query in bytes. The first end
+offset contains its start, because Spark asks for the start again when it repeats the first batch. Each contains the
+record before it (`last_record`), because a folder that was replaced by another store, or by an older copy, has the
+same offsets.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             elif options.starting != EARLIEST:
                 at = max(options.starting, at)
                 end = self._end()
-                # Behind the end there is nothing to find yet, and what comes begins right there.
+                # There is nothing after the end yet, and new records begin right there.
                 at = self._boundary(at, end) if at < end else at
             elif options.begin_ms:
                 parts = plan_stretches(self._store(), 1 << 40, options.begin_ms)
@@ -101,7 +101,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         replaced = self._is_replaced(start)
         if replaced:
             begin = segment_files(self._store() / "commitlog")[0][0]
-            self._durable = None  # it knows the end of the old log
+            self._durable = None  # it has the end of the old log
             end = self._end()
             if self._until >= 0:
                 self._until = end
@@ -110,7 +110,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if isinstance(limit, ReadMaxBytes) and end - begin > limit.max_bytes:
             end = self._boundary(begin + limit.max_bytes, end)
         if end <= begin and not replaced:
-            return start  # Spark compares offsets by their text: the same object says that nothing is new
+            return start  # Spark compares offsets by their text: the same object means that nothing is new
         reached: dict[str, Any] = {OFFSET: end, **self._last(end)}
         if start.get(INITIAL) or replaced:
             reached[FROM] = begin
@@ -123,14 +123,14 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         options = self._options
         begin, reached = int(end.get(FROM, start[OFFSET])), int(end[OFFSET])
         if not self._compared and self._is_replaced(end, read_again=True):
-            return []  # planned by an earlier run; the next batch begins with the first record of what there is now
+            return []  # planned by an earlier run; the next batch begins with the first record of the new log
         parts = stretches_between(self._store(), begin, reached, options.split_size or STRETCH)
         there = sum(part.end - part.begin for part in parts)
         if there < reached - begin and options.fail_on_data_loss:
             first = parts[0].start if parts else reached
             raise DataLost(
-                f"{options.path} no longer has its log from physical offset {begin} to {reached}, it goes on at "
-                f"{first}: the broker deleted the file; set failOnDataLoss to false to go on there"
+                f"{options.path} no longer has its log from physical offset {begin} to {reached}, it continues at "
+                f"{first}: the broker deleted the file; set failOnDataLoss to false to continue there"
             )
         if options.table == STRETCHES:
             return [LogPartition(tuple(parts))]
@@ -141,7 +141,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             yield from read_parts(partition, self._options, self._columns)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """The checkpoint is the truth; nothing is written into a store."""
+        """The checkpoint has the progress; nothing is written into a store."""
 
     def stop(self) -> None:
         """Nothing is held open."""
@@ -152,14 +152,14 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._root
 
     def _last(self, at: int) -> dict[str, Any]:
-        """What an offset says about the record before it; nothing when that is gone, or not there yet."""
+        """The mark of the record before an offset; empty if that record is gone, or does not exist yet."""
         found = record_before(segment_files(self._store() / "commitlog"), at)
         return {} if found is None else {LAST: list(found)}
 
     def _is_replaced(self, offset: dict[str, Any], read_again: bool = False) -> bool:
-        """Whether the log is another one than this offset is from. Raises DataLost unless loss is allowed."""
+        """Whether this offset is from another log. Raises DataLost unless loss is allowed."""
         if INITIAL in offset and LAST not in offset:
-            return False  # begins at the first record, or at a place of the user's that is not reached yet
+            return False  # begins at the first record, or at the user's offset that is not reached yet
         known = Before(*offset[LAST]) if LAST in offset else None
         at = int(offset[OFFSET])
         seen = changed(segment_files(self._store() / "commitlog"), at, known, read_again)
@@ -173,7 +173,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return bool(seen)
 
     def _end(self) -> int:
-        # An idle stream polls every 10 ms; the store is looked at ten times a second at most.
+        # An idle stream polls every 10 ms; the store is read at most ten times a second.
         wait = self._asked + ASK_INTERVAL_S - time.monotonic()
         if wait > 0:
             time.sleep(wait)
@@ -183,7 +183,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._durable.find()
 
     def _boundary(self, at: int, end: int) -> int:
-        """The first record at `at` or behind it, but `end` at most."""
+        """The first record at or after `at`, but at most `end`."""
         for start, path, size in segment_files(self._store() / "commitlog"):
             if start <= at < start + size:
                 return at if at == start else min(next_start(str(path), start, size, at), max(end, at))
@@ -191,7 +191,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def stretches_between(root: Path, begin: int, end: int, split_size: int) -> list[Stretch]:
-    """What of the log lies between two physical offsets at which a record or the filler begins, as far as it exists."""
+    """The existing parts of the log between two physical offsets at which a record or the filler begins."""
     found: list[Stretch] = []
     for start, path, size in segment_files(root / "commitlog"):
         low, high = max(begin - start, 0), min(end - start, size)
@@ -213,7 +213,7 @@ def read_parts(partition: LogPartition, options: StoreOptions, columns: tuple[st
         except FileNotFoundError:
             if options.fail_on_data_loss:
                 raise DataLost(
-                    f"{part.path} was deleted by the broker before it was read: set failOnDataLoss to false to go on "
+                    f"{part.path} was deleted by the broker before the read: set failOnDataLoss to false to continue "
                     "without it"
                 ) from None
     settle()

@@ -1,4 +1,4 @@
-"""The tables of a store folder beside its messages: queue units, index entries, and the broker's settings as rows.
+"""The tables of a store folder besides its messages: queue units, index entries, and the broker's settings as rows.
 
 Small files are read whole: a ConsumeQueue file is 6 MB, an index file 420 MB at most; one task reads one file.
 """
@@ -83,7 +83,7 @@ def read_table(root: Path, file: str, options: StoreOptions, columns: tuple[str,
 
 
 def _units(file: str, data: bytes) -> dict[str, Any]:
-    """Units of one ConsumeQueue file, pre-blank and unwritten ones left out."""
+    """Units of one ConsumeQueue file, without pre-blank and unwritten ones."""
     _, topic, queue_id, name = Path(file).parts
     units = unit_batch(data)
     sizes = units.column("size").to_numpy()
@@ -116,7 +116,7 @@ def _entries(path: Path, slots: int) -> dict[str, Any]:
 
 
 def _check_slots(path: Path, size: int, slots: int, index_count: int) -> None:
-    """Nothing in an index file says how many slots it has; a wrong number mostly does not add up to its size."""
+    """An index file does not contain its number of slots; a wrong number usually does not match its size."""
     rest = size - 40 - 4 * slots
     if rest % ENTRY_SIZE or rest < ENTRY_SIZE * index_count:
         raise OptionError(f"{path} has no {slots} slots: set option indexSlots to the broker's maxHashSlotNum")

@@ -1,4 +1,4 @@
-"""What an audit of a store found: plain data for a table, for JSON and for a page."""
+"""The result of an audit of a store: plain data for a table, for JSON and for a page."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 KEPT: Final = 1_000
-"""Findings of one kind of file that are kept one by one; all are counted."""
+"""Findings kept for each kind of file; all are counted."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that is not as RocketMQ would have left it: the file, the byte in it (or offset), one sentence."""
+    """Something that RocketMQ would not have written: the file, the byte in it (or offset), one sentence."""
 
     path: str
     position: int
@@ -44,7 +44,7 @@ class IndexRow:
 
 @dataclass
 class Verdict:
-    """`notes` are worth knowing and no fault, as what a start of the broker mends by itself."""
+    """`notes` are not faults, for example what a start of the broker repairs by itself."""
 
     store: str
     log_files: int = 0
@@ -66,11 +66,11 @@ class Verdict:
 
     @property
     def clean(self) -> bool:
-        """True when nothing was found."""
+        """True without findings."""
         return self.count == 0
 
     def add(self, found: Findings) -> None:
-        """Take over what a task found."""
+        """Add the findings of a task."""
         self.count += found.count
         self.findings += found.kept
 
@@ -82,7 +82,7 @@ class Verdict:
 
 @dataclass
 class Findings:
-    """What one task found; no more is kept than anybody reads."""
+    """The findings of one task; only as many are kept as are shown."""
 
     count: int = 0
     kept: list[Finding] = field(default_factory=list)
@@ -94,7 +94,7 @@ class Findings:
             self.kept.append(Finding(path, int(position), sentence))
 
     def each(self, many: int, some: Iterable[tuple[str, int, str]]) -> None:
-        """`many` findings, of which an iterator makes as many as are kept."""
+        """Add `many` findings, of which an iterator makes as many as are kept."""
         for path, position, sentence in some:
             if len(self.kept) >= KEPT:
                 break

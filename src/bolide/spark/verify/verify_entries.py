@@ -1,7 +1,7 @@
-"""One index file against the keys of the log's records, and its chains against themselves, by columns.
+"""Compares one index file with the keys of the log's records, and checks its chains, by columns.
 
-Part of `verify_job`. Entries stand in the order of the log, so both are read side by side in bounded blocks. A record
-dispatched twice (after a crash) has its entries twice in a row, which is Java's own doing and no fault.
+Part of `verify_job`. Entries are in log order, so both are read in parallel in bounded blocks. A record that was
+dispatched twice (after a crash) has its entries twice in a row, as Java's broker writes them, which is not a fault.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ BLOCK: Final = 1 << 20
 
 @dataclass(frozen=True)
 class IndexTask:
-    """One index file: physical offsets behind `after`, up to `upto`, are its own; `following` begins with the rest of
-    the last record, where a file got full between two keys."""
+    """One index file: it has the physical offsets after `after`, up to `upto`; `following` begins with the rest of the
+    last record if the file was full between two keys."""
 
     path: str
     following: str
     after: int
     upto: int
     counted_from: int
-    """Time (ms) from which the first entry counts: the end of the file before; 0 where there is none."""
+    """Base time (ms) of the first entry: the end of the previous file; 0 if there is none."""
 
 
 @dataclass
 class IndexAudit:
-    """What was found of one index file."""
+    """The findings of one index file."""
 
     row: IndexRow
     found: Findings = field(default_factory=Findings)
@@ -59,13 +59,13 @@ class IndexAudit:
     lacking: int = 0
     lacking_first: int = -1
     tags: int = 0
-    """Entries for tags that are there, and that are not."""
+    """Entries for tags that exist, and that are missing."""
     no_tags: int = 0
     no_tags_first: int = -1
 
 
 def index_header(path: Path, shape: StoreShape) -> IndexHeader | None:
-    """The header of an index file; None when the file is too short for it and what it counts."""
+    """The header of an index file; None if the file is too short for it and its entries."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size < entry_position(shape.index_slots, 1):
@@ -83,7 +83,7 @@ def audit_index(parts: Parts, task: IndexTask, shape: StoreShape, log_start: int
         audit.found.find(task.path, size, f"it has {size} bytes, an index file of this store has {whole}")
     header = index_header(path, shape)
     if header is None:
-        audit.found.find(task.path, 0, "it is too short for the entries it counts: nothing of it is checked")
+        audit.found.find(task.path, 0, "it is too short for the entries it counts: it is not checked")
         return audit
     audit.last_offset = int(header.end_physical_offset)
     count = int(header.index_count) - 1
@@ -108,8 +108,8 @@ def _check_seconds(
 ) -> None:
     """Compare time fields of entries with the store times of their records; missing records are reported elsewhere.
 
-    `first` says that the file's first entry is the first of `rows`: its time counts from the end of the file before,
-    which is not known where that file is gone.
+    `first`: the file's first entry is the first of `rows`; its time counts from the end of the previous file, which is
+    unknown if that file is missing.
     """
     if not len(expected.offsets) or not len(rows):
         return
@@ -136,7 +136,7 @@ def _check_seconds(
 
 
 def _check_chains(audit: IndexAudit, path: str, count: int, slot_count: int, shape: StoreShape) -> None:
-    """Each entry's predecessor, and what the slots lead to."""
+    """Each entry's predecessor, and the entries that the slots point to."""
     slots = np.zeros(shape.index_slots, np.int32)
     for rows, number in _read(path, count, shape):
         hashes = rows["hash"].astype(np.int32)
@@ -180,7 +180,7 @@ def _read(path: str, count: int, shape: StoreShape) -> Iterator[tuple[NDArray[An
 def _own_entries(
     audit: IndexAudit, task: IndexTask, count: int, shape: StoreShape
 ) -> Iterator[tuple[NDArray[Any], int]]:
-    """Entries of the records that are this file's own, cut between two records, and the byte of the first."""
+    """Entries of the records that belong to this file, in blocks of whole records, and the byte of the first."""
     held, position = np.empty(0, ENTRY), 0
     last = -1
     for rows, number in _read(task.path, count, shape):
@@ -195,7 +195,7 @@ def _own_entries(
         )  # fmt: skip
         last = int(rows["at"][-1])
         skip = int(np.count_nonzero(rows["at"] == task.after)) if number == 1 and rows["at"][0] == task.after else 0
-        # What is left of the last record of the file before counts from its own time.
+        # The rest of the last record of the previous file counts from its own time.
         audit.found.each(
             int(np.count_nonzero(rows["seconds"][:skip])),
             (
@@ -221,7 +221,7 @@ def _own_entries(
 
 
 class _Expected:
-    """The log's entries in order, taken out up to one physical offset after the other."""
+    """The log's entries in order, read up to increasing physical offsets."""
 
     def __init__(self, parts: Parts, after: int) -> None:
         self._parts = parts
@@ -229,7 +229,7 @@ class _Expected:
         self._next = self._first_behind(after)
 
     def upto(self, offset: int) -> Entries:
-        """What comes next, up to this physical offset."""
+        """The next entries, up to this physical offset."""
         found: list[Entries] = [self._parts.index_entries(0, 0)]
         while self._next < self._total:
             some = self._parts.index_entries(self._next, min(self._next + BLOCK, self._total))
@@ -264,7 +264,7 @@ def _compare(
     log_start: int,
     log_end: int,
 ) -> None:
-    """Entries of a file against those the log asks for in the same range."""
+    """Compare entries of a file with those that the log requires in the same range."""
     hashes, offsets = expected.hashes, expected.offsets
     is_tag = hashes < 0
     wanted = hashes & ~TAG_MARK

@@ -1,8 +1,9 @@
 """The audit of a whole store on Spark: every record, unit and entry, each checked against the others.
 
-The log is read once, a stretch a task: lengths, offsets and CRCs there, and what follows from each record into part
-files, as a rebuild makes them. Then each queue and each index file is compared with what it should be, a task each.
-Nothing is written into the store and no lock is taken; of a store in use the newest records may lack units as yet.
+The log is read once, one stretch per task, which checks lengths, offsets and CRCs, and writes what follows from each
+record into part files, as in a rebuild. Then each queue and each index file is compared with what it should be, one
+per task. Nothing is written into the store and no lock is taken; in a store in use the newest records may not have
+units yet.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 SPLIT_SIZE: Final = 64 * 1024 * 1024
 TASKS_PER_CORE: Final = 4
 UNREADABLE: Final = (BodyError, ValueError, TypeError, AttributeError)
-"""Raised for a file that is not JSON, or not in the form a broker writes."""
+"""The errors for a file that is not JSON, or not in the form that a broker writes."""
 _RUNS: Final = [("part", "i8"), ("first", "i8"), ("count", "i8"), ("begin", "i8")]
 
 
@@ -75,7 +76,7 @@ def verify_on_spark(
 def verify_with(
     runner: Runner, store: str, shape: StoreShape, split_size: int = SPLIT_SIZE, work_folder: str | None = None
 ) -> Verdict:
-    """The same, by whatever runs the tasks."""
+    """The same, with any runner of tasks."""
     began = time.monotonic()
     root = store_root(store).absolute()
     verdict = Verdict(str(root))
@@ -97,7 +98,7 @@ def verify_with(
 def _read_log(
     runner: Runner, root: Path, shape: StoreShape, split_size: int, folder: str, verdict: Verdict
 ) -> list[PartSummary]:
-    """First stage; fills in what the verdict says of the log."""
+    """First stage; adds the findings about the log to the verdict."""
     found = Findings()
     check_segments(root / "commitlog", shape.commit_log_segment_size, found)
     verdict.add(found)
@@ -113,11 +114,11 @@ def _read_log(
     verdict.end_offset = max([verdict.first_offset, *(part.end_offset for part in parts)])
     running = (root / "abort").exists()
     if running:
-        verdict.notes.append("abort is there: the store was not stopped cleanly, or a broker runs on it now")
+        verdict.notes.append("abort exists: the store was not stopped cleanly, or a broker is using it")
     for bad in (bad for part in parts for bad in part.bad):
         if bad.torn and running:
             verdict.notes.append(
-                f"{bad.path}: {bad.reason} at physical offset {bad.physical_offset}: a start cuts it off"
+                f"{bad.path}: {bad.reason} at physical offset {bad.physical_offset}: a start truncates it"
             )
         else:
             verdict.find(bad.path, bad.physical_offset, bad.reason)
@@ -161,8 +162,8 @@ def _index_tasks(root: Path, shape: StoreShape) -> list[IndexTask]:
             continue
         following = paths[number + 1] if number + 1 < len(paths) and headers[number + 1] is not None else ""
         before = headers[number - 1] if number else None
-        # An index may begin later than the log, or behind a file that cannot be read: then what lies before its first
-        # entry is not asked for.
+        # An index may begin later than the log, or after an unreadable file: then records before its first entry are
+        # not checked.
         after = header.begin_physical_offset - 1 if before is None else before.end_physical_offset
         counted = 0 if before is None else before.end_timestamp
         found.append(IndexTask(str(path), str(following), int(after), int(header.end_physical_offset), int(counted)))
@@ -194,8 +195,8 @@ def _take_queue(verdict: Verdict, root: Path, audit: QueueAudit, running: bool) 
     verdict.add(found)
     if audit.strange_bits:
         verdict.notes.append(
-            f"{path}: {audit.strange_bits} extension units have bits that no filter in consumerFilter.json asks for, "
-            "as after a filter was changed or forgotten"
+            f"{path}: {audit.strange_bits} extension units have bits that no filter in consumerFilter.json sets, "
+            "as after a filter was changed or removed"
         )
     verdict.queues.append(row)
     verdict.units += row.units
@@ -206,7 +207,7 @@ def _take_index(
     verdict: Verdict, root: Path, shape: StoreShape, audits: Sequence[IndexAudit], parts: Sequence[PartSummary],
     running: bool,
 ) -> None:  # fmt: skip
-    """The files one by one, and what all of them lack together."""
+    """The findings of each file, and what is missing from all of them."""
     tags, no_tags = sum(audit.tags for audit in audits), sum(audit.no_tags for audit in audits)
     for audit in audits:
         path = f"{root}/index/{audit.row.name}"
@@ -228,7 +229,7 @@ def _take_index(
     last = max((audit.last_offset for audit in audits), default=-1)
     behind = [part.last_entry_offset for part in parts if part.last_entry_offset > last]
     if behind:
-        sentence = f"the index ends at the record at {last}, records with keys go on to {behind[-1]}"
+        sentence = f"the index ends at the record at {last}, records with keys continue to {behind[-1]}"
         if running:
             verdict.notes.append(f"{sentence}: the next start dispatches them")
         else:
@@ -254,7 +255,7 @@ def _check_checkpoint(root: Path, verdict: Verdict) -> None:
 
 
 def _check_offsets(root: Path, verdict: Verdict) -> None:
-    """Offsets that groups committed beyond the end of their queue: they would miss what comes."""
+    """Offsets that groups committed beyond the end of their queue: they would skip new messages."""
     path = root / "config" / "consumerOffset.json"
     if not path.exists():
         return

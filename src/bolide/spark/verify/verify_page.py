@@ -1,4 +1,4 @@
-"""The verdict on a store as one page that needs nothing else: no script, no style sheet, no picture from elsewhere."""
+"""The verdict on a store as one self-contained page, without scripts, style sheets or images from elsewhere."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from bolide.spark.verify.verdict import Verdict
 
 _ROWS: Final = 2_000
-"""Rows of a table on the page at most; what is left out is said."""
+"""Maximum rows of a table on the page; the page says how many are left out."""
 
 _STYLE: Final = """
 :root { color-scheme: light dark; --line: #8884; --good: #1a7f37; --bad: #cf222e; --soft: #8881 }
@@ -32,7 +32,7 @@ svg { width: 8rem; height: .6rem; vertical-align: middle } rect { fill: currentC
 
 
 def verdict_page(verdict: Verdict, when: datetime | None = None) -> str:
-    """The whole page as HTML. `when` is the time of the audit, now when it is not given."""
+    """The whole page as HTML. `when` is the time of the audit, by default now."""
     stamp = (when or datetime.now(UTC)).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     state = "clean" if verdict.clean else f"{verdict.count:,} finding{'s' if verdict.count > 1 else ''}"
     rate = verdict.log_bytes / max(verdict.seconds, 1e-9) / 1e6

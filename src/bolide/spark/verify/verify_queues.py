@@ -1,4 +1,4 @@
-"""One queue's files against the records that the log has for it, by columns. Part of `verify_job`."""
+"""Compares one queue's files with the log's records of that queue, by columns. Part of `verify_job`."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ _EXT_HEAD: Final = np.dtype([("size", ">i2"), ("code", ">i8"), ("time", ">i8"), 
 
 @dataclass
 class QueueAudit:
-    """What was found of one queue."""
+    """The findings of one queue."""
 
     row: QueueRow
     found: Findings = field(default_factory=Findings)
     ext_units: int = 0
     strange_bits: int = 0
-    """Extension units with bits that no known filter asks for."""
+    """Extension units with bits that no known filter sets."""
     lacking: int = 0
-    """Records without a unit that others with one follow."""
+    """Records without a unit, followed by records with one."""
     lacking_first: int = -1
     behind: int = 0
     """Records without a unit at the end."""
@@ -44,7 +44,7 @@ class QueueAudit:
 
 
 class _Files:
-    """The units of one queue as they are on disk; one file is held at a time."""
+    """The units of one queue on disk; one file is in memory at a time."""
 
     def __init__(self, folder: Path, found: Findings, size: int) -> None:
         self._held: tuple[int, NDArray[Any]] = (-1, np.empty(0, UNIT))
@@ -53,7 +53,7 @@ class _Files:
         check_segments(folder, size, found)
 
     def units(self, start: int) -> NDArray[Any]:
-        """Of the file with this start; none when it is not there."""
+        """The units of the file with this start; empty if it does not exist."""
         if self._held[0] != start:
             path = self.files.get(start)
             data = b"" if path is None else path.read_bytes()
@@ -73,14 +73,14 @@ def check_segments(folder: Path, size: int, found: Findings) -> None:
         if got != size:
             found.find(str(path), 0, f"it has {got} bytes, a file of this store has {size}")
         if start != expected:
-            found.find(str(path), 0, f"it begins at {start}, the file before ends at {expected}")
+            found.find(str(path), 0, f"it begins at {start}, the previous file ends at {expected}")
         expected = start + size
 
 
 def audit_queue(
     root: str, parts: Parts, task: QueueTask, shape: StoreShape, log_start: int, log_end: int
 ) -> QueueAudit:
-    """Look up the unit of each record, then judge the units that no record asked for."""
+    """Look up the unit of each record, then check the units without a record."""
     audit = QueueAudit(QueueRow(task.topic, task.queue_id, task.units))
     folder = Path(root) / "consumequeue" / task.topic / str(task.queue_id)
     files = _Files(folder, audit.found, shape.consume_queue_segment_size)
@@ -125,7 +125,7 @@ def _steps(audit: QueueAudit, folder: Path, block: QueueRows, before: int) -> No
 def _compare(
     audit: QueueAudit, files: _Files, start: int, block: QueueRows, ext: _Ext | None, marks: Any, first: int
 ) -> None:
-    """Units of one file against the records that should have them."""
+    """Compare units of one file with the records that should have them."""
     units = files.units(start)
     places = block.offsets - start // UNIT_SIZE
     there = places < len(units)
@@ -172,9 +172,9 @@ def _compare(
 
 
 def _lack(audit: QueueAudit, missing: Ints, any_there: bool, there: Ints) -> None:
-    """Count records without a unit; those at the end are told apart."""
+    """Count records without a unit; those at the end are counted separately."""
     if any_there:
-        # Whoever lacked a unit so far is followed by one that has it.
+        # The records that lacked a unit so far are followed by one that has it.
         _inside(audit, audit.behind, audit.behind_first)
         audit.behind, audit.behind_first = 0, -1
     if not len(missing):
@@ -198,7 +198,7 @@ def _inside(audit: QueueAudit, count: int, first: int) -> None:
 
 
 def _strangers(audit: QueueAudit, files: _Files, marks: Any, first: int, log_start: int, log_end: int) -> None:
-    """Units that no record asked for; those of records deleted since are no fault. Also notes the queue's offsets."""
+    """Units without a record; those of records deleted since are not a fault. Also records the queue's offsets."""
     row = audit.row
     row.first, row.end = first, first
     begun = False
@@ -219,7 +219,7 @@ def _strangers(audit: QueueAudit, files: _Files, marks: Any, first: int, log_sta
         def sentence(place: int, units: Any = units) -> str:
             at, size = int(units["at"][place]), int(units["size"][place])
             if at < 0 or size <= 0:
-                return f"the unit is no unit: offset {at}, size {size}"
+                return f"the unit is invalid: offset {at}, size {size}"
             return f"the unit points to {at}, " + (
                 f"the log ends at {log_end}" if at >= log_end else "no record of this queue"
             )
@@ -231,7 +231,7 @@ def _strangers(audit: QueueAudit, files: _Files, marks: Any, first: int, log_sta
 
 
 class _Ext:
-    """The extension files of a queue; one is held at a time."""
+    """The extension files of a queue; one is in memory at a time."""
 
     def __init__(self, folder: Path, shape: StoreShape) -> None:
         self.folder = folder
@@ -242,8 +242,8 @@ class _Ext:
     def codes(
         self, audit: QueueAudit, addresses: Ints, times: Ints, bitmaps: NDArray[np.uint8], path: str, places: Ints
     ) -> tuple[Ints, Any]:
-        """The tags code behind each address, and whether it could be read."""
-        where = addresses + (1 << 62) + (1 << 62)  # an address counts from the least number there is
+        """The tags code at each address, and whether it could be read."""
+        where = addresses + (1 << 62) + (1 << 62)  # an address counts from Long.MIN_VALUE
         codes = np.zeros(len(where), np.int64)
         good = np.zeros(len(where), np.bool_)
         starts = where // self._size * self._size
@@ -280,7 +280,7 @@ class _Ext:
         self, audit: QueueAudit, data: bytes, at: Ints, rows: Ints, sizes: Any, bitmaps: NDArray[np.uint8], path: str,
         places: Ints,
     ) -> None:  # fmt: skip
-        """Compare the bits of these units with those that filters ask for, and those that a broker must have set."""
+        """Compare the bits of these units with those of the filters, and with those that a broker must have set."""
         width = bitmaps.shape[1] // 2
         if not width or not len(rows):
             return
@@ -297,7 +297,7 @@ class _Ext:
             len(lacking),
             (
                 (path, int(places[row]) * UNIT_SIZE, f"the unit's extension at {int(at[row])} of its file lacks bits "
-                 "of a filter that picks the record")
+                 "of a filter that matches the record")
                 for row in lacking.tolist()
             ),
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Bronze: the topic as it is, a row a message, each exactly once."""
+"""Bronze: the topic unchanged, one row per message, each exactly once."""
 
 from pyspark import pipelines as dp
 from pyspark.sql import DataFrame, SparkSession

@@ -1,4 +1,4 @@
-"""Gold: what people look at, counted anew from silver by each run."""
+"""Gold: aggregates for people, computed again from silver by each run."""
 
 from pyspark import pipelines as dp
 from pyspark.sql import DataFrame, SparkSession
@@ -9,7 +9,7 @@ spark = SparkSession.active()
 
 @dp.materialized_view(comment="Messages by tag and hour, and how long they took to be stored.")
 def gold_by_hour() -> DataFrame:
-    """One row a tag and hour."""
+    """One row per tag and hour."""
     waited = f.unix_millis("store_timestamp") - f.unix_millis("born_timestamp")
     hour = f.date_trunc("hour", "store_timestamp").alias("hour")
     return (

@@ -1,4 +1,4 @@
-"""Silver: bodies read as JSON with the schema `bolide.body.schema`; what is no JSON goes to a table of its own."""
+"""Silver: bodies read as JSON with the schema `bolide.body.schema`; invalid JSON goes to a separate table."""
 
 from pyspark import pipelines as dp
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -15,8 +15,8 @@ def text() -> Column:
 
 @dp.table(comment="Messages whose body is JSON, with its fields as columns.")
 def silver() -> DataFrame:
-    """Place, time and tags of each message, and the fields of its body."""
-    # No withColumn: it has Spark look bronze up while it draws the graph, and silver then does not wait for this run's.
+    """Position, time and tags of each message, and the fields of its body."""
+    # No withColumn: it makes Spark read bronze while it builds the graph, and silver then does not wait for this run's.
     own = ["message_id", "topic", "tags", "keys", "born_timestamp", "store_timestamp"]
     return (
         spark.readStream.table("bronze")
@@ -26,7 +26,7 @@ def silver() -> DataFrame:
     )
 
 
-@dp.table(comment="Messages whose body is no JSON.")
+@dp.table(comment="Messages whose body is not JSON.")
 def silver_rejected() -> DataFrame:
-    """What silver leaves out, whole."""
+    """The complete messages that silver leaves out."""
     return spark.readStream.table("bronze").where(f.try_parse_json(text()).isNull())
