@@ -43,6 +43,7 @@ _IRREGULAR: Final = {
 _YEAR_MS: Final = 86_400_000 * 366
 _MANY: Final = 1 << 31
 Ms = Annotated[int, Meta(ge=0, le=_YEAR_MS, extra={"unit": "ms"})]
+Timestamp = Annotated[int, Meta(ge=0, le=1 << 53, extra={"unit": "ms since the epoch"})]
 PositiveMs = Annotated[int, Meta(ge=1, le=_YEAR_MS, extra={"unit": "ms"})]
 Seconds = Annotated[int, Meta(ge=0, le=86_400, extra={"unit": "s"})]
 PositiveSeconds = Annotated[int, Meta(ge=1, le=_MANY, extra={"unit": "s"})]

@@ -94,7 +94,7 @@ def test_settings_changed_while_it_runs_are_kept_for_the_next_start(tmp_path: Pa
         await node.start()
         client = await ClientConnection.connect(node.address)
         try:
-            for body in (b"orderMessageEnable=true\n", b"clusterTest=true\nproductEnvName=here\n"):
+            for body in (b"orderMessageEnable=true\n", b"needWaitForService=true\nwaitSecondsForService=7\n"):
                 assert (await client.request(make_request(codes.UPDATE_NAMESRV_CONFIG, 0, body=body), 5)).code == 0
         finally:
             client.close()
@@ -104,10 +104,28 @@ def test_settings_changed_while_it_runs_are_kept_for_the_next_start(tmp_path: Pa
     asyncio.run(scenario())
     again, _ = load_daemon(NamesrvOptions, {**flags, **kv}, None, kept_settings, {})
     options = again.options
-    assert (options.order_message_enable, options.cluster_test, options.product_env_name) == (True, True, "here")
+    assert (options.order_message_enable, options.need_wait_for_service, options.wait_seconds_for_service) == (True, True, 7)
     assert Path(kept).stat().st_mode & 0o777 == 0o600
     text = Path(kept).read_text(encoding="utf-8")
-    assert sorted(text.split()) == ["clusterTest=true", "orderMessageEnable=true", "productEnvName=here"]
+    assert sorted(text.split()) == ["needWaitForService=true", "orderMessageEnable=true", "waitSecondsForService=7"]
+
+
+def test_a_limit_of_connections_changes_while_it_runs(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        node = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(tmp_path / "kv.json")))
+        await node.start()
+        client = await ClientConnection.connect(node.address)
+        try:
+            body = b"maxConnections=1\n"
+            assert (await client.request(make_request(codes.UPDATE_NAMESRV_CONFIG, 0, body=body), 5)).code == 0
+            with socket.create_connection(("127.0.0.1", node.port)) as one_more:
+                assert await asyncio.to_thread(one_more.recv, 1) == b"", "it is closed at once"
+        finally:
+            client.close()
+            await client.wait_closed()
+            await node.stop()
+
+    asyncio.run(scenario())
 
 
 class Failing(RealFiles):

@@ -19,6 +19,7 @@ def store_shape(store: Path, config: Path | None, version: str | None) -> StoreS
     from bolide.store.files import RealFiles
     from bolide.store.inspect import NoStore, shape_of
 
+    wanted = None if version is None else StoreShape().with_version(version)
     try:
         # Existing files are not compared with a given broker.conf: they may be what is broken.
         shape = (
@@ -28,4 +29,4 @@ def store_shape(store: Path, config: Path | None, version: str | None) -> StoreS
         )
     except NoStore as error:
         output.fail(str(error), output.USAGE)
-    return shape if version is None else shape.with_version(version)
+    return shape if wanted is None else shape.with_tags_in_index(wanted.tags_in_index)

@@ -75,7 +75,7 @@ def count_starts(cache: Path, starts: Path) -> None:
         ([], "say where the result goes: either --out DIR or --in-place"),
         (["--out", "there", "--in-place"], "say where the result goes: either --out DIR or --in-place"),
         (["--in-place"], "is no store: there is no CommitLog file"),
-        (["--in-place", "--store-version", "3"], "--store-version 3 is neither 5.5 nor 4.9"),
+        (["--in-place", "--store-version", "3"], "storeVersion = '3' is not allowed: it must be 5.5 or 4.9"),
         (["--follow", "--in-place"], "--follow needs --out DIR: the files of the store itself belong to its broker"),
         (["--update", "--in-place"], "--update needs --out DIR: the files of the store itself belong to its broker"),
     ],

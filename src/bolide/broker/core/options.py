@@ -21,6 +21,7 @@ from bolide.declaration import (
     PositiveMs,
     PositiveSeconds,
     Section,
+    Timestamp,
     java_key,
 )
 from bolide.layout.names import REPLY_TOPIC_SUFFIX, TRACE_TOPIC
@@ -138,7 +139,7 @@ class BrokerOptions(StoreOptions, frozen=True, kw_only=True, rename=java_key):
         bool, SENDS("Store the replies of request-reply in the cluster's reply topic.")
     ] = True
     start_accept_send_request_time_stamp: Annotated[
-        Ms, SENDS("Refuse sends until this time, in milliseconds since the epoch.", live=True)
+        Timestamp, SENDS("Refuse sends until this time; 0: accept them at once.", live=True)
     ] = 0
     broker_fast_failure_enable: Annotated[
         bool, SENDS("Refuse sends with [TIMEOUT_CLEAN_QUEUE] at the next limit.", live=True)

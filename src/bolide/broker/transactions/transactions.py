@@ -124,6 +124,7 @@ class TransactionService(Service):
 
     def configure(self, options: BrokerOptions) -> None:
         """Take over what may change while the broker runs."""
+        self._options = options
         self._most = options.max_open_transactions
 
     def no_room(self) -> str:
