@@ -104,7 +104,11 @@ def test_settings_changed_while_it_runs_are_kept_for_the_next_start(tmp_path: Pa
     asyncio.run(scenario())
     again, _ = load_daemon(NamesrvOptions, {**flags, **kv}, None, kept_settings, {})
     options = again.options
-    assert (options.order_message_enable, options.need_wait_for_service, options.wait_seconds_for_service) == (True, True, 7)
+    assert (options.order_message_enable, options.need_wait_for_service, options.wait_seconds_for_service) == (
+        True,
+        True,
+        7,
+    )
     assert Path(kept).stat().st_mode & 0o777 == 0o600
     text = Path(kept).read_text(encoding="utf-8")
     assert sorted(text.split()) == ["needWaitForService=true", "orderMessageEnable=true", "waitSecondsForService=7"]

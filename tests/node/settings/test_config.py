@@ -83,3 +83,13 @@ def test_javas_tls_properties_are_taken_for_ours(tmp_path: Path) -> None:
     loaded = load_options(BrokerOptions, None, path, {})
     assert (loaded.options.tls_mode, loaded.options.tls_need_client_auth) == ("enforcing", "require")
     assert loaded.warnings == []
+
+
+@pytest.mark.parametrize(
+    ("written", "key"), [("useTLS", "tlsEnable"), ("clientChannelExpiredTime", "channelExpiredTimeout")]
+)
+def test_another_name_of_a_setting_is_taken(written: str, key: str) -> None:
+    text = "true" if key == "tlsEnable" else "60000"
+    loaded = load_options(BrokerOptions, {written: text}, None, {})
+    assert loaded.origins[key] == "flag"
+    assert loaded.warnings == []

@@ -12,13 +12,13 @@ from msgspec import Struct
 from bolide.broker.core.options import BrokerOptions
 from bolide.declaration import OURS, SAME, Setting, settings_of, text_of
 from bolide.namesrv.options import NamesrvOptions
-from bolide.node.settings.config import ALIASES, load_options
+from bolide.node.settings.config import ALIASES
 from bolide.node.settings.unkept import UNKEPT
 from bolide.node.settings.without_effect import without_effect
-from tests.node.settings.option_reads import read_anywhere, stale, taken_live
+from tests.option_reads import read_anywhere, stale, taken_live
 
 KEYS: Final[dict[str, Any]] = json.loads(
-    (Path(__file__).parents[2] / "data" / "protocol" / "settings.json").read_text(encoding="utf-8")
+    (Path(__file__).parent / "data" / "protocol" / "settings.json").read_text(encoding="utf-8")
 )
 """Of each release and daemon: key -> default, None where it depends on the machine."""
 DAEMONS: Final = [(BrokerOptions, "broker"), (NamesrvOptions, "namesrv")]
@@ -85,30 +85,6 @@ def test_each_setting_says_what_it_does(kind: type[Struct]) -> None:
     for setting in settings_of(kind).values():
         assert setting.about.text[-1] == "." and setting.about.section, setting.key
         assert "Java" not in setting.about.text, setting.key
-
-
-def test_a_key_without_effect_is_said_at_the_start(tmp_path: Path) -> None:
-    path = tmp_path / "broker.conf"
-    path.write_text("slaveTimeout=1\nhaTransferBatchSize=2\nflushConsumeQueueLeastPages=3\nisolateLogEnable=false\n")
-    variables = {"BOLIDE_SEND_MESSAGE_THREAD_POOL_NUMS": "4"}
-    loaded = load_options(BrokerOptions, {"commercialBaseCount": "2"}, str(path), variables)
-    assert loaded.warnings == [
-        f"file {path}: slaveTimeout, haTransferBatchSize have no effect here: this broker does not replicate yet",
-        f"file {path}: flushConsumeQueueLeastPages has no effect here: queues are written every interval and synced "
-        "together at the thorough one",
-        "variable BOLIDE_SEND_MESSAGE_THREAD_POOL_NUMS: sendMessageThreadPoolNums has no effect here: requests run on "
-        "one event loop, not in thread pools",
-        "flag: commercialBaseCount has no effect here: statistics are kept in one way",
-    ]
-    assert "slaveTimeout" not in loaded.origins
-
-
-@pytest.mark.parametrize(("written", "key"), [("useTLS", "tlsEnable"), ("clientChannelExpiredTime", "channelExpiredTimeout")])
-def test_another_name_of_a_setting_is_taken(written: str, key: str) -> None:
-    text = "true" if key == "tlsEnable" else "60000"
-    loaded = load_options(BrokerOptions, {written: text}, None, {})
-    assert loaded.origins[key] == "flag"
-    assert loaded.warnings == []
 
 
 def test_half_of_the_light_queues_is_named() -> None:

@@ -66,7 +66,7 @@ def taken_live() -> set[str]:
 
 
 def stale() -> dict[str, set[str]]:
-    """Of each class that keeps options and does not replace them when a setting changes: the fields it reads of them."""
+    """Of each class that keeps options and does not replace them at a change: the fields it reads of them."""
     found: dict[str, set[str]] = {}
     for _, tree in modules():
         for made in ast.walk(tree):
@@ -74,7 +74,9 @@ def stale() -> dict[str, set[str]]:
                 continue
             takers = [each for each in made.body if isinstance(each, ast.FunctionDef) and each.name in TAKERS]
             if not any(_keeps_options(taker) for taker in takers):
-                kept = {node.attr for node in ast.walk(made) if isinstance(node, ast.Attribute) and _of_kept(node.value)}
+                kept = {
+                    node.attr for node in ast.walk(made) if isinstance(node, ast.Attribute) and _of_kept(node.value)
+                }
                 found.setdefault(made.name, set()).update(kept)
     return found
 
