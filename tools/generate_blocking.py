@@ -205,13 +205,18 @@ def is_async_generator(node: ast.AsyncFunctionDef) -> bool:
     return any(isinstance(part, ast.Yield) for part in ast.walk(node))
 
 
-def method(node: ast.FunctionDef | ast.AsyncFunctionDef, module: str, imports: Imports) -> str:
-    """One method of the façade."""
+def method(
+    node: ast.FunctionDef | ast.AsyncFunctionDef, module: str, imports: Imports, overloaded: bool = False
+) -> str:
+    """One method of the façade. One that is `overloaded` has checked its arguments by its own signatures."""
     name = node.name
     imports.learn(module, node.args)
     returns = ast.unparse(node.returns) if node.returns is not None else "None"
     arguments = ast.unparse(node.args)
     native = f"self._native.{name}({call_arguments(node.args)})"
+    if overloaded:
+        imports.wanted["cast"], imports.wanted["Any"] = ("typing", "cast"), ("typing", "Any")
+        native = native.replace("self._native", "cast(Any, self._native)", 1)
     doc = docstring(node, "        ")
     if any(ast.unparse(decorator) == "property" for decorator in node.decorator_list):
         imports.learn(module, node.returns or node)
@@ -238,6 +243,14 @@ def method(node: ast.FunctionDef | ast.AsyncFunctionDef, module: str, imports: I
     return f"{head}        {keyword}self._loop.{how}(lambda: {native})\n"
 
 
+def overload(node: ast.FunctionDef | ast.AsyncFunctionDef, module: str, imports: Imports) -> str:
+    """One of the signatures of a method."""
+    imports.wanted["overload"] = ("typing", "overload")
+    imports.learn(module, node.args)
+    returns = ast.unparse(node.returns) if node.returns is not None else "None"
+    return f"    @overload\n    def {node.name}({ast.unparse(node.args)}) -> {returns}: ...\n"
+
+
 CONTEXT = """    def __enter__(self) -> Self:
         return self.start()
 
@@ -259,12 +272,17 @@ def facade(rule: Facade, imports: Imports) -> str:
     bodies: list[str] = []
     begin = ""
     seen: set[str] = set()
+    overloaded: set[str] = set()
     for module, node in parts:
         for item in node.body:
             if not isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef):
                 continue
             if item.name in seen:
                 continue  # the first of the bases that has a method is the one that counts
+            if any(ast.unparse(decorator) == "overload" for decorator in item.decorator_list):
+                bodies.append(overload(item, module, imports))
+                overloaded.add(item.name)
+                continue
             seen.add(item.name)
             if item.name == "__init__":
                 imports.learn(module, item.args)
@@ -276,7 +294,7 @@ def facade(rule: Facade, imports: Imports) -> str:
             elif item.name in left_out:
                 left_out.discard(item.name)
             elif item.name == "__aiter__" or not item.name.startswith("_"):
-                bodies.append(method(item, module, imports))
+                bodies.append(method(item, module, imports, item.name in overloaded))
     if left_out:
         raise RuleError(f"rules of {rule.name} that fit nothing: {', '.join(sorted(left_out))}")
     for name, kind in rule.attributes.items():

@@ -26,7 +26,7 @@ async def main(namesrv: str = "") -> None:
     done = asyncio.Event()
 
     async def cook(message) -> None:
-        order: Order = message.value
+        order = message.value_as(Order)
         print(order.count, order.what, message.properties["from"])
         done.set()
 

@@ -67,7 +67,10 @@ def produce(
 
     with boundary():
         moment = moment_of("--deliver-at", deliver_at) if deliver_at else None
-        model = Message(topic, b"", tags, keys, {}, delay_level, sharding_key, delay=delay, deliver_at=moment)
+        model = Message(
+            topic, tags=tags, keys=keys, delay_level=delay_level, sharding_key=sharding_key, delay=delay,
+            deliver_at=moment,
+        )  # fmt: skip
 
         def message(line: str) -> Message:
             return message_from_json(line, model) if from_json else replace(model, body=_bytes(line))

@@ -14,7 +14,7 @@ import concurrent.futures
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Literal, Self, Unpack, cast, overload
 
 from bolide.client.consuming import pull_consumer, push_consumer
 from bolide.client.consuming.process_queue import MAX_CACHED_BYTES, MAX_CACHED_COUNT, MAX_SPAN
@@ -384,6 +384,16 @@ class PushConsumer:
         """The group it was made with."""
         return self._native.group
 
+    @overload
+    def subscribe(
+        self, topic: str, expression: str | Selector, listener: Listener, *, batch: Literal[0] = 0, parent: str = ""
+    ) -> None: ...
+
+    @overload
+    def subscribe(
+        self, topic: str, expression: str | Selector, listener: BatchListener, *, batch: int, parent: str = ""
+    ) -> None: ...
+
     def subscribe(
         self,
         topic: str,
@@ -400,7 +410,9 @@ class PushConsumer:
         exception means try again; a number says how many at the front of the list were consumed. For a light queue,
         ``lmq("room-1")``, `parent` is the topic its messages are sent to.
         """
-        self._loop.call(lambda: self._native.subscribe(topic, expression, listener, batch=batch, parent=parent))
+        self._loop.call(
+            lambda: cast(Any, self._native).subscribe(topic, expression, listener, batch=batch, parent=parent)
+        )
 
     def unsubscribe(self, topic: str) -> None:
         """Want a topic no more: its queues go to the other members."""

@@ -113,7 +113,10 @@ def test_values_from_a_producer_to_consumers(bolide_broker: Broker) -> None:
             while len(pulled) < 4:
                 messages = await pull.poll()
                 assert all(message.value is message.value for message in messages)  # decoded once
-                pulled += [message.value for message in messages]
+                pulled += [message.value_as(Order) for message in messages]
+                for message in messages:
+                    with pytest.raises(CodecError, match="is Order, not Payment"):
+                        message.value_as(Payment)
         assert sorted(pulled, key=lambda order: order.number) == expected
 
     asyncio.run(main())

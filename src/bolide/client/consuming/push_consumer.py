@@ -11,7 +11,7 @@ from collections.abc import Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Literal, Self, Unpack, overload
 
 from bolide.client.consuming import broker_requests
 from bolide.client.consuming.concurrent import ConcurrentConsumption
@@ -136,6 +136,16 @@ class PushConsumer:
         self._pulls.attach(self._member)
 
     # -- life
+
+    @overload
+    def subscribe(
+        self, topic: str, expression: str | Selector, listener: Listener, *, batch: Literal[0] = 0, parent: str = ""
+    ) -> None: ...
+
+    @overload
+    def subscribe(
+        self, topic: str, expression: str | Selector, listener: BatchListener, *, batch: int, parent: str = ""
+    ) -> None: ...
 
     def subscribe(
         self,

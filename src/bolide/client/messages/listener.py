@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from enum import Enum
 from typing import Any, Final
@@ -18,8 +18,6 @@ from bolide.client.messages.received import ReceivedMessage
 
 log = logging.getLogger("bolide.client")
 
-Listener = Callable[[ReceivedMessage], Any]
-BatchListener = Callable[[list[ReceivedMessage]], Any]
 Failed = list[tuple[ReceivedMessage, int]]
 """Messages to try again, each with a delay level: 0 lets the broker choose, -1 means the dead letter queue."""
 
@@ -34,6 +32,13 @@ class ConsumeResult(Enum):
 
     SUCCESS = "success"
     RETRY = "retry"
+
+
+Outcome = ConsumeResult | bool | None
+Listener = Callable[[ReceivedMessage], Outcome | Awaitable[Outcome]]
+"""Takes one message."""
+BatchListener = Callable[[list[ReceivedMessage]], Outcome | int | Awaitable[Outcome | int]]
+"""Takes several messages of one queue; may also return how many at the front of the list are consumed."""
 
 
 class RetryLater(Exception):

@@ -7,7 +7,7 @@ itself are refused in `Message.properties` and have arguments of their own.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import timedelta
 from typing import Any, Final
 
@@ -42,6 +42,7 @@ class Message:
 
     topic: str
     body: bytes = b""
+    _: KW_ONLY
     tags: str = ""
     keys: str | Iterable[str] = ""
     properties: Mapping[str, str] = field(default_factory=dict)

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from bolide.client.messages.codec import NO_VALUE, Codec, value_of
+from bolide.client.messages.codec import NO_VALUE, Codec, CodecError, value_of
 from bolide.client.messages.light_queues import is_lmq, light_offset
 from bolide.client.messages.namespace import without_namespace
 from bolide.client.messages.queue import MessageQueue
@@ -17,6 +17,8 @@ from bolide.layout.names import RETRY_PREFIX
 from bolide.layout.properties import parse_properties_bytes, property_value
 from bolide.layout.record import Record, decode_records
 from bolide.remoting.compression import COMPRESSED_FLAG, decompress_by_flag
+
+Value = TypeVar("Value")
 
 MAX_PLAIN_BODY: Final = 64 * 1024 * 1024
 """Bytes a compressed body may inflate to; producers send at most 4 MiB, brokers may be set to take more."""
@@ -55,6 +57,13 @@ class ReceivedMessage:
         value = self._value
         if value is NO_VALUE:
             value = self._value = value_of(self.body, self.codec, repr(self))
+        return value
+
+    def value_as(self, kind: type[Value]) -> Value:
+        """The `value`, for type checkers too: a `kind`. Raises as `value`, and `CodecError` if it is something else."""
+        value = self.value
+        if not isinstance(value, kind):
+            raise CodecError(f"the value of {self!r} is {type(value).__name__}, not {kind.__name__}")
         return value
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Protocol
@@ -23,13 +24,13 @@ class TransactionState(IntEnum):
 class TransactionListener(Protocol):
     """The user's side of a transaction. Both methods are async, or plain (then they run in a thread)."""
 
-    def execute(self, message: Message, argument: Any) -> Any:
+    def execute(self, message: Message, argument: Any, /) -> TransactionState | Awaitable[TransactionState]:
         """Run the local transaction for a message that is stored but not visible; return a `TransactionState`.
 
         An exception counts as UNKNOWN, and so does any other value, None included: the result's `error` says so.
         """
 
-    def check(self, message: ReceivedMessage) -> Any:
+    def check(self, message: ReceivedMessage, /) -> TransactionState | Awaitable[TransactionState]:
         """Say how the local transaction of this message ended; return a `TransactionState`. May be asked repeatedly."""
 
 
