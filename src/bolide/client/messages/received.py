@@ -18,7 +18,7 @@ from bolide.layout.properties import parse_properties_bytes, property_value
 from bolide.layout.record import Record, decode_records
 from bolide.remoting.compression import COMPRESSED_FLAG, decompress_by_flag
 
-Value = TypeVar("Value")
+_Value = TypeVar("_Value")
 
 MAX_PLAIN_BODY: Final = 64 * 1024 * 1024
 """Bytes a compressed body may inflate to; producers send at most 4 MiB, brokers may be set to take more."""
@@ -59,7 +59,7 @@ class ReceivedMessage:
             value = self._value = value_of(self.body, self.codec, repr(self))
         return value
 
-    def value_as(self, kind: type[Value]) -> Value:
+    def value_as(self, kind: type[_Value]) -> _Value:
         """The `value`, for type checkers too: a `kind`. Raises as `value`, and `CodecError` if it is something else."""
         value = self.value
         if not isinstance(value, kind):
