@@ -45,7 +45,7 @@ def prepare(as_json: bool = JsonFlag) -> None:
     BOLIDE_SPARK_CACHE.
     """
     with boundary():
-        from bolide.spark.session.jvm_training import prepare as make
+        from bolide.spark.session.class_archive import prepare as make
 
         prepared = make()
         if as_json:

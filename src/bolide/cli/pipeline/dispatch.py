@@ -53,11 +53,8 @@ def dispatch(
         if update or follow:
             _update(store, shape, str(out), Updating(follow, every, durable, skip_corrupt), master, as_json)
             return
-        from bolide.spark.session.jvm import end
-        from bolide.spark.session.session import QUIET_START, begin, job_context
-
-        begin(master, QUIET_START)  # first: the JVM starts while the following modules are imported
         from bolide.spark.dispatch.dispatch_job import dispatch_store
+        from bolide.spark.session.session import QUIET_START, job_context
 
         spark = job_context("bolide pipeline dispatch", master, QUIET_START)
         try:
@@ -67,7 +64,7 @@ def dispatch(
                 progress=shower(),
             )  # fmt: skip
         finally:
-            end(spark)
+            spark.stop()
         if as_json:
             output.print_json(asdict(report))
         else:
@@ -101,11 +98,8 @@ class Updating:
 
 
 def _update(store: Path, shape: StoreShape, out: str, how: Updating, master: str, as_json: bool) -> None:
-    from bolide.spark.session.jvm import end
-    from bolide.spark.session.session import QUIET_START, begin, job_session
-
-    begin(master, QUIET_START)
     from bolide.spark.dispatch.follow import Followed, follow_store
+    from bolide.spark.session.session import QUIET_START, job_session
 
     def show(done: Followed) -> None:
         if as_json:
@@ -123,7 +117,7 @@ def _update(store: Path, shape: StoreShape, out: str, how: Updating, master: str
             seconds_between=how.every, durable=how.durable, on_batch=show,
         )  # fmt: skip
     finally:
-        end(spark)
+        spark.stop()
     queues, entries = len(state.queues), state.entries
     output.note(
         f"stopped at physical offset {max(state.end_offset, 0):,}: {queues:,} queues, {entries:,} index entries"

@@ -143,11 +143,8 @@ def session(name: str, master: str, conf: Sequence[str]) -> Iterator[Any]:
     # stack traces.
     settings = {"spark.log.level": "OFF", **named_values(conf, "--conf")}
     logging.getLogger().setLevel(logging.CRITICAL)
-    from bolide.spark.session.jvm import end
-    from bolide.spark.session.session import begin, job_session, no_error_records
-
-    begin(master, settings)
     from bolide.spark.failures import sentences
+    from bolide.spark.session.session import job_session, no_error_records
 
     spark = job_session(f"bolide pipeline {name}", master, settings=settings)
     no_error_records()
@@ -156,7 +153,7 @@ def session(name: str, master: str, conf: Sequence[str]) -> Iterator[Any]:
         with reachable(), sentences():
             yield spark
     finally:
-        end(spark)
+        spark.stop()
 
 
 def batch_source(

@@ -33,10 +33,7 @@ def verify(
     could not run."""
     with boundary(output.BROKEN):
         shape = store_shape(store, config, None)
-        from bolide.spark.session.jvm import end
-        from bolide.spark.session.session import QUIET_START, begin, job_context
-
-        begin(master, QUIET_START)  # first: the JVM starts while the following modules are imported
+        from bolide.spark.session.session import QUIET_START, job_context
         from bolide.spark.verify.verify_job import verify_on_spark
         from bolide.spark.verify.verify_page import verdict_page
 
@@ -47,7 +44,7 @@ def verify(
                 spark, str(store), shape, split_size=split_size << 20, progress=shower(), work_folder=folder
             )
         finally:
-            end(spark)
+            spark.stop()
         if html is not None:
             html.write_text(verdict_page(verdict), "utf-8")
         if as_json:

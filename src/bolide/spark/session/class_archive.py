@@ -1,0 +1,176 @@
+"""An archive of Spark's classes: `bolide spark prepare` makes it, and local sessions load it when it exists.
+
+A start of Spark loads nine thousand classes from 280 jars and verifies each, which is most of its processor time. Java
+can map them from a file instead (class data sharing). The file fits one Java and one set of jars; Java ignores it
+otherwise. Java's own options do this, through Spark's setting for them; PySpark starts and stops the JVM as always.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from bolide.spark.errors import OptionError, SparkMissing
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FOLDER_VARIABLE: Final = "BOLIDE_SPARK_CACHE"
+"""Names another folder than the user's cache folder; `off` for none."""
+_FORM: Final = "2"
+_TRAIN: Final = "from bolide.spark.session.class_archive import train; import sys; train(sys.argv[1])"
+_LIMIT_S: Final = 600.0
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The archive that `prepare` found or made."""
+
+    path: str
+    size: int
+    """Bytes."""
+    seconds: float
+    """0 if it existed already."""
+
+
+@dataclass(frozen=True)
+class Archive:
+    """The place of the archive for one Java and one set of jars, whether or not it exists."""
+
+    folder: Path
+    package: Path
+
+    @property
+    def path(self) -> Path:
+        """The classes."""
+        return self.folder / "classes.jsa"
+
+    @property
+    def home(self) -> Path:
+        """The SPARK_HOME of its sessions: Java compares the paths of the jars, so they must not change."""
+        return self.folder / "home"
+
+    def exists(self) -> bool:
+        """Whether sessions can load it."""
+        return self.path.is_file()
+
+    def options(self) -> str:
+        """Java options that load it. Java says nothing if it does not fit."""
+        return f"{shlex.quote(f'-XX:SharedArchiveFile={self.path}')} -Xshare:auto -Xlog:disable"
+
+
+def spark_package() -> Path:
+    """The folder of PySpark, without importing it. Raises `SparkMissing`."""
+    found = find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise SparkMissing('Spark is not installed: pip install "bolide[spark]"')
+    return Path(found.origin).parent
+
+
+def cache_folder() -> Path | None:
+    """The folder of all archives; None if none are kept."""
+    named = os.environ.get(FOLDER_VARIABLE, "")
+    if named:
+        return None if named == "off" else Path(named).absolute()
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(home) / "bolide" / "spark" if os.path.isabs(home) else None
+
+
+def java_program() -> str | None:
+    """The Java that Spark uses."""
+    home = os.environ.get("JAVA_HOME")
+    return f"{home}/bin/java" if home else shutil.which("java")
+
+
+def archive_of(package: Path) -> Archive | None:
+    """The place for this PySpark and the Java that Spark uses; None if there is no Java or no folder.
+
+    Java refuses an archive of jars with other times or sizes, so these are part of the name.
+    """
+    folder, java = cache_folder(), java_program()
+    if folder is None or java is None:
+        return None
+    try:
+        parts = [_FORM, os.path.realpath(java), str(os.stat(java).st_mtime_ns), str(package)]
+        for entry in sorted(os.scandir(package / "jars"), key=lambda entry: entry.name):
+            stat = entry.stat()
+            parts.append(f"{entry.name} {stat.st_size} {stat.st_mtime_ns}")
+    except OSError:
+        return None
+    key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:24]
+    return Archive(folder / key, package)
+
+
+def link_home(home: Path, package: Path) -> None:
+    """Make a SPARK_HOME that holds no zip of pyspark: workers then import the installed one, with its byte code.
+
+    That saves each worker about a second of processor time.
+    """
+    home.mkdir(parents=True, exist_ok=True)
+    for part in ("bin", "sbin", "jars"):
+        if not (home / part).exists():
+            (home / part).symlink_to(package / part)
+
+
+def prepare() -> Prepared:
+    """Make the archive for this Java and this PySpark, unless it exists. Raises `OptionError` if that fails.
+
+    Two processes may do so at once: each writes a file of its own and renames it.
+    """
+    began = time.monotonic()
+    archive = archive_of(spark_package())
+    if archive is None:
+        raise OptionError(f"no Java or no folder was found: install Java 17, or name a folder in {FOLDER_VARIABLE}")
+    if archive.exists():
+        return Prepared(str(archive.path), archive.path.stat().st_size, 0.0)
+    link_home(archive.home, archive.package)
+    fresh = archive.folder / f"{os.getpid()}.jsa"
+    environment = {**os.environ, "SPARK_HOME": str(archive.home)}
+    # The JVM writes the file when it ends, after the program has: its output ends last.
+    command = [sys.executable, "-c", _TRAIN, str(fresh)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=_LIMIT_S)
+    try:
+        if not fresh.is_file():
+            why = (done.stderr.strip().splitlines() or ["Java wrote none"])[-1]
+            raise OptionError(f"no archive of Spark's classes was made: {why}; it needs Java 17 or newer")
+        os.replace(fresh, archive.path)
+    finally:
+        fresh.unlink(missing_ok=True)
+    forget_others(archive)
+    return Prepared(str(archive.path), archive.path.stat().st_size, time.monotonic() - began)
+
+
+def forget_others(archive: Archive) -> None:
+    """Delete the archives made for this PySpark before Java or jars changed, and those of a PySpark that is gone."""
+    for home in archive.folder.parent.glob("*/home"):
+        jars = home / "jars"
+        if home != archive.home and (not jars.exists() or jars.resolve() == (archive.package / "jars").resolve()):
+            shutil.rmtree(home.parent, ignore_errors=True)
+
+
+def train(path: str) -> None:
+    """Run the small session whose JVM writes the archive to `path` when it ends."""
+    from bolide.spark.session.session import JAVA_OPTIONS, QUIET_START, job_session
+
+    options = f"{QUIET_START[JAVA_OPTIONS]} {shlex.quote(f'-XX:ArchiveClassesAtExit={path}')}"
+    spark = job_session("bolide spark prepare", "local[1]", settings={**QUIET_START, JAVA_OPTIONS: options})
+    _do_a_little(spark, f"{spark.conf.get('spark.sql.warehouse.dir')}/table")
+    spark.stop()
+
+
+def _do_a_little(spark: SparkSession, table: str) -> None:
+    """What most jobs do, so that its classes are loaded."""
+    done = spark.sparkContext.accumulator(0)
+    spark.sparkContext.parallelize(range(4), 2).map(done.add).collect()
+    rows = spark.range(100).selectExpr("id", "id % 7 AS queue", "cast(id AS string) AS text")
+    rows.repartition(2).write.partitionBy("queue").parquet(table)
+    spark.read.parquet(table).where("id > 3").groupBy("queue").count().orderBy("queue").collect()
