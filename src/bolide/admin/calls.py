@@ -10,6 +10,8 @@ from typing import Any, Self, TypeVar, Unpack
 
 from bolide.client.instance.instance import ClientInstance
 from bolide.client.instance.options import DEFAULT_NAMESRV, ClientOptions, ConnectionOptions
+from bolide.client.instance.unclosed import Closeable
+from bolide.client.messages.arguments import check_seconds
 from bolide.client.messages.errors import ClientStateError, NoQueue
 from bolide.client.messages.queue import MessageQueue
 from bolide.layout.names import MASTER_ID
@@ -22,7 +24,7 @@ from bolide.remoting.command import Command
 T = TypeVar("T")
 
 
-class AdminCalls:
+class AdminCalls(Closeable):
     """The connection of an admin object. ``async with Admin("host:port") as admin: ...``"""
 
     def __init__(
@@ -32,11 +34,11 @@ class AdminCalls:
         timeout: float = 15.0,
         **connection: Unpack[ConnectionOptions],
     ) -> None:
-        """`namesrv` is ``host:port;host:port``; `timeout` seconds bound one request. Raises `ConfigError`.
+        """`namesrv` is ``host:port;host:port``; `timeout` seconds bound one request. Raises `ArgumentError`.
 
         A broker answers a change when it is on disk, so a slow disk makes it take seconds.
         """
-        self.timeout = timeout
+        self.timeout = check_seconds("timeout", timeout)
         self._options = ClientOptions.of(namesrv, **connection)
         self._instance: ClientInstance | None = None
 
@@ -44,10 +46,12 @@ class AdminCalls:
         """Ready for calls; connections are made when needed. A second call does nothing."""
         if self._instance is None:
             self._instance = ClientInstance.acquire(self._options)
+            self._opened("Admin")
         return self
 
     async def close(self) -> None:
         """Close the connections. A second call does nothing."""
+        self._closing()
         instance, self._instance = self._instance, None
         if instance is not None:
             await instance.release()

@@ -94,6 +94,11 @@ class Producer:
     ) -> None:
         self._loop.run(lambda: self._native.__aexit__(kind, error, trace))
 
+    def __del__(self) -> None:
+        native = vars(self).get("_native")  # none when the arguments were refused
+        if native is not None:
+            native._warn_unclosed()
+
     @property
     def group(self) -> str:
         """The group it was made with."""
@@ -180,12 +185,14 @@ class Producer:
         return self._loop.run(lambda: self._native.queues(topic))
 
 
-class TransactionProducer:
+class TransactionProducer(Producer):
     """Sends messages in transactions. ``with TransactionProducer("group", namesrv, listener) as producer: ...``
 
-    `concurrency` bounds the checks at once, and the threads of a plain listener; what else there is, is as in
-    `Producer`: codecs, interceptors and traces, too. Plain sends work as there.
+    `concurrency` bounds the checks at once, and the threads of a plain listener. Otherwise behaves like `Producer`,
+    with codecs, interceptors and traces, and plain sends work as there.
     """
+
+    _native: transaction_producer.TransactionProducer
 
     def __init__(
         self,
@@ -201,19 +208,6 @@ class TransactionProducer:
         self._native = transaction_producer.TransactionProducer(
             group, namesrv, listener, concurrency=concurrency, **options
         )
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._loop.run(lambda: self._native.__aexit__(kind, error, trace))
-
-    @property
-    def group(self) -> str:
-        """The group it was made with."""
-        return self._native.group
 
     def start(self) -> Self:
         """As in `Producer`; the brokers known already learn of the group at once, so that they can ask it."""
@@ -233,77 +227,6 @@ class TransactionProducer:
         `Producer.send`, before the transaction has run; `MessageRefused` for a message with a delay.
         """
         return self._loop.run(lambda: self._native.send_in_transaction(message, argument, queue=queue, timeout=timeout))
-
-    @property
-    def in_flight(self) -> int:
-        """Messages sent and not answered yet."""
-        return self._native.in_flight
-
-    def send(self, message: Message, *, queue: QueueChoice | None = None, timeout: float | None = None) -> SendResult:
-        """Send one message and return where it is stored; waits while `max_in_flight` messages are out.
-
-        `queue` fixes the queue, or is a function that picks one; so does the message's `sharding_key`. A message bound
-        to a queue is tried once. Raises `MessageRefused`, `TopicNotFound`, `ResponseError`, `SendFailed` (after all
-        tries), `RequestTimeout`.
-        """
-        return self._loop.run(lambda: self._native.send(message, queue=queue, timeout=timeout))
-
-    def submit(
-        self, message: Message, *, queue: QueueChoice | None = None, timeout: float | None = None
-    ) -> concurrent.futures.Future[SendResult]:
-        """Send without waiting: the future holds the result.
-
-        Raises `TooFast` when `max_in_flight` are out already (in the blocking client that is in the future, too).
-        """
-        return self._loop.submit(lambda: self._native.submit(message, queue=queue, timeout=timeout))
-
-    def send_many(
-        self, messages: Iterable[Message], *, queue: QueueChoice | None = None
-    ) -> list[SendResult | BaseException]:
-        """Send all, as many at a time as allowed; one outcome per message, in their order: a result or its error.
-
-        A message that cannot be sent does not keep the others from being sent. Raises `ClientStateError` when the
-        producer is not started, and `ClientForked`.
-        """
-        return self._loop.run(lambda: self._native.send_many(messages, queue=queue))
-
-    def send_batch(
-        self, messages: Iterable[Message], *, queue: QueueChoice | None = None, timeout: float | None = None
-    ) -> SendResult:
-        """Store several messages of one topic with one request: all or none. No delay levels, no %RETRY% topics.
-
-        Raises `MessageRefused` when they differ in topic or `wait_stored`, or exceed `max_body` together.
-        """
-        return self._loop.run(lambda: self._native.send_batch(messages, queue=queue, timeout=timeout))
-
-    def send_oneway(self, message: Message, *, queue: QueueChoice | None = None) -> None:
-        """Send and ask for no answer: fast, and nobody learns when it is lost."""
-        self._loop.run(lambda: self._native.send_oneway(message, queue=queue))
-
-    def recall(self, topic: str, handle: str, timeout: float | None = None) -> str:
-        """Take back a message that waits for its time, by the `recall_handle` of its result; returns its id.
-
-        The broker notes the wish (it must have recallMessageEnable); a message that is due just then may still come.
-        Raises `MessageRefused` for an invalid handle, `ResponseError` when its time is over.
-        """
-        return self._loop.run(lambda: self._native.recall(topic, handle, timeout))
-
-    def request(
-        self, message: Message, timeout: float = SEND_TIMEOUT, *, queue: QueueChoice | None = None
-    ) -> ReceivedMessage:
-        """Send a message and return the answer of whoever consumes it (`reply_to`), within `timeout` seconds.
-
-        Raises as `send`, and `RequestTimeout` when no answer came: whether the message was consumed is then unknown.
-        """
-        return self._loop.run(lambda: self._native.request(message, timeout, queue=queue))
-
-    def reply_to(self, request: ReceivedMessage, body: bytes, timeout: float | None = None) -> None:
-        """Answer a message that was sent by `request`. Raises `MessageRefused` when it was not, `ResponseError`."""
-        self._loop.run(lambda: self._native.reply_to(request, body, timeout))
-
-    def queues(self, topic: str) -> list[MessageQueue]:
-        """The queues of a topic that can be sent to. Raises `TopicNotFound`."""
-        return self._loop.run(lambda: self._native.queues(topic))
 
 
 class PushConsumer:
@@ -378,6 +301,11 @@ class PushConsumer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._loop.run(lambda: self._native.__aexit__(kind, error, trace))
+
+    def __del__(self) -> None:
+        native = vars(self).get("_native")  # none when the arguments were refused
+        if native is not None:
+            native._warn_unclosed()
 
     @property
     def group(self) -> str:
@@ -563,6 +491,11 @@ class PullConsumer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._loop.run(lambda: self._native.__aexit__(kind, error, trace))
+
+    def __del__(self) -> None:
+        native = vars(self).get("_native")  # none when the arguments were refused
+        if native is not None:
+            native._warn_unclosed()
 
     @property
     def group(self) -> str:

@@ -9,17 +9,18 @@ They start in a few tens of milliseconds. Files are small, in a temporary folder
 from __future__ import annotations
 
 import asyncio
+import difflib
 import shutil
 import tempfile
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeVar
 
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.tables.topics import TopicConfig
-from bolide.errors import LocalError
+from bolide.errors import ArgumentError, LocalError
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.broker import BrokerNode
 from bolide.node.loop.clock import now_ms
@@ -45,9 +46,11 @@ class Broker:
 
     `store` keeps the store in the given folder, so that a second `Broker` finds the messages of the first; without it
     the store is in a temporary folder. Usable from any thread; one event loop inside serves both daemons.
+    Raises `ArgumentError` for a setting that does not exist.
     """
 
     def __init__(self, store: str | None = None, **settings: Any) -> None:
+        _check_settings(settings)
         self._own_folder = store is None
         self._folder = store
         self._settings = {**SMALL, **settings}
@@ -204,3 +207,12 @@ class Broker:
         if self._own_folder and self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
+
+
+def _check_settings(settings: Iterable[str]) -> None:
+    known = BrokerOptions.__struct_fields__
+    for name in settings:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {near[0]}?" if near else "they are the fields of BrokerOptions"
+            raise ArgumentError(f"{name} is not a setting of the broker: {hint}", name)

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from bolide.client.instance.instance import ClientInstance
 from bolide.client.instance.json_body import json_text
+from bolide.client.instance.troubles import NoNameServer
 from bolide.client.messages.errors import TopicNotFound
 from bolide.client.messages.subscription import Subscription
 from bolide.errors import ConnectionLost, RequestTimeout
@@ -28,7 +29,7 @@ async def check_expressions(instance: ClientInstance, group: str, subscriptions:
             continue
         try:
             names = list((await instance.route(wanted.topic)).brokers)
-        except TopicNotFound:
+        except (TopicNotFound, NoNameServer):
             continue
         address = instance.any_address(random.choice(names)) if names else None
         if address is None:

@@ -26,7 +26,7 @@ from bolide.client.messages.namespace import with_namespace
 from bolide.client.messages.queue import MessageQueue, java_order, queue_order
 from bolide.client.messages.start_from import StartFrom, start_name
 from bolide.client.messages.subscription import Selector, Subscription, subscription
-from bolide.errors import ArgumentError, BolideError
+from bolide.errors import ArgumentError, BolideError, ConnectionLost, RequestTimeout
 from bolide.layout.names import RETRY_PREFIX
 from bolide.remoting import codes
 from bolide.remoting.command import Command
@@ -83,6 +83,7 @@ class GroupMember:
         self._round = asyncio.Lock()
         self._tasks: list[asyncio.Task[Any]] = []
         self._pid = 0
+        self._unreachable = False
 
     @property
     def instance(self) -> ClientInstance:
@@ -208,6 +209,7 @@ class GroupMember:
     # -- rounds
 
     async def _rounds(self) -> None:
+        pause = INCOMPLETE_RETRY
         while True:
             try:
                 async with asyncio.timeout(self.options.rebalance_interval):
@@ -215,28 +217,39 @@ class GroupMember:
             except TimeoutError:
                 pass
             self._wake.clear()
-            if not await self.rebalance():
-                try:
-                    async with asyncio.timeout(INCOMPLETE_RETRY):
-                        await self._wake.wait()
-                except TimeoutError:
-                    self._wake.set()
+            if await self.rebalance():
+                pause = INCOMPLETE_RETRY
+                continue
+            pause = min(2 * pause, self.options.rebalance_interval) if self._unreachable else INCOMPLETE_RETRY
+            try:
+                async with asyncio.timeout(pause):
+                    await self._wake.wait()
+            except TimeoutError:
+                self._wake.set()
 
     async def rebalance(self) -> bool:
         """One round over all topics; False when some topic could not be settled and the round is worth repeating."""
         complete = True
+        self._unreachable = False
         moved: list[Subscription] = []
         async with self._round:
             for topic, wanted in list(self.subscriptions.items()):
                 held = self.queues_of(topic)
                 try:
                     complete &= await self._rebalance_topic(topic)
-                except TopicNotFound:
+                except TopicNotFound as error:
                     # A topic may come later; the group's own retry topic does once a broker saw the heartbeat.
-                    complete = complete and topic == self.retry_topic
+                    if topic != self.retry_topic:
+                        self.instance.troubles.begin(("topic", self.group, topic), f"group {self.group} waits", error)
+                        complete = False
                 except BolideError as error:
-                    log.warning("rebalance of %s for topic %s failed: %s", self.group, topic, error)
+                    what = f"rebalance of {self.group} for topic {topic} failed"
+                    self.instance.troubles.begin(("rebalance", self.group, topic), what, error)
+                    self._unreachable |= isinstance(error, ConnectionLost | RequestTimeout)
                     complete = False
+                else:
+                    self.instance.troubles.over(("topic", self.group, topic))
+                    self.instance.troubles.over(("rebalance", self.group, topic))
                 if self.queues_of(topic) != held:
                     moved.append(wanted)
             if moved:
@@ -281,8 +294,11 @@ class GroupMember:
             try:
                 taken = await self._gained(process_queue)
             except BolideError as error:
-                log.warning("queue %s is not taken yet: %s", queue, error)
+                self.instance.troubles.begin(("take", queue), f"queue {queue} is not taken yet", error)
+                self._unreachable |= isinstance(error, ConnectionLost | RequestTimeout)
                 taken = False
+            else:
+                self.instance.troubles.over(("take", queue))
             if taken:
                 self.owned[queue] = process_queue
                 changed = True
@@ -345,7 +361,9 @@ class GroupMember:
             try:
                 await self.store.persist(list(self.owned), wait=False)
             except BolideError as error:
-                log.warning("%s", error)
+                self.instance.troubles.begin(("offsets", self.group), f"the offsets of {self.group}", error)
+            else:
+                self.instance.troubles.over(("offsets", self.group))
 
     async def start_offset(self, queue: MessageQueue) -> int:
         """Where to start a queue: at the stored offset, else by `start_from` (computePullFromWhere)."""

@@ -65,7 +65,7 @@ class HeldLocks:
             answer = await instance.call(address, codes.LOCK_BATCH_MQ, None, self._body(queues), timeout=LOCK_TIMEOUT)
             held = {queue_of(item) for item in json_body(answer.body).get("lockOKMQSet") or []}
         except BolideError as error:
-            log.warning("locks at %s are not refreshed: %s", address, error)
+            self._member.instance.troubles.begin(("locks", address), f"locks at {address} are not refreshed", error)
             return
         now = asyncio.get_running_loop().time()
         for process_queue in process_queues:

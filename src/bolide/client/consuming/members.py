@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import random
 
 from bolide.client.instance.instance import ClientInstance
@@ -10,11 +9,10 @@ from bolide.client.instance.json_body import json_body
 from bolide.errors import BolideError
 from bolide.remoting import codes
 
-log = logging.getLogger("bolide.client")
-
 
 async def member_ids(instance: ClientInstance, group: str, broker_names: list[str]) -> list[str]:
     """The client ids, by any of these brokers, since every member tells all of them; none when none of them knows."""
+    failure: BolideError | None = None
     for name in random.sample(broker_names, len(broker_names)):
         address = instance.any_address(name)
         if address is None:
@@ -27,8 +25,10 @@ async def member_ids(instance: ClientInstance, group: str, broker_names: list[st
                 accept=(codes.SUCCESS, codes.SYSTEM_ERROR),
             )
         except BolideError as error:
-            log.warning("the members of %s are not known from %s: %s", group, address, error)
+            failure = error
             continue
         if answer.code == codes.SUCCESS:
             return [str(client) for client in json_body(answer.body).get("consumerIdList") or []]
+    if failure is not None:
+        raise failure
     return []

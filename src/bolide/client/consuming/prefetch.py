@@ -160,9 +160,11 @@ class Prefetch:
             try:
                 result = await pull(self.member.instance, request)
             except BolideError as error:
-                log.warning("a pull of %s failed: %s", queue, error)
+                self.member.instance.troubles.begin(("pull", queue), f"a pull of {queue} failed", error)
                 await asyncio.sleep(PULL_FAILED_PAUSE)
                 continue
+            if self.member.instance.troubles.open:
+                self.member.instance.troubles.over(("pull", queue))
             if not process_queue.dropped:
                 self._pulled(process_queue, result)
 

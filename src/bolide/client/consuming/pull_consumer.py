@@ -21,6 +21,7 @@ from bolide.client.consuming.queue_pulls import MAX_PULL_BATCH
 from bolide.client.consuming.strategies import Strategy, find_strategy
 from bolide.client.instance.instance import ClientInstance, now_ms
 from bolide.client.instance.options import DEFAULT_NAMESRV, ClientOptions, ConnectionOptions
+from bolide.client.instance.unclosed import Closeable
 from bolide.client.messages.arguments import (
     check_count,
     check_group,
@@ -43,7 +44,7 @@ from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
 
 
-class PullConsumer:
+class PullConsumer(Closeable):
     """Consumes by asking. ``async with PullConsumer("group") as consumer: async for message in consumer: ...``
 
     With `auto_commit` what `poll` returned is consumed when the next poll begins, and stored every 5 s; without, only
@@ -119,6 +120,7 @@ class PullConsumer:
                     await asyncio.shield(close_all(self._interceptors))
                     raise
                 self._started = True
+                self._opened(f"PullConsumer of group {self.group}")
         return self
 
     def _make_store(self, instance: ClientInstance) -> OffsetStore:
@@ -132,6 +134,7 @@ class PullConsumer:
 
     async def _close(self, commit: bool) -> None:
         self._closed = True
+        self._closing()
         self._prefetch.end()
         async with self._lock:
             if not self._started:

@@ -7,11 +7,12 @@ pulled is counted against flow control until a listener is through with it, and 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, Unpack, overload
+from typing import Any, Final, Literal, Self, Unpack, overload
 
 from bolide.client.consuming import broker_requests
 from bolide.client.consuming.concurrent import ConcurrentConsumption
@@ -26,6 +27,7 @@ from bolide.client.consuming.strategies import Strategy, find_strategy
 from bolide.client.instance.instance import ClientInstance, now_ms
 from bolide.client.instance.options import DEFAULT_NAMESRV, ClientOptions, ConnectionOptions
 from bolide.client.instance.request_reply import send_reply
+from bolide.client.instance.unclosed import Closeable
 from bolide.client.messages.arguments import (
     check_callable,
     check_count,
@@ -50,8 +52,13 @@ from bolide.layout.names import RETRY_PREFIX
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
 
+log = logging.getLogger("bolide.client")
 
-class PushConsumer:
+NO_SUBSCRIPTION_AFTER: Final = 3.0
+"""Seconds after the start at which a consumer that subscribed to nothing says so."""
+
+
+class PushConsumer(Closeable):
     """Consumes in a group. ``async with PushConsumer("group") as consumer: consumer.subscribe(topic, "*", listener)``
 
     `model` is ``"clustering"`` (the members share the queues) or ``"broadcasting"`` (each reads all); `start_from` says
@@ -196,9 +203,16 @@ class PushConsumer:
                     self._threads.shutdown(wait=False)
                     self._threads = None
                     raise
+                self._opened(f"PushConsumer of group {self.group}")
+                self._member.instance.spawn(self._mind_subscriptions(), f"subscriptions {self.group}")
                 if self.orderly:
                     self._member.instance.spawn(self._pulls.locks.refresh_always(), f"locks {self.group}")
         return self
+
+    async def _mind_subscriptions(self) -> None:
+        await asyncio.sleep(NO_SUBSCRIPTION_AFTER)
+        if not self._member.subscriptions and self._threads is not None:
+            log.warning("consumer %s has no subscription and gets no messages: call subscribe(topic, ...)", self.group)
 
     def _make_store(self, instance: ClientInstance) -> OffsetStore:
         if self._member.model == BROADCASTING:
@@ -215,6 +229,7 @@ class PushConsumer:
     async def close(self) -> None:
         """Let the listeners that run finish, store all offsets, and leave the group. A second call does nothing."""
         self._closed = True
+        self._closing()
         async with self._lock:
             threads, self._threads = self._threads, None
             if threads is None:

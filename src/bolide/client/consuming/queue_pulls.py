@@ -173,6 +173,8 @@ class QueuePulls:
             except BolideError as error:
                 await asyncio.sleep(self._pause_after(error, process_queue.queue))
                 continue
+            if member.instance.troubles.open:
+                member.instance.troubles.over(("pull", process_queue.queue))
             member.store.carried(process_queue.queue)
             if not process_queue.dropped:
                 await self._pulled(process_queue, result)
@@ -180,7 +182,7 @@ class QueuePulls:
     def _pause_after(self, error: BolideError, queue: MessageQueue) -> float:
         if isinstance(error, ResponseError) and error.code == codes.FLOW_CONTROL:
             return FLOW_CONTROL_PAUSE
-        log.warning("a pull of %s failed: %s", queue, error)
+        self.member.instance.troubles.begin(("pull", queue), f"a pull of {queue} failed", error)
         return PULL_FAILED_PAUSE
 
     async def _pulled(self, process_queue: ProcessQueue, result: PullResult) -> None:

@@ -69,7 +69,8 @@ class Heartbeats:
             await asyncio.gather(*(self._send_to(address) for address in addresses))
 
     async def _send_to(self, address: str) -> None:
-        pool = self._instance.pool
+        pool, troubles = self._instance.pool, self._instance.troubles
+        key = ("heartbeat", address)
         try:
             connection = pool.live(address)
             if connection is None:
@@ -77,7 +78,9 @@ class Heartbeats:
             else:
                 await self._beat(connection)
         except BolideError as error:
-            log.warning("heartbeat to %s failed: %s", address, error)
+            troubles.begin(key, f"heartbeat to {address} failed", error)
+        else:
+            troubles.over(key)
 
     async def greet(self, connection: ClientConnection) -> None:
         """The first words on a new connection; nothing to a name server."""

@@ -12,14 +12,22 @@ import os
 import time
 from collections.abc import Coroutine
 from typing import Any, Protocol
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from bolide.client.instance.heartbeats import Heartbeats
 from bolide.client.instance.name_servers import REFRESH_INTERVAL, NameServers
 from bolide.client.instance.options import ClientOptions
 from bolide.client.instance.request_reply import Replies
 from bolide.client.instance.routes import Route, decode_route
-from bolide.client.messages.errors import ClientForked, ClientStateError, TopicNotFound, response_error
+from bolide.client.instance.troubles import NoNameServer, Troubles
+from bolide.client.messages.errors import (
+    ClientForked,
+    ClientStateError,
+    ResponseError,
+    TopicNotFound,
+    not_a_name_server,
+    response_error,
+)
 from bolide.client.messages.hooks import RpcCall
 from bolide.errors import BolideError, ConnectionLost, RequestTimeout
 from bolide.layout.names import MASTER_ID
@@ -31,7 +39,10 @@ from bolide.transport.pool import ConnectionPool
 
 log = logging.getLogger("bolide.client")
 
-_instances: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[ClientOptions, ClientInstance]] = WeakKeyDictionary()
+Instances = WeakValueDictionary[ClientOptions, "ClientInstance"]
+
+_instances: WeakKeyDictionary[asyncio.AbstractEventLoop, Instances] = WeakKeyDictionary()
+"""Weak at both ends: members and tasks hold an instance, and an instance holds its loop."""
 
 
 class ProducerMember(Protocol):
@@ -72,6 +83,7 @@ class ClientInstance:
         self.producers: dict[str, ProducerMember] = {}
         self.consumers: dict[str, ConsumerMember] = {}
         self.replies = Replies()
+        self.troubles = Troubles()
         self.routes: dict[str, Route] = {}
         self.brokers: dict[str, dict[int, str]] = {}
         self.parents: dict[str, str] = {}
@@ -89,7 +101,7 @@ class ClientInstance:
     @classmethod
     def acquire(cls, options: ClientOptions) -> ClientInstance:
         """The instance for these options on the running loop, made and started for the first who asks."""
-        known = _instances.setdefault(asyncio.get_running_loop(), {})
+        known = _instances.setdefault(asyncio.get_running_loop(), Instances())
         instance = known.get(options)
         if instance is None:
             instance = known[options] = cls(options)
@@ -105,8 +117,8 @@ class ClientInstance:
         self._members -= 1
         if self._members > 0:
             return
-        known = _instances.get(self._loop, {})
-        if known.get(self.options) is self:
+        known = _instances.get(self._loop)
+        if known is not None and known.get(self.options) is self:
             del known[self.options]
         tasks = [task for task in self._tasks if task is not asyncio.current_task()]
         for task in tasks:
@@ -187,7 +199,9 @@ class ClientInstance:
             try:
                 await work()
             except BolideError as error:
-                log.warning("%s", error)
+                self.troubles.begin(work, "in the background", error)
+            else:
+                self.troubles.over(work)
 
     # -- calls
 
@@ -251,11 +265,19 @@ class ClientInstance:
         for _ in range(len(servers)):
             address = servers[self._namesrv % len(servers)]
             try:
-                return await self.call(address, code, ext, body, accept=accept, timeout=timeout)
+                answer = await self.call(address, code, ext, body, accept=accept, timeout=timeout)
             except (ConnectionLost, RequestTimeout) as error:
                 failure = error
                 self._namesrv += 1
-        raise ConnectionLost(f"no name server of {';'.join(servers)} can be reached: {failure}") from failure
+            except ResponseError as error:
+                self.troubles.name_servers_answer()
+                raise not_a_name_server(error, address) from None
+            else:
+                self.troubles.name_servers_answer()
+                return answer
+        tried = f"none of {len(servers)} name servers can be reached, the last error: " if len(servers) > 1 else ""
+        hint = "; is it a name server of RocketMQ?" if isinstance(failure, RequestTimeout) else ""
+        raise NoNameServer(f"{tried or 'the name server cannot be reached: '}{failure}{hint}") from failure
 
     # -- routes
 
@@ -305,7 +327,9 @@ class ClientInstance:
             except TopicNotFound:
                 self.routes.pop(topic, None)
             except BolideError as error:
-                log.warning("the route of topic %s stays as it was: %s", topic, error)
+                self.troubles.begin(("route", topic), f"the route of topic {topic} could not be refreshed", error)
+            else:
+                self.troubles.over(("route", topic))
         routed = {name for route in self.routes.values() for name in route.brokers}
         for name in set(self.brokers) - routed:
             for address in self.brokers.pop(name).values():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from bolide.client.messages.advice import advice, first_line
 from bolide.errors import ArgumentError, BolideError, LocalError, PeerError
 from bolide.remoting import codes
 
@@ -71,10 +72,25 @@ def response_error(code: int, remark: str | None, asked: str, address: str) -> R
     """The error for an answer with `code`: `asked` names the request, `address` who answered."""
     name = codes.response_name(code)
     said = remark or "it gave no reason"
+    what_to_do = advice(said)
+    if what_to_do:
+        what_to_do = f": {what_to_do}"
     kind = TopicNotFound if code == codes.TOPIC_NOT_EXIST else ResponseError
-    return kind(f"{address} answered {asked} with {name} ({code}): {said}", code, said)
+    return kind(f"{address} answered {asked} with {name} ({code}): {first_line(said)}{what_to_do}", code, said)
 
 
 def worth_retry(error: BolideError) -> bool:
     """Whether another broker may take what this one did not (RocketMQ's rule for producers)."""
     return error.retriable or error.closes_connection
+
+
+def not_a_name_server(error: ResponseError, address: str) -> ResponseError:
+    """The error of a name server's answer; or, where a peer does not know its requests, that it is not one."""
+    if error.code != codes.REQUEST_CODE_NOT_SUPPORTED:
+        return error
+    return ResponseError(
+        f"{address} is not a name server, it does not know the request: if it is a broker, give the address of its"
+        f" name server, whose usual port is 9876 ({error.remark})",
+        codes.REQUEST_CODE_NOT_SUPPORTED,
+        error.remark,
+    )

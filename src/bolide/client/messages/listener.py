@@ -14,6 +14,7 @@ from concurrent.futures import Executor
 from enum import Enum
 from typing import Any, Final
 
+from bolide.client.messages.codec import CodecError
 from bolide.client.messages.received import ReceivedMessage
 
 log = logging.getLogger("bolide.client")
@@ -142,5 +143,8 @@ def failed_by(error: Exception, messages: list[ReceivedMessage]) -> Failed:
     """An exception fails all messages of the call."""
     if isinstance(error, RetryLater):
         return [(message, error.delay_level) for message in messages]
-    log.warning("a listener failed with %r on %r", error, messages[:1], exc_info=error)
+    if isinstance(error, CodecError):  # it names the message, and the traceback shows only the codec
+        log.warning("a listener failed: %s", error)
+    else:
+        log.warning("a listener failed with %r on %r", error, messages[:1], exc_info=error)
     return [(message, BROKER_CHOOSES) for message in messages]

@@ -17,6 +17,7 @@ from typing import Final, Self, Unpack
 from bolide.client.instance.instance import ClientInstance, now_ms
 from bolide.client.instance.options import DEFAULT_NAMESRV, ClientOptions, ConnectionOptions
 from bolide.client.instance.request_reply import send_reply
+from bolide.client.instance.unclosed import Closeable
 from bolide.client.instance.unique_id import UniqueIds
 from bolide.client.messages.arguments import (
     check_count,
@@ -73,7 +74,7 @@ class ProducerOptions(ConnectionOptions, total=False):
     latency_faults: bool
 
 
-class Producer:
+class Producer(Closeable):
     """Sends messages to brokers found through name servers. ``async with Producer("group") as producer: ...``
 
     `namesrv` is ``host:port;host:port``, or the ``http://`` address of a server that knows them, or "" for the
@@ -153,12 +154,14 @@ class Producer:
                 self._loop = asyncio.get_running_loop()
                 self._pid = os.getpid()
                 self._instance = instance
+                self._opened(f"{type(self).__name__} of group {self.group}")
                 await start_all(self.interceptors)
         return self
 
     async def close(self) -> None:
         """Wait for the answers still out (at most `timeout` seconds each), then leave. A second call does nothing."""
         self._closed = True
+        self._closing()
         async with self._lock:
             instance = self._instance
             if instance is None:

@@ -42,8 +42,8 @@ CONCURRENCY: Final = 20
 class TransactionProducer(Producer):
     """Sends messages in transactions. ``async with TransactionProducer("group", namesrv, listener) as producer: ...``
 
-    `concurrency` bounds the checks at once, and the threads of a plain listener; what else there is, is as in
-    `Producer`: codecs, interceptors and traces, too. Plain sends work as there.
+    `concurrency` bounds the checks at once, and the threads of a plain listener. Otherwise behaves like `Producer`,
+    with codecs, interceptors and traces, and plain sends work as there.
     """
 
     def __init__(
