@@ -34,7 +34,7 @@ TEST_SECONDS = 60
 RUN_SECONDS = 300
 POLL_SECONDS = 0.01
 PASSED, FAILED, KILLED, CRASHED = 0, 1, -9, 70  # pytest's exit codes, and ours for a run without an end
-COPIED = ("src", "tests", "pyproject.toml")
+COPIED = ("src", "tests", "tools", "docs", "pyproject.toml")
 
 
 class Run:

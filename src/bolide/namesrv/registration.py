@@ -52,10 +52,18 @@ class RegistrationService:
     def routes(self) -> Routes:
         """The codes answered here."""
         return [
-            Route(codes.REGISTER_BROKER, RegisterBrokerRequestHeader, self.on_register, Kind.SESSION),
-            Route(codes.UNREGISTER_BROKER, UnRegisterBrokerRequestHeader, self.on_unregister, Kind.SESSION),
-            Route(codes.QUERY_DATA_VERSION, QueryDataVersionRequestHeader, self.on_query_data_version, Kind.SESSION),
-            Route(codes.BROKER_HEARTBEAT, BrokerHeartbeatRequestHeader, self.on_heartbeat, Kind.SESSION),
+            Route(codes.REGISTER_BROKER, RegisterBrokerRequestHeader, self.on_register, Kind.SESSION, durable=False),
+            Route(
+                codes.UNREGISTER_BROKER, UnRegisterBrokerRequestHeader, self.on_unregister, Kind.SESSION, durable=False
+            ),
+            Route(
+                codes.QUERY_DATA_VERSION,
+                QueryDataVersionRequestHeader,
+                self.on_query_data_version,
+                Kind.SESSION,
+                durable=False,
+            ),
+            Route(codes.BROKER_HEARTBEAT, BrokerHeartbeatRequestHeader, self.on_heartbeat, Kind.SESSION, durable=False),
         ]
 
     def on_register(self, channel_id: int, command: Command, header: RegisterBrokerRequestHeader, now: int) -> Command:

@@ -68,14 +68,29 @@ class RouteService:
                 WipeWritePermOfBrokerRequestHeader,
                 self.on_wipe_write_perm,
                 Kind.SESSION,
+                durable=False,
             ),
             Route(
-                codes.ADD_WRITE_PERM_OF_BROKER, AddWritePermOfBrokerRequestHeader, self.on_add_write_perm, Kind.SESSION
+                codes.ADD_WRITE_PERM_OF_BROKER,
+                AddWritePermOfBrokerRequestHeader,
+                self.on_add_write_perm,
+                Kind.SESSION,
+                durable=False,
             ),
             Route(
-                codes.DELETE_TOPIC_IN_NAMESRV, DeleteTopicFromNamesrvRequestHeader, self.on_delete_topic, Kind.SESSION
+                codes.DELETE_TOPIC_IN_NAMESRV,
+                DeleteTopicFromNamesrvRequestHeader,
+                self.on_delete_topic,
+                Kind.SESSION,
+                durable=False,
             ),
-            Route(codes.REGISTER_TOPIC_IN_NAMESRV, RegisterTopicRequestHeader, self.on_register_topic, Kind.SESSION),
+            Route(
+                codes.REGISTER_TOPIC_IN_NAMESRV,
+                RegisterTopicRequestHeader,
+                self.on_register_topic,
+                Kind.SESSION,
+                durable=False,
+            ),
         ]
 
     def on_route(self, channel_id: int, command: Command, header: GetRouteInfoRequestHeader, now: int) -> Command:

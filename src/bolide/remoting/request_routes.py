@@ -69,7 +69,8 @@ class Row(ABC, Generic[Peer, Answer]):
     kind: Kind
     _: KW_ONLY
     durable: bool = True
-    """The answer waits until the tables that the handler changed are on disk."""
+    """The answer waits until the tables that the handler changed are on disk. False where it changes none that is kept,
+    where it is written later (offsets), and where the next request makes the change again (a pull's group)."""
     fast_port: bool = True
     """The fast port (listenPort - 2) serves it, too."""
     light: bool = False
@@ -77,6 +78,8 @@ class Row(ABC, Generic[Peer, Answer]):
     reads: DiskReads = DiskReads.NONE
     ordinary: frozenset[int] = NO_CODES
     """Response codes beside `ORDINARY` that every working client gets now and then: any other is logged."""
+    since: str = "0.1.0"
+    """The version of Bolide that answers it first."""
 
     @abstractmethod
     def bound(self) -> Callable[[Peer, Command, int], Answer]:

@@ -102,8 +102,8 @@ class LockService(Service):
 
     def routes(self) -> Routes:
         return [
-            RawRoute(codes.LOCK_BATCH_MQ, None, self.on_lock, Kind.SESSION),
-            RawRoute(codes.UNLOCK_BATCH_MQ, None, self.on_unlock, Kind.SESSION),
+            RawRoute(codes.LOCK_BATCH_MQ, None, self.on_lock, Kind.SESSION, durable=False),
+            RawRoute(codes.UNLOCK_BATCH_MQ, None, self.on_unlock, Kind.SESSION, durable=False),
         ]
 
     def on_lock(self, channel: Channel, command: Command, now: int) -> Outcome:

@@ -81,7 +81,12 @@ class OffsetService(Service):
                 ordinary=frozenset({codes.QUERY_NOT_FOUND}),
             ),
             RawRoute(
-                codes.UPDATE_CONSUMER_OFFSET, UpdateConsumerOffsetRequestHeader, self.on_update, Kind.CHANGE, light=True
+                codes.UPDATE_CONSUMER_OFFSET,
+                UpdateConsumerOffsetRequestHeader,
+                self.on_update,
+                Kind.CHANGE,
+                durable=False,
+                light=True,
             ),
             Route(codes.GET_MAX_OFFSET, GetMaxOffsetRequestHeader, self.on_max, Kind.READ),
             Route(codes.GET_MIN_OFFSET, GetMinOffsetRequestHeader, self.on_min, Kind.READ),

@@ -1,0 +1,118 @@
+"""Every request code of RocketMQ is answered or refused as docs/request-codes.md says, with Java's header."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from tools.generate_request_codes import PAGE, broker_rows, client_codes, namesrv_rows, page
+
+from bolide.namesrv.options import NamesrvOptions
+from bolide.node.namesrv import NamesrvNode
+from bolide.remoting import codes
+from bolide.remoting.command import make_request
+from bolide.remoting.request_routes import Kind
+from bolide.transport.client import ClientConnection
+from tests.client.waiting import PATIENCE
+from tests.node.test_broker import broker
+from tests.remoting.vectors import requests
+
+CODES = [int(entry["code"]) for entry in requests()]
+
+
+def listed() -> dict[int, list[str]]:
+    """The lines of the page by code."""
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in PAGE.read_text("utf-8").splitlines()]
+    return {int(line[0]): line for line in cells if line and line[0].isdecimal()}
+
+
+async def answered(client: ClientConnection) -> set[int]:
+    """The codes that are not refused as unknown; the requests have neither fields nor a body."""
+    found = set()
+    for code in CODES:
+        answer = await client.request(make_request(code, 0), PATIENCE)
+        if answer.code == codes.REQUEST_CODE_NOT_SUPPORTED:
+            assert answer.remark == f" request type {code} not supported"
+        else:
+            found.add(code)
+    return found
+
+
+def test_the_page_is_that_of_the_rows() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "run tools/generate_request_codes.py"
+
+
+def test_the_page_has_every_code_once() -> None:
+    names = {int(entry["code"]): entry["name"] for entry in requests()}
+    assert {code: cells[1] for code, cells in listed().items()} == names == codes.REQUEST_NAMES
+
+
+def test_a_broker_answers_what_is_listed(tmp_path: Path) -> None:
+    async def scenario() -> set[int]:
+        async with broker(tmp_path, fast_port_enable=True) as (node, client):
+            found = await answered(client)
+            fast = await ClientConnection.connect(f"{node.ip}:{node.port - 2}")
+            try:
+                slow = {code for code, cells in listed().items() if cells[6] == "main"}
+                assert await answered(fast) == found - slow
+            finally:
+                fast.close()
+                await fast.wait_closed()
+            return found
+
+    assert asyncio.run(scenario()) == {code for code, cells in listed().items() if "broker" in cells[3].split(", ")}
+
+
+def test_a_name_server_answers_what_is_listed(tmp_path: Path) -> None:
+    async def scenario() -> set[int]:
+        node = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(tmp_path / "kvConfig.json")))
+        await node.start()
+        client = await ClientConnection.connect(node.address)
+        try:
+            return await answered(client)
+        finally:
+            client.close()
+            await client.wait_closed()
+            await node.stop()
+
+    assert asyncio.run(scenario()) == {code for code, cells in listed().items() if "name server" in cells[3]}
+
+
+def test_each_code_is_answered_by_a_server_that_answers_it_in_rocketmq() -> None:
+    served = {int(entry["code"]): set(entry["served_by"]) for entry in requests()}
+    assert {code for code in asyncio.run(broker_rows()) if "broker" not in served[code]} == {codes.TRIGGER_DELETE_FILES}
+    assert {code for code in namesrv_rows() if "namesrv" not in served[code]} == set()
+    assert {code for code in client_codes() if "client" not in served[code]} == set()
+    assert {code for code in CODES if "client" in served[code]} - client_codes() == {codes.NOTIFY_UNSUBSCRIBE_LITE}
+
+
+def test_the_header_of_a_row_is_that_of_java() -> None:
+    rows = {**namesrv_rows(), **asyncio.run(broker_rows())}
+    java = {int(entry["code"]): entry.get("request_header") for entry in requests()}
+    for code, row in rows.items():
+        header = java[code]
+        own = header is not None and any(not field.get("inherited") for field in header["fields"])
+        if row.header is not None:
+            assert header is not None and row.header.__name__ == header["class"], code
+        else:
+            assert not own, f"{code}: the row lacks {header['class']}"
+
+
+def test_kinds_carry_the_rules_that_go_with_them() -> None:
+    rows = asyncio.run(broker_rows())
+    assert {row.code for row in rows.values() if row.kind is Kind.PULL} == {codes.PULL_MESSAGE, codes.LITE_PULL_MESSAGE}
+    assert {row.code for row in rows.values() if not row.fast_port} == {codes.PULL_MESSAGE, codes.LITE_PULL_MESSAGE}
+    assert {row.code for row in rows.values() if row.kind is Kind.SEND} == {
+        codes.SEND_MESSAGE,
+        codes.SEND_MESSAGE_V2,
+        codes.SEND_BATCH_MESSAGE,
+        codes.CONSUMER_SEND_MSG_BACK,
+        codes.SEND_REPLY_MESSAGE,
+        codes.SEND_REPLY_MESSAGE_V2,
+    }
+    assert {row.code for row in rows.values() if row.light} == {
+        codes.SEND_MESSAGE,
+        codes.SEND_MESSAGE_V2,
+        codes.UPDATE_CONSUMER_OFFSET,
+    }
+    assert all(row.durable for row in rows.values() if row.kind is Kind.SEND)
