@@ -66,8 +66,9 @@ class Parts:
         self.locks = QueueLocks()
         self.stats = BrokerStats(NOW)
         self.timer_rules = TimerRules(options)
-        self.writer = LogWriter(self.store, options.max_message_size, 18, self.timer_rules, self.stats.topic_puts)
-        self.writer.set_host(STORE)
+        self.writer = LogWriter(
+            self.store, STORE, options.max_message_size, 18, self.timer_rules, self.stats.topic_puts
+        )
         keys = UniqKeys(b"\x7f\x00\x00\x01", 1, 2)
         self.send_service = SendService(options, self.writer, self.topics, self.groups, self.locks, keys, self.stats)
         self.pull_service = PullService(

@@ -12,6 +12,7 @@ from bolide.broker.delay.timers import TimerService
 from bolide.layout.names import TIMER_TOPIC
 from bolide.layout.record import Record
 from bolide.layout.shape import StoreShape
+from bolide.layout.timer import wheel_precision
 from bolide.store.files import FileFailed, Files
 from bolide.store.message_store import MessageStore
 from bolide.store.options import StoreOptions
@@ -39,10 +40,10 @@ class Timer:
         self.effects = Effects()
         self.store = MessageStore(self.files, ROOT, SHAPE, StoreOptions(flush_disk_type=flush))
         self.store.load(now)
-        rules = TimerRules(self.options)
-        self.writer = LogWriter(self.store, 1 << 16, 18, rules)
-        self.writer.set_host(STORE)
-        self.wheel = TimerFiles(self.files, ROOT, rules.precision, LOG_FILE, ROUND)
+        precision = wheel_precision(self.options.timer_precision_ms)
+        self.wheel = TimerFiles(self.files, ROOT, precision, LOG_FILE, ROUND)
+        rules = TimerRules(self.options, self.wheel.wheel.count_at)
+        self.writer = LogWriter(self.store, STORE, 1 << 16, 18, rules)
         self.service = TimerService(self.options, rules, self.store, self.writer, self.effects, self.wheel, now)
         self.service.load(now)
 

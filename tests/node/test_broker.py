@@ -18,6 +18,8 @@ from bolide.layout.properties import parse_properties_bytes
 from bolide.layout.record import decode_records
 from bolide.node.broker import BrokerNode, check_log_folder
 from bolide.node.loop.front import Connections
+from bolide.node.process.daemon_port import CannotListen
+from bolide.node.process.node_world import RealNodeWorld
 from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_request
 from bolide.store.files import FileFailed, RealFiles
@@ -197,7 +199,7 @@ def test_after_a_crash_no_offset_is_beyond_the_end_of_its_queue(tmp_path: Path) 
 def test_a_failed_sync_refuses_the_send_closes_the_listener_and_ends_the_broker(tmp_path: Path) -> None:
     async def scenario() -> None:
         files = BrokenSync()
-        node = BrokerNode(options(tmp_path, **SYNCED), files=files)
+        node = BrokerNode(options(tmp_path, **SYNCED), world=RealNodeWorld(files))
         await node.start()
         client = await ClientConnection.connect(node.address)
         assert (await client.request(send_request(), PATIENCE)).code == 0
@@ -220,7 +222,7 @@ def test_a_failed_sync_refuses_the_send_closes_the_listener_and_ends_the_broker(
 def test_a_log_that_fails_as_the_broker_stops_takes_no_offset_with_it(tmp_path: Path) -> None:
     async def scenario() -> None:
         files = BrokenSync()
-        node = BrokerNode(options(tmp_path), files=files)
+        node = BrokerNode(options(tmp_path), world=RealNodeWorld(files))
         await node.start()
         client = await ClientConnection.connect(node.address)
         assert (await client.request(send_request(), PATIENCE)).code == 0
@@ -297,7 +299,7 @@ def test_a_start_that_fails_leaves_no_thread_and_no_lock_behind(tmp_path: Path) 
             before = our_threads()
             other = BrokerNode(options(tmp_path / "other", listen_port=node.port))
             for _ in range(2):
-                with pytest.raises(OSError):
+                with pytest.raises(CannotListen):
                     await other.start()
                 assert our_threads() == before
 

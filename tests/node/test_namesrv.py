@@ -12,14 +12,16 @@ import pytest
 
 from bolide.errors import ConnectionLost
 from bolide.namesrv.options import NamesrvOptions
-from bolide.node.loop.clock import Clock, steady_ms
+from bolide.node.loop.clock import Clock
 from bolide.node.namesrv import WRITE_HIGH, NamesrvNode, kept_settings
+from bolide.node.process.node_world import RealNodeWorld
 from bolide.node.settings.config import load_daemon
 from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_request
 from bolide.store.errors import StoreDamaged
 from bolide.store.files import FileFailed, RealFiles
 from bolide.transport.client import ClientConnection
+from bolide.world.clocks import steady_ms
 from tests.client.waiting import until
 from tests.node.loop.test_outbox import read_answers
 
@@ -174,7 +176,7 @@ def test_a_value_that_cannot_be_written_is_answered_with_an_error_and_tried_agai
 
     async def scenario() -> None:
         disk = Failing()
-        node = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(path)), disk)
+        node = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(path)), world=RealNodeWorld(disk))
         await node.start()
         client = await ClientConnection.connect(node.address)
         try:

@@ -17,8 +17,9 @@ from bolide.errors import ConfigError
 from bolide.remoting.command import Command, encode, make_request, make_response
 from bolide.transport.client import ClientConnection
 from bolide.transport.protocol_detector import Ingress
-from bolide.transport.server import ServerConnection, bound_port, listen
+from bolide.transport.server import ServerConnection, accepting
 from bolide.transport.tls_contexts import RenewedContext, server_context
+from bolide.world.real import RealWorld
 from tests.transport.certificates import Certificate, have_openssl
 
 needs_openssl = pytest.mark.skipif(not have_openssl(), reason="certificates are made with openssl")
@@ -73,12 +74,12 @@ def run(request: pytest.FixtureRequest) -> Callable[[Coroutine[Any, Any, None]],
 @asynccontextmanager
 async def served(ingress: Ingress) -> AsyncIterator[tuple[EchoOwner, int]]:
     owner = EchoOwner()
-    server = await listen(owner, "127.0.0.1", 0, 1 << 24, 1 << 20, 1 << 26, ingress)
+    port = RealWorld().bind("127.0.0.1", 0)
+    await port.serve(accepting(owner, 1 << 24, 1 << 20, 1 << 26, ingress))
     try:
-        yield owner, bound_port(server)
+        yield owner, port.port
     finally:
-        server.close()
-        await server.wait_closed()
+        port.close()
 
 
 def trusting(certificate: Certificate) -> ssl.SSLContext:

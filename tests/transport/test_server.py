@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from bolide.remoting.command import Command, encode, make_request
-from bolide.transport.server import ServerConnection, bound_port, listen
+from bolide.transport.server import ServerConnection, accepting
+from bolide.world.real import RealWorld
 
 FRAME = encode(make_request(11, 1))
 
@@ -167,14 +168,14 @@ def test_a_connection_may_be_refused() -> None:
 def test_a_free_port_is_found_and_told() -> None:
     async def scenario() -> None:
         owner = NotingOwner()
-        server = await listen(owner, "127.0.0.1", 0, 1 << 20, 1000, 5000)
-        reader, writer = await asyncio.open_connection("127.0.0.1", bound_port(server))
+        port = RealWorld().bind("127.0.0.1", 0)
+        await port.serve(accepting(owner, 1 << 20, 1000, 5000))
+        reader, writer = await asyncio.open_connection("127.0.0.1", port.port)
         writer.write(b"\xff" * 8)
         assert await reader.read() == b""
         writer.close()
         await writer.wait_closed()
-        server.close()
-        await server.wait_closed()
+        port.close()
         assert len(owner.bad) == 1
 
     asyncio.run(scenario())

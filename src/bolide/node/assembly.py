@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.append.timer_rules import TimerRules
@@ -41,10 +42,31 @@ from bolide.broker.tables.topics import TopicTable
 from bolide.broker.transactions.transactions import TransactionService
 from bolide.layout.delay import parse_delay_levels
 from bolide.layout.message_id import host_text
+from bolide.layout.timer import wheel_precision
 from bolide.node.loop.services import Services
 from bolide.node.loop.store_watch import StoreUpkeep, StoreWatch
 from bolide.store.message_store import MessageStore
 from bolide.store.timer_files import TimerFiles
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the services of a broker ask of the node around them."""
+
+    store_host: bytes
+    """The address stored with every record: 4 or 16 address bytes and an int32 port."""
+    uniq_keys: UniqKeys
+    settings: Callable[[], dict[str, str]]
+    """Every setting in force, by Java key."""
+    update: Callable[[dict[str, str]], str | None]
+    """Changes settings; the reason when it cannot."""
+    disk: Callable[[], tuple[int, int]]
+    """Total and free bytes of the store's disk."""
+    clock: Callable[[], int]
+    """The current time, for work that watches how long it takes."""
+    ask_route: Callable[[str], None] | None
+    """Asks a name server for a topic's route; None without a name server."""
+    log: logging.Logger
 
 
 class BrokerParts:
@@ -55,11 +77,7 @@ class BrokerParts:
         options: BrokerOptions,
         store: MessageStore,
         effects: Effects,
-        uniq_keys: UniqKeys,
-        settings: Callable[[], dict[str, str]],
-        update: Callable[[dict[str, str]], str | None],
-        disk: Callable[[], tuple[int, int]],
-        log: logging.Logger,
+        around: Surroundings,
         filters: ConsumerFilters,
         more: Sequence[Service],
         now: int,
@@ -74,17 +92,20 @@ class BrokerParts:
         )
         self.clients = clients = Clients(options.channel_expired_timeout)
         self.locks = locks = QueueLocks(options.rebalance_lock_max_live_time, options.max_queue_locks)
-        rules = TimerRules(options)
-        self.writer = writer = LogWriter(store, options.max_message_size, len(levels), rules, stats.topic_puts)
+        precision = wheel_precision(options.timer_precision_ms)
+        wheel = TimerFiles(store.files, store.root, precision, options.mapped_file_size_timer_log)
+        rules = TimerRules(options, wheel.wheel.count_at)
+        self.writer = writer = LogWriter(
+            store, around.store_host, options.max_message_size, len(levels), rules, stats.topic_puts
+        )
         self.delay = delay = DelayService(levels, store, writer, effects, now, options.flush_delay_offset_interval)
-        wheel = TimerFiles(store.files, store.root, rules.precision, options.mapped_file_size_timer_log)
         self.timers = timers = TimerService(options, rules, store, writer, effects, wheel, now)
-        self.assignments = assignments = AssignmentService(options, topics, groups, clients, effects)
+        self.assignments = assignments = AssignmentService(options, topics, groups, clients, effects, around.ask_route)
         moved = OffsetMovedEvents(writer, options.broker_name, options.offset_moved_event_enable)
         topic_stats = TopicStatsService(options, stats, now)
 
         self.transactions = transactions = TransactionService(
-            options, store, writer, topics, offsets, clients, effects, now, log
+            options, store, writer, topics, offsets, clients, effects, now, around.log
         )
 
         def address() -> str:
@@ -92,12 +113,13 @@ class BrokerParts:
 
         filters.store_time = store.store_time
         self.pulls = pulls = PullService(options, store, topics, groups, offsets, clients, stats, filters, moved)
+        pulls.clock = around.clock
         resets = None
         if not options.use_server_side_reset_offset:
             resets = ClientResets(options.broker_name, store, offsets, topics, clients, effects)
         made: list[Service] = [
             StoreUpkeep(store),
-            StoreWatch(store, log, now),
+            StoreWatch(store, around.log, now),
             stats,
             topic_stats,
             topics,
@@ -106,7 +128,7 @@ class BrokerParts:
             delay,
             timers,
             RecallService(options, writer, topics),
-            SendService(options, writer, topics, groups, locks, uniq_keys, stats, transactions),
+            SendService(options, writer, topics, groups, locks, around.uniq_keys, stats, transactions),
             transactions,
             pulls,
             filters,
@@ -119,10 +141,28 @@ class BrokerParts:
             TopicAdminService(options, store, topics, offsets, picks),
             GroupAdminService(options, groups, offsets, clients, address),
             ConsumeStatsService(options, store, topics, groups, offsets, clients, topic_stats, address),
-            InspectService(options, store, stats, delay, timers, clients, filters, topics, settings, update, disk, now),
+            self._inspection(options, store, around, filters, now),
             RelayService(options.broker_name, clients, store, topics, groups),
             ReplyService(options, writer, topics, clients),
             assignments,
             *more,
         ]
         self.services = Services(made)
+
+    def _inspection(
+        self, options: BrokerOptions, store: MessageStore, around: Surroundings, filters: ConsumerFilters, now: int
+    ) -> InspectService:
+        return InspectService(
+            options,
+            store,
+            self.stats,
+            self.delay,
+            self.timers,
+            self.clients,
+            filters,
+            self.topics,
+            around.settings,
+            around.update,
+            around.disk,
+            now,
+        )

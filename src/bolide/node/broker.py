@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import shutil
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor as Pool
+from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from bolide import plugins
 from bolide.broker.append.uniq_key import UniqKeys
@@ -28,13 +28,12 @@ from bolide.declaration import settings_of
 from bolide.errors import ConfigError
 from bolide.layout.message_id import encode_host
 from bolide.layout.shape import StoreShape
-from bolide.node.assembly import BrokerParts
-from bolide.node.loop.clock import Clock
+from bolide.node.assembly import BrokerParts, Surroundings
 from bolide.node.loop.cold_reads import ColdReads
 from bolide.node.loop.executor import Executor
-from bolide.node.loop.flusher import FlushThread
+from bolide.node.loop.flusher import THREAD_NAME, FlushThread
 from bolide.node.loop.front import ALL_SERVED, Connections, Front
-from bolide.node.loop.host import NodeHost
+from bolide.node.loop.host import POOL_THREADS, NodeHost, log_failure
 from bolide.node.loop.persist import ConfigFiles
 from bolide.node.loop.turns import Turns
 from bolide.node.plugins.dispatchers import Dispatchers
@@ -42,8 +41,10 @@ from bolide.node.plugins.plugin_loading import make_dispatchers, make_hooks
 from bolide.node.plugins.topic_plugins import TopicPicks
 from bolide.node.process.addresses import announced_ip, host_port
 from bolide.node.process.daemon import run_daemon, start_logging
+from bolide.node.process.daemon_port import DaemonPort
 from bolide.node.process.exit_codes import BAD_CONFIG
-from bolide.node.process.open_files import raise_limit, share_of_connections, share_of_store
+from bolide.node.process.node_world import NodeWorld, RealNodeWorld
+from bolide.node.process.open_files import share_of_connections, share_of_store
 from bolide.node.process.tls_renewal import TlsRenewal
 from bolide.node.routes.registrar import Place, Registration
 from bolide.node.routes.route_book import RouteBook
@@ -51,12 +52,11 @@ from bolide.node.settings.config import load_daemon, shown
 from bolide.node.settings.live_settings import LiveSettings
 from bolide.node.settings.unkept import refuse_unkept_options
 from bolide.remoting.bodies.base import MessageQueue
-from bolide.store.files import Files, RealFiles
 from bolide.store.message_store import MessageStore
 from bolide.store.options import Resources
 from bolide.transport.address import split_addresses
 from bolide.transport.protocol_detector import Ingress
-from bolide.transport.server import bound_port, listen
+from bolide.transport.server import accepting
 from bolide.transport.tls_contexts import RenewedContext, client_context
 from bolide.transport.unfinished import Unfinished
 
@@ -69,33 +69,35 @@ DRAIN_S: Final = 2.0
 class BrokerNode:
     """One broker in the running loop.
 
-    `conf` is the file in which changes at run time are kept; None = they end with the process.
+    `conf` is the file in which changes at run time are kept; None = they end with the process. `world` is the machine
+    it runs on, None = this one.
     """
 
     def __init__(
         self,
         options: BrokerOptions,
-        files: Files | None = None,
         conf: str | None = None,
-        clock: Clock | None = None,
+        world: NodeWorld | None = None,
     ) -> None:
         self.options = options
-        self.clock = clock if clock is not None else Clock()
+        self.world: NodeWorld = world if world is not None else RealNodeWorld()
+        self.clock = self.world.clock()
         self.root = str(Path(options.store_path_root_dir).expanduser())
         self.failure: BaseException | None = None
         self.stopped = asyncio.Event()
-        """Set when the broker cannot go on by itself: the process then ends with STORE_FAILED."""
-        self._live = LiveSettings(options, conf or "", files if files is not None else RealFiles())
-        self._files: Files = files if files is not None else RealFiles()
-        self._servers: list[asyncio.Server] = []
-        self._begun: list[Callable[[], None]] = []
-        """What ends the threads and timers that a start has begun, should it fail later on."""
-        self._registration: Registration | None = None
-        self._routes: RouteBook | None = None
-        self._sweep: asyncio.Task[None] | None = None
-        self._tls = TlsRenewal(log)
+        """Set when the broker cannot continue by itself: the process then ends with STORE_FAILED."""
         self.port = 0
         self.ip = ""
+        self._log = logging.getLogger(f"bolide.broker.{options.broker_name}")
+        self._live = LiveSettings(options, conf or "", self.world.files)
+        self._tls = TlsRenewal(self.world, log)
+        self._life = AsyncExitStack()
+        """What a stop undoes, the newest first; a start that fails undoes what it has begun."""
+        self._ports: list[DaemonPort] = []
+        self._registration: Registration | None = None
+        self._turns: Turns | None = None
+        self._served = False
+        """True once clients may have changed the tables: they are written at the stop."""
 
     @property
     def address(self) -> str:
@@ -103,155 +105,186 @@ class BrokerNode:
         return host_port(self.ip, self.port)
 
     async def start(self) -> None:
-        """Recover the store and serve. Raises `ConfigError`, the store's errors, `OSError` for a taken port."""
-        loop = asyncio.get_running_loop()
-        options = self.options
-        now = self.clock.now()
-        refuse_unkept_options(options)
-        check_name_servers(options)
-        check_log_folder(options)
-        self.ip = announced_ip(options.bind_address, options.broker_ip1)
-        self._host = host = NodeHost(f"bolide.broker.{options.broker_name}", loop, self._files)
+        """Recover the store and serve. When it fails, nothing of it stays: no port, thread, timer, task or lock.
+
+        Raises `ConfigError`, the store's errors, and `CannotListen` for a port that is taken.
+        """
+        refuse_unkept_options(self.options)
+        check_name_servers(self.options)
+        check_log_folder(self.options)
+        async with AsyncExitStack() as life:
+            await self._begin(life)
+            self._life = life.pop_all()
+
+    async def stop(self) -> None:
+        """Unregister, stop listening, write everything down and close the store; the second call does nothing."""
+        life, self._life = self._life, AsyncExitStack()
+        await life.aclose()
+
+    async def _begin(self, life: AsyncExitStack) -> None:
+        options, world, now = self.options, self.world, self.clock.now()
+        self.ip = announced_ip(options.bind_address, options.broker_ip1, world)
         for line in options.warnings:
-            host.log.warning("%s", line)
+            self._log.warning("%s", line)
+        self._tls = TlsRenewal(world, log)
+        self._registration = self._turns = None
+        to_name_servers = name_server_context(options)
+        ingress = Ingress.of(options)
+        for context in (to_name_servers, ingress.tls):
+            self._tls.add(context)
+        self._ports = []
+        life.callback(self._close_ports)
+        self._ports.append(DaemonPort(world, options.bind_address, options.listen_port, listen_setting(options)))
+        self.port = self._ports[0].number
+        if options.fast_port_enable:
+            setting = "the fast port, listenPort - 2"
+            self._ports.append(DaemonPort(world, options.bind_address, self.port - 2, setting))
+        self._served = False
+        life.callback(self._write_tables)
         effects = Effects()
+        filters = self._filters(effects, now)
+        self.store = self._loaded_store(filters, now)
+        life.callback(lambda: self.store.close(self.clock.now()))
+        pool = world.pool(POOL_THREADS, "bolide-pool")
+        life.push_async_callback(world.in_thread, pool.shutdown)
+        routes = None
+        if options.namesrv_addr:
+            routes = RouteBook(options.namesrv_addr, self._route_told, to_name_servers, world)
+            life.push_async_callback(routes.stop)
+        parts = self._make_parts(life, effects, filters, routes, now)
+        host = self._make_host(life, parts, pool)
+        executor = self._make_executor(parts, effects, host)
+        self._turns = turns = Turns(asyncio.get_running_loop(), executor, self.clock)
+        turns.on_clock_set = self._clock_set
+        life.callback(turns.stop)
+        self.connections = connections_of(options, world, self._log)
+        self._unfinished = Unfinished(options.max_unfinished_bytes, options.max_frame_seconds, world.monotonic)
+        parts.timers.load(now)
+        parts.transactions.begin()
+        parts.services.start(now)
+        turns.start()
+        self._served = True
+        life.push_async_callback(self._drain)
+        await self._serve(turns, parts, ingress)
+        self._tls.start()
+        life.callback(self._tls.stop)
+        sweep = asyncio.create_task(self._close_idle())
+        life.callback(sweep.cancel)
+        if options.namesrv_addr:
+            await self._register_first(life, parts, to_name_servers)
+
+    def _filters(self, effects: Effects, now: int) -> ConsumerFilters:
+        options = self.options
         expression_types = ExpressionTypes(
             partial(plugins.find, plugins.EXPRESSION_TYPES), options.max_filter_length, options.max_filter_operations
         )
-        filters = ConsumerFilters(options, Filters(expression_types), effects, now)
-        self.store = store = MessageStore(
-            self._files, self.root, StoreShape.of(options), options, filters.calc_bitmap, store_resources()
+        return ConsumerFilters(options, Filters(expression_types), effects, now)
+
+    def _loaded_store(self, filters: ConsumerFilters, now: int) -> MessageStore:
+        """The store, recovered; its lock is released again when that fails."""
+        options, files = self.options, self.world.files
+        store = MessageStore(
+            files, self.root, StoreShape.of(options), options, filters.calc_bitmap, store_resources(self.world)
         )
         if options.enable_calc_filter_bit_map:
             # Recovery dispatches again, and needs to know whose bits to set.
-            ConfigFiles(self._files, self.root + "/config", {filters.persist_name: filters}, loop.call_soon).load()
-        report = store.load(now)
+            tables = {filters.persist_name: filters}
+            ConfigFiles(files, self.root + "/config", tables, asyncio.get_running_loop().call_soon).load()
+        self._report = report = store.load(now)
         level = logging.WARNING if report.truncated_bytes else logging.INFO
-        host.log.log(level, "store %s: %s", self.root, report.sentence())
-        try:
-            await self._start_services(host, store, effects, filters, report.abnormal, now)
-        except BaseException:
-            for server in self._servers:
-                server.close()
-            self._servers.clear()
-            while self._begun:
-                self._begun.pop()()
-            host.pool.shutdown(wait=True)
-            store.close(self.clock.now())
-            raise
-        self._sweep = asyncio.create_task(self._close_idle())
-        self._tls.start()
-        if self._registration is not None:
-            self._registration.start()
-            await self._registration.first(FIRST_REGISTRATION_S)
+        self._log.log(level, "store %s: %s", self.root, report.sentence())
+        return store
 
-    async def _start_services(
-        self,
-        host: NodeHost,
-        store: MessageStore,
-        effects: Effects,
-        filters: ConsumerFilters,
-        crashed: bool,
-        now: int,
-    ) -> None:
+    def _make_parts(
+        self, life: AsyncExitStack, effects: Effects, filters: ConsumerFilters, routes: RouteBook | None, now: int
+    ) -> BrokerParts:
+        """The services and their tables, as the files in config/ have them."""
+        options, world, store, settings = self.options, self.world, self.store, conf_of(self.options)
         loop = asyncio.get_running_loop()
-        options = self.options
-        keys = UniqKeys(encode_host(self.ip, 0)[:-4], os.getpid(), int.from_bytes(os.urandom(4), "big"))
+        life.push_async_callback(asyncio.sleep, 0)  # lets the last reports of threads run before the store closes
+        made = make_dispatchers(options.dispatchers, settings)
         self._dispatchers = Dispatchers(
-            make_dispatchers(options.dispatchers, conf_of(options)),
-            store,
-            effects,
-            loop.call_soon_threadsafe,
-            host.another_turn,
+            made, store, effects, loop.call_soon_threadsafe, self.another_turn, self.clock.now, world.worker
+        )
+        life.push_async_callback(lambda: world.in_thread(self._dispatchers.stop))
+        hooks = make_hooks(options.broker_hooks, settings)
+        hooked = Hooked(hooks, partial(log_failure, self._log))
+        picks = TopicPicks(self._dispatchers, hooked, settings)
+        around = Surroundings(
+            encode_host(self.ip, self.port),
+            UniqKeys(encode_host(self.ip, 0)[:-4], world.process_id(), world.random.getrandbits(32)),
+            self.settings,
+            self._update,
+            partial(world.disk_space, self.root),
             self.clock.now,
+            routes.ask if routes is not None else None,
+            self._log,
         )
-        self._begun.append(self._dispatchers.stop)
-        hooks = make_hooks(options.broker_hooks, conf_of(options))
-        hooked = Hooked(hooks, host.failed)
-        picks = TopicPicks(self._dispatchers, hooked, conf_of(options))
-        more = [self._dispatchers]
-        self.parts = parts = BrokerParts(
-            options, store, effects, keys, self.settings, self._update, self._disk, host.log, filters, more, now, picks
-        )
-        parts.pulls.clock = self.clock.now
+        self.parts = parts = BrokerParts(options, store, effects, around, filters, [self._dispatchers], now, picks)
         self._cold_reads = ColdReads(store, options.max_cold_read_bytes)
         self._cold_reads.around(parts.services.table)
         if hooks:
             hooked.around(parts.services.table)
-        folder, tables = self.root + "/config", parts.services.persisted
-        config = ConfigFiles(self._files, folder, tables, loop.call_soon_threadsafe, loop.call_later)
-        config.load()
-        if crashed and not options.is_slave:  # a slave has its master's table, whose log may be ahead
+        self._configs = configs = ConfigFiles(
+            world.files,
+            self.root + "/config",
+            parts.services.persisted,
+            loop.call_soon_threadsafe,
+            loop.call_later,
+            world.monotonic,
+        )
+        life.callback(configs.stop)
+        configs.load()
+        if self._report.abnormal and not options.is_slave:  # a slave has its master's table, whose log may be ahead
             cut = parts.offsets.cut(lambda topic, queue_id: int(store.max_queue_offset(topic, queue_id)), now)
             if cut:
-                host.log.warning("%d committed offsets were beyond the ends of their queues: they are set back", cut)
+                self._log.warning("%d committed offsets were beyond the ends of their queues: they are set back", cut)
         picks.begin(parts.topics, parts.services.table)
-        host.configs = config
+        return parts
+
+    def _make_host(self, life: AsyncExitStack, parts: BrokerParts, pool: Pool) -> NodeHost:
+        soon = asyncio.get_running_loop().call_soon_threadsafe
+        worker = self.world.worker(THREAD_NAME)
+        flusher = FlushThread(worker, self.store.sync_commit_log, soon, self._flushed, self._flush_failed)
+        life.push_async_callback(self.world.in_thread, flusher.stop)
+        return NodeHost(self, self._log, self.world.files, pool, soon, self.clock.now, flusher, self._configs)
+
+    def _make_executor(self, parts: BrokerParts, effects: Effects, host: NodeHost) -> Executor:
+        options = self.options
         self._hold = hold = HoldTable(options.max_held_requests)
         self._executor = executor = Executor(
             parts.services,
             effects,
             host,
             parts.stats,
-            store,
+            self.store,
             hold,
             options,
         )
-        self._turns = turns = Turns(loop, executor, self.clock)
-        turns.on_clock_set = self._clock_set
-        host.turns = turns
-        host.flusher = FlushThread(store.sync_commit_log, loop.call_soon_threadsafe, self._flushed, self._flush_failed)
-        self._begun += [host.flusher.stop, turns.stop]
-        host.on_store_failed = self._on_store_failed
-        self.connections = connections_of(options, host.log)
-        await self._listen(parts, host)
-        parts.writer.set_host(encode_host(self.ip, self.port))
-        parts.timers.load(now)
-        parts.transactions.begin()
-        parts.services.start(now)
-        turns.start()
-        if options.namesrv_addr:
-            self._prepare_registration(parts, host)
+        return executor
 
-    def _prepare_registration(self, parts: BrokerParts, host: NodeHost) -> None:
-        options = self.options
-        place = Place(self.address, host_port(options.broker_ip2 or self.ip, options.ha_listen_port or self.port + 1))
-        tls = name_server_context(options)
-        self._tls.add(tls)
-        self._registration = Registration(options, place, parts.topics, tls)
-        host.on_register = self._registration.changed
-        self._routes = RouteBook(options.namesrv_addr, self._route_told, tls)
-        parts.assignments.ask_route = self._routes.ask
-
-    async def _listen(self, parts: BrokerParts, host: NodeHost) -> None:
+    async def _serve(self, turns: Turns, parts: BrokerParts, ingress: Ingress) -> None:
         options = self.options
         limits = (options.max_frame_length, options.client_write_buffer_high, options.client_write_buffer_limit)
-        front = Front(self._turns, self.connections, parts.stats, host.log, ALL_SERVED)
-        ingress = Ingress.of(options)
-        self._tls.add(ingress.tls)
-        self._unfinished = frames = Unfinished(options.max_unfinished_bytes, options.max_frame_seconds)
-        given: dict[str, Any] = {"ingress": ingress, "frames": frames}
-        server = await listen(front, options.bind_address, options.listen_port, *limits, **given)
-        self._servers.append(server)
-        self.port = bound_port(server)
-        if options.fast_port_enable:
-            lacks = parts.services.not_on_fast_port
-            fast = Front(self._turns, self.connections, parts.stats, host.log, lacks)
-            self._servers.append(await listen(fast, options.bind_address, self.port - 2, *limits, **given))
+        for port, not_served in zip(self._ports, (ALL_SERVED, parts.services.not_on_fast_port), strict=False):
+            front = Front(turns, self.connections, parts.stats, self._log, not_served)
+            await port.serve(accepting(front, *limits, ingress, self._unfinished))
 
-    async def stop(self) -> None:
-        """Unregister, stop listening, write everything down and close the store; the second call does nothing."""
-        if self._sweep is None:
-            return
-        sweep, self._sweep = self._sweep, None
-        sweep.cancel()
-        self._tls.stop()
-        if self._registration is not None:
-            await self._registration.stop()
-        if self._routes is not None:
-            await self._routes.stop()
-        for server in self._servers:
-            server.close()
+    async def _register_first(self, life: AsyncExitStack, parts: BrokerParts, tls: RenewedContext | None) -> None:
+        options = self.options
+        place = Place(self.address, host_port(options.broker_ip2 or self.ip, options.ha_listen_port or self.port + 1))
+        self._registration = registration = Registration(options, place, parts.topics, tls, self.world)
+        life.push_async_callback(registration.stop)
+        registration.start()
+        await registration.first(FIRST_REGISTRATION_S)
+
+    def _close_ports(self) -> None:
+        for port in self._ports:
+            port.close()
+
+    async def _drain(self) -> None:
+        """Take no more connections, answer what was taken, and close every connection."""
+        self._close_ports()
         self._executor.end_of_turn(self.clock.now())
         await within(DRAIN_S, lambda: self._executor.unanswered == 0)  # requests already taken are still answered
         for channel in list(self.connections.channels.values()):
@@ -259,19 +292,11 @@ class BrokerNode:
         if not await within(DRAIN_S, lambda: not self.connections.channels):
             for channel in list(self.connections.channels.values()):
                 channel.link.abort()  # a peer that does not take its last bytes
-        self._turns.stop()
-        host = self._host
-        assert host.flusher is not None
-        await asyncio.to_thread(host.flusher.stop)
-        await asyncio.to_thread(self._dispatchers.stop)
-        await asyncio.sleep(0)  # lets the last reports of these threads run before the store closes
-        assert host.configs is not None
-        host.configs.stop()
-        await asyncio.to_thread(host.pool.shutdown)
-        try:
-            self.store.close(self.clock.now())
-        finally:
-            host.configs.write_all_now()  # even if the last write of the log fails, offsets of groups are stored
+
+    def _write_tables(self) -> None:
+        """The last of a stop: even when the last write of the log fails, offsets of groups are stored."""
+        if self._served:
+            self._configs.write_all_now()
 
     async def reload(self) -> None:
         """Reload what may change outside while the broker runs: certificates, keys and trust."""
@@ -283,8 +308,20 @@ class BrokerNode:
         return self._executor.parked_count
 
     def another_turn(self) -> None:
-        """Carry out effects noted from outside a request (tests, embedding programs)."""
-        self._turns.schedule()
+        """End a turn soon, and carry out the effects that were noted outside of a request."""
+        if self._turns is not None:
+            self._turns.schedule()
+
+    def register(self, topic_names: set[str]) -> None:
+        """Register topics ("" = all) with the name servers, if there are any."""
+        if self._registration is not None:
+            self._registration.changed(topic_names)
+
+    def store_failed(self, error: BaseException) -> None:
+        """Stop serving: the log cannot be written or synced any more."""
+        self.failure = error
+        self._close_ports()
+        self.stopped.set()
 
     def settings(self) -> dict[str, str]:
         """Every setting in force, by Java key, as text."""
@@ -298,28 +335,24 @@ class BrokerNode:
         refusal = self._live.update(changes, self._apply)
         if refusal is None:
             self.options = self._live.options
-            self._host.log.info("settings changed: %s", ", ".join(f"{k}={v}" for k, v in sorted(changes.items())))
+            self._log.info("settings changed: %s", ", ".join(f"{k}={v}" for k, v in sorted(changes.items())))
         return refusal
 
-    def _disk(self) -> tuple[int, int]:
-        """Total and free bytes of the store's disk."""
-        usage = shutil.disk_usage(self.root)
-        return usage.total, usage.free
-
     def _apply(self, options: BrokerOptions) -> None:
-        """Tell everybody who reads a setting that may change. """
+        """Tell everybody who reads a setting that may change."""
         self.store.maintenance.retention.configure(options)
         for configure in self.parts.services.configured:
             configure(options)
         self._executor.gate.configure(options)
         self._hold.configure(options.max_held_requests)
-        self.connections.configure(max_connections(options), options.server_channel_max_idle_time_seconds * 1000)
+        idle_ms = options.server_channel_max_idle_time_seconds * 1000
+        self.connections.configure(max_connections(options, self.world), idle_ms)
         if self._registration is not None:
             self._registration.configure(options)
 
     def _route_told(self, topic: str, queues: list[MessageQueue] | None) -> None:
         self.parts.assignments.route_arrived(topic, queues, self.clock.now())
-        self._turns.schedule()
+        self.another_turn()
 
     def _flushed(self, target: int) -> None:
         self._executor.flushed(target, self.clock.now())
@@ -327,16 +360,10 @@ class BrokerNode:
     def _flush_failed(self, error: BaseException) -> None:
         self._executor.flush_failed(error)
 
-    def _on_store_failed(self, error: BaseException) -> None:
-        self.failure = error
-        for server in self._servers:
-            server.close()
-        self.stopped.set()
-
     def _clock_set(self, offset: int) -> None:
         self.store.clock_set(offset)
         self.parts.services.touched = True
-        self._host.log.warning(
+        self._log.warning(
             "the wall clock was set: it is %.1f s from where this process would have it; store times, timers and file "
             "ages follow it from here on, everything else goes by the time that has passed",
             offset / 1000,
@@ -347,7 +374,7 @@ class BrokerNode:
             await asyncio.sleep(IDLE_SWEEP_S)
             self._unfinished.close_late()
             for channel in self.connections.idle(self.clock.now()):
-                self._host.log.info("closing the connection of %s: silent for too long", channel.remote)
+                self._log.info("closing the connection of %s: silent for too long", channel.remote)
                 channel.link.close()
 
 
@@ -359,6 +386,11 @@ async def within(seconds: float, condition: Callable[[], bool]) -> bool:
             return False
         await asyncio.sleep(0.005)
     return True
+
+
+def listen_setting(options: BrokerOptions) -> str:
+    """The setting that an operator changes when the port cannot be had."""
+    return f"listenPort = {options.listen_port}"
 
 
 def check_name_servers(options: BrokerOptions) -> None:
@@ -396,14 +428,14 @@ def check_log_folder(options: BrokerOptions) -> None:
         )
 
 
-def store_resources() -> Resources:
-    """What this machine gives the store."""
-    return Resources(memory_bytes=machine_memory(), max_open_files=share_of_store(raise_limit()))
+def store_resources(world: NodeWorld) -> Resources:
+    """What the machine gives the store."""
+    return Resources(memory_bytes=world.memory_bytes(), max_open_files=share_of_store(world.max_open_files()))
 
 
-def connections_of(options: BrokerOptions, told: logging.Logger) -> Connections:
+def connections_of(options: BrokerOptions, world: NodeWorld, told: logging.Logger) -> Connections:
     """The table of connections; logs when it holds fewer than the settings allow."""
-    table = Connections(max_connections(options), options.server_channel_max_idle_time_seconds * 1000)
+    table = Connections(max_connections(options, world), options.server_channel_max_idle_time_seconds * 1000)
     if table.limit < options.max_connections:
         told.info(
             "%d connections are allowed, not maxConnections = %d: raise the limit of open files with ulimit -n",
@@ -413,18 +445,10 @@ def connections_of(options: BrokerOptions, told: logging.Logger) -> Connections:
     return table
 
 
-def max_connections(options: BrokerOptions) -> int:
+def max_connections(options: BrokerOptions, world: NodeWorld) -> int:
     """Connections that may be open without taking a descriptor from the store."""
-    limit = raise_limit()
+    limit = world.max_open_files()
     return share_of_connections(limit, options.max_connections, share_of_store(limit))
-
-
-def machine_memory() -> int:
-    """Bytes of memory of this machine, 0 where it cannot be asked: what counts as "in memory" hangs on it."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError, AttributeError):
-        return 0
 
 
 def run_broker(flags: Mapping[str, object] | None = None, conf: str | None = None, follow_stdin: bool = False) -> int:

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -19,14 +20,15 @@ from bolide.namesrv.effects import KV_FILE, CloseChannel, KeepSettings
 from bolide.namesrv.kv import read_kv
 from bolide.namesrv.options import NamesrvOptions
 from bolide.namesrv.server import NameServer
-from bolide.node.loop.clock import Clock
 from bolide.node.loop.front import REFUSALS_MS
 from bolide.node.loop.refusals import Refusals
 from bolide.node.process.addresses import announced_ip, host_port
 from bolide.node.process.daemon import run_daemon, start_logging
+from bolide.node.process.daemon_port import DaemonPort
 from bolide.node.process.exit_codes import BAD_CONFIG
 from bolide.node.process.kept_files import KeptFiles
-from bolide.node.process.open_files import ENOUGH, raise_limit, share_of_connections
+from bolide.node.process.node_world import NodeWorld, RealNodeWorld
+from bolide.node.process.open_files import ENOUGH, share_of_connections
 from bolide.node.process.tls_renewal import TlsRenewal
 from bolide.node.settings.config import load_daemon
 from bolide.node.settings.live_settings import edited
@@ -34,9 +36,8 @@ from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_response
 from bolide.remoting.errors import BodyError, FrameError
 from bolide.store.errors import StoreDamaged
-from bolide.store.files import Files, RealFiles
 from bolide.transport.protocol_detector import Ingress
-from bolide.transport.server import ServerConnection, bound_port, listen
+from bolide.transport.server import ServerConnection, accepting
 from bolide.transport.unfinished import Unfinished
 
 log = logging.getLogger("bolide.namesrv")
@@ -67,28 +68,30 @@ class Peer:
 class NamesrvNode:
     """One name server in the running loop. Implements `transport.server.Owner`.
 
-    `conf` is the file in which changes at run time are kept; None = the one that the options name.
+    `conf` is the file in which changes at run time are kept; None = the one that the options name. `world` is the
+    machine it runs on, None = this one.
     """
 
-    def __init__(self, options: NamesrvOptions, files: Files | None = None, conf: str | None = None) -> None:
+    def __init__(self, options: NamesrvOptions, conf: str | None = None, world: NodeWorld | None = None) -> None:
         self.options = options
+        self.world: NodeWorld = world if world is not None else RealNodeWorld()
         self._conf = kept_settings(options) if conf is None else conf
         self.stopped = asyncio.Event()
         self.failure: BaseException | None = None
         self.port = 0
         self.ip = ""
-        self._files: Files = files if files is not None else RealFiles()
-        self._clock = Clock()
+        self._clock = self.world.clock()
         self._peers: dict[int, Peer] = {}
         self._serial = 0
         self._turn_end = 0
         self._turn_ends = False
         self._next_turn: deque[Peer] = deque()
-        self._listener: asyncio.Server | None = None
-        self._tasks: list[asyncio.Task[None]] = []
-        self._kept = KeptFiles(self._files, log)
+        self._life = AsyncExitStack()
+        """What a stop undoes, the newest first; a start that fails undoes what it has begun."""
+        self._kept = KeptFiles(self.world, log)
         self._refusals = Refusals(log)
-        self._tls = TlsRenewal(log)
+        self._tls = TlsRenewal(self.world, log)
+        self._unfinished = Unfinished(options.max_unfinished_bytes, options.max_frame_seconds, self.world.monotonic)
         self._most = ENOUGH
         self._refused_at = 0
 
@@ -98,35 +101,43 @@ class NamesrvNode:
         return host_port(self.ip, self.port)
 
     async def start(self) -> None:
-        """Read kvConfig.json and serve. Raises `StoreDamaged` when it cannot be read, `OSError` for the port."""
-        options = self.options
-        self._most = share_of_connections(raise_limit(), ENOUGH)
-        self.ip = announced_ip(options.bind_address, "")
-        self._server = NameServer(options, self._stored(), self._clock.now())
-        limits = (MAX_FRAME, WRITE_HIGH, WRITE_LIMIT)
-        ingress = Ingress.of(options)
-        self._unfinished = frames = Unfinished(options.max_unfinished_bytes, options.max_frame_seconds)
-        self._listener = await listen(
-            self, options.bind_address, options.listen_port, *limits, ingress=ingress, frames=frames
-        )
-        self._tls.add(ingress.tls)
-        self._tls.start()
-        self.port = bound_port(self._listener)
-        self._tasks = [asyncio.create_task(self._keep_time()), asyncio.create_task(self._close_idle())]
+        """Read kvConfig.json and serve. When it fails, nothing of it stays: no port, no task.
+
+        Raises `StoreDamaged` when the file cannot be read, `ConfigError`, and `CannotListen` for a port that is taken.
+        """
+        async with AsyncExitStack() as life:
+            await self._begin(life)
+            self._life = life.pop_all()
 
     async def stop(self) -> None:
         """Stop listening, close every connection, finish writing; the second call does nothing."""
-        if self._listener is None:
-            return
-        listener, self._listener = self._listener, None
-        listener.close()
-        self._tls.stop()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        life, self._life = self._life, AsyncExitStack()
+        await life.aclose()
+
+    async def _begin(self, life: AsyncExitStack) -> None:
+        options = self.options
+        self._most = share_of_connections(self.world.max_open_files(), ENOUGH)
+        self.ip = announced_ip(options.bind_address, "", self.world)
+        ingress = Ingress.of(options)
+        self._server = NameServer(options, self._stored(), self._clock.now())
+        self._kept = KeptFiles(self.world, log)
+        life.push_async_callback(self._kept.stop)
+        port = DaemonPort(self.world, options.bind_address, options.listen_port, f"listenPort = {options.listen_port}")
+        life.callback(port.close)
+        self.port = port.number
+        life.push_async_callback(self._end)
+        await port.serve(accepting(self, MAX_FRAME, WRITE_HIGH, WRITE_LIMIT, ingress, self._unfinished))
+        self._tls = TlsRenewal(self.world, log)
+        self._tls.add(ingress.tls)
+        self._tls.start()
+        life.callback(self._tls.stop)
+        for work in (self._keep_time(), self._close_idle()):
+            life.push_async_callback(ended, asyncio.create_task(work))
+        life.callback(port.close)
+
+    async def _end(self) -> None:
         for peer in list(self._peers.values()):
             peer.connection.close()
-        await self._kept.stop()
 
     async def reload(self) -> None:
         """Reload what may change outside while the name server runs: certificates, keys and trust."""
@@ -288,7 +299,7 @@ class NamesrvNode:
         path = self._kv_path()
         wrong = ""
         for candidate in (path, path + ".bak"):
-            data = self._files.read_file(candidate)
+            data = self.world.files.read_file(candidate)
             if data is None:
                 continue
             try:
@@ -324,6 +335,12 @@ class NamesrvNode:
                     connection.idle_since = now
                 elif now - connection.idle_since >= idle_ms:
                     connection.close()
+
+
+async def ended(task: asyncio.Task[None]) -> None:
+    """Cancel a task and wait for its end."""
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 def encode_or_refuse(request: Command, answer: Command) -> bytes:

@@ -23,9 +23,10 @@ from bolide.broker.tables.topics import TopicConfig
 from bolide.errors import ArgumentError, LocalError
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.broker import BrokerNode
-from bolide.node.loop.clock import now_ms
 from bolide.node.namesrv import NamesrvNode
+from bolide.node.process.node_world import RealNodeWorld
 from bolide.testing.stalled import StallableFiles
+from bolide.world.clocks import now_ms
 
 T = TypeVar("T")
 
@@ -184,7 +185,7 @@ class Broker:
                 store_path_root_dir=folder,
                 **{"listen_port": 0, "namesrv_addr": namesrv.address, **self._settings},
             )
-            self._broker = broker = BrokerNode(options, files=self._files)
+            self._broker = broker = BrokerNode(options, world=RealNodeWorld(self._files))
             try:
                 await broker.start()
                 # Reserve the blocks of the log now. With the first message that would block the loop, for long on a

@@ -19,6 +19,8 @@ from bolide.remoting.connection import Connection
 from bolide.remoting.errors import FrameError
 from bolide.transport.address import split_address
 from bolide.transport.reasons import cannot_connect, no_connection_in_time, reason_of
+from bolide.world.contract import World
+from bolide.world.real import THE_WORLD
 
 log = logging.getLogger("bolide.transport")
 
@@ -60,20 +62,17 @@ class ClientConnection(asyncio.Protocol):
         on_request: OnRequest | None = None,
         ssl: ssl_module.SSLContext | None = None,
         max_frame: int = MAX_FRAME,
+        world: World = THE_WORLD,
     ) -> ClientConnection:
         """Connect to ``host:port``. Raises `ConnectionLost` if that fails or takes longer than `timeout` seconds."""
         host, port = split_address(address)
-        loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(timeout):
-                _, protocol = await loop.create_connection(
-                    lambda: cls(address, on_request, max_frame), host, port, ssl=ssl
-                )
+                return await world.connect(lambda: cls(address, on_request, max_frame), host, port, ssl)
         except TimeoutError:
             raise no_connection_in_time(address, timeout, ssl is not None) from None
         except OSError as error:
             raise cannot_connect(address, error, ssl is not None) from error
-        return protocol
 
     # -- asking
 

@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable
 
 from bolide.errors import ConnectionLost
 from bolide.transport.client import CONNECT_TIMEOUT, ClientConnection, OnRequest
+from bolide.world.contract import World
+from bolide.world.real import THE_WORLD
 
 
 class ConnectionPool:
@@ -19,12 +21,14 @@ class ConnectionPool:
         ssl: ssl_module.SSLContext | None = None,
         connect_timeout: float = CONNECT_TIMEOUT,
         greet: Callable[[ClientConnection], Awaitable[None]] | None = None,
+        world: World = THE_WORLD,
     ) -> None:
         """`greet` is awaited with each new connection before anyone else may use it."""
         self._on_request = on_request
         self._ssl = ssl
         self._connect_timeout = connect_timeout
         self._greet = greet
+        self._world = world
         self._live: dict[str, ClientConnection] = {}
         self._pending: dict[str, asyncio.Task[ClientConnection]] = {}
         self._closed = False
@@ -55,7 +59,7 @@ class ConnectionPool:
 
     async def _connect(self, address: str) -> ClientConnection:
         connection = await ClientConnection.connect(
-            address, self._connect_timeout, on_request=self._on_request, ssl=self._ssl
+            address, self._connect_timeout, on_request=self._on_request, ssl=self._ssl, world=self._world
         )
         if self._greet is not None:
             try:

@@ -7,15 +7,13 @@ RocketMQ's NettyServerConfig), and that one bad frame closes one connection and 
 
 from __future__ import annotations
 
-import asyncio
-from typing import Any, Final, Protocol, final
+from collections.abc import Callable
+from typing import Any, Protocol, final
 
 from bolide.errors import ProtocolError
 from bolide.remoting.command import Command
 from bolide.remoting.connection import Connection
 from bolide.transport.unfinished import Unfinished
-
-BACKLOG: Final = 1024
 
 
 class Owner(Protocol):
@@ -233,38 +231,22 @@ class FirstBytes(Protocol):
         """The asyncio protocol that receives them."""
 
 
-async def listen(
+def accepting(
     owner: Owner,
-    host: str,
-    port: int,
     max_frame: int,
     write_high: int,
     write_limit: int,
     ingress: FirstBytes | None = None,
     frames: Unfinished | None = None,
-) -> asyncio.Server:
-    """Accept connections on `host:port` (0 = any free port). Raises OSError when the address cannot be had.
+) -> Callable[[], Any]:
+    """What makes the protocol of each connection to a port of `owner` (`bolide.world.contract.BoundPort.serve`).
 
     Without an `ingress` the first bytes are a frame, always. `frames` limits what all connections together keep of
-    frames that are not whole.
+    frames that are not whole. The protocol is duck-typed: a native class cannot inherit asyncio.Protocol.
     """
-    loop = asyncio.get_running_loop()
 
     def accepted() -> Any:
         connection = ServerConnection(owner, max_frame, write_high, write_limit, frames)
         return connection if ingress is None else ingress.detector(connection)
 
-    server: asyncio.Server = await loop.create_server(
-        accepted,  # duck-typed protocol: a native class cannot inherit asyncio.Protocol
-        host or None,
-        port,
-        backlog=BACKLOG,
-        reuse_address=True,
-    )
-    return server
-
-
-def bound_port(server: asyncio.Server) -> int:
-    """The port a server really listens on."""
-    opened: Any = server  # uvloop's sockets are a list, asyncio's a tuple
-    return int(opened.sockets[0].getsockname()[1])
+    return accepted

@@ -8,16 +8,15 @@ mypyc.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any, final
 
 
 @final
 class Unfinished:
-    """Of one node, over all its ports. `limit` is in bytes, `seconds` is what one frame may take."""
+    """Of one node, over all its ports. `limit` is in bytes, `seconds` is what one frame may take by `clock`."""
 
-    def __init__(self, limit: int, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, limit: int, seconds: float, clock: Callable[[], float]) -> None:
         self.limit: int = limit
         self.seconds: float = seconds
         self.size: int = 0

@@ -143,7 +143,6 @@ def test_a_commit_of_a_message_too_far_away_is_refused_and_stays_open(tmp_path: 
 
 
 def test_a_slot_too_full_refuses_some_and_then_all() -> None:
-    rules = TimerRules(BrokerOptions(timer_congest_num_each_slot=100))
     asked: list[int] = []
 
     def refused_of(waiting: int) -> int:
@@ -151,7 +150,7 @@ def test_a_slot_too_full_refuses_some_and_then_all() -> None:
             asked.append(time)
             return waiting
 
-        rules.waiting_at = waiting_at
+        rules = TimerRules(BrokerOptions(timer_congest_num_each_slot=100), waiting_at)
         refusals = []
         for _ in range(1000):
             try:

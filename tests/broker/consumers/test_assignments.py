@@ -36,6 +36,11 @@ class Assigning(Parts):
             self.clients.register_consumer(ConsumerData("g"), client)
         self.asked: list[str] = []
 
+    def with_name_server(self) -> None:
+        self.service = AssignmentService(
+            self.options, self.topics, self.groups, self.clients, self.effects, self.asked.append
+        )
+
     def query(self, now: int = NOW, **fields: Any) -> Outcome:
         body = {
             "topic": "T",
@@ -92,7 +97,7 @@ def test_a_topic_without_read_permission_has_no_queues(parts: Assigning) -> None
 
 
 def test_the_route_of_all_brokers_is_waited_for(parts: Assigning) -> None:
-    parts.service.ask_route = parts.asked.append
+    parts.with_name_server()
     outcome = parts.query()
     assert isinstance(outcome, Hold) and parts.asked == ["T"]
     assert outcome.held.deadline == NOW + ROUTE_WAIT_MS
@@ -110,7 +115,7 @@ def test_the_route_of_all_brokers_is_waited_for(parts: Assigning) -> None:
 
 
 def test_no_name_server_answers(parts: Assigning) -> None:
-    parts.service.ask_route = parts.asked.append
+    parts.with_name_server()
     outcome = parts.query()
     assert isinstance(outcome, Hold)
     parts.service.route_arrived("T", None, NOW)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from bolide.node.broker import BrokerNode
+from bolide.node.process.node_world import RealNodeWorld
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
 from bolide.transport.client import ClientConnection
@@ -100,7 +101,7 @@ def test_no_request_reads_the_disk_on_the_loop(tmp_path: Path, what: str) -> Non
         await node.stop()
         # A new start, so that queues and index are in files only.
         files = ColdDisk()
-        node = BrokerNode(options(tmp_path), files=files)
+        node = BrokerNode(options(tmp_path), world=RealNodeWorld(files))
         await node.start()
         client = await ClientConnection.connect(node.address)
         try:
@@ -127,7 +128,7 @@ def test_no_request_reads_the_disk_on_the_loop(tmp_path: Path, what: str) -> Non
 def test_requests_that_wait_for_the_disk_may_keep_so_much(tmp_path: Path) -> None:
     async def scenario() -> None:
         files = ColdDisk()
-        node = BrokerNode(options(tmp_path, max_cold_read_bytes=1), files=files)
+        node = BrokerNode(options(tmp_path, max_cold_read_bytes=1), world=RealNodeWorld(files))
         await node.start()
         client = await ClientConnection.connect(node.address)
         try:

@@ -131,8 +131,7 @@ class World:
         shape = StoreShape(commit_log_segment_size=1 << 20, index_slots=100, index_entries=400)
         self.store = MessageStore(self.files, str(folder), shape, options)
         self.store.load(NOW)
-        self.door = LogWriter(self.store, 4096, 18, TimerRules(BrokerOptions()))
-        self.door.set_host(encode_host("127.0.0.1", 1))
+        self.door = LogWriter(self.store, encode_host("127.0.0.1", 1), 4096, 18, TimerRules(BrokerOptions()))
         self.answers: dict[int, Callable[[Channel, Command, int], Outcome]] = {}
         self.effects = Effects()
         self.host = self.host_type()

@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 from bolide.node.broker import BrokerNode
-from bolide.node.loop.clock import Clock, steady_ms
+from bolide.node.loop.clock import Clock
+from bolide.node.process.node_world import RealNodeWorld
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
 from bolide.store.files import RealFiles
 from bolide.testing.stalled import StallableFiles
 from bolide.transport.client import ClientConnection
+from bolide.world.clocks import steady_ms
 from tests.client.waiting import PATIENCE
 from tests.node.test_broker import SYNCED, options, pull_request, send_request
 
@@ -31,7 +33,7 @@ PATIENT = {
 async def stalled(folder: Path, **more: Any) -> AsyncIterator[tuple[ClientConnection, list[asyncio.Future[Command]]]]:
     """A broker one send of which waits for a disk that stands still; the disk goes on at the end of the block."""
     files = StallableFiles()
-    node = BrokerNode(options(folder, **SYNCED, **more), files=files)
+    node = BrokerNode(options(folder, **SYNCED, **more), world=RealNodeWorld(files))
     await node.start()
     client = await ClientConnection.connect(node.address)
     try:
@@ -108,7 +110,7 @@ def test_a_send_that_waited_too_long_for_its_turn_is_refused(tmp_path: Path, lim
     async def scenario() -> None:
         files = SlowReads()
         clock = Clock(steady=lambda: steady_ms() + int(files.took * 1000))
-        node = BrokerNode(options(tmp_path, **{**PATIENT, limit: 100}), files=files, clock=clock)
+        node = BrokerNode(options(tmp_path, **{**PATIENT, limit: 100}), world=RealNodeWorld(files, clock))
         await node.start()
         clients = [await ClientConnection.connect(node.address) for _ in range(2)]
         try:

@@ -13,6 +13,7 @@ from bolide.node.broker import BrokerNode
 from bolide.node.plugins.dispatchers import CHUNK, Dispatchers, cut
 from bolide.remoting.command import Command
 from bolide.transport.client import ClientConnection
+from bolide.world.real import RealWorld
 from tests.client.waiting import PATIENCE, until
 from tests.node.test_broker import options, send_request
 
@@ -54,7 +55,7 @@ class World:
         await node.start()
         self.dispatchers = node._dispatchers = Dispatchers(
             self.made, node.store, node._executor._effects, asyncio.get_running_loop().call_soon_threadsafe,
-            node.another_turn, lambda: self.now,
+            node.another_turn, lambda: self.now, RealWorld().worker,
         )  # fmt: skip
         self.now = 1_000_000
         kept = self.folder / "progress.json"

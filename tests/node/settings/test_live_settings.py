@@ -11,6 +11,7 @@ import pytest
 
 from bolide.broker.core.options import BrokerOptions
 from bolide.node.broker import BrokerNode, kept_settings
+from bolide.node.process.node_world import RealNodeWorld
 from bolide.node.settings.config import load_daemon, load_options
 from bolide.node.settings.live_settings import edited
 from bolide.remoting import codes
@@ -35,7 +36,7 @@ class RefusingFiles(RealFiles):
 
 @asynccontextmanager
 async def running(folder: Path, conf: str | None, files: RealFiles | None = None) -> AsyncIterator[ClientConnection]:
-    node = BrokerNode(options(folder / "store", auto_create_topic_enable=True), files=files, conf=conf)
+    node = BrokerNode(options(folder / "store", auto_create_topic_enable=True), world=RealNodeWorld(files), conf=conf)
     await node.start()
     client = await ClientConnection.connect(node.address)
     try:

@@ -161,19 +161,20 @@ def level_number(text: str) -> int:
 
 @final
 class LogWriter:
-    """Checks and stores messages. `set_host` comes before the first, once the listener's port is known."""
+    """Checks and stores messages. `store_host` is stored with every record: 4 or 16 address bytes and an int32 port."""
 
     def __init__(
         self,
         store: MessageStore,
+        store_host: bytes,
         max_message_size: int,
         delay_levels: int,
         timers: TimerRules,
         puts: dict[str, Tally] | None = None,
     ) -> None:
         self.store: MessageStore = store
-        self.store_host: bytes = b""
-        self._host_hex: str = ""
+        self.store_host: bytes = store_host
+        self._host_hex: str = store_host.hex().upper()
         self.max_message_size: int = max_message_size
         self.delay_levels: int = delay_levels
         self.timers: TimerRules = timers
@@ -384,11 +385,6 @@ class LogWriter:
             prepared_transaction_offset,
             now,
         )
-
-    def set_host(self, store_host: bytes) -> None:
-        """The address stored with every record: 4 or 16 address bytes and an int32 port."""
-        self.store_host = store_host
-        self._host_hex = store_host.hex().upper()
 
     def message_id(self, physical_offset: int) -> str:
         """The offset message id of a record stored here (layout.message_id.offset_message_id, host encoded once)."""

@@ -22,13 +22,13 @@ _MOST: Final = (1 << 63) - 1
 
 
 class TimerRules:
-    """The door's part of the timer. `waiting_at(slot)` tells how many messages wait in a slot (ms)."""
+    """The door's part of the timer. `waiting_at(slot)` tells how many messages wait in a slot (ms); None: no limit."""
 
-    def __init__(self, options: BrokerOptions) -> None:
+    def __init__(self, options: BrokerOptions, waiting_at: Callable[[int], int] | None = None) -> None:
         self.enabled = options.timer_wheel_enable
         self.precision = wheel_precision(options.timer_precision_ms)
         self.max_delay = options.timer_max_delay_sec * 1000
-        self.waiting_at: Callable[[int], int] = lambda time: 0
+        self._waiting_at: Callable[[int], int] | None = waiting_at
         self._most = options.timer_congest_num_each_slot
         self._draw = 0
 
@@ -49,7 +49,7 @@ class TimerRules:
                 raise self._illegal()
             return None
         out = int(out_time(deliver_at, self.precision))
-        if self._too_full(self.waiting_at(out)):
+        if self._waiting_at is not None and self._too_full(self._waiting_at(out)):
             most = self._most
             raise Refused(
                 SYSTEM_ERROR,

@@ -45,8 +45,15 @@ class AssignmentService(Table):
     """Shares the queues of a topic out among the clients of a group."""
 
     def __init__(
-        self, options: BrokerOptions, topics: TopicTable, groups: GroupTable, clients: Clients, effects: Effects
+        self,
+        options: BrokerOptions,
+        topics: TopicTable,
+        groups: GroupTable,
+        clients: Clients,
+        effects: Effects,
+        ask_route: Callable[[str], None] | None = None,
     ) -> None:
+        """`ask_route` asks for a topic's route; `route_arrived` is called with the answer. None: no name server."""
         super().__init__("messageRequestMode")
         self._broker = options.broker_name
         self._lmq = options.enable_lmq
@@ -55,8 +62,7 @@ class AssignmentService(Table):
         self._groups = groups
         self._clients = clients
         self._effects = effects
-        self.ask_route: Callable[[str], None] | None = None
-        """Asks for a topic's route; `route_arrived` is called with the answer. None: there is no name server."""
+        self._ask_route = ask_route
         self._routes: dict[str, tuple[int, list[MessageQueue] | None]] = {}
         self._modes: dict[str, dict[str, Any]] = {}
 
@@ -69,11 +75,11 @@ class AssignmentService(Table):
 
     def on_query(self, channel: Channel, command: Command, now: int) -> Outcome:
         body = decode_body(command.body, QueryAssignmentRequestBody)
-        if self.ask_route is None or self._is_light(body):
+        if self._ask_route is None or self._is_light(body):
             return self._answer(command, body, self._own_queues(body.topic))
         known = self._routes.get(body.topic)
         if known is None or known[1] is None or now - known[0] > FRESH_MS:
-            self.ask_route(body.topic)
+            self._ask_route(body.topic)
         if known is not None and known[1] is not None:
             return self._answer(command, body, known[1])
 

@@ -107,7 +107,6 @@ class TimerService(Service):
         self._rebuild_to = 0
         self._rebuild_from = 0
         self._rolled: set[tuple[str, int]] = set()
-        rules.waiting_at = files.wheel.count_at
         store.on_taken_back.append(self.taken_back)
 
     # -- start and end

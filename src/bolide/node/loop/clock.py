@@ -7,29 +7,16 @@ Where somebody sets the wall clock, `offset` (wall clock less `now`) follows, bu
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Final, final
+
+from bolide.world.clocks import now_ms, steady_ms
 
 LOOK_MS: Final = 1_000
 """How often the two clocks are compared."""
 CONFIRM_MS: Final = 30_000
 TOLERANCE_MS: Final = 50
 """Two clocks that differ by no more than this agree: reading them takes time as well."""
-_BOOT: Final[int] = getattr(time, "CLOCK_BOOTTIME", -1)
-"""The monotonic clock that also counts while the machine sleeps, where there is one."""
-
-
-def now_ms() -> int:
-    """The wall clock: milliseconds since the epoch, for labels outside of a running node."""
-    return int(time.time() * 1000)
-
-
-def steady_ms() -> int:
-    """Milliseconds of a clock that nobody can set."""
-    if _BOOT >= 0:
-        return time.clock_gettime_ns(_BOOT) // 1_000_000
-    return time.monotonic_ns() // 1_000_000
 
 
 @final

@@ -5,50 +5,51 @@ One sync is in flight at a time; what is written meanwhile shares the next one (
 
 from __future__ import annotations
 
-import queue
-import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
-STOP: Final = -1
+from bolide.world.contract import Worker
+
 THREAD_NAME: Final = "bolide-flush"
 
 
 class FlushThread:
-    """Runs `sync(target)` for each target given and reports back on the loop through `soon`."""
+    """Runs `sync(target)` in `worker` for each target given and reports back on the loop through `soon`."""
 
     def __init__(
         self,
+        worker: Worker,
         sync: Callable[[int], None],
         soon: Callable[..., object],
         done: Callable[[int], None],
         failed: Callable[[BaseException], None],
     ) -> None:
+        self._worker = worker
         self._sync = sync
         self._soon = soon
         self._done = done
-        self._failed = failed
-        self._targets: queue.SimpleQueue[int] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name=THREAD_NAME, daemon=True)
-        self._thread.start()
+        self._told_failure = failed
+        self._broken = False
 
     def start(self, target: int) -> None:
         """Sync the log up to this physical offset."""
-        self._targets.put(target)
+        self._worker.give(partial(self._sync_to, target))
 
     def stop(self) -> None:
-        """Finish what was given and end the thread."""
-        self._targets.put(STOP)
-        self._thread.join()
+        """Finish what was given and end the thread; waits."""
+        self._worker.stop()
 
-    def _run(self) -> None:
-        while (target := self._targets.get()) != STOP:
-            try:
-                self._sync(target)
-            except BaseException as error:  # a sync that failed in any way is never tried again
-                self._report(self._failed, error)
-                return
-            self._report(self._done, target)
+    def _sync_to(self, target: int) -> None:
+        if self._broken:
+            return
+        try:
+            self._sync(target)
+        except BaseException as error:  # a sync that failed in any way is never tried again
+            self._broken = True
+            self._report(self._told_failure, error)
+            return
+        self._report(self._done, target)
 
     def _report(self, told: Callable[..., None], what: object) -> None:
         try:

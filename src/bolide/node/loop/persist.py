@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import posixpath
-import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor as Pool
 from functools import partial
@@ -17,6 +16,7 @@ from bolide.broker.core.rows import Text
 from bolide.broker.core.service import Table
 from bolide.store.errors import StoreDamaged
 from bolide.store.files import Files
+from bolide.world.real import THE_WORLD
 
 STEP_S: Final = 0.003
 """How long the loop encodes a table before it serves its sockets again."""
@@ -67,9 +67,11 @@ class ConfigFiles:
         tables: Mapping[str, Table],
         soon: Callable[[Callable[[], None]], object],
         later: Callable[[float, Callable[[], None]], object] | None = None,
+        clock: Callable[[], float] = THE_WORLD.monotonic,
     ) -> None:
         """`soon` calls on the loop from any thread, `later` after so many seconds; without it nothing is tried
         again."""
+        self._clock = clock
         self._later = later if later is not None else lambda pause, then: None
         self._pauses: dict[str, float] = {}
         self._said: dict[str, str] = {}
@@ -167,9 +169,9 @@ class ConfigFiles:
 
     def _encoded(self, table: Table) -> bytes | Text | None:
         """The text of a table; None when it needs another step."""
-        end = time.monotonic() + STEP_S
+        end = self._clock() + STEP_S
         while not table.step(ROWS_AT_ONCE):
-            if time.monotonic() >= end:
+            if self._clock() >= end:
                 return None
         return table.text()
 

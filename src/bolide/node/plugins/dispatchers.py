@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import json
 import logging
-import queue
-import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, Protocol
 
 from librt.strings import read_i32_be
@@ -23,6 +22,7 @@ from bolide.broker.core.service import Table
 from bolide.layout.record import BAD_SIZED, BLANK_MAGIC, BLANK_SIZE, GOOD, Record, check_record, decode_record
 from bolide.store.arrival import Arrival
 from bolide.store.message_store import MessageStore
+from bolide.world.contract import Worker
 
 log = logging.getLogger("bolide.dispatchers")
 CHUNK: Final = 256 * 1024
@@ -81,6 +81,7 @@ class Feed:
         self,
         name: str,
         dispatcher: Dispatcher,
+        worker: Worker,
         told: Callable[[Feed, Batch, str], None],
         only: frozenset[str] | None = None,
     ) -> None:
@@ -96,9 +97,8 @@ class Feed:
         self.problem = ""
         self._dispatcher = dispatcher
         self._told = told
-        self._jobs: queue.SimpleQueue[tuple[bytes, int, int] | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name=f"bolide-dispatcher-{name}", daemon=True)
-        self._thread.start()
+        self._worker = worker
+        self._stopped = False
 
     @property
     def from_first(self) -> bool:
@@ -108,30 +108,31 @@ class Feed:
     def give(self, data: bytes, at: int, segment_size: int) -> None:
         """Hand over bytes of the log; `told` is called in the thread when they are taken or refused."""
         self.busy = True
-        self._jobs.put((data, at, segment_size))
+        self._worker.give(partial(self._hand_over, data, at, segment_size))
 
     def stop(self) -> None:
         """End the thread after the call that is under way; one that takes longer is left to itself."""
-        self._jobs.put(None)
-        self._thread.join(STOP_S)
-        if self._thread.is_alive():
+        if not self._stopped:
+            self._stopped = True
+            self._worker.give(self._close)
+        if not self._worker.stop(STOP_S):
             log.warning(
                 "the dispatcher %s is still at work: it gets its last records again at the next start", self.name
             )
 
-    def _run(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            data, at, segment_size = job
-            batch, error = Batch([], at), ""
-            try:
-                batch = cut(data, at, segment_size)
-                only = self.only
-                records = batch.records if only is None else [r for r in batch.records if r.topic in only]
-                if records:
-                    self._dispatcher.dispatch(records)
-            except Exception as raised:  # another's code: whatever it is, the records come again
-                error = f"{type(raised).__name__}: {raised}"
-            self._told(self, batch, error)
+    def _hand_over(self, data: bytes, at: int, segment_size: int) -> None:
+        batch, error = Batch([], at), ""
+        try:
+            batch = cut(data, at, segment_size)
+            only = self.only
+            records = batch.records if only is None else [r for r in batch.records if r.topic in only]
+            if records:
+                self._dispatcher.dispatch(records)
+        except Exception as raised:  # another's code: whatever it is, the records come again
+            error = f"{type(raised).__name__}: {raised}"
+        self._told(self, batch, error)
+
+    def _close(self) -> None:
         close = getattr(self._dispatcher, "close", None)
         if close is not None:
             try:
@@ -151,18 +152,21 @@ class Dispatchers(Table):
         soon: Callable[..., object],
         another_turn: Callable[[], None],
         clock: Callable[[], int],
+        worker: Callable[[str], Worker],
     ) -> None:
+        """`soon` calls on the loop from any thread; `worker` makes a thread of this name."""
         super().__init__("dispatcherProgress")
         self._store = store
         self._effects = effects
         self._soon = soon
         self._another_turn = another_turn
         self._clock = clock
+        self._worker = worker
         self._kept: dict[str, int] = {}
         self._next_persist = 0
         self._dirty = False
         self._stopped = False
-        self.feeds = [Feed(name, dispatcher, self._told) for name, dispatcher in made.items()]
+        self.feeds = [Feed(name, dispatcher, self._thread_of(name), self._told) for name, dispatcher in made.items()]
 
     # ---- what the node calls
 
@@ -172,7 +176,7 @@ class Dispatchers(Table):
 
     def add(self, name: str, dispatcher: Dispatcher) -> None:
         """One more, which is handed nothing until topics choose it."""
-        feed = Feed(name, dispatcher, self._told, frozenset())
+        feed = Feed(name, dispatcher, self._thread_of(name), self._told, frozenset())
         feed.offset = self._kept.get(name, -1)
         self.feeds.append(feed)
 
@@ -226,6 +230,9 @@ class Dispatchers(Table):
             feed.stop()
 
     # ---- inside
+
+    def _thread_of(self, name: str) -> Worker:
+        return self._worker(f"bolide-dispatcher-{name}")
 
     def _feed(self, feed: Feed, now: int) -> None:
         store = self._store

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from bolide.errors import BolideError
-from bolide.store.files import Files
+from bolide.node.process.node_world import NodeWorld
 
 FIRST_PAUSE_S: Final = 0.5
 LAST_PAUSE_S: Final = 10.0
@@ -22,8 +22,9 @@ LAST_PAUSE_S: Final = 10.0
 class KeptFiles:
     """The files of one daemon, by path. `log` gets a line when one cannot be written, and one when it can again."""
 
-    def __init__(self, files: Files, log: logging.Logger) -> None:
-        self._files = files
+    def __init__(self, world: NodeWorld, log: logging.Logger) -> None:
+        self._files = world.files
+        self._in_thread = world.in_thread
         self._log = log
         self._wanted: dict[str, tuple[bytes, list[Callable[[str], None]]]] = {}
         self._under_way: dict[str, bytes] = {}
@@ -64,7 +65,7 @@ class KeptFiles:
             last = self._stopping
             data, waiting = self._wanted.pop(path)
             self._under_way[path] = data
-            error = await asyncio.to_thread(self._write, path, data)
+            error = await self._in_thread(self._write, path, data)
             self._under_way.pop(path)
             if error:
                 self._wanted.setdefault(path, (data, []))

@@ -8,6 +8,7 @@ from typing import Final
 
 from bolide.errors import ConfigError
 from bolide.transport.tls_contexts import RenewedContext
+from bolide.world.contract import World
 
 LOOK_S: Final = 10.0
 """Seconds between two checks of the files."""
@@ -16,8 +17,9 @@ LOOK_S: Final = 10.0
 class TlsRenewal:
     """Checks the files of its contexts, off the loop. Unusable files are logged once, and the old stay in use."""
 
-    def __init__(self, log: logging.Logger) -> None:
+    def __init__(self, world: World, log: logging.Logger) -> None:
         self._log = log
+        self._in_thread = world.in_thread
         self._contexts: list[RenewedContext] = []
         self._task: asyncio.Task[None] | None = None
 
@@ -41,7 +43,7 @@ class TlsRenewal:
         """Check now."""
         for context in self._contexts:
             try:
-                if await asyncio.to_thread(context.look):
+                if await self._in_thread(context.look):
                     self._log.info("the TLS files have changed: new connections use them")
             except ConfigError as error:
                 self._log.error("the TLS files have changed and cannot be used, so the old ones stay: %s", error)

@@ -16,7 +16,6 @@ from bolide.broker.core.options import BrokerOptions
 from bolide.broker.tables.topics import TopicConfig, TopicTable
 from bolide.errors import BolideError
 from bolide.layout.permissions import PERM_READ_WRITE
-from bolide.node.loop.clock import now_ms
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_body
 from bolide.remoting.bodies.stats import KVTable
@@ -29,6 +28,8 @@ from bolide.remoting.register import RegisterBrokerBody, body_checksum, encode_r
 from bolide.transport.address import split_addresses
 from bolide.transport.client import ClientConnection
 from bolide.transport.tls_contexts import RenewedContext, current_context
+from bolide.world.contract import World
+from bolide.world.real import THE_WORLD
 
 log = logging.getLogger("bolide.registration")
 FIRST_RETRY_S: Final = 0.05
@@ -50,12 +51,18 @@ class Registration:
     """Keeps one connection and one task for each name server."""
 
     def __init__(
-        self, options: BrokerOptions, place: Place, topics: TopicTable, tls: RenewedContext | None = None
+        self,
+        options: BrokerOptions,
+        place: Place,
+        topics: TopicTable,
+        tls: RenewedContext | None = None,
+        world: World = THE_WORLD,
     ) -> None:
         self._options = options
         self._place = place
         self._topics = topics
         self._tls = tls
+        self._world = world
         self._servers = split_addresses(options.namesrv_addr)
         self._connections: dict[str, ClientConnection] = {}
         self._changed: dict[str, set[str]] = {server: {""} for server in self._servers}
@@ -140,7 +147,7 @@ class Registration:
         self.master_address = response.ext().get("masterAddr", "")
         if response.body:
             # The name server's namespace ORDER_TOPIC_CONFIG: topics it keeps as ordered.
-            self._topics.mark_ordered(decode_body(response.body, KVTable).table, now_ms())
+            self._topics.mark_ordered(decode_body(response.body, KVTable).table, self._world.wall_ms())
         self._registered[server].set()
 
     def _request(self, names: set[str]) -> Command:
@@ -175,7 +182,7 @@ class Registration:
     async def _connection(self, server: str) -> ClientConnection:
         known = self._connections.get(server)
         if known is None or known.closed:
-            known = await ClientConnection.connect(server, ssl=current_context(self._tls))
+            known = await ClientConnection.connect(server, ssl=current_context(self._tls), world=self._world)
             self._connections[server] = known
         return known
 

@@ -16,6 +16,8 @@ from bolide.remoting.command import make_request
 from bolide.transport.address import split_addresses
 from bolide.transport.client import ClientConnection
 from bolide.transport.tls_contexts import RenewedContext, current_context
+from bolide.world.contract import World
+from bolide.world.real import THE_WORLD
 
 log = logging.getLogger("bolide.routes")
 TIMEOUT_S: Final = 2.0
@@ -29,10 +31,12 @@ class RouteBook:
         namesrv_addr: str,
         told: Callable[[str, list[MessageQueue] | None], None],
         tls: RenewedContext | None = None,
+        world: World = THE_WORLD,
     ) -> None:
         self._servers = split_addresses(namesrv_addr)
         self._told = told
         self._tls = tls
+        self._world = world
         self._connections: dict[str, ClientConnection] = {}
         self._asking: dict[str, asyncio.Task[None]] = {}
 
@@ -68,7 +72,7 @@ class RouteBook:
     async def _queues(self, server: str, topic: str) -> list[MessageQueue] | None:
         connection = self._connections.get(server)
         if connection is None or connection.closed:
-            connection = await ClientConnection.connect(server, ssl=current_context(self._tls))
+            connection = await ClientConnection.connect(server, ssl=current_context(self._tls), world=self._world)
             self._connections[server] = connection
         ext = {"topic": topic, "acceptStandardJsonOnly": "true"}
         response = await connection.request(make_request(codes.GET_ROUTEINFO_BY_TOPIC, 0, ext), TIMEOUT_S)
