@@ -232,7 +232,7 @@ def unknown_topic_plugin(folder: Path) -> dict[str, Any]:
     ("make", "expected", "told"),
     [
         (lambda folder: {"tls_enable": "true", "tls_client_auth_server": True, "tls_client_trust_cert_path": "/none",
-                         "namesrv_addr": "127.0.0.1:1"}, ConfigError, "tlsClientTrustCertPath = '/none' is no file"),
+                         "namesrv_addr": "127.0.0.1:1"}, ConfigError, "tlsClientTrustCertPath = '/none' is not a file"),
         (lambda folder: {"tls_mode": "enforcing"}, ConfigError, "tlsMode = enforcing needs a certificate"),
         (lambda folder: {"dispatchers": "nobody"}, ConfigError, "nobody"),
         (lambda folder: {"broker_hooks": "nobody"}, ConfigError, "nobody"),
