@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -106,6 +107,35 @@ def test_children_end_with_their_parent(tmp_path: Path) -> None:
         running.process.kill()
         running.process.wait(END)
         until(lambda: not any(Path(f"/proc/{number}").exists() for number in children), END, "the end of the children")
+
+
+def last_line(folder: Path, namesrv_port: int, broker_port: int) -> tuple[int, str]:
+    """The status of a standalone that cannot run, and the last line it logs."""
+    command = [sys.executable, "-c", PROGRAM, str(folder / "store"), str(namesrv_port), str(broker_port)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=END, check=False)
+    assert done.stdout == ""
+    return done.returncode, done.stderr.strip().splitlines()[-1]
+
+
+def test_the_last_line_says_which_part_did_not_start_and_why(tmp_path: Path) -> None:
+    free = free_ports()
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = int(other.getsockname()[1])
+        taken = f"cannot listen on 127.0.0.1:{port} (listenPort = {port}): address already in use; "
+        status, said = last_line(tmp_path, free, port)
+        assert status == FAILED and f"standalone has stopped: broker-a did not start: {taken}" in said
+        assert said.endswith("or choose another (--broker-port)")
+        status, said = last_line(tmp_path, port, free)
+        assert status == FAILED and f"standalone has stopped: namesrv did not start: {taken}" in said
+        assert said.endswith("or choose another (--namesrv-port)")
+    (tmp_path / "store" / "config").mkdir(parents=True, exist_ok=True)
+    (tmp_path / "store" / "config" / "topics.json").write_bytes(b"{")
+    (tmp_path / "store" / "config" / "topics.json.bak").unlink(missing_ok=True)
+    status, said = last_line(tmp_path, free, free_ports())
+    assert status == BAD_CONFIG and "standalone has stopped: broker-a did not start: " in said
+    assert "topics.json cannot be read" in said
 
 
 def test_which_ends_are_started_again() -> None:

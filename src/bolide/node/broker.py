@@ -40,12 +40,13 @@ from bolide.node.plugins.dispatchers import Dispatchers
 from bolide.node.plugins.plugin_loading import make_dispatchers, make_hooks
 from bolide.node.plugins.topic_plugins import TopicPicks
 from bolide.node.process.addresses import announced_ip, host_port
-from bolide.node.process.daemon import run_daemon, start_logging
+from bolide.node.process.daemon import Told, run_daemon, start_logging, told_to_nobody
 from bolide.node.process.daemon_port import DaemonPort
 from bolide.node.process.exit_codes import BAD_CONFIG
 from bolide.node.process.node_world import NodeWorld, RealNodeWorld
 from bolide.node.process.open_files import share_of_connections, share_of_store
 from bolide.node.process.tls_renewal import TlsRenewal
+from bolide.node.routes.name_servers import check_name_servers, name_server_context
 from bolide.node.routes.registrar import Place, Registration
 from bolide.node.routes.route_book import RouteBook
 from bolide.node.settings.config import load_daemon, shown
@@ -54,10 +55,9 @@ from bolide.node.settings.unkept import refuse_unkept_options
 from bolide.remoting.bodies.base import MessageQueue
 from bolide.store.message_store import MessageStore
 from bolide.store.options import Resources
-from bolide.transport.address import split_addresses
 from bolide.transport.protocol_detector import Ingress
 from bolide.transport.server import accepting
-from bolide.transport.tls_contexts import RenewedContext, client_context
+from bolide.transport.tls_contexts import RenewedContext
 from bolide.transport.unfinished import Unfinished
 
 log = logging.getLogger("bolide.node")
@@ -393,25 +393,6 @@ def listen_setting(options: BrokerOptions) -> str:
     return f"listenPort = {options.listen_port}"
 
 
-def check_name_servers(options: BrokerOptions) -> None:
-    """Raise `ConfigError` when namesrvAddr holds anything but addresses."""
-    if options.namesrv_addr.strip():
-        try:
-            split_addresses(options.namesrv_addr)
-        except ConfigError as error:
-            raise ConfigError(f"namesrvAddr = {options.namesrv_addr!r} is not allowed: {error}") from None
-
-
-def name_server_context(options: BrokerOptions) -> RenewedContext | None:
-    """How name servers are spoken to; None in the clear. Raises `ConfigError`."""
-    wanted = options.tls_enable == "true" or (options.tls_enable == "" and options.tls_mode == "enforcing")
-    if not wanted:
-        return None
-    paths = (options.tls_client_trust_cert_path, options.tls_client_cert_path, options.tls_client_key_path)
-    make = partial(client_context, options.tls_client_auth_server, *paths, options.tls_client_key_password)
-    return RenewedContext(make, paths)
-
-
 def conf_of(options: BrokerOptions) -> dict[str, str]:
     """All options as the text a broker.conf would hold: what GET_BROKER_CONFIG answers and plug-ins get."""
     return {key: shown(key, getattr(options, setting.name)) for key, setting in settings_of(BrokerOptions).items()}
@@ -451,7 +432,12 @@ def max_connections(options: BrokerOptions, world: NodeWorld) -> int:
     return share_of_connections(limit, options.max_connections, share_of_store(limit))
 
 
-def run_broker(flags: Mapping[str, object] | None = None, conf: str | None = None, follow_stdin: bool = False) -> int:
+def run_broker(
+    flags: Mapping[str, object] | None = None,
+    conf: str | None = None,
+    follow_stdin: bool = False,
+    tell: Told = told_to_nobody,
+) -> int:
     """Run a broker as this process until it is told to stop; returns the exit status (node/process/exit_codes.py).
 
     `flags` are settings by Java key that beat the file `conf`; `follow_stdin` stops it at the end of standard input.
@@ -461,6 +447,7 @@ def run_broker(flags: Mapping[str, object] | None = None, conf: str | None = Non
         loaded, kept = load_daemon(BrokerOptions, flags, conf, kept_settings)
     except ConfigError as error:
         log.error("%s", error)
+        tell(str(error))
         return BAD_CONFIG
     for line in loaded.warnings:
         log.warning("%s", line)
@@ -469,7 +456,7 @@ def run_broker(flags: Mapping[str, object] | None = None, conf: str | None = Non
         log.info("name servers: %s (%s)", loaded.options.namesrv_addr, loaded.origins["namesrvAddr"])
     else:
         log.warning("no name server is set, so clients cannot find this broker: give -n HOST:PORT or namesrvAddr")
-    return run_daemon(lambda: BrokerNode(loaded.options, conf=kept), f"broker {name}", follow_stdin)
+    return run_daemon(lambda: BrokerNode(loaded.options, conf=kept), f"broker {name}", follow_stdin, tell)
 
 
 def kept_settings(options: BrokerOptions) -> str:

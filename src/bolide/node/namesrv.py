@@ -23,7 +23,7 @@ from bolide.namesrv.server import NameServer
 from bolide.node.loop.front import REFUSALS_MS
 from bolide.node.loop.refusals import Refusals
 from bolide.node.process.addresses import announced_ip, host_port
-from bolide.node.process.daemon import run_daemon, start_logging
+from bolide.node.process.daemon import Told, run_daemon, start_logging, told_to_nobody
 from bolide.node.process.daemon_port import DaemonPort
 from bolide.node.process.exit_codes import BAD_CONFIG
 from bolide.node.process.kept_files import KeptFiles
@@ -351,17 +351,23 @@ def encode_or_refuse(request: Command, answer: Command) -> bytes:
         return encode(make_response(request, codes.SYSTEM_ERROR, f"FrameError: {error}"))
 
 
-def run_namesrv(flags: Mapping[str, object] | None = None, conf: str | None = None, follow_stdin: bool = False) -> int:
+def run_namesrv(
+    flags: Mapping[str, object] | None = None,
+    conf: str | None = None,
+    follow_stdin: bool = False,
+    tell: Told = told_to_nobody,
+) -> int:
     """Run a name server as this process until it is told to stop; returns its exit code (process/exit_codes.py)."""
     start_logging()
     try:
         loaded, kept = load_daemon(NamesrvOptions, flags, conf, kept_settings)
     except ConfigError as error:
         log.error("%s", error)
+        tell(str(error))
         return BAD_CONFIG
     for line in loaded.warnings:
         log.warning("%s", line)
-    return run_daemon(lambda: NamesrvNode(loaded.options, conf=kept), "namesrv", follow_stdin)
+    return run_daemon(lambda: NamesrvNode(loaded.options, conf=kept), "namesrv", follow_stdin, tell)
 
 
 def kept_settings(options: NamesrvOptions) -> str:

@@ -12,6 +12,8 @@ import sys
 from typing import Final
 
 READY: Final = "ready "
+FAILED: Final = "failed "
+"""Begins the line in which a child tells its parent why it cannot start or had to stop."""
 
 
 def main(arguments: list[str]) -> int:
@@ -20,24 +22,36 @@ def main(arguments: list[str]) -> int:
     if kind == "broker":
         from bolide.node.broker import run_broker
 
-        return run_broker(flags, follow_stdin=True)
+        return run_broker(flags, follow_stdin=True, tell=tell)
     from bolide.node.namesrv import run_namesrv
 
-    return run_namesrv(flags, follow_stdin=True)
+    return run_namesrv(flags, follow_stdin=True, tell=tell)
+
+
+def tell(reason: str) -> None:
+    """Tell the parent, on standard output."""
+    print(FAILED + " ".join(reason.split()), flush=True)  # noqa: T201 # the parent reads it
 
 
 class Child:
-    """One supervised daemon: how to start it, and the process while it runs."""
+    """One supervised daemon: how to start it, and the process while it runs.
 
-    def __init__(self, kind: str, name: str, flags: dict[str, object]) -> None:
+    `port_option` is the option of the command line that chooses its port.
+    """
+
+    def __init__(self, kind: str, name: str, flags: dict[str, object], port_option: str) -> None:
         self.kind = kind
         self.name = name
         self.flags = flags
+        self.port_option = port_option
         self.address = ""
+        self.reason = ""
+        """Why it could not start or had to stop, as it said itself; "" when it said nothing."""
         self.process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
         """Start the process; `ready` waits for it to serve."""
+        self.reason = ""
         self.process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -58,8 +72,15 @@ class Child:
             if text.startswith(READY):
                 self.address = text.rsplit(" ", 1)[1]
                 return True
+            self._hear(text)
         await process.wait()
         return False
+
+    def _hear(self, text: str) -> None:
+        if text.startswith(FAILED):
+            self.reason = text.removeprefix(FAILED)
+            if "listenPort" in self.reason:
+                self.reason += f" ({self.port_option})"
 
     def terminate(self) -> None:
         """Ask it to stop cleanly."""
@@ -78,8 +99,13 @@ class Child:
 
     async def ended(self) -> int:
         """Wait for its end; the exit status, negative for a signal."""
-        assert self.process is not None
-        return await self.process.wait()
+        process = self.process
+        assert process is not None and process.stdout is not None
+        status = await process.wait()
+        if not self.reason:
+            for line in (await process.stdout.read()).decode("utf-8", "replace").splitlines():
+                self._hear(line)
+        return status
 
 
 if __name__ == "__main__":

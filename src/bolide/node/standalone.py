@@ -27,7 +27,7 @@ PORT_SPACING: Final = 10
 FIRST_PAUSE_S: Final = 0.5
 LONGEST_PAUSE_S: Final = 30.0
 HEALTHY_S: Final = 60.0
-"""A child that ran this long starts its pauses anew."""
+"""After a child has run this long, its pauses begin with the shortest again."""
 STOP_TIMEOUT_S: Final = 120.0
 """Then a child is killed. On a slow disk the last syncs take long, and a broker killed in them has all to recover."""
 MAX_BROKERS: Final = 26
@@ -72,7 +72,7 @@ def plan(
         "configStorePath": str(folder_of_names / "namesrv.conf"),
     }
     children = [
-        Child("namesrv", "namesrv", {"listenPort": namesrv_port, "bindAddress": host, **names}),
+        Child("namesrv", "namesrv", {"listenPort": namesrv_port, "bindAddress": host, **names}, "--namesrv-port"),
     ]
     for number in range(brokers):
         name = f"broker-{chr(ord('a') + number)}"
@@ -85,7 +85,7 @@ def plan(
             "namesrvAddr": f"{loopback(host)}:{namesrv_port}",
             "storePathRootDir": str(folder),
         }
-        children.append(Child("broker", name, {**own, **flags}))
+        children.append(Child("broker", name, {**own, **flags}, "--broker-port"))
     return children
 
 
@@ -108,6 +108,8 @@ class Standalone:
         self._children = children
         self._asked = asyncio.Event()
         self._status = STOPPED
+        self._why = ""
+        """Which part failed and ended all, and why."""
         self._alive = sum(1 for child in children if child.kind == "broker")
 
     async def run(self) -> int:
@@ -119,19 +121,23 @@ class Standalone:
         try:
             for child in self._children:
                 await child.start()
-            if not await self._all_ready():
-                return self._status
-            where = " ".join(f"{child.name}={child.address}" for child in self._children)
-            print(f"ready {where}", flush=True)  # noqa: T201 # the one line of this process's standard output
-            tasks = [asyncio.create_task(self._supervise(child)) for child in self._children]
-            tasks.append(asyncio.create_task(self._pass_on(on_hangup(self._asked.set))))
-            await self._asked.wait()
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            if await self._all_ready():
+                where = " ".join(f"{child.name}={child.address}" for child in self._children)
+                print(f"ready {where}", flush=True)  # noqa: T201 # the one line of this process's standard output
+                await self._supervise_all()
         finally:
             await self._stop_all()
+        if self._why:  # after all that the other parts log as they stop
+            log.error("standalone has stopped: %s", self._why)
         return self._status
+
+    async def _supervise_all(self) -> None:
+        tasks = [asyncio.create_task(self._supervise(child)) for child in self._children]
+        tasks.append(asyncio.create_task(self._pass_on(on_hangup(self._asked.set))))
+        await self._asked.wait()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _pass_on(self, hangup: asyncio.Event) -> None:
         """Pass SIGHUP on to the children."""
@@ -154,7 +160,8 @@ class Standalone:
         for child, served in zip(self._children, await waits, strict=True):
             if not served:
                 self._status = child.process.returncode or FAILED if child.process else FAILED
-                log.error("%s did not start (status %s)", child.name, self._status)
+                why = f"{child.name} did not start: {child.reason or f'it ended with status {self._status}'}"
+                self._why += f"{'; ' if self._why else ''}{why}"
         return self._status == STOPPED
 
     async def _supervise(self, child: Child) -> None:
@@ -181,6 +188,7 @@ class Standalone:
             self._alive -= 1
         if child.kind != "broker" or self._alive == 0:
             self._status = max(status, STOPPED)
+            self._why = f"{child.name} ended with status {status}" + (f": {child.reason}" if child.reason else "")
             self._asked.set()
 
     async def _stop_all(self) -> None:

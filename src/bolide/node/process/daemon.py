@@ -43,11 +43,19 @@ class Node(Protocol):
         """Reload what may change outside while it runs."""
 
 
-def run_daemon(make: Callable[[], Node], name: str, follow_stdin: bool = False) -> int:
+Told = Callable[[str], None]
+"""Takes the reason why a daemon cannot start or had to stop, one sentence."""
+
+
+def told_to_nobody(reason: str) -> None:
+    """For a daemon without a supervisor: its log has the reason."""
+
+
+def run_daemon(make: Callable[[], Node], name: str, follow_stdin: bool = False, tell: Told = told_to_nobody) -> int:
     """Run one node until a signal, its own failure, or (`follow_stdin`) the end of standard input; the exit status."""
     start_logging()
     try:
-        return new_runner().run(_serve(make, name, follow_stdin))
+        return new_runner().run(_serve(make, name, follow_stdin, tell))
     except KeyboardInterrupt:
         return STOPPED
 
@@ -67,7 +75,7 @@ def new_runner() -> asyncio.Runner:
     return asyncio.Runner(loop_factory=uvloop.new_event_loop)
 
 
-async def _serve(make: Callable[[], Node], name: str, follow_stdin: bool) -> int:
+async def _serve(make: Callable[[], Node], name: str, follow_stdin: bool, tell: Told) -> int:
     asked = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -77,12 +85,10 @@ async def _serve(make: Callable[[], Node], name: str, follow_stdin: bool) -> int
     try:
         node = make()
         await node.start()
-    except (ConfigError, StoreDamaged) as error:
-        log.error("%s cannot start: %s", name, error)
-        return BAD_CONFIG
     except (BolideError, OSError) as error:
         log.error("%s cannot start: %s", name, error)
-        return FAILED
+        tell(str(error))
+        return BAD_CONFIG if isinstance(error, ConfigError | StoreDamaged) else FAILED
     hangups = asyncio.create_task(_reload_at_hangups(node, name, on_hangup(asked.set)))
     settle_memory()
     print(f"ready {name} {node.address}", flush=True)  # noqa: T201 # the one line of this process's standard output
@@ -94,7 +100,10 @@ async def _serve(make: Callable[[], Node], name: str, follow_stdin: bool) -> int
     await node.stop()
     if reader is not None:
         reader.close()
-    return STOPPED if node.failure is None else STORE_FAILED
+    if node.failure is None:
+        return STOPPED
+    tell(str(node.failure))
+    return STORE_FAILED
 
 
 def on_hangup(stop: Callable[[], object]) -> asyncio.Event:
