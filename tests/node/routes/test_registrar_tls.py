@@ -13,8 +13,9 @@ from bolide.broker.core.options import BrokerOptions
 from bolide.client import Message, Producer
 from bolide.errors import ConfigError
 from bolide.namesrv.options import NamesrvOptions
-from bolide.node.broker import BrokerNode, name_server_context
+from bolide.node.broker import BrokerNode
 from bolide.node.namesrv import NamesrvNode
+from bolide.node.routes.name_servers import name_server_context
 from bolide.node.settings.config import load_options
 from tests.node.test_broker import options
 from tests.transport.certificates import Certificate, have_openssl
