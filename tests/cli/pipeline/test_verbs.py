@@ -58,7 +58,7 @@ def run_alone(command: list[str]) -> subprocess.CompletedProcess[str]:
     [
         ([], "say where the result goes: either --out DIR or --in-place"),
         (["--out", "there", "--in-place"], "say where the result goes: either --out DIR or --in-place"),
-        (["--in-place"], "is no store: there is no CommitLog file"),
+        (["--in-place"], "is not a store: there is no CommitLog file"),
         (["--in-place", "--store-version", "3"], "storeVersion = '3' is not allowed: it must be 5.5 or 4.9"),
         (["--follow", "--in-place"], "--follow needs --out DIR: the files of the store itself belong to its broker"),
         (["--update", "--in-place"], "--update needs --out DIR: the files of the store itself belong to its broker"),
@@ -73,4 +73,4 @@ def test_wrong_usage_starts_no_spark(tmp_path: Path, arguments: list[str], text:
 def test_verify_of_no_store_starts_no_spark(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["verify", str(tmp_path)])
     assert result.exit_code == 2
-    assert "is no store: there is no CommitLog file" in result.output
+    assert "is not a store: there is no CommitLog file" in result.output

@@ -68,7 +68,7 @@ def test_stages_are_timed_one_by_one(store: Path) -> None:
     ("arguments", "text"),
     [
         (["--conf", "spark.ui.enabled"], "--conf spark.ui.enabled is not of the form NAME=VALUE"),
-        (["--only", "limit,speed"], "--only speed is no measure; there are limit, offline"),
+        (["--only", "limit,speed"], "--only speed is not a measure; use limit, offline"),
         (["--cores", "0"], "--cores 0 is not a list of whole numbers from 1"),
         (["--body", "a"], "--body a is not a list of whole numbers from 1"),
     ],

@@ -142,7 +142,7 @@ def test_avro_bodies() -> None:
     arrays, bad = AvroBodies(json.dumps(SCHEMA), fields).decode(pa.array(bodies, pa.binary()))
     uid, ids, at, rates, note = (array.to_pylist() for array in arrays)
     assert sorted(bad) == [2, 3, 4]
-    assert "left behind" in bad[3]
+    assert "left after" in bad[3]
     assert ids == [7, 8, None, None, None]
     assert note == ["x", None, None, None, None]
     assert uid[0] == ROW["uid"]

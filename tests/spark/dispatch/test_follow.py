@@ -122,16 +122,16 @@ def test_a_kill_at_any_write_harms_nothing(tmp_path: Path) -> None:
 def test_what_it_cannot_go_on_with_is_said(tmp_path: Path) -> None:
     golden = golden_store("5.5.0-clean")
     Follower(str(golden.root), str(tmp_path / "out"), golden.shape)
-    with pytest.raises(OptionError, match=r"was begun with other settings \(index_slots\)"):
+    with pytest.raises(OptionError, match=r"was started with other settings \(index_slots\)"):
         Follower(str(golden.root), str(tmp_path / "out"), replace(golden.shape, index_slots=3))
     offsets = [entry["physicalOffset"] for entry in golden.log()]
     first, _, third = batches(golden.root, [offsets[40], offsets[80], offsets[120]])
     follower = Follower(str(golden.root), str(tmp_path / "out"), golden.shape)
     follower.apply(first, RUNNER)
     with pytest.raises(
-        OptionError, match=f"ends at physical offset {offsets[40]} and the query goes on at {offsets[80]}"
+        OptionError, match=f"ends at physical offset {offsets[40]} and the query continues at {offsets[80]}"
     ):
         follower.apply(third, RUNNER)
     (tmp_path / "other" / "index").mkdir(parents=True)
-    with pytest.raises(OptionError, match="has index already, not made by following"):
+    with pytest.raises(OptionError, match="already has index, not created by following"):
         Follower(str(golden.root), str(tmp_path / "other"), golden.shape)

@@ -52,7 +52,7 @@ def test_one_lease_at_a_time(rocketmq: Target, topic: str) -> None:
     with Lease(checked, queues, "the job") as first:
         first.check()
         with (
-            pytest.raises(AlreadyRunning, match="another run of the job is at work"),
+            pytest.raises(AlreadyRunning, match="another run of the job is active"),
             Lease(checked, queues, "the job"),
         ):
             pass
@@ -111,7 +111,7 @@ def test_a_lease_that_another_took_is_lost(rocketmq: Target, topic: str) -> None
             second = Lease(checked, queues, "the job")
         try:
             until(lost, 60, "the first lease is lost")
-            with pytest.raises(AlreadyRunning, match="another one has taken over"):
+            with pytest.raises(AlreadyRunning, match="another run has taken over"):
                 first.check()
         finally:
             second.__exit__()

@@ -30,7 +30,7 @@ def test_sinks_are_handed_what_topics_hold_and_then_what_came_since(
     assert feed(spark, "parquet", options, sink, checkpoint=mark).messages == 10
     bodies = [bytes(row.body) for row in spark.read.parquet(str(files)).select("body").collect()]
     assert sorted(bodies, key=int) == [b"%d" % number for number in range(60)]
-    with pytest.raises(JobFailed, match="the option colour means nothing to this sink"):
+    with pytest.raises(JobFailed, match="the option colour is unknown to this sink"):
         feed(spark, "json", options, {**sink, "colour": "red"}, checkpoint=str(tmp_path / "other"))
 
 

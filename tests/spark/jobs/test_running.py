@@ -33,7 +33,7 @@ def test_our_sentence_and_whether_anybody_answered(kind: str, unreachable: bool)
     ],
 )  # fmt: skip
 def test_the_innermost_reason_of_spark_without_its_codes(text: str, sentence: str) -> None:
-    assert str(job_failed(RuntimeError(text))) == f"Spark gave the job up: {sentence}"
+    assert str(job_failed(RuntimeError(text))) == f"Spark gave up the job: {sentence}"
 
 
 def report(batch: int, rows: int, passed: int) -> Any:

@@ -66,10 +66,10 @@ def test_json_lines_hold_maps_and_bodies_as_asked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "options", "says"),
     [
-        ("parquet", {"pathh": "x"}, "the option pathh means nothing to this sink, known are path, compression"),
+        ("parquet", {"pathh": "x"}, "the option pathh is unknown to this sink, known are path, compression"),
         ("parquet", {"path": "x", "compression": "rar"}, "option compression is one of zstd, snappy, gzip, lz4, none"),
         ("json", {"body": "hex"}, "option body is text or base64"),
-        ("json", {}, "give it the option path"),
+        ("json", {}, "set the option path"),
         ("rocketmq", {"namesrv": "127.0.0.1:1", "colour": "red"}, "option colour is unknown"),
     ],
 )

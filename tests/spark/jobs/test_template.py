@@ -60,6 +60,6 @@ def test_a_template_is_not_written_over_anything(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("keep", "utf-8")
     with pytest.raises(OptionError, match="is not empty"):
         write_template(str(tmp_path), "h:1", "T", "id INT")
-    with pytest.raises(OptionError, match="characters that a YAML text cannot"):
+    with pytest.raises(OptionError, match="characters that YAML does not"):
         write_template(str(tmp_path / "new"), "h:1", 'T"', "id INT")
     assert not (tmp_path / "new").exists()

@@ -63,7 +63,7 @@ def test_a_commit_waits_for_the_one_before_it(tmp_path: Path) -> None:
         thread = threading.Thread(target=later)
         thread.start()
         assert not entered.wait(0.3)
-        with pytest.raises(ClusterUnavailable, match="held by another commit"), log.locked(0):
+        with pytest.raises(ClusterUnavailable, match="locked by another commit"), log.locked(0):
             raise AssertionError("two commits at once")
     assert entered.wait(60)
     thread.join()

@@ -192,5 +192,5 @@ def test_the_log_is_looked_for_where_it_was(options: dict[str, str]) -> None:
     skipped = write(options, task(), ONE)
     (path,) = Path(options["checkpointLocation"]).glob(f"rocketmq-commits/q/*{SUFFIX}")
     path.unlink()
-    with pytest.raises(ClusterUnavailable, match="put the folder back"):
+    with pytest.raises(ClusterUnavailable, match="restore the folder"):
         commit(options, [skipped], 0)

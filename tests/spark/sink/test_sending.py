@@ -91,7 +91,7 @@ def test_a_row_too_large_costs_none_of_its_neighbours(options: dict[str, str], t
     dead = pq.read_table(tmp_path / "_staging" / staged).to_pylist()
     assert sorted((row["row"], row["reason"][:24]) for row in dead) == [
         (20, "broker broker-a answered"),
-        (49, "the topic has no queue 9"),
+        (49, "the topic has no writabl"),
     ]
 
 

@@ -49,8 +49,8 @@ def test_defaults_and_the_log_beside_the_checkpoint() -> None:
         ({**ONCE, "checkpointLocation": "s3a://b/c"}, True, "set commitLog to such a folder"),
         ({**ONCE, "commitLog": "/l"}, False, "commitLog and jobId of a batch write go together"),
         ({**ONCE, "commitLog": "/l", "jobId": "a/b"}, False, "jobId takes up to 100 letters"),
-        ({**ONCE, "jobId": "a"}, True, "a stream is known by its checkpoint"),
-        ({**GOOD, "commitLog": "/l"}, False, "belong to mode=exactly-once"),
+        ({**ONCE, "jobId": "a"}, True, "a stream is identified by its checkpoint"),
+        ({**GOOD, "commitLog": "/l"}, False, "need mode=exactly-once"),
         ({**GOOD, "deadLetterPath": "hdfs://n/x"}, False, "deadLetterPath must be a folder that is mounted"),
         ({**GOOD, "batchBytes": "0"}, False, "batchBytes must be a whole number"),
         ({"topic": "T"}, False, "set option namesrv"),
@@ -81,7 +81,7 @@ def test_columns_and_their_types() -> None:
         ),
         "",
     )
-    with pytest.raises(OptionError, match="column valeu means nothing"):
+    with pytest.raises(OptionError, match="sink has no column valeu"):
         check_columns(schema(body=BinaryType(), valeu=StringType()), "T")
     with pytest.raises(OptionError, match="deliver_time of the rocketmq sink must be timestamp or bigint"):
         check_columns(schema(body=BinaryType(), deliver_time=TimestampNTZType()), "T")

@@ -168,11 +168,11 @@ def test_options_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
     assert read_bad_records({"deadletterpath": f"file://{tmp_path}/"}) == BadRecords("drop", str(tmp_path))
     with pytest.raises(OptionError, match="option badRecords must be fail, drop or column, not 'skip'"):
         read_bad_records({"badrecords": "skip"})
-    with pytest.raises(OptionError, match="deadLetterPath keeps what is dropped: set badRecords to drop, or leave one"):
+    with pytest.raises(OptionError, match="deadLetterPath keeps dropped messages: set badRecords to drop"):
         read_bad_records({"badrecords": "column", "deadletterpath": "/x"})
     with pytest.raises(OptionError, match="mounted here"):
         read_bad_records({"deadletterpath": "hdfs:///x"})
-    with pytest.raises(OptionError, match="columns names _bad_record, which is no column"):
+    with pytest.raises(OptionError, match="columns names _bad_record, which is not a column"):
         read_options({"namesrv": "n:1", "subscribe": "T", "columns": BAD_RECORD})
     json_body = {"body.format": "json", "body.schema": json.dumps(BAD_RECORD).strip('"') + " STRING"}
     with pytest.raises(OptionError, match=BAD_RECORD):

@@ -124,7 +124,7 @@ def test_a_queue_that_was_taken_away_is_said_or_passed_over(bolide_broker: Broke
     options = options_of(bolide_broker)
     for gone in (Queue("T", "broker-a", 7), Queue("U", "broker-a", 0)):
         part = Range(gone, 0, 5)
-        with pytest.raises(DataLost, match="the broker has this queue no longer .* set failOnDataLoss to false"):
+        with pytest.raises(DataLost, match="the broker no longer has this queue .* set failOnDataLoss to false"):
             list(RangeReader(part, (bolide_broker.broker_addr,), options).chunks())
         tolerant = options_of(bolide_broker, failOnDataLoss="false")
         assert list(RangeReader(part, (bolide_broker.broker_addr,), tolerant).chunks()) == []

@@ -79,7 +79,7 @@ def test_a_new_queue_that_has_grown_to_the_old_place_or_past_it(
         following = stored(tolerant.latestOffset(end, ALL))
     assert [record.getMessage() for record in caplog.records] == [
         "T@broker-a:0 was read up to offset 9 and has another message at offset 8 now: its topic was deleted and "
-        "created again, or its broker lost messages; failOnDataLoss is false: the read goes on"
+        "created again, or its broker lost messages; failOnDataLoss is false: the read continues"
     ]
     assert rows(tolerant, end, following) == [(0, offset) for offset in range(count)]
     assert tolerant.latestOffset(following, ALL) is following
@@ -173,7 +173,7 @@ def test_queues_that_are_dropped_must_have_been_read(bolide_broker: Broker, capl
     bolide_broker.create_topic("T", queues=2)
     named = (
         f"T@broker-a:2 was read up to offset {begin} and holds messages up to {behind}, but its topic has only 2 "
-        "queues for reading on broker-a now: give it 3 again until they are read; set failOnDataLoss to false to go on"
+        "queues for reading on broker-a now: give it 3 again until they are read; set failOnDataLoss to false to continue"
     )
     for now in (False, True):
         with pytest.raises(DataLost, match=named):

@@ -80,7 +80,7 @@ def test_files_that_are_deleted_under_a_reader(rocketmq: Target, topic: str, cap
         assert offsets(tolerant, planned) == left
     assert [record.getMessage() for record in caplog.records] == [
         f"offset 0 of {topic}@broker-a:0 is gone: the broker holds {low} to {COUNT}; "
-        "failOnDataLoss is false: the read goes on"
+        "failOnDataLoss is false: the read continues"
     ]
     assert offsets(strict, strict.partitions()) == left, "a new read begins at the first message there is"
 

@@ -75,7 +75,7 @@ def test_a_store_that_was_replaced(
     tolerant = reader(store, now, failOnDataLoss="false")
     with caplog.at_level(logging.WARNING, "bolide.spark"):
         following = stored(tolerant.latestOffset(end, ALL))
-    assert "failOnDataLoss is false: the read goes on" in caplog.text
+    assert "failOnDataLoss is false: the read continues" in caplog.text
     assert bodies(tolerant, end, following) == list(range(1000, 1000 + count))
     assert tolerant.latestOffset(following, ALL) is following
     assert reader(store, now).latestOffset(following, ALL) is following
@@ -120,7 +120,7 @@ def test_a_batch_that_was_planned_before_the_store_was_replaced(tmp_path: Path) 
     planned = stored(reader(store).latestOffset(end, ALL))
     shutil.rmtree(store)
     fill(store, 1000, 90)
-    with pytest.raises(DataLost, match=f"read up to physical offset {planned['offset']} and has another record"):
+    with pytest.raises(DataLost, match=f"read up to physical offset {planned['offset']} and now has another record"):
         reader(store).partitions(end, planned)
     tolerant = reader(store, failOnDataLoss="false")
     assert bodies(tolerant, end, planned) == []

@@ -53,7 +53,7 @@ def test_a_file_that_is_gone_is_a_hole(copy: GoldenStore, split: int) -> None:
     (copy.root / "commitlog" / f"{size:020d}").unlink()
     starts, (bad,) = read(copy.root, split)
     assert (bad.path, bad.physical_offset, bad.size) == (str(copy.root / "commitlog" / f"{0:020d}"), size, size)
-    assert (bad.torn, "a file is gone or was cut" in bad.reason) == (False, True)
+    assert (bad.torn, "a file is missing or truncated" in bad.reason) == (False, True)
     assert starts == [at for at in offsets(copy) if not size <= at < 2 * size]
 
 

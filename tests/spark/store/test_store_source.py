@@ -109,7 +109,7 @@ def test_a_wrong_option_is_one_sentence(spark: Any, options: dict[str, str], tex
 
 
 def test_a_folder_that_is_no_store_is_named(spark: Any, tmp_path: Path) -> None:
-    with pytest.raises(Exception, match="is no store: there is no CommitLog file"):
+    with pytest.raises(Exception, match="is not a store: there is no CommitLog file"):
         load(spark, tmp_path).count()
 
 

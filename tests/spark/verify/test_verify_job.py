@@ -79,7 +79,7 @@ def test_a_store_that_java_wrote_is_clean(name: str) -> None:
     assert (verdict.ext_units > 0) == name.endswith("ext")
     assert verdict.index_entries > 0
     assert verdict.consumer_offsets > 0
-    assert any("abort is there" in note for note in verdict.notes) == golden.killed
+    assert any("abort exists" in note for note in verdict.notes) == golden.killed
 
 
 def test_an_index_of_the_other_version_is_told() -> None:
@@ -111,7 +111,7 @@ def record_gone(golden: GoldenStore, root: Path) -> str:
     record = golden.log()[150]
     path, at = commit_log(golden, root, record)
     flip(path, at + 4)
-    return f"{record['storeSize']} bytes that are no record, then records go on"
+    return f"{record['storeSize']} bytes that are not a record, followed by records"
 
 
 def unit_points_elsewhere(golden: GoldenStore, root: Path) -> str:
@@ -184,7 +184,7 @@ def header_changed(golden: GoldenStore, root: Path) -> str:
 def index_gone(golden: GoldenStore, root: Path) -> str:
     for path in sorted((root / "index").iterdir()):
         path.unlink()
-    return "the index ends at the record at -1, records with keys go on to "
+    return "the index ends at the record at -1, records with keys continue to "
 
 
 def seconds_changed(golden: GoldenStore, root: Path) -> str:
@@ -226,7 +226,7 @@ def offsets_that_are_none(golden: GoldenStore, root: Path) -> str:
 
 def file_gone(golden: GoldenStore, root: Path) -> str:
     (root / "commitlog" / f"{golden.shape.commit_log_segment_size:020d}").unlink()
-    return "no bytes where the log should go on to "
+    return "no bytes where the log should continue to "
 
 
 def offset_beyond(golden: GoldenStore, root: Path) -> str:
@@ -294,7 +294,7 @@ def test_bits_that_a_filter_asks_for_are_missed_and_others_noted(tmp_path: Path)
     path.write_bytes(cleared[:at] + bytes(size) + cleared[at + size :])
     found = [one.sentence for one in verify(tmp_path / "store", golden.shape).findings if one not in before]
     assert len(found) == 1
-    assert "lacks bits of a filter that picks the record" in found[0]
+    assert "lacks bits of a filter that matches the record" in found[0]
     path.write_bytes(cleared[:at] + b"\xff" * size + cleared[at + size :])
     after = verify(tmp_path / "store", golden.shape)
     assert after.findings == before
