@@ -23,9 +23,11 @@ from bolide.broker.tables.filters import ConsumerFilters
 from bolide.broker.tables.groups import GroupTable
 from bolide.broker.tables.pull_filter import Filters
 from bolide.broker.tables.topics import TopicTable
+from bolide.layout.broker_message import BrokerMessage
 from bolide.layout.message_id import encode_host
+from bolide.layout.message_properties import MessageProperties
 from bolide.layout.properties import parse_properties_bytes
-from bolide.layout.record import Record, decode_records
+from bolide.layout.record import Record, copy_of, decode_records
 from bolide.layout.shape import StoreShape
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
@@ -55,7 +57,7 @@ class Parts:
         )
         self.effects = Effects()
         self.filters = ConsumerFilters(options, Filters(), self.effects, NOW)
-        settings_of_store = StoreOptions(flush_disk_type="ASYNC_FLUSH")
+        settings_of_store = StoreOptions(flush_disk_type="ASYNC_FLUSH", max_message_size=options.max_message_size)
         self.store = MessageStore(files or RealFiles(), str(folder), shape, settings_of_store, self.filters.calc_bitmap)
         self.store.load(NOW)
         self.filters.store_time = self.store.store_time
@@ -66,9 +68,7 @@ class Parts:
         self.locks = QueueLocks()
         self.stats = BrokerStats(NOW)
         self.timer_rules = TimerRules(options)
-        self.writer = LogWriter(
-            self.store, STORE, options.max_message_size, 18, self.timer_rules, self.stats.topic_puts
-        )
+        self.writer = LogWriter(self.store, STORE, 18, self.timer_rules, self.stats.topic_puts)
         keys = UniqKeys(b"\x7f\x00\x00\x01", 1, 2)
         self.send_service = SendService(options, self.writer, self.topics, self.groups, self.locks, keys, self.stats)
         self.pull_service = PullService(
@@ -131,6 +131,18 @@ def held_of(outcome: Outcome) -> Hold:
 
 def properties_of(record: Record) -> dict[str, str]:
     return parse_properties_bytes(record.properties)
+
+
+def message(
+    topic: str, queue_id: int = 0, body: bytes = b"", properties: str = "", born_timestamp: int = NOW
+) -> BrokerMessage:
+    """A message of the broker's own, as the door takes it."""
+    return BrokerMessage(topic, topic.encode(), queue_id, body, MessageProperties(properties), born_timestamp, PEER)
+
+
+def again(record: Record, topic: str, queue_id: int, properties: str) -> BrokerMessage:
+    """A record to be stored once more."""
+    return copy_of(record, topic, queue_id, MessageProperties(properties))
 
 
 def send_request(

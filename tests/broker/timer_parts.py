@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from bolide.broker.append.log_writer import LogWriter, PropertyScan, scan_properties
+from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.append.timer_rules import TimerRules
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.delay.timers import TimerService
+from bolide.layout.broker_message import BrokerMessage
 from bolide.layout.names import TIMER_TOPIC
 from bolide.layout.record import Record
 from bolide.layout.shape import StoreShape
@@ -18,7 +19,7 @@ from bolide.store.message_store import MessageStore
 from bolide.store.options import StoreOptions
 from bolide.store.timer_files import TimerFiles
 from bolide.testing.files import SimulatedFiles
-from tests.broker.parts import NOW, PEER, STORE
+from tests.broker.parts import NOW, STORE, message
 
 ROOT = "/store"
 SHAPE = StoreShape(commit_log_segment_size=1 << 17, consume_queue_segment_size=2000, index_slots=50, index_entries=200)
@@ -38,12 +39,13 @@ class Timer:
         flush = "SYNC_FLUSH" if sync else "ASYNC_FLUSH"
         self.options = BrokerOptions(flush_disk_type=flush, **settings)
         self.effects = Effects()
-        self.store = MessageStore(self.files, ROOT, SHAPE, StoreOptions(flush_disk_type=flush))
+        limits = StoreOptions(flush_disk_type=flush, max_message_size=1 << 16)
+        self.store = MessageStore(self.files, ROOT, SHAPE, limits)
         self.store.load(now)
         precision = wheel_precision(self.options.timer_precision_ms)
         self.wheel = TimerFiles(self.files, ROOT, precision, LOG_FILE, ROUND)
         rules = TimerRules(self.options, self.wheel.wheel.count_at)
-        self.writer = LogWriter(self.store, STORE, 1 << 16, 18, rules)
+        self.writer = LogWriter(self.store, STORE, 18, rules)
         self.service = TimerService(self.options, rules, self.store, self.writer, self.effects, self.wheel, now)
         self.service.load(now)
 
@@ -52,15 +54,14 @@ class Timer:
         at = self.now if now is None else now
         return Timer(files or self.files, at, self.sync, **{**self.settings, **settings})
 
-    def put(self, key: str, topic: str = "T", queue_id: int = 0, **properties: str) -> PropertyScan:
-        """Put one message with this UNIQ_KEY through the door; what the door found."""
+    def put(self, key: str, topic: str = "T", queue_id: int = 0, **properties: str) -> BrokerMessage:
+        """Put one message with this UNIQ_KEY through the door; as the door left it."""
         text = "".join(f"{name}\x01{value}\x02" for name, value in {"UNIQ_KEY": key, **properties}.items())
-        found = scan_properties(text)
-        body = key.encode()
-        self.writer.put_text(topic, topic.encode(), queue_id, body, text, found, 0, 0, 5, PEER, 0, 0, self.now)
-        return found
+        made = message(topic, queue_id, key.encode(), text, 5)
+        self.writer.put(made, self.now)
+        return made
 
-    def send(self, key: str, delay: int, **properties: str) -> PropertyScan:
+    def send(self, key: str, delay: int, **properties: str) -> BrokerMessage:
         """A message to be delivered in so many ms, acknowledged."""
         found = self.put(key, TIMER_DELIVER_MS=str(self.now + delay), **properties)
         self.turn()

@@ -16,10 +16,10 @@ from typing import Any, Self
 from librt.strings import BytesWriter
 
 from bolide.layout.message_id import encode_host, offset_message_id
-from bolide.layout.record import encode_record
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request, make_response
 from bolide.remoting.connection import Connection
+from tests.layout.records import put_record
 
 Answer = Callable[[Command], Command | None]
 HOST = encode_host("127.0.0.1", 10911)
@@ -216,9 +216,10 @@ class ScriptedBroker:
         queue = self.stored.setdefault((topic, queue_id), [])
         w = BytesWriter()
         now = int(time.time() * 1000)
-        size = encode_record(
-            w, queue_id, 0, len(queue), self.physical, sys_flag, now, HOST, now, HOST, reconsume_times, 0,
-            body, topic.encode(), properties.encode(),
+        size = put_record(
+            w, topic, body, properties.encode(), queue_id=queue_id, queue_offset=len(queue),
+            physical_offset=self.physical, sys_flag=sys_flag, born_timestamp=now, store_timestamp=now,
+            reconsume_times=reconsume_times,
         )  # fmt: skip
         message_id = offset_message_id(HOST, self.physical)
         self.physical += size

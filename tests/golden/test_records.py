@@ -19,8 +19,9 @@ from bolide.layout.message_id import (
     host_text,
     offset_message_id,
 )
+from bolide.layout.message_properties import stored_properties
 from bolide.layout.properties import parse_properties_bytes, property_value
-from bolide.layout.record import BLANK, GOOD, Record, check_record, decode_record, encode_blank, encode_record
+from bolide.layout.record import BLANK, GOOD, Record, check_record, copy_of, decode_record, encode_blank, encode_record
 from tests.golden.stores import GoldenStore
 
 
@@ -91,23 +92,17 @@ def test_every_record_encodes_back_to_its_bytes(golden: GoldenStore) -> None:
             if not 0 <= at < len(data):
                 continue
             r = decode_record(data, at)
+            message = copy_of(r, r.topic, r.queue_id, stored_properties(r.properties))
+            message.prepared_transaction_offset = r.prepared_transaction_offset
+            message.store_host = r.store_host
+            message.encoded_properties = r.properties
             w = BytesWriter()
             size = encode_record(
                 w,
-                r.queue_id,
-                r.flag,
-                r.queue_offset,
-                r.physical_offset,
-                r.sys_flag,
-                r.born_timestamp,
-                r.born_host,
-                r.store_timestamp,
-                r.store_host,
-                r.reconsume_times,
-                r.prepared_transaction_offset,
-                r.body,
-                r.topic.encode(),
-                r.properties,
+                message,
+                queue_offset=r.queue_offset,
+                physical_offset=r.physical_offset,
+                store_timestamp=r.store_timestamp,
             )
             assert size == r.total_size
             assert w.getvalue() == data[at : at + r.total_size]

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from librt.strings import BytesWriter
 
 from bolide.layout.record import encode_record
+from tests.layout.records import message_of
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -25,7 +26,7 @@ TOPICS = st.one_of(
 
 @st.composite
 def record_fields(draw: st.DrawFn) -> dict[str, Any]:
-    """Arguments of `encode_record` after the writer, by name; hosts fit the sys flag."""
+    """The fields of a record by name; hosts fit the sys flag."""
     sys_flag = draw(INT32)
     return {
         "queue_id": draw(INT32),
@@ -45,10 +46,22 @@ def record_fields(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
+def encode(w: BytesWriter, fields: dict[str, Any]) -> int:
+    """Append the record to `w`; its size."""
+    topic: bytes = fields["topic"]
+    places = {name: fields[name] for name in ("queue_offset", "physical_offset", "store_timestamp")}
+    message = message_of(topic.decode("utf-8", "replace"), fields["body"], b"")
+    message.topic_bytes = topic
+    message.encoded_properties = fields["properties"]
+    for name in fields.keys() - {*places, "topic", "body", "properties"}:
+        setattr(message, name, fields[name])
+    return encode_record(w, message, **places)
+
+
 def encoded(fields: dict[str, Any]) -> bytes:
     """The record's bytes."""
     w = BytesWriter()
-    size = encode_record(w, *fields.values())
+    size = encode(w, fields)
     data = w.getvalue()
     assert size == len(data)
     return data

@@ -26,12 +26,11 @@ from bolide.layout.record import (
     decode_records,
     describe,
     encode_blank,
-    encode_record,
     find_record,
     properties_at,
     record_size,
 )
-from tests.layout.strategies import encoded, record_fields
+from tests.layout.strategies import encode, encoded, record_fields
 from tests.layout.vectors import vectors
 
 FIELDS: dict[str, Any] = {
@@ -163,7 +162,7 @@ def test_what_cannot_be_stored_is_refused_before_a_byte_is_written() -> None:
     ):
         w = BytesWriter()
         with pytest.raises(RecordError, match=r"bytes"):
-            encode_record(w, *{**FIELDS, **change}.values())
+            encode(w, {**FIELDS, **change})
         assert len(w) == 0
 
 

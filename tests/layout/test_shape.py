@@ -23,21 +23,24 @@ def test_defaults_are_rocketmqs() -> None:
 
 
 def test_keys_of_broker_conf() -> None:
-    shape = StoreShape.of(options_of(ShapeOptions,
-        {
-            "mappedFileSizeCommitLog": "1048576",
-            "mappedFileSizeConsumeQueue": "2001",
-            "mappedFileSizeConsumeQueueExt": "8192",
-            "maxHashSlotNum": "200",
-            "maxIndexNum": "400",
-            "messageDelayLevel": "1s 2m 3h 1d",
-            "enableConsumeQueueExt": "true",
-            "enableCalcFilterBitMap": "TRUE",
-            "storeVersion": "4.9",
-            "messageIndexEnable": "false",
-            "brokerName": "not ours",
-        }
-    ))
+    shape = StoreShape.of(
+        options_of(
+            ShapeOptions,
+            {
+                "mappedFileSizeCommitLog": "1048576",
+                "mappedFileSizeConsumeQueue": "2001",
+                "mappedFileSizeConsumeQueueExt": "8192",
+                "maxHashSlotNum": "200",
+                "maxIndexNum": "400",
+                "messageDelayLevel": "1s 2m 3h 1d",
+                "enableConsumeQueueExt": "true",
+                "enableCalcFilterBitMap": "TRUE",
+                "storeVersion": "4.9",
+                "messageIndexEnable": "false",
+                "brokerName": "not ours",
+            },
+        )
+    )
     assert shape.consume_queue_segment_size == 2020, "Java rounds up to whole units"
     assert shape.delay_levels_ms == (1_000, 120_000, 10_800_000, 86_400_000)
     assert (shape.index_slots, shape.index_entries, shape.index_enabled) == (200, 400, False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bolide.dispatch.row import Dispatch
-from bolide.layout.hashes import tags_code
+from bolide.layout.broker_message import BrokerMessage
 from bolide.layout.properties import format_properties
 from bolide.layout.shape import StoreShape
 from bolide.store.commit_log import CommitLog
@@ -13,9 +13,9 @@ from bolide.store.consume_queues import ConsumeQueues
 from bolide.store.files import Files, RealFiles
 from bolide.store.index_service import IndexService
 from bolide.store.options import StoreOptions
-from bolide.store.put import Put
 from bolide.store.reput import Reput
 from bolide.store.segments import HandleCache
+from tests.layout.records import message_of
 
 HOST = bytes([127, 0, 0, 1, 0, 0, 0x2A, 0x9F])
 SHAPE = StoreShape(
@@ -73,25 +73,11 @@ def put_of(
     uniq_key: str = "",
     sys_flag: int = 0,
     **more: str,
-) -> Put:
+) -> BrokerMessage:
     """A message; `more` are user properties."""
     properties = {"TAGS": tags, "KEYS": keys, "UNIQ_KEY": uniq_key, **more}
     text = format_properties({name: value for name, value in properties.items() if value})
-    return Put(
-        topic,
-        topic.encode(),
-        queue_id,
-        body,
-        text.encode(),
-        1,
-        HOST,
-        HOST,
-        sys_flag=sys_flag,
-        uniq_key=uniq_key,
-        keys=keys,
-        tags=tags,
-        tags_code=tags_code(tags),
-    )
+    return message_of(topic, body, text.encode(), queue_id, sys_flag=sys_flag)
 
 
 class Parts:
@@ -110,7 +96,7 @@ class Parts:
         self.reput = Reput(self.log, self.queues, self.index, shape)
         self.next: dict[tuple[str, int], int] = {}
 
-    def append(self, put: Put, now: int = 1000, offer: bool = True) -> Dispatch:
+    def append(self, put: BrokerMessage, now: int = 1000, offer: bool = True) -> Dispatch:
         """Append a message and write it; offered to dispatch unless told otherwise."""
         before = self.log.end_offset
         self.log.make_room(self.log.check(put))

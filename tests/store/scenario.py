@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 
 from librt.strings import read_i32_be, read_i64_be
 
-from bolide.layout.hashes import tags_code
+from bolide.layout.broker_message import BrokerMessage
 from bolide.layout.shape import StoreShape
 from bolide.store.files import FileFailed
-from bolide.store.message_store import Appended, MessageStore, Put
+from bolide.store.message_store import Appended, MessageStore
 from bolide.store.options import StoreOptions
 from bolide.store.read import FOUND
 from bolide.testing.files import SimulatedFiles
+from tests.layout.records import message_of
 
 ROOT = "/data/store"
 SHAPE = StoreShape(commit_log_segment_size=4096, consume_queue_segment_size=200, index_slots=16, index_entries=64)
@@ -24,32 +25,20 @@ ASYNC = StoreOptions(flush_disk_type="ASYNC_FLUSH")
 ALL = 1 << 40
 
 
-def message(number: int, topic: str = "T", queues: int = 3, size: int | None = None) -> Put:
+def message(number: int, topic: str = "T", queues: int = 3, size: int | None = None) -> BrokerMessage:
     """A message whose body, key and tags follow from its number."""
     body = (b"body %d " % number) * (1 + number % 5) if size is None else bytes(size)
     key = f"K{number}"
     tags = f"tag{number % 3}"
     properties = f"UNIQ_KEY\x01{key}\x02TAGS\x01{tags}\x02".encode()
-    return Put(
-        topic,
-        topic.encode(),
-        number % queues,
-        body,
-        properties,
-        START,
-        HOST,
-        HOST,
-        uniq_key=key,
-        tags=tags,
-        tags_code=tags_code(tags),
-    )
+    return message_of(topic, body, properties, number % queues, born_timestamp=START)
 
 
 @dataclass
 class Sent:
     """A message that was appended, and where to."""
 
-    put: Put
+    put: BrokerMessage
     at: Appended
 
 
@@ -166,7 +155,7 @@ def missing(store: MessageStore, acknowledged: list[Sent], thorough: bool = True
     units: dict[tuple[str, int], dict[int, int]] = {}
     for number, sent in enumerate(acknowledged):
         put, at = sent.put, sent.at
-        name = f"{put.uniq_key} at {at.physical_offset}"
+        name = f"{put.properties.uniq_key} at {at.physical_offset}"
         place = (put.topic, put.queue_id)
         if place not in units:
             first = int(store.min_queue_offset(*place))
@@ -191,7 +180,7 @@ def _missing_one(store: MessageStore, sent: Sent, name: str) -> list[str]:
             result = store.read(put.topic, put.queue_id, at.queue_offset, 1, ALL, {put.tags_code}, None, 0)
     if result.status != FOUND or put.body not in b"".join(result.buffers):
         return [name + " cannot be pulled"]
-    if at.physical_offset not in store.index.query(put.topic, put.uniq_key, 64, 0, ALL * 1024):
+    if at.physical_offset not in store.index.query(put.topic, put.properties.uniq_key, 64, 0, ALL * 1024):
         return [name + " is not found by its key"]
     return []
 

@@ -8,37 +8,38 @@ from pathlib import Path
 
 import pytest
 
+from bolide.layout.broker_message import BrokerMessage
 from bolide.layout.record import BLANK_MAGIC, decode_record
 from bolide.layout.shape import StoreShape
 from bolide.store.commit_log import RESERVE_STEP, CommitLog
 from bolide.store.errors import MessageIllegal, ServiceNotAvailable
 from bolide.store.files import DiskFull, FileFailed, RealFiles, SyncFailed
 from bolide.store.options import StoreOptions
-from bolide.store.put import Put
 from bolide.store.running_flags import DISK_FULL
 from bolide.store.segments import RESERVE_FIRST, HandleCache
 from bolide.testing.files import SimulatedFiles
-from tests.store.scenario import ASYNC, HOST, SHAPE, START, Machine, message, missing
+from tests.layout.records import message_of
+from tests.store.scenario import ASYNC, SHAPE, START, Machine, message, missing
 
 FOUR_PAGES = StoreOptions(flush_disk_type="ASYNC_FLUSH", flush_commit_log_least_pages=4)
 
 
-def put(topic: str = "T", body: bytes = b"b", properties: bytes = b"") -> Put:
-    return Put(topic, topic.encode(), 0, body, properties, START, HOST, HOST)
+def put(topic: str = "T", body: bytes = b"b", properties: bytes = b"") -> BrokerMessage:
+    return message_of(topic, body, properties, born_timestamp=START)
 
 
 class TestLimits:
     @pytest.mark.parametrize(
         ("illegal", "said"),
         [
-            (put(body=bytes(1001)), "1001 bytes: maxMessageSize allows 1000"),
-            (put(properties=bytes(32768)), "32768 bytes: 32767 are allowed"),
+            (put(body=bytes(1001)), "1001 bytes, more than maxMessageSize 1000"),
+            (put(properties=bytes(32768)), "32768 bytes, more than 32767"),
             (put(topic="t" * 128), "128 bytes: 1 to 127"),
             (put(topic=""), "0 bytes"),
-            (put(properties=bytes(3000), body=bytes(1000)), "fit"),
+            (put(properties=bytes(3000), body=bytes(1000)), "4092 bytes, more than 4088"),
         ],
     )
-    def test_what_is_too_long_is_refused_and_changes_nothing(self, illegal: Put, said: str) -> None:
+    def test_what_is_too_long_is_refused_and_changes_nothing(self, illegal: BrokerMessage, said: str) -> None:
         machine = Machine(options=StoreOptions(max_message_size=1000))
         with pytest.raises(MessageIllegal, match=said) as refusal:
             machine.store.append(illegal, machine.now)
@@ -137,9 +138,7 @@ class TestRecordContent:
 
     def test_the_tags_code_of_a_delayed_message_is_its_time(self) -> None:
         machine = Machine()
-        delayed = Put(
-            "SCHEDULE_TOPIC_XXXX", b"SCHEDULE_TOPIC_XXXX", 2, b"b", b"DELAY\x013\x02", START, HOST, HOST, delay_level=3
-        )
+        delayed = message_of("SCHEDULE_TOPIC_XXXX", b"b", b"DELAY\x013\x02", 2, delay_level=3)
         machine.store.append(delayed, START + 7)
         machine.write()
         machine.flush()

@@ -17,7 +17,16 @@ from tests.store.parts import SHAPE, Parts, put_of
 
 
 def record(topic: str, queue_id: int, queue_offset: int, physical_offset: int, sys_flag: int = 0) -> Dispatch:
-    return Dispatch(topic, queue_id, queue_offset, physical_offset, 100, 5, 1000, sys_flag, "", "", "", 0, b"p")
+    return Dispatch(
+        topic,
+        queue_id=queue_id,
+        queue_offset=queue_offset,
+        physical_offset=physical_offset,
+        size=100,
+        tags_code=5,
+        store_timestamp=1000,
+        sys_flag=sys_flag,
+    )
 
 
 def open_queues(root: Path, limit: int = 4) -> ConsumeQueues:

@@ -31,8 +31,24 @@ def open_index(root: Path, shape: StoreShape = SHAPE) -> IndexService:
     return IndexService(files, str(root), shape, HandleCache(files, 4))
 
 
+def dispatch_of(topic: str, number: int, physical_offset: int, size: int, time: int, **texts: str) -> Dispatch:
+    d = Dispatch(
+        topic,
+        queue_id=0,
+        queue_offset=number,
+        physical_offset=physical_offset,
+        size=size,
+        tags_code=0,
+        store_timestamp=time,
+        sys_flag=0,
+    )
+    for name, value in texts.items():
+        setattr(d, name, value)
+    return d
+
+
 def record(number: int, key: str, time: int = 0, tags: str = "", topic: str = "T", uniq_key: str = "") -> Dispatch:
-    return Dispatch(topic, 0, number, number * 100, 100, 0, time or 1000 + number, 0, uniq_key, key, tags, 0, b"")
+    return dispatch_of(topic, number, number * 100, 100, time or 1000 + number, uniq_key=uniq_key, keys=key, tags=tags)
 
 
 def content(path: Path) -> tuple[list[int], list[int], list[tuple[int, ...]]]:
@@ -56,7 +72,8 @@ def test_javas_files(tmp_path: Path, case: dict[str, Any]) -> None:
     index = open_index(tmp_path, shape)
     for number, time in enumerate(times):
         index.put(
-            Dispatch("T", 0, number, number * size, size, 0, time, 0, f"U{number}", f"k{number} kk", "tg", 0, b""), NOW
+            dispatch_of("T", number, number * size, size, time, uniq_key=f"U{number}", keys=f"k{number} kk", tags="tg"),
+            NOW,
         )
     index.close()
     (path,) = (tmp_path / "index").iterdir()

@@ -12,8 +12,7 @@ from bolide.store.errors import ServiceNotAvailable
 from bolide.store.files import FileFailed, FileLocked, RealFiles
 from bolide.store.message_store import MessageStore
 from bolide.store.options import StoreOptions
-from bolide.store.put import Put
-from tests.store.parts import HOST
+from tests.layout.records import message_of
 from tests.store.scenario import ALL, ROOT, SHAPE, START, Machine, message, missing
 
 
@@ -74,7 +73,7 @@ class TestLife:
             store.load(START)
             before = store.max_queue_offset("T", 1)
             for topic in ("../../../out", "n\0l"):
-                store.append(Put(topic, topic.encode(), 0, b"b", b"", 1, HOST, HOST), START)
+                store.append(message_of(topic, b"b"), START)
             store.append(message(1), START)
             store.write_pending()
             store.flushed(store.end_offset)

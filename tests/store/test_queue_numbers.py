@@ -12,32 +12,30 @@ from bolide.layout.shape import ShapeOptions
 from bolide.store.errors import MessageIllegal
 from bolide.store.files import FileFailed
 from bolide.store.inspect import shape_of
-from bolide.store.message_store import Appended, MessageStore, Put
+from bolide.store.message_store import Appended, BrokerMessage, MessageStore
 from bolide.store.verify import verify_store
-from tests.store.scenario import ALL, HOST, ROOT, SHAPE, START, Machine
+from tests.layout.records import message_of
+from tests.store.scenario import ALL, ROOT, SHAPE, START, Machine
 
 LMQ = replace(SHAPE, multi_dispatch=True)
 EXT = replace(LMQ, enable_consume_queue_ext=True, consume_queue_ext_segment_size=256)
 
 
-def put(number: int, *names: str, topic: str = "T", size: int = 10) -> Put:
+def put(number: int, *names: str, topic: str = "T", size: int = 10) -> BrokerMessage:
     """A message of one topic, listed to light queues."""
     properties = f"UNIQ_KEY\x01K{number}\x02"
     if names:
         properties += f"INNER_MULTI_DISPATCH\x01{','.join(names)}\x02"
     body = b"%d" % number + bytes(size)
     multi = list(names) if names else None
-    return Put(
-        topic, topic.encode(), number % 2, body, properties.encode(), START, HOST, HOST,
-        uniq_key=f"K{number}", multi=multi,
-    )  # fmt: skip
+    return message_of(topic, body, properties.encode(), number % 2, born_timestamp=START, light_queues=multi)
 
 
 def machine(**settings: object) -> Machine:
     return Machine(shape=LMQ, **settings)  # type: ignore[arg-type]  # whatever a test gives
 
 
-def turn(m: Machine, *puts: Put) -> list[Appended]:
+def turn(m: Machine, *puts: BrokerMessage) -> list[Appended]:
     stored = [m.store.append(one, m.now) for one in puts]
     m.write()
     m.flush()

@@ -57,6 +57,7 @@ class Dispatch:
     def __init__(
         self,
         topic: str,
+        *,
         queue_id: i64,
         queue_offset: i64,
         physical_offset: i64,
@@ -64,11 +65,6 @@ class Dispatch:
         tags_code: i64,
         store_timestamp: i64,
         sys_flag: i64,
-        uniq_key: str,
-        keys: str,
-        tags: str,
-        prepared_transaction_offset: i64,
-        properties: bytes,
     ) -> None:
         self.topic: str = topic
         self.queue_id: i64 = queue_id
@@ -78,11 +74,11 @@ class Dispatch:
         self.tags_code: i64 = tags_code
         self.store_timestamp: i64 = store_timestamp
         self.sys_flag: i64 = sys_flag
-        self.uniq_key: str = uniq_key
-        self.keys: str = keys
-        self.tags: str = tags
-        self.prepared_transaction_offset: i64 = prepared_transaction_offset
-        self.properties: bytes = properties
+        self.uniq_key: str = ""
+        self.keys: str = ""
+        self.tags: str = ""
+        self.prepared_transaction_offset: i64 = 0
+        self.properties: bytes = b""
         self.multi: list[MultiQueue] | None = None
         """The light queues it belongs to besides its own; None for nearly every record."""
 
@@ -124,19 +120,19 @@ def dispatch_at(buf: bytes, at: i64, shape: StoreShape) -> Dispatch:
     uniq_key, keys, tags, delay, multi = _marks(buf, p, end)
     d = Dispatch(
         topic,
-        i64(read_i32_be(buf, at + 12)),
-        read_i64_be(buf, at + 20),
-        read_i64_be(buf, at + 28),
-        end - at,
-        _tags_code(topic, tags, delay, store_timestamp, shape),
-        store_timestamp,
-        sys_flag,
-        uniq_key,
-        keys,
-        tags,
-        read_i64_be(buf, store_end + 4),
-        buf[p:end],
+        queue_id=i64(read_i32_be(buf, at + 12)),
+        queue_offset=read_i64_be(buf, at + 20),
+        physical_offset=read_i64_be(buf, at + OFFSET_PHYSICAL),
+        size=end - at,
+        tags_code=_tags_code(topic, tags, delay, store_timestamp, shape),
+        store_timestamp=store_timestamp,
+        sys_flag=sys_flag,
     )
+    d.uniq_key = uniq_key
+    d.keys = keys
+    d.tags = tags
+    d.prepared_transaction_offset = read_i64_be(buf, store_end + 4)
+    d.properties = buf[p:end]
     if multi and shape.multi_dispatch:
         d.multi = multi_queues(topic, d.properties)
     return d
@@ -148,19 +144,19 @@ def dispatch_of(record: Record, shape: StoreShape) -> Dispatch:
     uniq_key, keys, tags, delay, multi = _marks(properties, 0, len(properties))
     d = Dispatch(
         record.topic,
-        record.queue_id,
-        record.queue_offset,
-        record.physical_offset,
-        record.total_size,
-        _tags_code(record.topic, tags, delay, record.store_timestamp, shape),
-        record.store_timestamp,
-        record.sys_flag,
-        uniq_key,
-        keys,
-        tags,
-        record.prepared_transaction_offset,
-        properties,
+        queue_id=record.queue_id,
+        queue_offset=record.queue_offset,
+        physical_offset=record.physical_offset,
+        size=record.total_size,
+        tags_code=_tags_code(record.topic, tags, delay, record.store_timestamp, shape),
+        store_timestamp=record.store_timestamp,
+        sys_flag=record.sys_flag,
     )
+    d.uniq_key = uniq_key
+    d.keys = keys
+    d.tags = tags
+    d.prepared_transaction_offset = record.prepared_transaction_offset
+    d.properties = properties
     if multi and shape.multi_dispatch:
         d.multi = multi_queues(d.topic, properties)
     return d
@@ -168,21 +164,22 @@ def dispatch_of(record: Record, shape: StoreShape) -> Dispatch:
 
 def in_light_queue(d: Dispatch, multi: MultiQueue) -> Dispatch:
     """The same record as one of its light queues sees it."""
-    return Dispatch(
+    light = Dispatch(
         multi.topic,
-        LMQ_QUEUE_ID,
-        multi.queue_offset,
-        d.physical_offset,
-        d.size,
-        d.tags_code,
-        d.store_timestamp,
-        d.sys_flag,
-        d.uniq_key,
-        d.keys,
-        d.tags,
-        d.prepared_transaction_offset,
-        d.properties,
+        queue_id=LMQ_QUEUE_ID,
+        queue_offset=multi.queue_offset,
+        physical_offset=d.physical_offset,
+        size=d.size,
+        tags_code=d.tags_code,
+        store_timestamp=d.store_timestamp,
+        sys_flag=d.sys_flag,
     )
+    light.uniq_key = d.uniq_key
+    light.keys = d.keys
+    light.tags = d.tags
+    light.prepared_transaction_offset = d.prepared_transaction_offset
+    light.properties = d.properties
+    return light
 
 
 def scan_records(buf: bytes, at: i64, limit: i64, shape: StoreShape, check_crc: bool, max_records: i64) -> Scanned:

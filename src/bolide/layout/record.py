@@ -20,8 +20,10 @@ from librt.strings import (
 )
 from mypy_extensions import i16, i32, i64, u8
 
+from bolide.layout.broker_message import BrokerMessage
 from bolide.layout.errors import RecordError
 from bolide.layout.limits import INT16_MAX, MAX_PROPERTIES_LENGTH, MAX_TOPIC_LENGTH
+from bolide.layout.message_properties import MessageProperties
 from bolide.layout.properties import text_of
 from bolide.layout.sysflag import BORN_HOST_V6, STORE_HOST_V6
 
@@ -50,45 +52,42 @@ _V2_BYTES: Final = b"\xda\xa3\x20\xab"
 
 @final
 class Record:
-    """One stored record with every field; hosts are raw (8 or 20 bytes), properties the stored bytes."""
+    """One stored record with every field; hosts are raw (8 or 20 bytes), properties the stored bytes.
 
-    def __init__(
-        self,
-        total_size: i64,
-        magic: i64,
-        body_crc: i64,
-        queue_id: i64,
-        flag: i64,
-        queue_offset: i64,
-        physical_offset: i64,
-        sys_flag: i64,
-        born_timestamp: i64,
-        born_host: bytes,
-        store_timestamp: i64,
-        store_host: bytes,
-        reconsume_times: i64,
-        prepared_transaction_offset: i64,
-        body: bytes,
-        topic: str,
-        properties: bytes,
-    ) -> None:
-        self.total_size: i64 = total_size
+    Made of the `size` bytes from byte `at`, which `check_record` must have called GOOD.
+    """
+
+    def __init__(self, buf: bytes, at: i64, size: i64) -> None:
+        sys_flag: i64 = i64(read_i32_be(buf, at + OFFSET_SYS_FLAG))
+        born_end: i64 = at + 68 if sys_flag & BORN_HOST_V6 else at + 56
+        store_end: i64 = born_end + 28 if sys_flag & STORE_HOST_V6 else born_end + 16
+        body_at: i64 = store_end + 16
+        body_length: i64 = i64(read_i32_be(buf, store_end + 12))
+        body_end: i64 = body_at + body_length if body_length > 0 else body_at
+        magic: i64 = i64(read_i32_be(buf, at + 4))
+        topic_at: i64 = body_end + 2 if magic == MAGIC_V2 else body_end + 1
+        topic_length: i64 = 0
+        if magic == MAGIC_V2:
+            topic_length = i64(read_i16_be(buf, body_end))
+        else:
+            topic_length = buf[body_end]
+        self.total_size: i64 = size
         self.magic: i64 = magic
-        self.body_crc: i64 = body_crc
-        self.queue_id: i64 = queue_id
-        self.flag: i64 = flag
-        self.queue_offset: i64 = queue_offset
-        self.physical_offset: i64 = physical_offset
+        self.body_crc: i64 = i64(read_i32_be(buf, at + 8))
+        self.queue_id: i64 = i64(read_i32_be(buf, at + 12))
+        self.flag: i64 = i64(read_i32_be(buf, at + 16))
+        self.queue_offset: i64 = read_i64_be(buf, at + 20)
+        self.physical_offset: i64 = read_i64_be(buf, at + OFFSET_PHYSICAL)
         self.sys_flag: i64 = sys_flag
-        self.born_timestamp: i64 = born_timestamp
-        self.born_host: bytes = born_host
-        self.store_timestamp: i64 = store_timestamp
-        self.store_host: bytes = store_host
-        self.reconsume_times: i64 = reconsume_times
-        self.prepared_transaction_offset: i64 = prepared_transaction_offset
-        self.body: bytes = body
-        self.topic: str = topic
-        self.properties: bytes = properties
+        self.born_timestamp: i64 = read_i64_be(buf, at + 40)
+        self.born_host: bytes = buf[at + OFFSET_BORN_HOST : born_end]
+        self.store_timestamp: i64 = read_i64_be(buf, born_end)
+        self.store_host: bytes = buf[born_end + 8 : store_end]
+        self.reconsume_times: i64 = i64(read_i32_be(buf, store_end))
+        self.prepared_transaction_offset: i64 = read_i64_be(buf, store_end + 4)
+        self.body: bytes = buf[body_at:body_end]
+        self.topic: str = text_of(buf[topic_at : topic_at + topic_length])
+        self.properties: bytes = buf[topic_at + topic_length + 2 : at + size]
 
 
 @final
@@ -113,34 +112,28 @@ def record_size(body_length: i64, topic_length: i64, properties_length: i64, sys
 
 
 def encode_record(
-    w: BytesWriter,
-    queue_id: i64,
-    flag: i64,
-    queue_offset: i64,
-    physical_offset: i64,
-    sys_flag: i64,
-    born_timestamp: i64,
-    born_host: bytes,
-    store_timestamp: i64,
-    store_host: bytes,
-    reconsume_times: i64,
-    prepared_transaction_offset: i64,
-    body: bytes,
-    topic: bytes,
-    properties: bytes,
+    w: BytesWriter, message: BrokerMessage, *, queue_offset: i64, physical_offset: i64, store_timestamp: i64
 ) -> int:
-    """Append one record to `w` and return its size; size, magic and body CRC are computed here.
+    """Append the record of a message to `w` and return its size; size, magic and body CRC are computed here.
 
     Raises RecordError, with nothing appended, when a host does not fit the sys flag or a part is too long.
     """
+    body = message.body
+    topic = message.topic_bytes
+    properties = message.encoded_properties
     body_length: i64 = len(body)
     topic_length: i64 = len(topic)
     properties_length: i64 = len(properties)
+    sys_flag: i64 = message.sys_flag
+    queue_id: i64 = message.queue_id
+    flag: i64 = message.flag
+    reconsume_times: i64 = message.reconsume_times
     born_size: i64 = 20 if sys_flag & BORN_HOST_V6 else 8
     store_size: i64 = 20 if sys_flag & STORE_HOST_V6 else 8
-    if len(born_host) != born_size or len(store_host) != store_size:
+    if len(message.born_host) != born_size or len(message.store_host) != store_size:
         raise RecordError(
-            f"hosts of {len(born_host)} and {len(store_host)} bytes do not fit sys flag {sys_flag}: set its IPv6 bits"
+            f"hosts of {len(message.born_host)} and {len(message.store_host)} bytes do not fit sys flag {sys_flag}: "
+            "set its IPv6 bits"
         )
     if properties_length > MAX_PROPERTIES_LENGTH or topic_length > INT16_MAX:
         raise RecordError(
@@ -159,12 +152,12 @@ def encode_record(
     write_i64_be(w, queue_offset)
     write_i64_be(w, physical_offset)
     write_i32_be(w, i32(sys_flag))
-    write_i64_be(w, born_timestamp)
-    w.write(born_host)
+    write_i64_be(w, message.born_timestamp)
+    w.write(message.born_host)
     write_i64_be(w, store_timestamp)
-    w.write(store_host)
+    w.write(message.store_host)
     write_i32_be(w, i32(reconsume_times))
-    write_i64_be(w, prepared_transaction_offset)
+    write_i64_be(w, message.prepared_transaction_offset)
     write_i32_be(w, i32(body_length))
     w.write(body)
     if v2:
@@ -175,6 +168,28 @@ def encode_record(
     write_i16_be(w, i16(properties_length))
     w.write(properties)
     return total
+
+
+def record_of(message: BrokerMessage, store_timestamp: i64) -> Record:
+    """The record of a message that lies in no log. Raises RecordError as `encode_record`."""
+    w = BytesWriter()
+    size = encode_record(w, message, queue_offset=0, physical_offset=0, store_timestamp=store_timestamp)
+    return Record(w.getvalue(), 0, size)
+
+
+def copy_of(record: Record, topic: str, queue_id: int, properties: MessageProperties) -> BrokerMessage:
+    """A message that stores a record once more, under this topic and with these properties.
+
+    Body, flags, birth and attempts stay. What the properties say of a delay has acted, or acts later.
+    """
+    message = BrokerMessage(
+        topic, topic.encode(), queue_id, record.body, properties, record.born_timestamp, record.born_host
+    )
+    message.flag = record.flag
+    message.sys_flag = record.sys_flag
+    message.reconsume_times = record.reconsume_times
+    message.delays = False
+    return message
 
 
 def encode_blank(remaining: int) -> bytes:
@@ -190,39 +205,7 @@ def decode_record(buf: bytes, at: i64) -> Record:
     checked = check_record(buf, at, len(buf), False)
     if checked.status != GOOD:
         raise RecordError(f"no record at byte {at} of {len(buf)}: {describe(checked)}")
-    magic: i64 = i64(read_i32_be(buf, at + 4))
-    sys_flag: i64 = i64(read_i32_be(buf, at + OFFSET_SYS_FLAG))
-    born_end: i64 = at + 68 if sys_flag & BORN_HOST_V6 else at + 56
-    store_end: i64 = born_end + 28 if sys_flag & STORE_HOST_V6 else born_end + 16
-    body_at: i64 = store_end + 16
-    body_length: i64 = i64(read_i32_be(buf, store_end + 12))
-    body_end: i64 = body_at + body_length if body_length > 0 else body_at
-    topic_at: i64 = body_end + 2 if magic == MAGIC_V2 else body_end + 1
-    topic_length: i64 = 0
-    if magic == MAGIC_V2:
-        topic_length = i64(read_i16_be(buf, body_end))
-    else:
-        topic_length = buf[body_end]
-    properties_at: i64 = topic_at + topic_length + 2
-    return Record(
-        checked.size,
-        magic,
-        i64(read_i32_be(buf, at + 8)),
-        i64(read_i32_be(buf, at + 12)),
-        i64(read_i32_be(buf, at + 16)),
-        read_i64_be(buf, at + 20),
-        read_i64_be(buf, at + 28),
-        sys_flag,
-        read_i64_be(buf, at + 40),
-        buf[at + 48 : born_end],
-        read_i64_be(buf, born_end),
-        buf[born_end + 8 : store_end],
-        i64(read_i32_be(buf, store_end)),
-        read_i64_be(buf, store_end + 4),
-        buf[body_at:body_end],
-        text_of(buf[topic_at : topic_at + topic_length]),
-        buf[properties_at : at + checked.size],
-    )
+    return Record(buf, at, checked.size)
 
 
 def properties_at(buf: bytes, at: i64) -> bytes:

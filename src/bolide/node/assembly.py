@@ -95,9 +95,7 @@ class BrokerParts:
         precision = wheel_precision(options.timer_precision_ms)
         wheel = TimerFiles(store.files, store.root, precision, options.mapped_file_size_timer_log)
         rules = TimerRules(options, wheel.wheel.count_at)
-        self.writer = writer = LogWriter(
-            store, around.store_host, options.max_message_size, len(levels), rules, stats.topic_puts
-        )
+        self.writer = writer = LogWriter(store, around.store_host, len(levels), rules, stats.topic_puts)
         self.delay = delay = DelayService(levels, store, writer, effects, now, options.flush_delay_offset_interval)
         self.timers = timers = TimerService(options, rules, store, writer, effects, wheel, now)
         self.assignments = assignments = AssignmentService(options, topics, groups, clients, effects, around.ask_route)

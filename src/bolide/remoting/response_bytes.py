@@ -6,7 +6,7 @@ compares them. Used for every message sent and every pull answered.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, final
 
 from librt.strings import BytesWriter, write_i16_be, write_i32_be
 from mypy_extensions import i16, i32
@@ -17,106 +17,102 @@ from bolide.remoting.envelope import JSON_ENCODER
 _TAIL: Final = b'"flag":1,"language":"PYTHON","opaque":%d,%b"serializeTypeCurrentRPC":"JSON","version":513}'
 
 
-def encode_send_response(
-    opaque: int,
-    code: int,
-    msg_id: str,
-    queue_id: int,
-    queue_offset: int,
-    transaction_id: str = "",
-    region: str = "DefaultRegion",
-    trace_on: bool = True,
-    remark: str = "",
-    binary: bool = False,
-    recall_handle: str = "",
-) -> bytes:
-    """The whole frame that answers a send.
+@final
+class SendResponses:
+    """The answers to sends of one broker: `region` and `trace_on` stand in each of them."""
 
-    code: 0, or 10, 11, 12, which are successes with reservations; msg_id: offset message id (a batch: joined by
-    commas); queue_offset: of the first message; transaction_id: UNIQ_KEY, "" leaves it out; remark: "" means none;
-    recall_handle: of a message that waits for its time, "" leaves it out.
-    """
-    if binary:
-        w = BytesWriter()
-        _entry(w, b"queueId", b"%d" % queue_id)
-        _entry(w, b"TRACE_ON", b"true" if trace_on else b"false")
-        _entry(w, b"MSG_REGION", region.encode())
-        _entry(w, b"msgId", msg_id.encode())
-        _entry(w, b"queueOffset", b"%d" % queue_offset)
-        if transaction_id:
-            _entry(w, b"transactionId", transaction_id.encode("utf-8", "replace"))
+    def __init__(self, region: str, trace_on: bool) -> None:
+        self._region: bytes = region.encode()
+        self._json_region: bytes = JSON_ENCODER.encode(region)
+        self._trace: bytes = b"true" if trace_on else b"false"
+
+    def encode(
+        self,
+        opaque: int,
+        msg_id: str,
+        *,
+        queue_id: int,
+        queue_offset: int,
+        transaction_id: str = "",
+        recall_handle: str = "",
+        binary: bool = False,
+        code: int = 0,
+    ) -> bytes:
+        """The whole frame that answers a send.
+
+        msg_id: offset message id (a batch: joined by commas); queue_offset: of the first message; transaction_id:
+        UNIQ_KEY, "" leaves it out; recall_handle: of a message that waits for its time, "" leaves it out; code: 0, or
+        10, 11, 12, which are successes with a doubt.
+        """
+        if binary:
+            w = BytesWriter()
+            _entry(w, b"queueId", b"%d" % queue_id)
+            _entry(w, b"TRACE_ON", self._trace)
+            _entry(w, b"MSG_REGION", self._region)
+            _entry(w, b"msgId", msg_id.encode())
+            _entry(w, b"queueOffset", b"%d" % queue_offset)
+            if transaction_id:
+                _entry(w, b"transactionId", transaction_id.encode("utf-8", "replace"))
+            if recall_handle:
+                _entry(w, b"recallHandle", recall_handle.encode())
+            return _binary_frame(opaque, code, "", w, 0)
+        rest: bytes = b',"transactionId":%b' % JSON_ENCODER.encode(transaction_id) if transaction_id else b""
         if recall_handle:
-            _entry(w, b"recallHandle", recall_handle.encode())
-        return _binary_frame(opaque, code, remark, w, 0)
-    rest: bytes = b',"transactionId":%b' % JSON_ENCODER.encode(transaction_id) if transaction_id else b""
-    if recall_handle:
-        rest += b',"recallHandle":"%b"' % recall_handle.encode()
-    header = (
-        b'{"code":%d,"extFields":{"queueId":"%d","TRACE_ON":"%b","MSG_REGION":%b,"msgId":"%b","queueOffset":"%d"%b},'
-        % (
-            code,
-            queue_id,
-            b"true" if trace_on else b"false",
-            _region(region),
-            msg_id.encode(),
-            queue_offset,
-            rest,
+            rest += b',"recallHandle":"%b"' % recall_handle.encode()
+        header = (
+            b'{"code":%d,"extFields":{"queueId":"%d","TRACE_ON":"%b","MSG_REGION":%b,"msgId":"%b","queueOffset":"%d"%b},'
+            % (code, queue_id, self._trace, self._json_region, msg_id.encode(), queue_offset, rest)
+            + _TAIL % (opaque, b"")
         )
-        + _TAIL % (opaque, _remark(remark))
-    )
-    return _json_frame(header, 0)
+        return _json_frame(header, 0)
 
 
-def pull_response_head(
-    opaque: int,
-    code: int,
-    suggest_which_broker_id: int,
-    next_begin_offset: int,
-    min_offset: int,
-    max_offset: int,
-    body_size: int,
-    remark: str = "",
-    binary: bool = False,
-    topic_sys_flag: int = 0,
-    group_sys_flag: int = 0,
-) -> bytes:
-    """The frame that answers a pull, up to its body: `body_size` bytes of whole records that the caller sends after it.
+@final
+class PullResponse:
+    """The answer to a pull, up to its body. The long fields stand in every answer, found or not: a Java client fails
+    without them."""
 
-    Every answer has the four long fields, found or not: a Java client fails without them.
-    """
-    if binary:
-        w = BytesWriter()
-        _entry(w, b"suggestWhichBrokerId", b"%d" % suggest_which_broker_id)
-        _entry(w, b"nextBeginOffset", b"%d" % next_begin_offset)
-        _entry(w, b"minOffset", b"%d" % min_offset)
-        _entry(w, b"maxOffset", b"%d" % max_offset)
-        _entry(w, b"topicSysFlag", b"%d" % topic_sys_flag)
-        _entry(w, b"groupSysFlag", b"%d" % group_sys_flag)
-        return _binary_frame(opaque, code, remark, w, body_size)
-    header = (
-        b'{"code":%d,"extFields":{"suggestWhichBrokerId":"%d","nextBeginOffset":"%d","minOffset":"%d","maxOffset":"%d",'
-        b'"topicSysFlag":"%d","groupSysFlag":"%d"},'
-        % (
-            code,
-            suggest_which_broker_id,
-            next_begin_offset,
-            min_offset,
-            max_offset,
-            topic_sys_flag,
-            group_sys_flag,
+    def __init__(self, code: int, remark: str, *, next_begin_offset: int, min_offset: int, max_offset: int) -> None:
+        self.code: int = code
+        self.remark: str = remark
+        """"" means none."""
+        self.next_begin_offset: int = next_begin_offset
+        self.min_offset: int = min_offset
+        self.max_offset: int = max_offset
+        self.suggest_which_broker_id: int = 0
+        self.topic_sys_flag: int = 0
+        self.group_sys_flag: int = 0
+
+    def head(self, opaque: int, body_size: int, binary: bool) -> bytes:
+        """The frame, without the `body_size` bytes of whole records that the caller sends after it."""
+        if binary:
+            w = BytesWriter()
+            _entry(w, b"suggestWhichBrokerId", b"%d" % self.suggest_which_broker_id)
+            _entry(w, b"nextBeginOffset", b"%d" % self.next_begin_offset)
+            _entry(w, b"minOffset", b"%d" % self.min_offset)
+            _entry(w, b"maxOffset", b"%d" % self.max_offset)
+            _entry(w, b"topicSysFlag", b"%d" % self.topic_sys_flag)
+            _entry(w, b"groupSysFlag", b"%d" % self.group_sys_flag)
+            return _binary_frame(opaque, self.code, self.remark, w, body_size)
+        header = (
+            b'{"code":%d,"extFields":{"suggestWhichBrokerId":"%d","nextBeginOffset":"%d","minOffset":"%d",'
+            b'"maxOffset":"%d","topicSysFlag":"%d","groupSysFlag":"%d"},'
+            % (
+                self.code,
+                self.suggest_which_broker_id,
+                self.next_begin_offset,
+                self.min_offset,
+                self.max_offset,
+                self.topic_sys_flag,
+                self.group_sys_flag,
+            )
+            + _TAIL % (opaque, _remark(self.remark))
         )
-        + _TAIL % (opaque, _remark(remark))
-    )
-    return _json_frame(header, body_size)
+        return _json_frame(header, body_size)
 
 
 def _remark(remark: str) -> bytes:
     text: bytes = b'"remark":%b,' % JSON_ENCODER.encode(remark) if remark else b""
-    return text
-
-
-def _region(region: str) -> bytes:
-    text: bytes = JSON_ENCODER.encode(region)
     return text
 
 

@@ -13,16 +13,16 @@ from librt.strings import BytesWriter, read_i32_be
 from mypy_extensions import i64
 
 from bolide.dispatch.row import Dispatch
+from bolide.layout.broker_message import BrokerMessage, topic_fits
 from bolide.layout.delay import delivery_time
 from bolide.layout.limits import MAX_PROPERTIES_LENGTH, MAX_TOPIC_LENGTH
-from bolide.layout.names import RETRY_PREFIX, SCHEDULE_TOPIC
+from bolide.layout.names import SCHEDULE_TOPIC
 from bolide.layout.record import BLANK_SIZE, encode_blank, encode_record, record_size
 from bolide.layout.record_crc import CRC_SIZE, crc_mark, without_crc
 from bolide.layout.shape import StoreShape
 from bolide.store.errors import MessageIllegal
 from bolide.store.files import FileFailed, Files
 from bolide.store.options import StoreOptions
-from bolide.store.put import Put
 from bolide.store.segments import RESERVE_FIRST, Extent, HandleCache, SegmentList
 from bolide.store.times import StoreTimes
 
@@ -92,33 +92,35 @@ class CommitLog:
 
     # -- appending --
 
-    def check(self, put: Put) -> i64:
-        """The size of the record of this message. Raises `MessageIllegal` when a part is too long."""
-        topic_length: i64 = len(put.topic_bytes)
-        properties_length: i64 = len(put.properties)
-        body_length: i64 = len(put.body)
-        if self.append_crc:
-            put.properties = without_crc(put.properties)
-            properties_length = len(put.properties) + CRC_SIZE
-            if not put.properties.endswith(b"\x02"):
-                properties_length += 1
+    def check(self, message: BrokerMessage) -> i64:
+        """The size of the record of this message: the one place that limits its parts.
+
+        Raises `MessageIllegal` when one is too long.
+        """
+        body_length: i64 = len(message.body)
         if body_length > self.max_message_size:
             raise MessageIllegal(
-                f"the body for {put.topic} has {body_length} bytes: maxMessageSize allows {self.max_message_size}"
+                f"the body has {body_length} bytes, more than maxMessageSize {self.max_message_size}: send less"
             )
+        properties_length: i64 = len(message.encoded_properties)
+        if self.append_crc:
+            message.encoded_properties = without_crc(message.encoded_properties)
+            properties_length = len(message.encoded_properties) + CRC_SIZE
+            if not message.encoded_properties.endswith(b"\x02"):
+                properties_length += 1
         if properties_length > MAX_PROPERTIES_LENGTH:
             raise MessageIllegal(
-                f"the properties for {put.topic} have {properties_length} bytes: {MAX_PROPERTIES_LENGTH} are allowed"
+                f"the properties have {properties_length} bytes, more than {MAX_PROPERTIES_LENGTH}: shorten them"
             )
-        if topic_length == 0 or (topic_length > MAX_TOPIC_LENGTH and not put.topic.startswith(RETRY_PREFIX)):
+        topic_length: i64 = len(message.topic_bytes)
+        if not topic_fits(message.topic, int(topic_length)):
             raise MessageIllegal(
-                f"the topic {put.topic[:40]!r} has {topic_length} bytes: 1 to {MAX_TOPIC_LENGTH} are allowed"
+                f"the topic {message.topic[:40]!r} has {topic_length} bytes: 1 to {MAX_TOPIC_LENGTH} are allowed"
             )
-        size: i64 = record_size(body_length, topic_length, properties_length, put.sys_flag)
+        size: i64 = record_size(body_length, topic_length, properties_length, message.sys_flag)
         if size > self.max_record_size or size + BLANK_SIZE > self.segment_size:
-            raise MessageIllegal(
-                f"the record for {put.topic} has {size} bytes: {min(self.max_record_size, self.segment_size - 8)} fit"
-            )
+            most = min(self.max_record_size, self.segment_size - BLANK_SIZE)
+            raise MessageIllegal(f"the record has {size} bytes, more than {most}: send less")
         return size
 
     def make_room(self, size: i64) -> None:
@@ -158,84 +160,65 @@ class CommitLog:
             self.segments.create_at(start)
             self._reserve_to(start + min(RESERVE_FIRST, self.segment_size))
 
-    def append(self, put: Put, queue_offset: i64, now: i64) -> Dispatch:
-        """Encode one checked message, for which room was made, behind the batch."""
+    def append(self, message: BrokerMessage, queue_offset: i64, now: i64) -> Dispatch:
+        """Encode one checked message, for which room was made, at the end of the batch."""
         wall = now + self.times.offset
         if wall > self.last_store_timestamp or self.last_store_timestamp - wall > MAX_AHEAD_MS:
             self.last_store_timestamp = wall
         store_timestamp = self.last_store_timestamp
         physical_offset = self.end_offset
-        properties = put.properties
         if self.append_crc:
-            size, properties = self._append_with_crc(put, queue_offset, physical_offset, store_timestamp)
+            size = self._append_with_crc(message, queue_offset)
         else:
             size = encode_record(
                 self._batch,
-                put.queue_id,
-                put.flag,
-                queue_offset,
-                physical_offset,
-                put.sys_flag,
-                put.born_timestamp,
-                put.born_host,
-                store_timestamp,
-                put.store_host,
-                put.reconsume_times,
-                put.prepared_transaction_offset,
-                put.body,
-                put.topic_bytes,
-                properties,
+                message,
+                queue_offset=queue_offset,
+                physical_offset=physical_offset,
+                store_timestamp=store_timestamp,
             )
         self.end_offset = physical_offset + size
-        tags_code = put.tags_code
-        if put.delay_level > 0 and put.topic == SCHEDULE_TOPIC:
-            tags_code = delivery_time(self.delay_levels_ms, put.delay_level, store_timestamp)
-        return Dispatch(
-            put.topic,
-            put.queue_id,
-            queue_offset,
-            physical_offset,
-            size,
-            tags_code,
-            store_timestamp,
-            put.sys_flag,
-            put.uniq_key,
-            put.keys,
-            put.tags,
-            put.prepared_transaction_offset,
-            properties,
+        tags_code: i64 = message.tags_code
+        if message.delay_level > 0 and message.topic == SCHEDULE_TOPIC:
+            tags_code = delivery_time(self.delay_levels_ms, message.delay_level, store_timestamp)
+        d = Dispatch(
+            message.topic,
+            queue_id=message.queue_id,
+            queue_offset=queue_offset,
+            physical_offset=physical_offset,
+            size=size,
+            tags_code=tags_code,
+            store_timestamp=store_timestamp,
+            sys_flag=message.sys_flag,
         )
+        properties = message.properties
+        d.uniq_key = properties.uniq_key
+        d.keys = properties.keys
+        d.tags = properties.tags
+        d.prepared_transaction_offset = message.prepared_transaction_offset
+        d.properties = message.encoded_properties
+        return d
 
-    def _append_with_crc(
-        self, put: Put, queue_offset: i64, physical_offset: i64, store_timestamp: i64
-    ) -> tuple[int, bytes]:
+    def _append_with_crc(self, message: BrokerMessage, queue_offset: i64) -> int:
         """enabledAppendPropCRC: the last 20 bytes of the properties hold a CRC of the record before them."""
-        properties = put.properties
+        properties = message.encoded_properties
         if properties and not properties.endswith(b"\x02"):
             properties += b"\x02"
+        message.encoded_properties = properties + bytes(CRC_SIZE)
         w = BytesWriter()
         size = encode_record(
             w,
-            put.queue_id,
-            put.flag,
-            queue_offset,
-            physical_offset,
-            put.sys_flag,
-            put.born_timestamp,
-            put.born_host,
-            store_timestamp,
-            put.store_host,
-            put.reconsume_times,
-            put.prepared_transaction_offset,
-            put.body,
-            put.topic_bytes,
-            properties + bytes(CRC_SIZE),
+            message,
+            queue_offset=queue_offset,
+            physical_offset=self.end_offset,
+            store_timestamp=self.last_store_timestamp,
         )
         covered = w.getvalue()[:-CRC_SIZE]
         mark = crc_mark(covered)
+        message.encoded_properties = properties + mark
         self._batch.write(covered)
         self._batch.write(mark)
-        return size, properties + mark
+        return size
 
     # -- writing --
 

@@ -15,8 +15,10 @@ from mypy_extensions import i64
 
 from bolide.dispatch.multi import MultiQueue
 from bolide.dispatch.row import Dispatch, in_queue
+from bolide.layout.broker_message import BrokerMessage
 from bolide.layout.shape import StoreShape
 from bolide.layout.sysflag import TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
+from bolide.store.appended import Appended
 from bolide.store.arrival import Arrival
 from bolide.store.checkpoint_file import load_checkpoint
 from bolide.store.commit_log import CommitLog
@@ -31,14 +33,13 @@ from bolide.store.lock import RunMark, lock_store, mark_closed, mark_running, re
 from bolide.store.lookups import Lookups
 from bolide.store.maintenance import Maintenance
 from bolide.store.options import Resources, StoreOptions
-from bolide.store.put import Appended, Put
 from bolide.store.queue_numbers import QueueNumbers
 from bolide.store.recovery import Recovery, RecoveryReport
 from bolide.store.reput import Reput
 from bolide.store.running_flags import INDEX_ERROR, LOGIC_QUEUE_ERROR, NOT_WRITABLE, RunningFlags
 from bolide.store.segments import HandleCache
 
-__all__ = ["Appended", "Arrival", "MessageStore", "Put", "RecoveryReport"]
+__all__ = ["Appended", "Arrival", "MessageStore", "RecoveryReport"]
 
 RETRY_MS: Final = 1000
 LONGEST_RETRY_MS: Final = 5000
@@ -217,50 +218,51 @@ class MessageStore(Lookups):
 
     # -- appending --
 
-    def append(self, put: Put, now: i64) -> Appended:
+    def append(self, message: BrokerMessage, now: i64) -> Appended:
         """Add a message to the batch of this turn.
 
         Raises `MessageIllegal` (13) or `ServiceNotAvailable` (14), with nothing changed.
         """
         self._check_open()
-        if put.multi is not None:
-            return self._append_numbered([put], now)[0]
+        if message.light_queues is not None:
+            return self._append_numbered([message], now)[0]
         log = self.log
-        size = log.check(put)
+        size = log.check(message)
         self._now = now
         self._make_room(size)
-        return self._append(put, now)
+        return self._append(message, None, now)
 
-    def append_batch(self, puts: list[Put], now: i64) -> list[Appended]:
+    def append_batch(self, messages: list[BrokerMessage], now: i64) -> list[Appended]:
         """Add messages that stay together: one after the other in one file, all or none. Raises as `append`."""
         self._check_open()
         log = self.log
         size: i64 = 0
-        for put in puts:
-            if put.multi is not None:
-                return self._append_numbered(puts, now)
-            size += log.check(put)
+        for message in messages:
+            if message.light_queues is not None:
+                return self._append_numbered(messages, now)
+            size += log.check(message)
         self._now = now
         self._make_room(size)
-        return [self._append(put, now) for put in puts]
+        return [self._append(message, None, now) for message in messages]
 
-    def _append_numbered(self, puts: list[Put], now: i64) -> list[Appended]:
+    def _append_numbered(self, messages: list[BrokerMessage], now: i64) -> list[Appended]:
         """Append messages of which some go to light queues: their numbers there are part of what is stored.
 
-        Numbers given to what is not appended after all are free again.
+        Numbers given to what is not appended in the end are free again.
         """
         given: list[MultiQueue] = []
+        numbered: list[list[MultiQueue] | None] = []
         size: i64 = 0
         self._now = now
         try:
-            for put in puts:
-                self.numbers.number(put, given)
-                size += self.log.check(put)
+            for message in messages:
+                numbered.append(self.numbers.number(message, given))
+                size += self.log.check(message)
             self._make_room(size)
         except BaseException:
             self.numbers.free(given)
             raise
-        return [self._append(put, now) for put in puts]
+        return [self._append(message, queues, now) for message, queues in zip(messages, numbered, strict=True)]
 
     def _check_open(self) -> None:
         if not self._open:
@@ -284,14 +286,14 @@ class MessageStore(Lookups):
         if log.end_offset != before:
             self.reput.next_file(before, log.end_offset)
 
-    def _append(self, put: Put, now: i64) -> Appended:
-        bits = put.sys_flag & TRANSACTION_MASK
+    def _append(self, message: BrokerMessage, light_queues: list[MultiQueue] | None, now: i64) -> Appended:
+        bits = message.sys_flag & TRANSACTION_MASK
         counted = bits != TRANSACTION_PREPARED and bits != TRANSACTION_ROLLBACK
         queue_offset: i64 = 0
         if counted:
-            queue_offset = self.numbers.take(put.topic, put.queue_id)
-        d = self.log.append(put, queue_offset, now)
-        d.multi = put.multi_queues
+            queue_offset = self.numbers.take(message.topic, message.queue_id)
+        d = self.log.append(message, queue_offset, now)
+        d.multi = light_queues
         self._turn.append(d)
         self.reput.offer(d)
         return Appended(d.physical_offset, d.size, queue_offset, d.store_timestamp)

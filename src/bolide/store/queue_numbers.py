@@ -11,8 +11,8 @@ from typing import final
 from mypy_extensions import i64
 
 from bolide.dispatch.multi import LMQ_QUEUE_ID, MultiQueue, with_offsets
+from bolide.layout.broker_message import BrokerMessage
 from bolide.store.consume_queues import ConsumeQueues
-from bolide.store.put import Put
 
 
 @final
@@ -58,18 +58,21 @@ class QueueNumbers:
 
     # -- light queues --
 
-    def number(self, put: Put, given: list[MultiQueue]) -> None:
-        """Give a message its offsets in its light queues, write them into its properties, and list them in `given`."""
-        names = put.multi
+    def number(self, message: BrokerMessage, given: list[MultiQueue]) -> list[MultiQueue] | None:
+        """The offsets of a message in its light queues, None when it has none; they become part of its properties.
+
+        They are added to `given`, too, so that they can be taken back.
+        """
+        names = message.light_queues
         if names is None:
-            return
+            return None
         queues: list[MultiQueue] = []
         for name in names:
             queue = MultiQueue(name, self.take(name, LMQ_QUEUE_ID))
             queues.append(queue)
             given.append(queue)
-        put.multi_queues = queues
-        put.properties = with_offsets(put.properties, queues)
+        message.encoded_properties = with_offsets(message.encoded_properties, queues)
+        return queues
 
     def free(self, queues: list[MultiQueue]) -> None:
         """Take numbers in light queues back."""

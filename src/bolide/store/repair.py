@@ -15,7 +15,9 @@ from typing import Final
 from librt.strings import BytesWriter
 
 from bolide.dispatch.row import Dispatch, dispatch_at, in_queue, scan_records
+from bolide.layout.broker_message import BrokerMessage
 from bolide.layout.checkpoint import Checkpoint
+from bolide.layout.message_properties import MessageProperties
 from bolide.layout.names import REPAIRED_TOPIC
 from bolide.layout.queue_unit import PRE_BLANK_SIZE, UNIT_SIZE, read_unit
 from bolide.layout.record import (
@@ -366,4 +368,8 @@ def _record(
     said = b"This message was damaged on disk; bolide store repair put this text in its place."
     body = said.ljust(room - len(properties))[: room - len(properties)]
     time = hole.store_timestamp
-    encode_record(w, queue_id, 0, queue_offset, at, bits, time, _HOST, time, _HOST, 0, 0, body, topic, properties)
+    message = BrokerMessage(topic.decode(), topic, queue_id, body, MessageProperties(""), time, _HOST)
+    message.sys_flag = bits
+    message.store_host = _HOST
+    message.encoded_properties = properties
+    encode_record(w, message, queue_offset=queue_offset, physical_offset=at, store_timestamp=time)

@@ -9,15 +9,14 @@ from typing import Any
 
 import pytest
 
-from bolide.broker.append.light_queues import light_queues, refusal, without_offsets
-from bolide.broker.append.log_writer import scan_properties
+from bolide.broker.append.light_queues import enter_light_queues, light_queues, refusal
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
 from bolide.broker.tables.groups import SubscriptionGroupConfig
 from bolide.broker.tables.topics import TopicConfig
 from bolide.remoting import codes
 from bolide.remoting.batch import BatchMessage, encode_batch
 from bolide.remoting.command import Command
-from tests.broker.parts import NOW, PEER, Parts, held_of, properties_of, send_request, text
+from tests.broker.parts import NOW, Parts, again, held_of, message, properties_of, send_request, text
 
 ON: dict[str, Any] = {"enable_lmq": True, "enable_multi_dispatch": True}
 
@@ -69,7 +68,10 @@ def test_what_a_producer_says_of_offsets_is_not_believed(parts: Parts) -> None:
     assert properties_of(parts.records("%LMQ%a")[0])["INNER_MULTI_QUEUE_OFFSET"] == "0"
     parts.answer(send_request(properties=text(INNER_MULTI_QUEUE_OFFSET="5")))
     assert "INNER_MULTI_QUEUE_OFFSET" not in properties_of(parts.records("T")[1])
-    assert without_offsets(text(a="b", INNER_MULTI_QUEUE_OFFSET="5")) == text(a="b")
+    numbered = message("T", properties=text(a="b", INNER_MULTI_QUEUE_OFFSET="5"))
+    numbered.properties.scan()
+    enter_light_queues(numbered)
+    assert numbered.properties.text == text(a="b")
 
 
 @pytest.mark.parametrize(
@@ -115,12 +117,9 @@ def test_a_delayed_message_enters_when_it_is_delivered(parts: Parts) -> None:
     parts.answer(listing("%LMQ%a", DELAY="1"))
     assert parts.store.max_queue_offset("%LMQ%a", 0) == 0
     (waiting,) = parts.records("SCHEDULE_TOPIC_XXXX")
-    raw = waiting.properties.decode()
-    found = scan_properties(raw)
-    found.delay_level = 0
-    parts.writer.put_text("T", b"T", 0, b"late", raw, found, 0, 0, NOW, PEER, 0, 0, NOW)
+    parts.writer.put(again(waiting, "T", 0, waiting.properties.decode()), NOW)
     parts.settle()
-    assert bodies(parts, "%LMQ%a") == [b"late"]
+    assert bodies(parts, "%LMQ%a") == [waiting.body]
 
 
 def test_topics_and_groups_of_light_queues_are_there_without_being_made(parts: Parts) -> None:

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bolide.broker.append.log_writer import scan_properties
 from bolide.broker.refused import Refused
 from bolide.layout.names import SCHEDULE_TOPIC
 from bolide.remoting.codes import MESSAGE_ILLEGAL
-from tests.broker.parts import NOW, PEER, Parts, send_request, text
+from tests.broker.parts import NOW, Parts, again, message, send_request, text
 
 
 @pytest.fixture
@@ -32,10 +31,10 @@ def test_a_topic_that_is_none_is_refused_whoever_writes(parts: Parts, topic: str
     for _ in range(2):
         assert not parts.writer.takes(topic, 0)
         with pytest.raises(Refused) as refused:
-            parts.writer.put_again(record, topic, 0, text(UNIQ_KEY="u"), NOW)
+            parts.writer.put(again(record, topic, 0, text(UNIQ_KEY="u")), NOW)
         assert refused.value.response_code == MESSAGE_ILLEGAL
         with pytest.raises(Refused):
-            parts.writer.put_properties(topic, 0, b"", {}, 0, 0, NOW, PEER, 0, 0, NOW)
+            parts.writer.put(message(topic), NOW)
     assert parts.store.end_offset == end
 
 
@@ -43,7 +42,7 @@ def test_a_topic_that_is_none_is_refused_whoever_writes(parts: Parts, topic: str
 def test_a_queue_that_cannot_be_is_refused_whoever_writes(parts: Parts, queue_id: int) -> None:
     assert not parts.writer.takes("T", queue_id)
     with pytest.raises(Refused, match="queues go from 0 to 65535") as refused:
-        parts.writer.put_properties("T", queue_id, b"", {}, 0, 0, NOW, PEER, 0, 0, NOW)
+        parts.writer.put(message("T", queue_id), NOW)
     assert refused.value.response_code == MESSAGE_ILLEGAL
     assert parts.writer.takes("T", 65_535)
 
@@ -51,17 +50,14 @@ def test_a_queue_that_cannot_be_is_refused_whoever_writes(parts: Parts, queue_id
 @pytest.mark.parametrize("topic", ["T", "%RETRY%" + "g" * 248, "%DLQ%g", "%LMQ%a-b_c", "rmq_sys_wheel_timer"])
 def test_every_name_that_rocketmq_allows_is_taken(parts: Parts, topic: str) -> None:
     assert parts.writer.takes(topic, 0)
-    parts.writer.put_properties(topic, 0, b"", {}, 0, 0, NOW, PEER, 0, 0, NOW)
+    parts.writer.put(message(topic), NOW)
 
 
 def test_a_delayed_message_is_checked_before_it_waits(parts: Parts) -> None:
     """Later it would have nowhere to go."""
-    found = scan_properties(text(DELAY="1"))
     for topic, queue_id in (("../T", 0), ("T", -1)):
         with pytest.raises(Refused):
-            parts.writer.put_text(
-                topic, topic.encode(), queue_id, b"", text(DELAY="1"), found, 0, 0, NOW, PEER, 0, 0, NOW
-            )
+            parts.writer.put(message(topic, queue_id, b"", text(DELAY="1")), NOW)
     assert parts.store.next_queue_offset(SCHEDULE_TOPIC, 0) == 0
 
 
@@ -69,6 +65,8 @@ def test_a_delay_that_has_acted_may_say_anything(parts: Parts) -> None:
     """A record from another's hand: its delivery must not stop at it."""
     parts.answer(send_request(queue_id="0"))
     (record,) = parts.records("T")
-    parts.writer.put_again(record, "T", 1, text(DELAY="none"), NOW)
+    copy = again(record, "T", 1, text(DELAY="none"))
+    parts.writer.put(copy, NOW)
+    copy.delays = True
     with pytest.raises(Refused):
-        parts.writer.put_again(record, "T", 1, text(DELAY="none"), NOW, delays=True)
+        parts.writer.put(copy, NOW)

@@ -10,6 +10,7 @@ from bolide.broker.append.timer_rules import TimerRules, delivery_time
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.refused import Refused
 from bolide.broker.tables.topics import system_topics
+from bolide.layout.message_properties import MessageProperties
 from bolide.layout.names import HALF_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC
 from bolide.layout.property_names import TIMER_DELIVER_MS
 from bolide.remoting import codes
@@ -154,7 +155,7 @@ def test_a_slot_too_full_refuses_some_and_then_all() -> None:
         refusals = []
         for _ in range(1000):
             try:
-                rules.rewritten(text(TIMER_DELAY_SEC="5"), "T", 0, NOW)
+                rules.slot(MessageProperties(text(TIMER_DELAY_SEC="5")), NOW)
             except Refused as error:
                 refusals.append((error.response_code, str(error)))
         remark = "max num limit is 200 or the current value is greater than 100 and less than 200"

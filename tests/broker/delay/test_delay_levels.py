@@ -18,7 +18,7 @@ from bolide.remoting import codes
 from bolide.remoting.command import make_request
 from bolide.store.files import FileFailed
 from bolide.testing.files import SimulatedFiles
-from tests.broker.parts import NOW, PEER, Parts, properties_of, reply_of, send_request, text
+from tests.broker.parts import NOW, Parts, again, message, properties_of, reply_of, send_request, text
 from tests.store.parts import ColdFiles
 
 LEVELS = parse_delay_levels(DEFAULT_DELAY_LEVELS)
@@ -85,7 +85,7 @@ def test_a_message_comes_when_its_time_has_come_and_no_earlier(parts: Delaying, 
 def test_a_message_for_no_queue_holds_up_nobody(parts: Delaying, queue_id: str) -> None:
     """Only another's store can hold one: what a producer says of REAL_QID is written over."""
     properties = {"REAL_TOPIC": "T", "REAL_QID": queue_id}
-    parts.writer.put_properties(SCHEDULE_TOPIC, 0, b"astray", properties, 0, 0, NOW, PEER, 0, 0, NOW)
+    parts.writer.put(message(SCHEDULE_TOPIC, 0, b"astray", text(**properties)), NOW)
     parts.delayed(1)
     parts.tick(NOW + 5_000)
     assert [record.body for record in parts.delivered()] == [b"late"]
@@ -190,10 +190,10 @@ def test_the_file_is_written_once_the_log_has_caught_up(parts: Delaying) -> None
 
 def test_what_the_store_does_not_take_is_tried_again(parts: Delaying) -> None:
     parts.delayed(1)
-    parts.writer.max_message_size = 1  # refuses every body from now on
+    parts.store.log.max_message_size = 1  # refuses every body from now on
     parts.tick(NOW + 1000)
     assert parts.service.failures == 1 and parts.delivered() == []
-    parts.writer.max_message_size = 1 << 22
+    parts.store.log.max_message_size = 1 << 22
     parts.tick(NOW + 1100)
     assert len(parts.delivered()) == 1
 
@@ -407,7 +407,7 @@ def test_a_topic_that_is_none_holds_up_nobody(parts: Delaying) -> None:
     parts.delayed(1, b"bad")
     (record,) = parts.records(SCHEDULE_TOPIC, 0)
     for topic in ("../../T", "SCHEDULE_TOPIC_XXXX", "T\0", "x" * 128):
-        parts.writer.put_again(record, SCHEDULE_TOPIC, 0, text(REAL_TOPIC=topic, REAL_QID="2", DELAY="none"), NOW)
+        parts.writer.put(again(record, SCHEDULE_TOPIC, 0, text(REAL_TOPIC=topic, REAL_QID="2", DELAY="none")), NOW)
     parts.delayed(1, b"good")
     parts.tick(NOW + 5_000)
     assert [record.body for record in parts.delivered()] == [b"bad", b"good"]

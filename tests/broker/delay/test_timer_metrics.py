@@ -32,9 +32,9 @@ def counts(metrics: TimerMetrics) -> dict[str, int]:
 def test_java_s_figures_go_on() -> None:
     metrics = loaded(at=JAVAS)
     assert metrics.take() is None
-    metrics.add({"REAL_TOPIC": "T"}, 1, NOW)
-    metrics.add({"REAL_TOPIC": "new"}, 1, NOW)
-    metrics.add({}, 1, NOW)
+    metrics.add("T", 1, NOW)
+    metrics.add("new", 1, NOW)
+    metrics.add(None, 1, NOW)
     assert counts(metrics) == {"T": 4, "gone": -1, "new": 1}
     written = metrics.take()
     assert written is not None

@@ -10,7 +10,7 @@ from bolide.layout.timer_checkpoint import decode_timer_checkpoint
 from bolide.store.files import FileFailed
 from bolide.store.running_flags import NOT_WRITABLE
 from bolide.testing.files import SimulatedFiles
-from tests.broker.parts import PEER, properties_of
+from tests.broker.parts import message, properties_of, text
 from tests.broker.timer_parts import ROOT, Timer
 
 MINUTE = 60_000
@@ -321,11 +321,11 @@ def test_a_write_that_fails_again_keeps_the_order() -> None:
 
 def test_a_message_that_cannot_be_stored_is_kept_and_told() -> None:
     timer = due_in_the_wheel("a")
-    timer.writer.max_message_size = 0
+    timer.store.log.max_message_size = 0
     timer.later(2_000)
     assert timer.delivered() == []
     assert "it cannot deliver" in timer.store.maintenance.take_problem()
-    timer.writer.max_message_size = 100
+    timer.store.log.max_message_size = 100
     timer.later(1_000)
     assert timer.delivered() == ["a"]
 
@@ -349,7 +349,7 @@ def test_one_turn_delivers_no_more_than_some_megabytes() -> None:
     most = BYTES_AT_ONCE // 60_000 + 1
     for number in range(most + 5):
         properties = {"UNIQ_KEY": f"m{number}", "TIMER_DELAY_SEC": "5"}
-        timer.writer.put_properties("T", 0, b"x" * 60_000, properties, 0, 0, 5, PEER, 0, 0, timer.now)
+        timer.writer.put(message("T", 0, b"x" * 60_000, text(**properties), 5), timer.now)
     timer.turn()
     timer.later(2_000)
     assert timer.wheel.wheel.count == most + 5
@@ -365,7 +365,7 @@ def test_a_log_that_waits_for_the_disk_makes_the_timer_wait() -> None:
     timer = due_in_the_wheel("a")
     timer.store.replicated_offset = timer.store.end_offset
     for _ in range(MAX_UNCONFIRMED // 60_000 + 1):
-        timer.writer.put_properties("T", 1, b"x" * 60_000, {}, 0, 0, 5, PEER, 0, 0, timer.now)
+        timer.writer.put(message("T", 1, b"x" * 60_000, "", 5), timer.now)
     timer.turn()
     end = timer.store.end_offset
     timer.later(100)

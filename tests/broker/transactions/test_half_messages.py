@@ -19,7 +19,7 @@ from bolide.layout.record import Record
 from bolide.store.files import FileFailed, RealFiles
 from bolide.store.message_store import MessageStore
 from bolide.testing.files import SimulatedFiles
-from tests.broker.parts import NOW, PEER, send_request
+from tests.broker.parts import NOW, again, message, send_request, text
 from tests.broker.transaction_parts import INTERVAL_MS, Transactions, end_request, from_check
 from tests.golden.stores import golden_store
 
@@ -153,7 +153,7 @@ def test_a_renewal_that_java_named_in_no_op_record_is_found(parts: Transactions)
     half = parts.half()
     (record,) = parts.records(HALF_TOPIC)
     renewed = text_of(record.properties) + "TRANSACTION_CHECK_TIMES\x011\x02"
-    parts.writer.put_again(record, HALF_TOPIC, 0, renewed, parts.now)
+    parts.writer.put(again(record, HALF_TOPIC, 0, renewed), parts.now)
     parts.answer(send_request("Other"))  # so that nothing was torn
     parts.settle()
     parts.offsets.commit(TRANSACTION_GROUP, HALF_TOPIC, 0, 3, NOW)
@@ -180,7 +180,7 @@ def test_progress_follows_what_survives_a_power_cut(parts: Transactions) -> None
 def test_an_op_record_means_only_what_lies_before_it(parts: Transactions) -> None:
     parts.half()
     body = b"0,1," + b"9" * 5000 + b",x,"
-    parts.writer.put_properties(OP_HALF_TOPIC, 0, body, {"TAGS": "d"}, 0, 0, NOW, PEER, 0, 0, NOW)
+    parts.writer.put(message(OP_HALF_TOPIC, 0, body, text(TAGS="d")), NOW)
     parts.settle()
     half = parts.half(UNIQ_KEY="V")
     parts.start_service()
@@ -217,7 +217,7 @@ def test_one_that_stays_open_holds_nothing_else_in_memory(parts: Transactions) -
     last = parts.store.max_queue_offset(HALF_TOPIC, 0) - 1
     for number in range(MAX_OPS + 10):
         body = b"%d," % (last if number % 2 else 0)
-        parts.writer.put_properties(OP_HALF_TOPIC, 0, body, {"TAGS": "d"}, 0, 0, NOW, PEER, 0, 0, NOW)
+        parts.writer.put(message(OP_HALF_TOPIC, 0, body, text(TAGS="d")), NOW)
         if number % 500 == 0:
             parts.settle()
     parts.settle()
@@ -238,7 +238,7 @@ def test_merged_op_records_are_passed_over_when_all_are_done(parts: Transactions
     parts.later(1_000)
     for number in range(MAX_OPS + 10):
         body = b"1," if number else b"0,"
-        parts.writer.put_properties(OP_HALF_TOPIC, 0, body, {"TAGS": "d"}, 0, 0, NOW, PEER, 0, 0, NOW)
+        parts.writer.put(message(OP_HALF_TOPIC, 0, body, text(TAGS="d")), NOW)
     third = parts.half(UNIQ_KEY="W")
     for _ in range(10):
         parts.store.dispatch(1_000, parts.now)
@@ -265,7 +265,7 @@ def test_merged_op_records_stay_while_one_of_them_is_needed(parts: Transactions)
     parts.half(UNIQ_KEY="C")
     for number in range(MAX_OPS + 10):
         body = b"2," if number % 2 else b"0,"
-        parts.writer.put_properties(OP_HALF_TOPIC, 0, body, {"TAGS": "d"}, 0, 0, NOW, PEER, 0, 0, NOW)
+        parts.writer.put(message(OP_HALF_TOPIC, 0, body, text(TAGS="d")), NOW)
     parts.settle()
     for _ in range(10):
         parts.store.dispatch(1_000, parts.now)

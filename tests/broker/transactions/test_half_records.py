@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 
 from bolide.broker.transactions.half_records import check_times, is_same_message, misplaced, real_place
+from bolide.layout.message_properties import MessageProperties
 from bolide.layout.record import Record
-from tests.broker.parts import PEER, STORE, text
+from tests.broker.parts import text
+from tests.layout.records import record_of
 
 
 def record(body: bytes = b"x", **properties: str) -> Record:
-    return Record(100, 0, 0, 0, 0, 0, 0, 0, 7, PEER, 7, STORE, 0, 0, body, "T", text(**properties).encode())
+    return record_of("T", body, text(**properties).encode(), born_timestamp=7)
 
 
 @pytest.mark.parametrize(
@@ -31,11 +33,11 @@ def record(body: bytes = b"x", **properties: str) -> Record:
     ],
 )
 def test_where_the_message_is_for(properties: dict[str, str], place: tuple[str, int] | None) -> None:
-    assert real_place(properties) == place
+    assert real_place(MessageProperties("", properties)) == place
 
 
 def test_what_is_said_of_a_place_is_short_and_printable() -> None:
-    said = misplaced({"REAL_TOPIC": "nul\x00" * 1000, "REAL_QID": "9" * 1000})
+    said = misplaced(MessageProperties("", {"REAL_TOPIC": "nul\x00" * 1000, "REAL_QID": "9" * 1000}))
     assert said.isprintable() and len(said) < 700
 
 

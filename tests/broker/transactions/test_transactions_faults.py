@@ -17,7 +17,7 @@ from bolide.store.errors import ServiceNotAvailable
 from bolide.store.files import DiskFull, FileFailed
 from bolide.store.running_flags import DISK_FULL
 from bolide.testing.files import SimulatedFiles
-from tests.broker.parts import PEER, reply_of, send_request
+from tests.broker.parts import message, reply_of, send_request
 from tests.broker.transaction_parts import (
     INTERVAL_MS,
     Transactions,
@@ -99,7 +99,7 @@ def fill_the_file_but_for(parts: Transactions, room: int) -> None:
     """Leave just so many bytes of this file of the log."""
 
     def filler(length: int) -> int:
-        stored = parts.writer.put_properties("Other", 0, bytes(length), {}, 0, 0, parts.now, PEER, 0, 0, parts.now)
+        stored = parts.writer.put(message("Other", 0, bytes(length), "", parts.now), parts.now)
         parts.settle()
         return int(stored.size)
 

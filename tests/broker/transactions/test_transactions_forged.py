@@ -6,17 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from librt.strings import BytesWriter
 
 from bolide.broker.transactions.transactions import BYTES_AT_ONCE, COMMIT, ROLLBACK
 from bolide.layout.message_id import decode_offset_message_id
 from bolide.layout.names import HALF_TOPIC, OP_HALF_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
-from bolide.layout.record import Record, encode_record
+from bolide.layout.record import Record
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
 from bolide.store.files import FileFailed
 from bolide.testing.files import SimulatedFiles
-from tests.broker.parts import PEER, STORE, reply_of, send_request, text
+from tests.broker.parts import message, reply_of, send_request, text
 from tests.broker.transaction_parts import (
     INTERVAL_MS,
     Transactions,
@@ -26,6 +25,7 @@ from tests.broker.transaction_parts import (
     end_request,
     on_a_simulated_disk,
 )
+from tests.layout.records import record_bytes
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def parts() -> Iterator[Transactions]:
 def store_half(parts: Transactions, properties: dict[str, str], body: bytes = b"forged") -> Record:
     """A half message as no send makes it: of a store that others wrote."""
     given = {"UNIQ_KEY": "F", "TRAN_MSG": "true", "PGROUP": "pg", "REAL_TOPIC": "T", "REAL_QID": "2", **properties}
-    at = parts.writer.put_properties(HALF_TOPIC, 0, body, given, 0, 0, parts.now, PEER, 0, 0, parts.now)
+    at = parts.writer.put(message(HALF_TOPIC, 0, body, text(**given), parts.now), parts.now)
     parts.settle()
     record = parts.store.record_at(at.physical_offset)
     assert record is not None
@@ -181,10 +181,8 @@ def test_bytes_in_a_body_were_not_given_up(parts: Transactions) -> None:
 
 
 def forged_record(physical_offset: int, topic: str) -> bytes:
-    w = BytesWriter()
     properties = text(UNIQ_KEY="F", PGROUP="pg", REAL_TOPIC="T", REAL_QID="2").encode()
-    encode_record(w, 0, 0, 0, physical_offset, 0, 7, PEER, 7, STORE, 0, 0, b"forged", topic.encode(), properties)
-    return w.getvalue()
+    return record_bytes(topic, b"forged", properties, physical_offset=physical_offset)
 
 
 def test_an_end_counts_before_its_half_message_is_dispatched(parts: Transactions) -> None:
@@ -212,8 +210,8 @@ def test_only_what_was_given_up_is_taken_up(parts: Transactions) -> None:
     forged = text(REAL_TOPIC="T", REAL_QID="2", PGROUP="pg", UNIQ_KEY="F")
     plain = parts.answer(send_request("Plain", properties=forged))
     half = parts.half()
-    for message in (plain, half):
-        answer = resume(parts, decode_offset_message_id(message.ext()["msgId"])[2])
+    for sent in (plain, half):
+        answer = resume(parts, decode_offset_message_id(sent.ext()["msgId"])[2])
         assert answer.code == codes.SYSTEM_ERROR and "was given up" in str(answer.remark)
     assert len(parts.records(HALF_TOPIC)) == 1
     refused = parts.answer(send_request(TRANS_CHECK_MAX_TIME_TOPIC, properties=forged))

@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 from bolide.client.consuming.process_queue import ProcessQueue
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
-from bolide.layout.record import Record
+from tests.layout.records import record_of
 
 
 def message(queue_offset: int, body: bytes = b"x") -> ReceivedMessage:
-    record = Record(100, 0, 0, 0, 0, queue_offset, 0, 0, 0, bytes(8), 0, bytes(8), 0, 0, body, "T", b"")
-    return ReceivedMessage(record, "b")
+    return ReceivedMessage(record_of("T", body, queue_offset=queue_offset), "b")
 
 
 def process_queue() -> ProcessQueue:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from librt.strings import BytesWriter
 
 from bolide.client import (
     ArgumentError,
@@ -26,12 +25,12 @@ from bolide.client import (
 )
 from bolide.layout.message_id import decode_offset_message_id
 from bolide.layout.properties import parse_properties
-from bolide.layout.record import encode_record
 from bolide.remoting import codes
 from bolide.remoting.command import make_response
 from bolide.testing.broker import Broker
-from tests.client.scripted_broker import HOST, ScriptedBroker
+from tests.client.scripted_broker import ScriptedBroker
 from tests.client.waiting import until
+from tests.layout.records import record_bytes
 
 COMMIT, ROLLBACK, UNKNOWN = TransactionState.COMMIT, TransactionState.ROLLBACK, TransactionState.UNKNOWN
 
@@ -187,10 +186,8 @@ def test_a_listener_is_needed() -> None:
 
 def half_message(group: str, body: bytes = b"body") -> bytes:
     """What a broker shows of a half message when it asks."""
-    w = BytesWriter()
     text = f"PGROUP\x01{group}\x02UNIQ_KEY\x01U\x02".encode()
-    encode_record(w, 0, 0, 0, 0, 0, 1, HOST, 1, HOST, 0, 0, body, b"T", text)
-    return w.getvalue()
+    return record_bytes("T", body, text)
 
 
 def test_a_check_of_another_group_is_not_answered() -> None:

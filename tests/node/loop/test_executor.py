@@ -30,6 +30,7 @@ from bolide.remoting.request_routes import Kind, RawRoute
 from bolide.store.files import FileFailed, RealFiles
 from bolide.store.message_store import MessageStore
 from bolide.store.options import StoreOptions
+from tests.broker.parts import message
 
 NOW = 1_700_000_000_000
 SENDS, PULLS, OTHER, CREATES = 1, 2, 3, codes.UPDATE_AND_CREATE_TOPIC
@@ -131,7 +132,7 @@ class World:
         shape = StoreShape(commit_log_segment_size=1 << 20, index_slots=100, index_entries=400)
         self.store = MessageStore(self.files, str(folder), shape, options)
         self.store.load(NOW)
-        self.door = LogWriter(self.store, encode_host("127.0.0.1", 1), 4096, 18, TimerRules(BrokerOptions()))
+        self.door = LogWriter(self.store, encode_host("127.0.0.1", 1), 18, TimerRules(BrokerOptions()))
         self.answers: dict[int, Callable[[Channel, Command, int], Outcome]] = {}
         self.effects = Effects()
         self.host = self.host_type()
@@ -162,9 +163,7 @@ class World:
         def outcome(command: Command) -> Outcome:
             if table:
                 self.effects.persist(table)
-            put = self.door.put_properties(
-                topic, 0, b"body", {"k": "v" * 100}, 0, 0, NOW, b"\x7f\0\0\1\0\0\0\1", 0, 0, NOW
-            )
+            put = self.door.put(message(topic, 0, b"body", "k\x01" + "v" * 100 + "\x02"), NOW)
             return Parked(reply(make_response(command, 0)), put.end_offset, wait)
 
         return outcome

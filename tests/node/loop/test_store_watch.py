@@ -52,7 +52,17 @@ def test_a_record_that_can_be_in_no_queue_is_told(tmp_path: Path, caplog: pytest
     store = MessageStore(RealFiles(), str(tmp_path), StoreShape(index_slots=10, index_entries=20))
     store.load(1000)
     watch = StoreWatch(store, logging.getLogger("bolide.watch"), 1000)
-    store.queues.put(Dispatch("../T", 0, 0, 7, 100, 0, 0, 0, "", "", "", 0, b""))
+    astray = Dispatch(
+        "../T",
+        queue_id=0,
+        queue_offset=0,
+        physical_offset=7,
+        size=100,
+        tags_code=0,
+        store_timestamp=0,
+        sys_flag=0,
+    )
+    store.queues.put(astray)
     watch.tick(2000, 1)
     watch.tick(3000, 1)
     (told,) = caplog.records

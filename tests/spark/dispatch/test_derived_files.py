@@ -11,7 +11,6 @@ from librt.strings import BytesWriter
 
 from bolide.dispatch.rebuild import Rebuild, Skipped, rebuild
 from bolide.layout.message_id import encode_host
-from bolide.layout.record import encode_record
 from bolide.layout.shape import StoreShape
 from bolide.spark.dispatch.derived_files import write_queue
 from bolide.spark.dispatch.dispatch_parts import Parts, PartSummary, make_part
@@ -20,6 +19,7 @@ from bolide.spark.dispatch.dispatch_state import DerivedState
 from bolide.spark.dispatch.index_pieces import write_index
 from bolide.spark.dispatch.output_files import OutputFiles
 from bolide.spark.store.store_plan import plan_stretches
+from tests.layout.records import put_record
 
 HOST = encode_host("127.0.0.1", 10911)
 SHAPE = StoreShape(
@@ -49,9 +49,9 @@ def log(seed: int) -> bytes:
         properties = "".join(f"{name}\1{text}\2" for name, text in kept.items()).encode()
         store_timestamp += rng.choice([0, 1, 400, 70_000])
         sys_flag = rng.choice([0, 0, 0, 4, 8, 12])
-        encode_record(
-            w, queue_id, 0, offset, len(w), sys_flag, store_timestamp, HOST, store_timestamp, HOST, 0, 0,
-            bytes(rng.randrange(300)), topic.encode(), properties,
+        put_record(
+            w, topic, bytes(rng.randrange(300)), properties, queue_id=queue_id, queue_offset=offset,
+            physical_offset=len(w), sys_flag=sys_flag, store_timestamp=store_timestamp, born_timestamp=store_timestamp,
         )  # fmt: skip
     return w.getvalue()
 
@@ -99,7 +99,7 @@ def test_a_name_that_leads_elsewhere_has_no_queue(tmp_path: Path) -> None:
     """As in a broker: records from another's hand, whose files would lie outside of the folder."""
     w = BytesWriter()
     for topic, queue_id in (("../../out", 0), ("T", 0), ("n\0l", 0), ("T", -1), ("..", 0)):
-        encode_record(w, queue_id, 0, 0, len(w), 0, 1, HOST, 1, HOST, 0, 0, b"body", topic.encode(), b"KEYS\1k\2")
+        put_record(w, topic, properties=b"KEYS\1k\2", queue_id=queue_id, physical_offset=len(w))
     (tmp_path / "a" / "commitlog").mkdir(parents=True)
     (tmp_path / "a" / "commitlog" / f"{0:020d}").write_bytes(w.getvalue().ljust(1 << 20, b"\0"))
     stretches = list(enumerate(plan_stretches(tmp_path / "a", 1 << 20)))

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from bolide.layout.broker_message import BrokerMessage
 from bolide.layout.shape import StoreShape
 from bolide.spark.dispatch.dispatch_job import dispatch_store
 from bolide.store.files import RealFiles
-from bolide.store.message_store import MessageStore, Put
+from bolide.store.message_store import MessageStore
 from bolide.store.options import StoreOptions
+from tests.layout.records import message_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -44,13 +46,11 @@ def fill(root: Path, shape: StoreShape) -> None:
     store.close(NOW)
 
 
-def message(number: int) -> Put:
+def message(number: int) -> BrokerMessage:
     names = [f"%LMQ%{number % 7}", "%LMQ%é", f"%LMQ%once{number}"][: number % 3 if number % 50 else 3]
     listed = f"INNER_MULTI_DISPATCH\x01{','.join(names)}\x02" if names else ""
     raw = f"UNIQ_KEY\x01K{number}\x02TAGS\x01t\x02{listed}".encode()
-    return Put(
-        "T", b"T", number % 3, b"%d" % number, raw, NOW, HOST, HOST, tags="t", tags_code=116, multi=names or None
-    )
+    return message_of("T", b"%d" % number, raw, number % 3, born_timestamp=NOW, light_queues=names or None)
 
 
 def contents(base: Path) -> dict[str, bytes]:

@@ -11,8 +11,8 @@ from typing import Final, final
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.refused import Refused
 from bolide.dispatch.multi import fits_a_folder, split_names, topic_allows_lmq
+from bolide.layout.broker_message import BrokerMessage
 from bolide.layout.names import DLQ_PREFIX, HALF_TOPIC, LMQ_PREFIX, OP_HALF_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
-from bolide.layout.properties import format_properties, parse_properties
 from bolide.layout.property_names import INNER_MULTI_QUEUE_OFFSET
 from bolide.remoting.codes import LMQ_QUOTA_EXCEEDED, MESSAGE_ILLEGAL
 from bolide.store.message_store import MessageStore
@@ -51,18 +51,16 @@ def refusal(topic: str, names: list[str]) -> str:
     return ""
 
 
-def entering(topic: str, listed: str, text: str) -> tuple[str, list[str] | None]:
-    """The properties to store with a message, and the queues it enters."""
-    if INNER_MULTI_QUEUE_OFFSET in text:
-        text = without_offsets(text)
-    return text, light_queues(topic, listed)
+def enter_light_queues(message: BrokerMessage) -> None:
+    """Note which light queues a message enters, and remove offsets in them from its properties.
 
-
-def without_offsets(text: str) -> str:
-    """Properties without offsets in light queues: those of an earlier life of the message, or a client's invention."""
-    properties = parse_properties(text)
-    properties.pop(INNER_MULTI_QUEUE_OFFSET, None)
-    return format_properties(properties)
+    Such offsets are those of an earlier record of the message, or a client's invention.
+    """
+    properties = message.properties
+    if properties.multi_offsets:
+        properties.drop(INNER_MULTI_QUEUE_OFFSET)
+        message.encoded_properties = b""
+    message.light_queues = light_queues(message.topic, properties.multi)
 
 
 @final

@@ -1,158 +1,54 @@
 """The one door to the log: every record the broker stores comes through here, whoever asks for it.
 
-Order: rewrite a delayed message to the schedule or timer topic, check names, sizes and state, append. Send, retries,
-delays, transactions and replies all use it. Rules from RocketMQ's HookUtils, MessageStore and CommitLog.asyncPutMessage
-(docs/protocol/behaviour.md 2 and 2.3, docs/protocol/store.md 2 and 9).
+Order: rewrite a delayed message to the schedule or timer topic, check names and state, append; the store checks sizes.
+Send, retries, delays, transactions and replies all use it. Rules from RocketMQ's HookUtils, MessageStore and
+CommitLog.asyncPutMessage (protocol/behaviour.md 2 and 2.3, protocol/store.md 2 and 9).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final, final
 
-from bolide.broker.append.light_queues import entering
+from bolide.broker.append.light_queues import enter_light_queues
 from bolide.broker.append.timer_rules import TimerRules
 from bolide.broker.core.names import topic_refusal
 from bolide.broker.core.stats import Tally, count
 from bolide.broker.refused import Refused, illegal
 from bolide.broker.tables.topics import MAX_QUEUES
+from bolide.layout.broker_message import BrokerMessage, topic_fits
 from bolide.layout.hashes import tags_code
-from bolide.layout.limits import MAX_PROPERTIES_LENGTH, MAX_TOPIC_LENGTH
-from bolide.layout.message_id import HOST_V4_SIZE
-from bolide.layout.names import RETRY_PREFIX, SCHEDULE_TOPIC, TIMER_TOPIC
-from bolide.layout.properties import format_properties, parse_properties
-from bolide.layout.property_names import TIMER_DELAY_MS, TIMER_DELAY_SEC, TIMER_DELIVER_MS, TRANSIENT_PREFIX
-from bolide.layout.record import Record
+from bolide.layout.limits import MAX_TOPIC_LENGTH
+from bolide.layout.message_properties import MessageProperties
+from bolide.layout.names import SCHEDULE_TOPIC, TIMER_TOPIC
+from bolide.layout.property_names import (
+    DELAY,
+    REAL_QID,
+    REAL_TOPIC,
+    TIMER_DELAY_MS,
+    TIMER_DELAY_SEC,
+    TIMER_DELIVER_MS,
+    TIMER_OUT_MS,
+)
 from bolide.layout.sysflag import (
-    BORN_HOST_V6,
-    STORE_HOST_V6,
     TRANSACTION_COMMIT,
     TRANSACTION_MASK,
     TRANSACTION_NONE,
 )
 from bolide.remoting.codes import SERVICE_NOT_AVAILABLE, SYSTEM_ERROR
-from bolide.store.message_store import Appended, MessageStore
-from bolide.store.put import Put
+from bolide.store.appended import Appended
+from bolide.store.errors import MessageIllegal
+from bolide.store.message_store import MessageStore
 
 MAX_NAMES: Final = 100_000
 _SCHEDULE_BYTES: Final = SCHEDULE_TOPIC.encode()
 _TIMER_BYTES: Final = TIMER_TOPIC.encode()
 
-_UNIQ_KEY: Final = 1
-_KEYS: Final = 2
-_TAGS: Final = 3
-_DELAY: Final = 4
-_WAIT: Final = 5
-_TRAN_MSG: Final = 6
-_TIMER: Final = 7
-_OURS: Final = 8
-_MULTI: Final = 9
-_MULTI_OFFSETS: Final = 10
-_TIMER_OUT: Final = 11
-_INNER: Final = 12
-_SEEN: Final[dict[str, int]] = {
-    "UNIQ_KEY": _UNIQ_KEY,
-    "KEYS": _KEYS,
-    "TAGS": _TAGS,
-    "DELAY": _DELAY,
-    "WAIT": _WAIT,
-    "TRAN_MSG": _TRAN_MSG,
-    "TIMER_DELAY_SEC": _TIMER,
-    "TIMER_DELAY_MS": _TIMER,
-    "TIMER_DELIVER_MS": _TIMER,
-    "TIMER_OUT_MS": _TIMER_OUT,
-    "MSG_REGION": _OURS,
-    "TRACE_ON": _OURS,
-    "CLUSTER": _OURS,
-    "POP_CK": _OURS,
-    "INNER_NUM": _INNER,
-    "INNER_MULTI_DISPATCH": _MULTI,
-    "INNER_MULTI_QUEUE_OFFSET": _MULTI_OFFSETS,
-    "_SYS_MSG_PRIORITY_": _OURS,
-}
 
-
-@final
-class PropertyScan:
-    """What the broker needs to know of a properties string, found in one pass without building a dictionary."""
-
-    def __init__(self) -> None:
-        self.uniq_key: str = ""
-        self.keys: str = ""
-        self.tags: str = ""
-        self.delay_level: int = 0
-        self.wait: bool = True
-        self.transactional: bool = False
-        self.timer: bool = False
-        """True when it names a time of delivery."""
-        self.timer_out: bool = False
-        """True when a timer has taken it up already."""
-        self.waits_until: int = 0
-        """The slot (ms) in which the door made it wait, 0 for none."""
-        self.inner_batch: bool = False
-        """True when it says that its body holds several messages."""
-        self.multi: str = ""
-        """The light queues (LMQ) it shall enter, as listed."""
-        self.multi_offsets: bool = False
-        """True when it says what its offsets in them are."""
-        self.rewrite: bool = False
-        """True when the string holds names the broker sets or drops itself, or pairs no reader would take."""
-
-
-def scan_properties(text: str, acted: bool = False) -> PropertyScan:
-    """Read a properties string as Java's string2messageProperties would; of two pairs with one name the last wins.
-
-    Its delay properties need not be valid when the delay has already `acted`.
-    """
-    found = PropertyScan()
+def delay_level(properties: MessageProperties) -> int:
+    """The delay level these properties ask for, 0 for none. Raises `Refused` 1 for one that is not a number."""
+    text = properties.delay
     if not text:
-        return found
-    for item in text.split("\x02"):
-        at = item.find("\x01")
-        if at <= 0 or at == len(item) - 1:
-            if item:
-                found.rewrite = True
-            continue
-        name = item[:at]
-        kind = _SEEN.get(name, 0)
-        if kind == 0:
-            if name.startswith(TRANSIENT_PREFIX):
-                found.rewrite = True
-        elif kind == _UNIQ_KEY:
-            found.uniq_key = item[at + 1 :]
-        elif kind == _KEYS:
-            found.keys = item[at + 1 :]
-        elif kind == _TAGS:
-            found.tags = item[at + 1 :]
-        elif kind == _WAIT:
-            # MessageConst WAIT: Boolean.parseBoolean, so anything but "true" is false
-            found.wait = item[at + 1 :].lower() == "true"
-        elif kind != _DELAY or not acted:
-            _scan_rare(found, kind, item[at + 1 :])
-    return found
-
-
-def _scan_rare(found: PropertyScan, kind: int, value: str) -> None:
-    if kind == _DELAY:
-        found.delay_level = level_number(value)
-    elif kind == _TRAN_MSG:
-        found.transactional = value.lower() == "true"
-    elif kind == _TIMER:
-        found.timer = True
-    elif kind == _TIMER_OUT:
-        found.timer_out = True
-    elif kind == _MULTI:
-        found.multi = value
-    elif kind == _MULTI_OFFSETS:
-        found.multi_offsets = True
-    elif kind == _INNER:
-        found.inner_batch = True
-    else:
-        found.rewrite = True
-
-
-def level_number(text: str) -> int:
-    """A delay level from its text. Raises `Refused` 1 for what is no number."""
+        return 0
     try:
         return int(text)
     except ValueError:
@@ -167,7 +63,6 @@ class LogWriter:
         self,
         store: MessageStore,
         store_host: bytes,
-        max_message_size: int,
         delay_levels: int,
         timers: TimerRules,
         puts: dict[str, Tally] | None = None,
@@ -175,7 +70,6 @@ class LogWriter:
         self.store: MessageStore = store
         self.store_host: bytes = store_host
         self._host_hex: str = store_host.hex().upper()
-        self.max_message_size: int = max_message_size
         self.delay_levels: int = delay_levels
         self.timers: TimerRules = timers
         self.multi_dispatch: bool = store.shape.multi_dispatch
@@ -184,223 +78,90 @@ class LogWriter:
         """What was stored, by topic."""
         self._good_names: dict[str, bool] = {}
 
-    def put_text(
-        self,
-        topic: str,
-        topic_bytes: bytes,
-        queue_id: int,
-        body: bytes,
-        properties: str,
-        found: PropertyScan,
-        flag: int,
-        sys_flag: int,
-        born_timestamp: int,
-        born_host: bytes,
-        reconsume_times: int,
-        prepared_transaction_offset: int,
-        now: int,
-    ) -> Appended:
-        """Store one message. `properties` is the text to keep, `found` what `scan_properties` said of it.
-
-        Raises `Refused` 13 (too long, or a delay out of shape), 14 (store not writable) or 1 (no timer now); the
-        store's own errors pass.
-        """
-        put = self.prepare(
-            topic,
-            topic_bytes,
-            queue_id,
-            body,
-            properties,
-            found,
-            flag,
-            sys_flag,
-            born_timestamp,
-            born_host,
-            reconsume_times,
-            prepared_transaction_offset,
-            now,
-        )
-        return self._put(put, now)
-
-    def _put(self, put: Put, now: int) -> Appended:
-        appended = self.store.append(put, now)
-        count(self.puts, put.topic, 1, appended.size)
+    def put(self, message: BrokerMessage, now: int) -> Appended:
+        """Store one message. Raises `Refused`: 13 (too long, or a place or delay that cannot be), 14 (the store takes
+        nothing now) or 1 (no timer now); the store's own errors pass."""
+        self._prepare(message, now)
+        try:
+            appended = self.store.append(message, now)
+        except MessageIllegal as error:
+            raise illegal(str(error)) from error
+        count(self.puts, message.topic, 1, appended.size)
         return appended
 
-    def put_together(self, puts: list[Put], now: int) -> list[Appended]:
-        """Store prepared messages that belong together: all of them or none. Raises as the store's `append_batch`."""
-        appended = self.store.append_batch(puts, now)
-        for put, stored in zip(puts, appended, strict=True):
-            count(self.puts, put.topic, 1, stored.size)
+    def put_together(self, messages: list[BrokerMessage], now: int) -> list[Appended]:
+        """Store messages that belong together: all of them or none. Raises as `put`."""
+        appended = self._append_all(messages, now)
+        for message, stored in zip(messages, appended, strict=True):
+            count(self.puts, message.topic, 1, stored.size)
         return appended
 
-    def prepare(
-        self,
-        topic: str,
-        topic_bytes: bytes,
-        queue_id: int,
-        body: bytes,
-        properties: str,
-        found: PropertyScan,
-        flag: int,
-        sys_flag: int,
-        born_timestamp: int,
-        born_host: bytes,
-        reconsume_times: int,
-        prepared_transaction_offset: int,
-        now: int,
-    ) -> Put:
-        """The message as it is stored, after every check of the door. Raises as `put_text`."""
-        sys_flag = self.host_flags(sys_flag, born_host)
-        level = found.delay_level
-        if level > 0 or found.timer:
-            self._check_place(topic, queue_id)  # later it could not be delivered
-            kind = sys_flag & TRANSACTION_MASK
-            if kind != TRANSACTION_NONE and kind != TRANSACTION_COMMIT:
-                level = 0
-            elif level > 0:
-                if level > self.delay_levels:
-                    level = self.delay_levels
-                properties = delayed_properties(properties, topic, queue_id, level)
-                topic = SCHEDULE_TOPIC
-                topic_bytes = _SCHEDULE_BYTES
-                queue_id = level - 1
-            elif not found.timer_out and topic != TIMER_TOPIC:
-                waiting = self.timers.rewritten(properties, topic, queue_id, int(self.store.times.wall(now)))
-                if waiting is not None:
-                    properties, found.waits_until = waiting
-                    topic = TIMER_TOPIC
-                    topic_bytes = _TIMER_BYTES
-                    queue_id = 0
-        light: list[str] | None = None
-        if self.multi_dispatch and (found.multi or found.multi_offsets):
-            properties, light = entering(topic, found.multi, properties)
-        raw = properties.encode()
-        self.check(topic, queue_id, body, raw)
-        return Put(
-            topic,
-            topic_bytes,
-            queue_id,
-            body,
-            raw,
-            born_timestamp,
-            born_host,
-            self.store_host,
-            flag,
-            sys_flag,
-            reconsume_times,
-            prepared_transaction_offset,
-            found.uniq_key,
-            found.keys,
-            found.tags,
-            self.tags_code(found.tags),
-            found.wait,
-            level if level > 0 else 0,
-            light,
-        )
+    def put_batch(self, messages: list[BrokerMessage], now: int) -> list[Appended]:
+        """Store messages of one topic, at least one: all of them or none. Raises as `put`."""
+        appended = self._append_all(messages, now)
+        size = 0
+        for stored in appended:
+            size += stored.size
+        count(self.puts, messages[0].topic, len(appended), size)
+        return appended
 
-    def put_properties(
-        self,
-        topic: str,
-        queue_id: int,
-        body: bytes,
-        properties: Mapping[str, str],
-        flag: int,
-        sys_flag: int,
-        born_timestamp: int,
-        born_host: bytes,
-        reconsume_times: int,
-        prepared_transaction_offset: int,
-        now: int,
-    ) -> Appended:
-        """Store a message of the broker's own, its properties given as a mapping."""
-        text = format_properties(properties)
-        return self.put_text(
-            topic,
-            topic.encode(),
-            queue_id,
-            body,
-            text,
-            scan_properties(text),
-            flag,
-            sys_flag,
-            born_timestamp,
-            born_host,
-            reconsume_times,
-            prepared_transaction_offset,
-            now,
-        )
+    def _append_all(self, messages: list[BrokerMessage], now: int) -> list[Appended]:
+        for message in messages:
+            self._prepare(message, now)
+        try:
+            return self.store.append_batch(messages, now)
+        except MessageIllegal as error:
+            raise illegal(str(error)) from error
 
-    def put_again(
-        self,
-        record: Record,
-        topic: str,
-        queue_id: int,
-        properties: str,
-        now: int,
-        delays: bool = False,
-        sys_flag: int = -1,
-        reconsume_times: int = -1,
-        prepared_transaction_offset: int = 0,
-    ) -> Appended:
-        """Store a record once more under this topic and with these properties; body, flag and birth stay.
+    def _prepare(self, message: BrokerMessage, now: int) -> None:
+        """Complete a message, after every check of the door."""
+        properties = message.properties
+        properties.scan()
+        message.store_host = self.store_host
+        message.mark_hosts()
+        if message.delays and (properties.timer or properties.delay):
+            self._delay(message, now)
+        if self.multi_dispatch and (properties.multi or properties.multi_offsets):
+            enter_light_queues(message)
+        message.tags_code = self.tags_code(properties.tags)
+        if not message.encoded_properties:
+            message.encoded_properties = properties.text.encode()
+        if not self.store.writable():
+            raise Refused(
+                SERVICE_NOT_AVAILABLE, "service not available now: the store is full, failed or shutting down"
+            )
+        self._check_place(message.topic, message.queue_id)
 
-        With `delays` what the properties say of a delay acts; else it has acted, or acts later. -1 keeps the record's
-        own value. Nobody's answer waits for the copy because of a property. Raises as `put_text`.
-        """
-        put = self.prepare_again(
-            record, topic, queue_id, properties, now, delays, sys_flag, reconsume_times, prepared_transaction_offset
-        )
-        return self._put(put, now)
-
-    def prepare_again(
-        self,
-        record: Record,
-        topic: str,
-        queue_id: int,
-        properties: str,
-        now: int,
-        delays: bool = False,
-        sys_flag: int = -1,
-        reconsume_times: int = -1,
-        prepared_transaction_offset: int = 0,
-    ) -> Put:
-        """What `put_again` stores, for `put_together`. Raises as `put_text`."""
-        found = scan_properties(properties, not delays)
-        found.wait = False
-        if not delays:
-            found.timer = False
-        return self.prepare(
-            topic,
-            topic.encode(),
-            queue_id,
-            record.body,
-            properties,
-            found,
-            record.flag,
-            record.sys_flag if sys_flag < 0 else sys_flag,
-            record.born_timestamp,
-            record.born_host,
-            record.reconsume_times if reconsume_times < 0 else reconsume_times,
-            prepared_transaction_offset,
-            now,
-        )
+    def _delay(self, message: BrokerMessage, now: int) -> None:
+        """Send a message that asks for a delay to the schedule topic or to the timer topic."""
+        properties = message.properties
+        level = delay_level(properties)
+        if level <= 0 and not properties.timer:
+            return
+        self._check_place(message.topic, message.queue_id)  # later it could not be delivered
+        kind = message.sys_flag & TRANSACTION_MASK
+        if kind != TRANSACTION_NONE and kind != TRANSACTION_COMMIT:
+            return
+        if level > 0:
+            if level > self.delay_levels:
+                level = self.delay_levels
+            for name in (TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS):
+                properties.drop(name)  # a level beats them
+            properties.set(DELAY, str(level))
+            _keep_place(message)
+            message.delay_level = level
+            message.move_to(SCHEDULE_TOPIC, _SCHEDULE_BYTES, level - 1)
+        elif not properties.timer_out and message.topic != TIMER_TOPIC:
+            slot = self.timers.slot(properties, int(self.store.times.wall(now)))
+            if slot > 0:
+                properties.set(TIMER_OUT_MS, str(slot))
+                _keep_place(message)
+                message.waits_until = slot
+                message.move_to(TIMER_TOPIC, _TIMER_BYTES, 0)
 
     def message_id(self, physical_offset: int) -> str:
         """The offset message id of a record stored here (layout.message_id.offset_message_id, host encoded once)."""
         return f"{self._host_hex}{physical_offset:016X}"
-
-    def host_flags(self, sys_flag: int, born_host: bytes) -> int:
-        """The sys flag with the two bits that say how long the hosts are.
-
-        A record is read by these bits, so they follow what is stored and never what a client says.
-        """
-        sys_flag &= ~(BORN_HOST_V6 | STORE_HOST_V6)
-        if len(born_host) > HOST_V4_SIZE:
-            sys_flag |= BORN_HOST_V6
-        if len(self.store_host) > HOST_V4_SIZE:
-            sys_flag |= STORE_HOST_V6
-        return sys_flag
 
     def takes(self, topic: str, queue_id: int) -> bool:
         """True for a topic and a queue that a message can be stored under, whether or not they exist."""
@@ -411,29 +172,13 @@ class LogWriter:
         if topic in self._good_names:
             return None
         why = topic_refusal(topic)
-        if len(topic) > MAX_TOPIC_LENGTH and not topic.startswith(RETRY_PREFIX):
+        if why is None and not topic_fits(topic, len(topic)):  # its characters are ASCII
             why = f"the topic has {len(topic)} bytes, more than {MAX_TOPIC_LENGTH}"
         if why is None:
             if len(self._good_names) >= MAX_NAMES:
                 self._good_names.clear()
             self._good_names[topic] = True
         return why
-
-    def check(self, topic: str, queue_id: int, body: bytes, properties: bytes) -> None:
-        """Refuse what must not be stored: queue files are named after it. Raises `Refused` 13 or 14."""
-        if not self.store.writable():
-            raise Refused(
-                SERVICE_NOT_AVAILABLE, "service not available now: the store is full, failed or shutting down"
-            )
-        if len(body) > self.max_message_size:
-            raise illegal(
-                f"the body has {len(body)} bytes, more than maxMessageSize {self.max_message_size}: send less"
-            )
-        if len(properties) > MAX_PROPERTIES_LENGTH:
-            raise illegal(
-                f"the properties have {len(properties)} bytes, more than {MAX_PROPERTIES_LENGTH}: shorten them"
-            )
-        self._check_place(topic, queue_id)
 
     def _check_place(self, topic: str, queue_id: int) -> None:
         if topic not in self._good_names:
@@ -456,12 +201,8 @@ class LogWriter:
         return code
 
 
-def delayed_properties(text: str, topic: str, queue_id: int, level: int) -> str:
-    """The stored properties of a message on its way through the schedule topic."""
-    properties = parse_properties(text)
-    for name in (TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS):
-        properties.pop(name, None)  # a level beats them
-    properties["DELAY"] = str(level)
-    properties["REAL_TOPIC"] = topic
-    properties["REAL_QID"] = str(queue_id)
-    return format_properties(properties)
+def _keep_place(message: BrokerMessage) -> None:
+    """Note in the properties where the message goes once its time has come."""
+    message.encoded_properties = b""
+    message.properties.set(REAL_TOPIC, message.topic)
+    message.properties.set(REAL_QID, str(message.queue_id))

@@ -1,4 +1,4 @@
-"""What TIMER_DELAY_SEC, TIMER_DELAY_MS and TIMER_DELIVER_MS make of a message at the door to the log, as one rewrite.
+"""What TIMER_DELAY_SEC, TIMER_DELAY_MS and TIMER_DELIVER_MS make of a message at the door to the log.
 
 RocketMQ's HookUtils.handleScheduleMessage and TimerMessageStore.isReject. A message that names a time to come goes to
 the timer topic with TIMER_OUT_MS, REAL_TOPIC and REAL_QID; one whose time is over is stored as it is.
@@ -13,7 +13,7 @@ from typing import Final
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.refused import Refused
 from bolide.layout import property_names as names
-from bolide.layout.properties import format_properties, parse_properties
+from bolide.layout.message_properties import MessageProperties
 from bolide.layout.timer import out_time, wheel_precision
 from bolide.remoting.codes import MESSAGE_ILLEGAL, SYSTEM_ERROR
 
@@ -32,22 +32,22 @@ class TimerRules:
         self._most = options.timer_congest_num_each_slot
         self._draw = 0
 
-    def rewritten(self, text: str, topic: str, queue_id: int, now: int) -> tuple[str, int] | None:
-        """(properties, TIMER_OUT_MS) of a message that must wait; None for one that is due.
+    def slot(self, properties: MessageProperties, now: int) -> int:
+        """The slot (TIMER_OUT_MS) in which a message with these properties waits; 0 when it is due.
 
-        Raises `Refused`: 1 when timers are off or the slot is too full, 13 for a time that is none or too far away, and
-        for a delete that comes too late.
+        Raises `Refused`: 1 when timers are off or the slot is too full, 13 for a time that is invalid or too far away,
+        and for a delete that comes too late.
         """
         if not self.enabled:
             raise Refused(SYSTEM_ERROR, "accurate timer message is not enabled, timerWheelEnable is false")
-        properties = parse_properties(text)
-        deliver_at = delivery_time(properties, now)
+        pairs = properties.pairs()
+        deliver_at = delivery_time(pairs, now)
         if deliver_at is None or deliver_at - now > self.max_delay:
             raise self._illegal()
         if deliver_at <= now:
-            if names.TIMER_DEL_UNIQKEY in properties:
+            if names.TIMER_DEL_UNIQKEY in pairs:
                 raise self._illegal()
-            return None
+            return 0
         out = int(out_time(deliver_at, self.precision))
         if self._waiting_at is not None and self._too_full(self._waiting_at(out)):
             most = self._most
@@ -56,10 +56,7 @@ class TimerRules:
                 f"timer message is under flow control, max num limit is {most * 2} or the current value is greater than"
                 f" {most} and less than {most * 2}, trigger random flow control",
             )
-        properties[names.TIMER_OUT_MS] = str(out)
-        properties[names.REAL_TOPIC] = topic
-        properties[names.REAL_QID] = str(queue_id)
-        return format_properties(properties), out
+        return out
 
     def _illegal(self) -> Refused:
         return Refused(

@@ -26,11 +26,12 @@ from bolide.broker.core.outcome import Outcome, reply
 from bolide.broker.core.service import Routes, Table
 from bolide.broker.refused import response_code
 from bolide.errors import BolideError
+from bolide.layout.message_properties import stored_properties
 from bolide.layout.names import SCHEDULE_TOPIC
-from bolide.layout.properties import property_value, text_of
+from bolide.layout.properties import property_value
 from bolide.layout.property_names import REAL_QID, REAL_TOPIC
 from bolide.layout.queue_unit import UNIT_SIZE
-from bolide.layout.record import Record
+from bolide.layout.record import Record, copy_of
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.codes import MESSAGE_ILLEGAL
@@ -311,7 +312,8 @@ class DelayService(Table):
             return True  # no producer could have asked for it
         # The stored string keeps DELAY, REAL_TOPIC and REAL_QID, as Java leaves them; only the level no longer acts.
         try:
-            appended = self._writer.put_again(record, topic, queue_id, text_of(record.properties), now)
+            message = copy_of(record, topic, queue_id, stored_properties(record.properties))
+            appended = self._writer.put(message, now)
         except BolideError as error:
             self.failures += 1
             if response_code(error) == MESSAGE_ILLEGAL:  # retrying does not help

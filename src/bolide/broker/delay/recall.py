@@ -16,6 +16,8 @@ from bolide.broker.core.service import Routes, Service
 from bolide.broker.tables.topics import TopicTable
 from bolide.errors import BolideError
 from bolide.layout import property_names as names
+from bolide.layout.broker_message import BrokerMessage
+from bolide.layout.message_properties import MessageProperties
 from bolide.layout.permissions import PERM_WRITE
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
@@ -102,10 +104,16 @@ class RecallService(Service):
         }
         if group:
             properties[names.PGROUP] = group
-        appended = self._writer.put_properties(
-            handle.topic, 0, b"0", properties, 0, 0, wall, channel.remote_host, 0, 0, now
+        message = BrokerMessage(
+            handle.topic,
+            handle.topic.encode(),
+            0,
+            b"0",
+            MessageProperties("", properties),
+            wall,
+            channel.remote_host,
         )
-        return appended.end_offset
+        return self._writer.put(message, now).end_offset
 
     def _answer(self, command: Command, code: int, remark: str, ext: dict[str, str] | None = None) -> Reply:
         fields = {"MSG_REGION": self._options.region_id, **(ext or {})}

@@ -17,9 +17,10 @@ from bolide.broker.delay.timer_metrics import TimerMetrics
 from bolide.broker.refused import response_code
 from bolide.errors import BolideError
 from bolide.layout import property_names as names
+from bolide.layout.broker_message import BrokerMessage
+from bolide.layout.message_properties import MessageProperties, stored_properties
 from bolide.layout.names import HALF_TOPIC, TIMER_TOPIC
-from bolide.layout.properties import format_properties, parse_properties_bytes, text_of
-from bolide.layout.record import Record
+from bolide.layout.record import Record, copy_of
 from bolide.remoting.codes import MESSAGE_ILLEGAL
 
 RETRY_MS: Final = 500
@@ -31,12 +32,12 @@ NEVER_WAITED: Final = (1 << 63) - 1
 class Stored:
     """A message of the timer that was stored again: what it was, and where the copy ends in the log."""
 
-    def __init__(self, physical_offset: int, size: int, enqueue_time: int, rolls: bool, end: int) -> None:
-        self.physical_offset: int = physical_offset
-        self.size: int = size
+    def __init__(self, record: Record, enqueue_time: int, rolls: bool) -> None:
+        self.physical_offset: int = record.physical_offset
+        self.size: int = record.total_size
         self.enqueue_time: int = enqueue_time
         self.rolls: bool = rolls
-        self.end: int = end
+        self.end: int = 0
 
 
 @final
@@ -79,7 +80,7 @@ class Delivery:
             stored = self.again[0]
             record = self._writer.store.record_at(stored.physical_offset, stored.size)
             if record is not None:
-                properties = parse_properties_bytes(record.properties)
+                properties = stored_properties(record.properties)
                 put = self._roll if stored.rolls else self._deliver
                 if not put(record, properties, stored.enqueue_time, now):
                     return budget - left
@@ -87,7 +88,7 @@ class Delivery:
             left -= 1
         return budget - left
 
-    def deliver(self, record: Record, properties: dict[str, str], enqueue_time: int, now: int) -> bool:
+    def deliver(self, record: Record, properties: MessageProperties, enqueue_time: int, now: int) -> bool:
         """Put a message into its own topic; False when the store does not take it now.
 
         The stored properties keep REAL_TOPIC, REAL_QID and TIMER_OUT_MS, as Java leaves them.
@@ -99,73 +100,59 @@ class Delivery:
         self._count(properties, enqueue_time, now)
         return True
 
-    def roll(self, record: Record, properties: dict[str, str], enqueue_time: int, now: int) -> bool:
-        """Put a message back to the timer topic, from where it goes on waiting."""
+    def roll(self, record: Record, properties: MessageProperties, enqueue_time: int, now: int) -> bool:
+        """Put a message back to the timer topic, where it continues to wait."""
         if not self._roll(record, properties, enqueue_time, now):
             return False
         self._count(properties, enqueue_time, now)
         return True
 
-    def _has_place(self, properties: dict[str, str]) -> bool:
+    def _has_place(self, properties: MessageProperties) -> bool:
         """False when it has nowhere to go, or is a delete, which is never delivered."""
-        topic = properties.get(names.REAL_TOPIC, "")
-        queue_id = java_long(properties.get(names.REAL_QID, ""))
-        if queue_id is None or names.TIMER_DEL_UNIQKEY in properties or not self._writer.takes(topic, queue_id):
+        topic = properties.get(names.REAL_TOPIC) or ""
+        queue_id = java_long(properties.get(names.REAL_QID) or "")
+        if queue_id is None or properties.get(names.TIMER_DEL_UNIQKEY) is not None:
+            return False
+        if not self._writer.takes(topic, queue_id):
             return False
         # Otherwise no producer asked for it: somebody wrote to the timer topic directly.
         return topic not in NO_SEND_TOPICS or topic == HALF_TOPIC
 
-    def _deliver(self, record: Record, properties: dict[str, str], enqueue_time: int, now: int) -> bool:
-        topic, queue_id = properties[names.REAL_TOPIC], int(properties[names.REAL_QID])
-        return self._put(record, topic, queue_id, properties, self._stamps(enqueue_time, now), enqueue_time, False, now)
+    def _deliver(self, record: Record, properties: MessageProperties, enqueue_time: int, now: int) -> bool:
+        pairs = properties.pairs()
+        message = copy_of(record, pairs[names.REAL_TOPIC], int(pairs[names.REAL_QID]), properties)
+        return self._put(record, message, self._stamps(enqueue_time, now), Stored(record, enqueue_time, False), now)
 
-    def _roll(self, record: Record, properties: dict[str, str], enqueue_time: int, now: int) -> bool:
-        times = java_long(properties.get(names.TIMER_ROLL_TIMES, "0")) or 0
+    def _roll(self, record: Record, properties: MessageProperties, enqueue_time: int, now: int) -> bool:
+        times = java_long(properties.get(names.TIMER_ROLL_TIMES) or "0") or 0
         added = {**self._stamps(enqueue_time, now), names.TIMER_ROLL_TIMES: str(times + 1)}
-        return self._put(record, TIMER_TOPIC, 0, properties, added, enqueue_time, True, now)
+        message = copy_of(record, TIMER_TOPIC, 0, properties)
+        return self._put(record, message, added, Stored(record, enqueue_time, True), now)
 
     def _stamps(self, enqueue_time: int, now: int) -> dict[str, str]:
         """When the message entered the wheel and when it left it, by the wall clock."""
         left = int(self._writer.store.times.wall(now))
         return {names.TIMER_ENQUEUE_MS: str(enqueue_time), names.TIMER_DEQUEUE_MS: str(left)}
 
-    def _put(
-        self,
-        record: Record,
-        topic: str,
-        queue_id: int,
-        properties: dict[str, str],
-        added: dict[str, str],
-        enqueue_time: int,
-        rolls: bool,
-        now: int,
-    ) -> bool:
-        stored = text_of(record.properties)
-        for text in (with_added(stored, properties, added), stored):
+    def _put(self, record: Record, message: BrokerMessage, added: dict[str, str], stored: Stored, now: int) -> bool:
+        """Store a message with these properties added, or without them where that makes it too long."""
+        message.properties.extend(added)
+        for _ in range(2):
             try:
-                appended = self._writer.put_again(record, topic, queue_id, text, now)
+                stored.end = int(self._writer.put(message, now).end_offset)
             except BolideError as error:
                 self.failures += 1
                 if response_code(error) != MESSAGE_ILLEGAL:
                     break
                 self._writer.store.maintenance.problem = f"the timer waits for a message it cannot deliver: {error}"
+                message = copy_of(record, message.topic, message.queue_id, stored_properties(record.properties))
             else:
-                end = int(appended.end_offset)
-                self._fresh.append(
-                    Stored(int(record.physical_offset), int(record.total_size), enqueue_time, rolls, end)
-                )
+                self._fresh.append(stored)
                 return True
         self.retry_at = now + self._pause
         return False
 
-    def _count(self, properties: dict[str, str], enqueue_time: int, now: int) -> None:
+    def _count(self, properties: MessageProperties, enqueue_time: int, now: int) -> None:
         if enqueue_time != NEVER_WAITED:
-            self._metrics.add(properties, -1, now)
+            self._metrics.add(properties.get(names.REAL_TOPIC), -1, now)
         self._metrics.dequeued += 1
-
-
-def with_added(text: str, properties: dict[str, str], added: dict[str, str]) -> str:
-    """The stored properties with these appended or replaced."""
-    if text.endswith("\x02") and not any(name in text for name in added):
-        return text + format_properties(added)  # stored properties are well-formed: the usual case, and twice as fast
-    return format_properties({**properties, **added})

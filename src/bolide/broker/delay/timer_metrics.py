@@ -9,7 +9,6 @@ from typing import Any
 
 from bolide.broker.core.data_version import DataVersion
 from bolide.errors import PeerError
-from bolide.layout.property_names import REAL_TOPIC
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.json import parse_long
 from bolide.store.files import Files
@@ -52,9 +51,8 @@ class TimerMetrics:
         """True when the file lacks something."""
         return self._version.counter != self._written
 
-    def add(self, properties: dict[str, str], count: int, now: int) -> None:
-        """So many messages more of the topic these properties name."""
-        topic = properties.get(REAL_TOPIC)
+    def add(self, topic: str | None, count: int, now: int) -> None:
+        """So many messages more of the topic that a message names, if it names one."""
         if topic is None:
             return
         metric = self._counts.setdefault(topic, [0, 0])

@@ -12,8 +12,8 @@ from typing import Final, final
 from bolide.broker.delay.recall import delete_key
 from bolide.broker.delay.timer_delivery import Delivery
 from bolide.layout import property_names as names
+from bolide.layout.message_properties import MessageProperties, stored_properties
 from bolide.layout.names import TIMER_TOPIC
-from bolide.layout.properties import parse_properties_bytes
 from bolide.layout.record import Record
 from bolide.layout.timer import NOWHERE, Unit
 from bolide.store.extents import Extent
@@ -59,7 +59,7 @@ class SlotRun:
         self._ahead: dict[int, tuple[Unit, Record | None]] = {}
         """What was fetched and is not used yet, by the position of its unit."""
         self._room = 0
-        self._keys: dict[str, dict[str, str]] = {}
+        self._keys: dict[str, MessageProperties] = {}
         self._matched: set[str] = set()
 
     def go_on(self, now: int, budget: int) -> int:
@@ -87,7 +87,7 @@ class SlotRun:
                 self.state = REFUSED
         return budget - left
 
-    def deleted_nothing(self) -> list[dict[str, str]]:
+    def deleted_nothing(self) -> list[MessageProperties]:
         """The properties of the deletes whose message was not in the slot."""
         return [properties for key, properties in self._keys.items() if key not in self._matched]
 
@@ -162,8 +162,8 @@ class SlotRun:
     def _note_delete(self, at: int) -> None:
         _, record = self._found(at)
         if record is not None:
-            properties = parse_properties_bytes(record.properties)
-            self._keys[properties.get(names.TIMER_DEL_UNIQKEY, "")] = properties
+            properties = stored_properties(record.properties)
+            self._keys[properties.get(names.TIMER_DEL_UNIQKEY) or ""] = properties
 
     def _take(self, at: int, now: int) -> bool:
         """Deliver, roll or delete one message; False when the store does not take it now."""
@@ -171,12 +171,12 @@ class SlotRun:
         if unit is None or record is None:
             return True
         self._room -= int(record.total_size)
-        properties = parse_properties_bytes(record.properties)
+        properties = stored_properties(record.properties)
         if unit.rolls:
             return self._delivery.roll(record, properties, int(unit.enqueue_time), now)
         if self._keys:
-            unique = properties.get(names.UNIQ_KEY, "")
-            key = delete_key(properties.get(names.REAL_TOPIC, ""), unique, self._with_topic)
+            unique = properties.get(names.UNIQ_KEY) or ""
+            key = delete_key(properties.get(names.REAL_TOPIC) or "", unique, self._with_topic)
             if unique and key in self._keys:
                 self._matched.add(key)
                 return True

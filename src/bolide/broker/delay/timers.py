@@ -25,8 +25,8 @@ from bolide.broker.delay.timer_metrics import TimerMetrics
 from bolide.broker.delay.timer_slot import BYTES_AT_ONCE, COLD, DAMAGED, OVER, REFUSED, SlotRun
 from bolide.layout import property_names as names
 from bolide.layout.hashes import java_hash
+from bolide.layout.message_properties import MessageProperties, stored_properties
 from bolide.layout.names import TIMER_TOPIC
-from bolide.layout.properties import parse_properties_bytes
 from bolide.layout.queue_unit import UNIT_SIZE
 from bolide.layout.record import Record
 from bolide.layout.timer import MAGIC_DEFAULT, MAGIC_DELETE, MAGIC_ROLL, floor_time, roll_window, rolled_time
@@ -54,14 +54,14 @@ class Entry:
     """A message of the timer queue; `record` is None when there is nothing to deliver."""
 
     def __init__(
-        self, physical_offset: int, size: int, record: Record | None, properties: dict[str, str], out: int
+        self, physical_offset: int, size: int, record: Record | None, properties: MessageProperties, out: int
     ) -> None:
         self.physical_offset: int = physical_offset
         self.size: int = size
         self.record: Record | None = record
-        self.properties: dict[str, str] = properties
+        self.properties: MessageProperties = properties
         self.out: int = out
-        self.deletes: bool = names.TIMER_DEL_UNIQKEY in properties
+        self.deletes: bool = properties.get(names.TIMER_DEL_UNIQKEY) is not None
         """True for one that only takes another message away."""
 
 
@@ -161,13 +161,13 @@ class TimerService(Service):
             for physical_offset, size, _ in units:
                 record = self._store.record_at(physical_offset, size)
                 if record is not None:
-                    self._note_roll(parse_properties_bytes(record.properties))
+                    self._note_roll(stored_properties(record.properties))
             at += len(units)
 
-    def _note_roll(self, properties: dict[str, str]) -> None:
-        times = java_long(properties.get(names.TIMER_ROLL_TIMES, ""))
+    def _note_roll(self, properties: MessageProperties) -> None:
+        times = java_long(properties.get(names.TIMER_ROLL_TIMES) or "")
         if times:
-            self._rolled.add((properties.get(names.UNIQ_KEY, ""), times))
+            self._rolled.add((properties.get(names.UNIQ_KEY) or "", times))
 
     def _clamp(self) -> None:
         low = int(self._store.min_queue_offset(TIMER_TOPIC, 0))
@@ -267,8 +267,8 @@ class TimerService(Service):
         """Take up to `budget` messages of the queue into the wheel; what is due already is delivered at once."""
         entries = self._entries(budget)
         current = floor_time(int(self._store.times.wall(now)), self._precision)
-        gone = {(e.properties[names.TIMER_DEL_UNIQKEY], e.out) for e in entries if e.deletes and e.out < current}
-        wishes: list[tuple[Wish, dict[str, str]]] = []
+        gone = {(e.properties.get(names.TIMER_DEL_UNIQKEY), e.out) for e in entries if e.deletes and e.out < current}
+        wishes: list[tuple[Wish, MessageProperties]] = []
         passed = 0
         for entry in entries:
             if entry.record is None or self._was_done(entry, self.queue_offset + passed):
@@ -319,26 +319,28 @@ class TimerService(Service):
 
     def _entry(self, physical_offset: int, size: int) -> Entry:
         record = self._runs.record(physical_offset, size)
-        properties = {} if record is None else parse_properties_bytes(record.properties)
-        out = java_long(properties.get(names.TIMER_OUT_MS, ""))
+        properties = stored_properties(b"" if record is None else record.properties)
+        out = java_long(properties.get(names.TIMER_OUT_MS) or "")
         return Entry(physical_offset, size, None if out is None else record, properties, out or 0)
 
-    def _key_of(self, properties: dict[str, str]) -> str:
+    def _key_of(self, properties: MessageProperties) -> str:
         """How a delete names the message with these properties."""
         with_topic = self._options.append_topic_for_timer_delete_key
-        return delete_key(properties.get(names.REAL_TOPIC, ""), properties.get(names.UNIQ_KEY, ""), with_topic)
+        topic = properties.get(names.REAL_TOPIC) or ""
+        return delete_key(topic, properties.get(names.UNIQ_KEY) or "", with_topic)
 
     def _meets_its_slot(self, entry: Entry) -> bool:
         """True for a late delete whose message is late, too, and waits in a slot nobody has begun to deliver."""
         running = self._run is not None and self._run.time == entry.out
         return entry.deletes and not running and self._files.wheel.get(entry.out) is not None
 
-    def _settle(self, wishes: list[tuple[Wish, dict[str, str]]], passed: int) -> int:
+    def _settle(self, wishes: list[tuple[Wish, MessageProperties]], passed: int) -> int:
         """Let what was read so far wait; the queue offset moves over it. Raises `FileFailed`, with nothing moved."""
         if wishes:
             self._files.append([wish for wish, _ in wishes], self._write_time)
             for wish, properties in wishes:
-                self.metrics.add(properties, -1 if wish.magic & MAGIC_DELETE else 1, self._write_time)
+                count = -1 if wish.magic & MAGIC_DELETE else 1
+                self.metrics.add(properties.get(names.REAL_TOPIC), count, self._write_time)
             self.metrics.enqueued += len(wishes)
             wishes.clear()
         self.queue_offset += passed
@@ -363,8 +365,8 @@ class TimerService(Service):
             return False
         if entry.out < self._rebuild_from:
             return True
-        times = java_long(entry.properties.get(names.TIMER_ROLL_TIMES, "0")) or 0
-        return (entry.properties.get(names.UNIQ_KEY, ""), times + 1) in self._rolled
+        times = java_long(entry.properties.get(names.TIMER_ROLL_TIMES) or "0") or 0
+        return (entry.properties.get(names.UNIQ_KEY) or "", times + 1) in self._rolled
 
     # -- out of the wheel
 
@@ -407,7 +409,7 @@ class TimerService(Service):
     def _over(self, run: SlotRun) -> None:
         """A slot is done: the next start begins behind it."""
         for properties in run.deleted_nothing():
-            self.metrics.add(properties, 1, self._write_time)  # it was counted as if it had
+            self.metrics.add(properties.get(names.REAL_TOPIC), 1, self._write_time)  # it was counted as if it had
         self._files.wheel.drop(run.time)
         self._done_to = run.time + self._precision
         self._run = None

@@ -11,12 +11,15 @@ from typing import Final, final
 
 from bolide.broker.append.log_writer import LogWriter
 from bolide.errors import BolideError
+from bolide.layout.broker_message import BrokerMessage
+from bolide.layout.message_properties import MessageProperties
 from bolide.layout.names import OFFSET_MOVED_EVENT
 from bolide.layout.property_names import DELAY, KEYS, TAGS
 from bolide.remoting.bodies.base import encode_body
 
 AGAIN_AFTER_MS: Final = 60_000
 _REMEMBERED: Final = 10_000
+_TOPIC_BYTES: Final = OFFSET_MOVED_EVENT.encode()
 
 
 @final
@@ -48,10 +51,10 @@ class OffsetMovedEvents:
             "offsetRequest": offset_request,
         }
         host = self._writer.store_host
-        properties = {TAGS: group, DELAY: "0", KEYS: group}
+        properties = MessageProperties("", {TAGS: group, DELAY: "0", KEYS: group})
         try:
             body = encode_body(event)
-            self._writer.put_properties(OFFSET_MOVED_EVENT, 0, body, properties, 0, 0, now, host, 0, 0, now)
+            self._writer.put(BrokerMessage(OFFSET_MOVED_EVENT, _TOPIC_BYTES, 0, body, properties, now, host), now)
         except BolideError:
             return  # the pull is answered all the same, as in Java
         if len(self._told) >= _REMEMBERED:

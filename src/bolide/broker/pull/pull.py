@@ -45,7 +45,7 @@ from bolide.remoting.command import Command, make_response
 from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.pull import PullMessageRequestHeader
 from bolide.remoting.request_routes import Kind, RawRoute
-from bolide.remoting.response_bytes import pull_response_head
+from bolide.remoting.response_bytes import PullResponse
 from bolide.store.message_store import MessageStore
 from bolide.store.read import (
     FOUND,
@@ -289,8 +289,6 @@ class PullService(Service):
         topic: str = header.topic
         queue_id: int = header.queue_id
         offset: int = header.queue_offset
-        config = self._topics.get(topic)
-        flags = config.topic_sys_flag if config is not None else 0
         if not self._store.readable():
             return refuse(command, SYSTEM_ERROR, "store getMessage return null")
         if self._resets:
@@ -299,7 +297,14 @@ class PullService(Service):
                 low = self._store.min_queue_offset(topic, queue_id)
                 high = self._store.max_queue_offset(topic, queue_id)
                 self._moved.note(header.consumer_group, topic, queue_id, offset, reset, now)
-                return self._answer(command, flags, group, PULL_OFFSET_MOVED, OFFSET_RESET, reset, low, high, [], False)
+                response = PullResponse(
+                    PULL_OFFSET_MOVED,
+                    status_name(OFFSET_RESET),
+                    next_begin_offset=reset,
+                    min_offset=int(low),
+                    max_offset=int(high),
+                )
+                return self._answer(command, response, topic, group, [], suggest_slave=False)
         found = self._store.read(
             topic,
             queue_id,
@@ -335,18 +340,14 @@ class PullService(Service):
             owner = LMQ_PREFIX if header.consumer_group.startswith(LMQ_PREFIX) else header.consumer_group
             key = f"{shown}@{owner}"
             count(self._stats.group_gets, key, int(found.message_count), int(found.size))
-        return self._answer(
-            command,
-            flags,
-            group,
+        response = PullResponse(
             code,
-            found.status,
-            next_offset,
-            found.min_offset,
-            found.max_offset,
-            found.buffers,
-            found.suggest_slave,
+            status_name(found.status),
+            next_begin_offset=int(next_offset),
+            min_offset=int(found.min_offset),
+            max_offset=int(found.max_offset),
         )
+        return self._answer(command, response, topic, group, found.buffers, suggest_slave=found.suggest_slave)
 
     def _in_time(self, chosen: PullFilter) -> Callable[[], bool] | None:
         """Tells a read when it has checked records for long enough: the next pull continues where it ended."""
@@ -384,40 +385,29 @@ class PullService(Service):
     def _answer(
         self,
         command: Command,
-        topic_sys_flag: int,
+        response: PullResponse,
+        topic: str,
         group: SubscriptionGroupConfig,
-        code: int,
-        status: int,
-        next_offset: int,
-        min_offset: int,
-        max_offset: int,
         buffers: list[bytes | memoryview],
+        *,
         suggest_slave: bool,
     ) -> Reply:
-        suggested = 0
         if self._slave_read:
-            suggested = group.which_broker_when_consume_slowly if suggest_slave else group.broker_id
+            response.suggest_which_broker_id = (
+                group.which_broker_when_consume_slowly if suggest_slave else group.broker_id
+            )
             if self._replica and not suggest_slave:
                 # A replica that is not behind sends its readers back to the master (5.x).
-                suggested = 0
-                if code != SUCCESS:
-                    code = PULL_RETRY_IMMEDIATELY
+                response.suggest_which_broker_id = 0
+                if response.code != SUCCESS:
+                    response.code = PULL_RETRY_IMMEDIATELY
+        config = self._topics.get(topic)
+        response.topic_sys_flag = config.topic_sys_flag if config is not None else 0
+        response.group_sys_flag = group.group_sys_flag
         size = 0
         for buffer in buffers:
             size += len(buffer)
-        head = pull_response_head(
-            command.opaque,
-            code,
-            suggested,
-            next_offset,
-            min_offset,
-            max_offset,
-            size,
-            status_name(status),
-            command.serialize_type == BINARY_TYPE,
-            topic_sys_flag,
-            group.group_sys_flag,
-        )
+        head = response.head(command.opaque, size, command.serialize_type == BINARY_TYPE)
         return Reply(None, head, buffers if buffers else None)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from bolide.broker.append.log_writer import LogWriter, scan_properties
+from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.names import NO_SEND_TOPICS, topic_refusal
 from bolide.broker.core.options import BrokerOptions
@@ -19,7 +19,9 @@ from bolide.broker.tables.clients import Clients
 from bolide.broker.tables.topics import TopicConfig, TopicTable
 from bolide.errors import BolideError
 from bolide.layout import property_names as names
+from bolide.layout.broker_message import BrokerMessage
 from bolide.layout.message_id import host_text
+from bolide.layout.message_properties import MessageProperties
 from bolide.layout.permissions import PERM_WRITE
 from bolide.layout.properties import format_properties, parse_properties
 from bolide.layout.sysflag import TRANSACTION_MASK
@@ -133,25 +135,17 @@ class ReplyService(Service):
         place = {"msgId": "0", "queueId": str(queue_id), "queueOffset": "0"}
         if not self._options.store_reply_message_enable:
             return self._answer(command, code, why, place if not why else {})
-        text: str = header.properties or ""
-        if text and not text.endswith("\x02"):
-            text += "\x02"
+        properties = MessageProperties(header.properties or "")
+        properties.terminate()
+        topic: str = header.topic
+        message = BrokerMessage(
+            topic, topic.encode(), queue_id, command.body, properties, header.born_timestamp, channel.remote_host
+        )
+        message.flag = header.flag
+        message.sys_flag = header.sys_flag & ~TRANSACTION_MASK
+        message.reconsume_times = header.reconsume_times or 0
         try:
-            appended = self._writer.put_text(
-                header.topic,
-                header.topic.encode(),
-                queue_id,
-                command.body,
-                text,
-                scan_properties(text),
-                header.flag,
-                header.sys_flag & ~TRANSACTION_MASK,
-                header.born_timestamp,
-                channel.remote_host,
-                header.reconsume_times or 0,
-                0,
-                now,
-            )
+            appended = self._writer.put(message, now)
         except BolideError:
             return self._answer(command, code, why, place if not why else {})
         place["msgId"] = self._writer.message_id(appended.physical_offset)

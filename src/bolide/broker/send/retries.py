@@ -18,10 +18,11 @@ from bolide.broker.core.stats import BrokerStats, count
 from bolide.broker.tables.groups import GroupTable
 from bolide.broker.tables.topics import TopicTable
 from bolide.layout.message_id import offset_message_id
+from bolide.layout.message_properties import stored_properties
 from bolide.layout.permissions import PERM_READ_WRITE, PERM_WRITE
-from bolide.layout.properties import format_properties, parse_properties_bytes, property_value
+from bolide.layout.properties import property_value
 from bolide.layout.property_names import DELAY, ORIGIN_MESSAGE_ID, RETRY_TOPIC, WAIT
-from bolide.layout.record import Record
+from bolide.layout.record import Record, copy_of
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.headers.decode import decode_header
@@ -112,13 +113,14 @@ class RetryService(Service):
 
     def _copy(self, record: Record, topic: str, queue_id: int, level: int, now: int) -> int:
         """Store the record once more under another topic; the physical end of the copy."""
-        properties = parse_properties_bytes(record.properties)
-        properties.setdefault(RETRY_TOPIC, record.topic)
-        properties[WAIT] = "false"
-        properties[DELAY] = str(level)
-        if not properties.get(ORIGIN_MESSAGE_ID, "").strip():
-            properties[ORIGIN_MESSAGE_ID] = offset_message_id(record.store_host, record.physical_offset)
-        text = format_properties(properties)
-        times = record.reconsume_times + 1
-        appended = self._writer.put_again(record, topic, queue_id, text, now, delays=True, reconsume_times=times)
-        return appended.end_offset
+        properties = stored_properties(record.properties)
+        if properties.get(RETRY_TOPIC) is None:
+            properties.set(RETRY_TOPIC, record.topic)
+        properties.set(WAIT, "false")
+        properties.set(DELAY, str(level))
+        if not (properties.get(ORIGIN_MESSAGE_ID) or "").strip():
+            properties.set(ORIGIN_MESSAGE_ID, offset_message_id(record.store_host, record.physical_offset))
+        message = copy_of(record, topic, queue_id, properties)
+        message.reconsume_times += 1
+        message.delays = True
+        return self._writer.put(message, now).end_offset

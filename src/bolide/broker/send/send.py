@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any, Final, Protocol, final
 
 from bolide.broker.append.light_queues import LightQueueGate
-from bolide.broker.append.log_writer import LogWriter, PropertyScan, scan_properties
-from bolide.broker.append.send_rewrite import half_properties, priority_queue, rewritten, without_delay
+from bolide.broker.append.log_writer import LogWriter, delay_level
+from bolide.broker.append.send_rewrite import clean, make_half, priority_queue
 from bolide.broker.append.uniq_key import UniqKeys
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.names import NO_SEND_TOPICS, topic_refusal
@@ -23,8 +23,12 @@ from bolide.broker.send.send_batch import BatchSend
 from bolide.broker.tables.groups import GroupTable
 from bolide.broker.tables.topics import MULTI_TAG, TopicConfig, TopicTable
 from bolide.dispatch.multi import is_lmq
+from bolide.layout.broker_message import BrokerMessage
+from bolide.layout.message_properties import MessageProperties
 from bolide.layout.names import DLQ_PREFIX, HALF_TOPIC, RETRY_PREFIX
 from bolide.layout.permissions import PERM_READ_WRITE, PERM_WRITE
+from bolide.layout.properties import parse_properties
+from bolide.layout.property_names import DELAY, REAL_TOPIC
 from bolide.layout.sysflag import INNER_BATCH, MULTI_TAGS, TRANSACTION_MASK
 from bolide.remoting.codes import (
     BINARY_TYPE,
@@ -34,7 +38,6 @@ from bolide.remoting.codes import (
     SEND_MESSAGE,
     SEND_MESSAGE_V2,
     SUBSCRIPTION_GROUP_NOT_EXIST,
-    SUCCESS,
     SYSTEM_BUSY,
     SYSTEM_ERROR,
     TOPIC_NOT_EXIST,
@@ -45,7 +48,7 @@ from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.send import SendMessageRequestHeader, SendMessageRequestHeaderV2
 from bolide.remoting.recall_handle import encode_recall_handle
 from bolide.remoting.request_routes import Kind, RawRoute
-from bolide.remoting.response_bytes import encode_send_response
+from bolide.remoting.response_bytes import SendResponses
 
 _HALF_BYTES: Final = HALF_TOPIC.encode()
 
@@ -83,14 +86,11 @@ class SendService(Service):
         self._topics: TopicTable = topics
         self._groups: GroupTable = groups
         self._locks: Any = locks
-        self._region: str = options.region_id
-        self._trace_on: bool = options.trace_on
+        self._responses: SendResponses = SendResponses(options.region_id, options.trace_on)
         self._uniq_keys: UniqKeys = uniq_keys
         self._stats: BrokerStats = stats
         self._gate: LightQueueGate = LightQueueGate(options, writer.store)
-        self._batches: BatchSend = BatchSend(
-            writer, self._gate, options.region_id, options.trace_on, stats, options.max_batch_messages
-        )
+        self._batches: BatchSend = BatchSend(writer, self._gate, self._responses, stats, options.max_batch_messages)
         self._slave: bool = options.is_slave
         self._accept_from: int = options.start_accept_send_request_time_stamp
         self._writable: bool = options.broker_permission & PERM_WRITE != 0
@@ -100,6 +100,7 @@ class SendService(Service):
         self._suffix: str = (
             f"MSG_REGION\x01{options.region_id}\x02TRACE_ON\x01{trace}\x02CLUSTER\x01{options.broker_cluster_name}\x02"
         )
+        self._suffix_pairs: dict[str, str] = parse_properties(self._suffix)
         self._broker: str = options.broker_name
         self._spoken_name: str = options.spoken_name
         self._spread: int = 0
@@ -171,82 +172,73 @@ class SendService(Service):
     def _store(
         self, channel: Channel, command: Command, header: Any, topic: TopicConfig, queue_id: int, now: int
     ) -> Outcome:
-        text: str = header.properties or ""
-        found = scan_properties(text)
-        if found.rewrite:
-            priority = priority_queue(text, found, topic.write_queue_nums)
+        properties = MessageProperties(header.properties or "")
+        properties.scan()
+        level = delay_level(properties)
+        if properties.rewrite:
+            priority = priority_queue(properties, topic.write_queue_nums)
             if priority >= 0:
                 queue_id = priority
-            text = rewritten(text)
-        elif text and not text.endswith("\x02"):
-            text += "\x02"  # 4.9.3 to 4.9.8 leave the last separator out
-        if not found.uniq_key:
-            found.uniq_key = self._uniq_keys.next(now)
-            text = f"{text}UNIQ_KEY\x01{found.uniq_key}\x02{self._suffix}"
-        else:
-            text += self._suffix
-        if found.multi:
-            self._gate.check(topic.topic_name, found.multi)
-        sys_flag = flag_of(header.sys_flag, topic, found)
-        reconsume_times: int = header.reconsume_times or 0
-        stored_topic, stored_bytes, stored_queue = topic.topic_name, topic.topic_bytes, queue_id
-        if topic.retry:
-            target = self._retry_target(command, header, topic, reconsume_times, found, now)
-            if target is None:
-                remark = f"subscription group not exist, {topic.topic_name[len(RETRY_PREFIX) :]}"
-                return self._refuse(command, SUBSCRIPTION_GROUP_NOT_EXIST, remark)
-            if target is not topic:
-                stored_topic, stored_bytes, stored_queue = target.topic_name, target.topic_bytes, 0
-                text = without_delay(text)
-        if found.transactional and not (reconsume_times > 0 and found.delay_level > 0):
-            if self._transactions is None:
-                return self._refuse(
-                    command, NO_PERMISSION, f"the broker[{self._spoken_name}] sending transaction message is forbidden"
-                )
-            full: str = self._transactions.no_room()
-            if full:
-                return self._refuse(command, SYSTEM_BUSY, full)
-            text = half_properties(text, stored_topic, stored_queue, found.uniq_key)
-            stored_topic, stored_bytes, stored_queue = HALF_TOPIC, _HALF_BYTES, 0
-            sys_flag &= ~TRANSACTION_MASK
-            found.delay_level = 0  # what it says of a delay acts when it commits
-            found.timer = False
-        appended = self._writer.put_text(
-            stored_topic,
-            stored_bytes,
-            stored_queue,
+            clean(properties)
+        if not properties.uniq_key:
+            properties.add_uniq_key(self._uniq_keys.next(now))
+        properties.append(self._suffix, self._suffix_pairs)
+        if properties.multi:
+            self._gate.check(topic.topic_name, properties.multi)
+        message = BrokerMessage(
+            topic.topic_name,
+            topic.topic_bytes,
+            queue_id,
             command.body,
-            text,
-            found,
-            header.flag,
-            sys_flag,
+            properties,
             header.born_timestamp,
             channel.remote_host,
-            reconsume_times,
-            0,
-            now,
         )
+        message.flag = header.flag
+        message.sys_flag = flag_of(header.sys_flag, topic, properties)
+        message.reconsume_times = header.reconsume_times or 0
+        if topic.retry:
+            if not self._retries(message, command, header, topic, now):
+                remark = f"subscription group not exist, {topic.topic_name[len(RETRY_PREFIX) :]}"
+                return self._refuse(command, SUBSCRIPTION_GROUP_NOT_EXIST, remark)
+            level = delay_level(properties)
+        if properties.transactional and not (message.reconsume_times > 0 and level > 0):
+            refused = self._half(message, command)
+            if refused is not None:
+                return refused
+        appended = self._writer.put(message, now)
         self._stats.put(1, appended.size)
-        frame = encode_send_response(
+        frame = self._responses.encode(
             command.opaque,
-            SUCCESS,
             self._writer.message_id(appended.physical_offset),
-            queue_id,
-            appended.queue_offset,
-            found.uniq_key,
-            self._region,
-            self._trace_on,
-            "",
-            command.serialize_type == BINARY_TYPE,
-            self._recall_handle(stored_topic, found) if found.waits_until else "",
+            queue_id=queue_id,
+            queue_offset=appended.queue_offset,
+            transaction_id=properties.uniq_key,
+            recall_handle=self._recall_handle(message) if message.waits_until else "",
+            binary=command.serialize_type == BINARY_TYPE,
         )
-        return Parked(Reply(None, frame), appended.end_offset, found.wait)
+        return Parked(Reply(None, frame), appended.end_offset, properties.wait)
 
-    def _recall_handle(self, topic: str, found: PropertyScan) -> str:
-        """By what the producer may take a waiting message back. The time is one more than its slot: Java floors it."""
+    def _half(self, message: BrokerMessage, command: Command) -> Reply | None:
+        """Make this a half message, or say why it cannot be one. Its delay acts when it commits."""
+        if self._transactions is None:
+            remark = f"the broker[{self._spoken_name}] sending transaction message is forbidden"
+            return self._refuse(command, NO_PERMISSION, remark)
+        full: str = self._transactions.no_room()
+        if full:
+            return self._refuse(command, SYSTEM_BUSY, full)
+        make_half(message.properties, message.topic, message.queue_id)
+        message.move_to(HALF_TOPIC, _HALF_BYTES, 0)
+        message.sys_flag &= ~TRANSACTION_MASK
+        message.delays = False
+        return None
+
+    def _recall_handle(self, message: BrokerMessage) -> str:
+        """With this its producer may recall a waiting message. The time is one more than its slot: Java floors it."""
+        topic = message.properties.get(REAL_TOPIC) or ""
         if topic.startswith(RETRY_PREFIX):
             return ""
-        return encode_recall_handle(topic, self._broker, found.waits_until + 1, found.uniq_key)
+        return encode_recall_handle(topic, self._broker, message.waits_until + 1, message.properties.uniq_key)
 
     def _refuse(self, command: Command, code: int, remark: str) -> Reply:
         """An answer that says no; producers read the two fields in it as well."""
@@ -274,29 +266,28 @@ class SendService(Service):
             header.topic, header.default_topic, header.default_topic_queue_nums, unit_flag, now
         )
 
-    def _retry_target(
-        self, command: Command, header: Any, topic: TopicConfig, reconsume_times: int, found: PropertyScan, now: int
-    ) -> TopicConfig | None:
-        """Where a message sent to %RETRY%group goes: there, or to %DLQ%group when it was tried often enough.
+    def _retries(self, message: BrokerMessage, command: Command, header: Any, topic: TopicConfig, now: int) -> bool:
+        """Let a message sent to %RETRY%group go there, or to %DLQ%group when it was tried often enough.
 
-        None when the group is unknown and may not be created.
+        False when the group is unknown and may not be created.
         """
         group_name = topic.topic_name[len(RETRY_PREFIX) :]
         group = self._groups.find(group_name, now)
         if group is None:
-            return None
+            return False
         self._groups.keep(group_name)
         most = group.retry_max_times
         if command.version >= VERSION_3_4_9 and header.max_reconsume_times is not None:
             most = header.max_reconsume_times
-        if reconsume_times > most or self._locks.any_locked(group_name, now):
-            found.delay_level = 0
-            return self._topics.find_or_create(DLQ_PREFIX + group_name, 1, PERM_READ_WRITE, 0, False, now)
-        return topic
+        if message.reconsume_times > most or self._locks.any_locked(group_name, now):
+            dead = self._topics.find_or_create(DLQ_PREFIX + group_name, 1, PERM_READ_WRITE, 0, False, now)
+            message.move_to(dead.topic_name, dead.topic_bytes, 0)
+            message.properties.set(DELAY, "-1")  # its level is taken back (5.x)
+        return True
 
 
-def flag_of(sys_flag: int, topic: TopicConfig, found: PropertyScan) -> int:
+def flag_of(sys_flag: int, topic: TopicConfig, properties: MessageProperties) -> int:
     """The sys flag to store. Raises `Refused` 13 for an inner batch: it belongs into batch queues, as Java has them."""
-    if found.inner_batch or sys_flag & INNER_BATCH:
+    if properties.inner_batch or sys_flag & INNER_BATCH:
         raise illegal(f"topic[{topic.topic_name}] has no batch queues: send a batch (320)")
     return sys_flag | MULTI_TAGS if topic.topic_filter_type == MULTI_TAG else sys_flag

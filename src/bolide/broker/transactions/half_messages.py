@@ -18,6 +18,7 @@ from typing import Final
 
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
 from bolide.broker.transactions.half_records import check_times, is_same_message, message_key, real_place
+from bolide.layout.message_properties import stored_properties
 from bolide.layout.names import (
     HALF_TOPIC,
     OP_HALF_TOPIC,
@@ -26,7 +27,6 @@ from bolide.layout.names import (
     TRANS_CHECK_MAX_TIME_TOPIC,
     TRANSACTION_GROUP,
 )
-from bolide.layout.properties import parse_properties_bytes
 from bolide.layout.record import Record
 from bolide.layout.sysflag import TRANSACTION_COMMIT, TRANSACTION_MASK
 from bolide.store.message_store import MessageStore
@@ -253,7 +253,7 @@ class HalfMessages:
             record = self._store.record_at(half.physical_offset, half.size)
             if record is None:
                 continue
-            place = real_place(parse_properties_bytes(record.properties))
+            place = real_place(stored_properties(record.properties))
             ends = last or (None if place is None else self._ends_the_log([place]))
             if ends is not None and self._is_torn(half, record, ends):
                 continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bolide.broker.core.names import is_internal_topic, printable, topic_refusal
 from bolide.broker.tables.topics import MAX_QUEUES
 from bolide.layout import property_names as names
+from bolide.layout.message_properties import MessageProperties
 from bolide.layout.properties import property_value
 from bolide.layout.record import Record
 from bolide.remoting.headers.decode import java_int
@@ -15,21 +16,21 @@ def check_times(record: Record) -> int:
     return max(java_int(property_value(record.properties, names.TRANSACTION_CHECK_TIMES) or "0", 31) or 0, 0)
 
 
-def real_place(properties: dict[str, str]) -> tuple[str, int] | None:
+def real_place(properties: MessageProperties) -> tuple[str, int] | None:
     """Topic and queue the message is for; None when a commit could not store it there.
 
     A topic that was deleted, or has fewer queues now, does not matter: as in Java the message is stored there.
     """
-    topic = properties.get(names.REAL_TOPIC, "")
-    queue_id = java_int(properties.get(names.REAL_QID, "0"), 31)
+    topic = properties.get(names.REAL_TOPIC) or ""
+    queue_id = java_int(properties.get(names.REAL_QID) or "0", 31)
     if queue_id is None or not 0 <= queue_id < MAX_QUEUES or topic_refusal(topic) is not None:
         return None
     return None if is_internal_topic(topic) else (topic, queue_id)
 
 
-def misplaced(properties: dict[str, str]) -> str:
+def misplaced(properties: MessageProperties) -> str:
     """Why `real_place` knows no place, as the end of a sentence."""
-    topic, queue_id = properties.get(names.REAL_TOPIC, ""), properties.get(names.REAL_QID, "0")
+    topic, queue_id = properties.get(names.REAL_TOPIC) or "", properties.get(names.REAL_QID) or "0"
     return f"the half message is for queue {printable(queue_id)!r} of topic {printable(topic)!r}, which takes none"
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from librt.strings import BytesWriter
 
-from bolide.broker.append.log_writer import LogWriter, scan_properties
+from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.options import BrokerOptions
@@ -29,11 +29,12 @@ from bolide.broker.transactions.half_messages import Half, HalfMessages
 from bolide.broker.transactions.half_records import check_times, misplaced, real_place
 from bolide.errors import BolideError
 from bolide.layout import property_names as names
+from bolide.layout.broker_message import BrokerMessage
 from bolide.layout.message_id import decode_offset_message_id
+from bolide.layout.message_properties import MessageProperties, stored_properties
 from bolide.layout.names import HALF_TOPIC, OP_HALF_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
 from bolide.layout.permissions import PERM_READ_WRITE
-from bolide.layout.properties import format_properties, parse_properties_bytes, text_of
-from bolide.layout.record import Record, encode_record
+from bolide.layout.record import Record, copy_of, encode_record
 from bolide.layout.sysflag import TRANSACTION_COMMIT, TRANSACTION_MASK
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request, make_response
@@ -46,7 +47,6 @@ from bolide.remoting.headers.transactions import (
 from bolide.remoting.request_routes import Kind, RawRoute
 from bolide.store.files import FileFailed
 from bolide.store.message_store import MessageStore
-from bolide.store.put import Put
 
 COMMIT: Final = 8
 ROLLBACK: Final = 12
@@ -102,6 +102,7 @@ class TransactionService(Service):
         """Half messages stored again; their producers are asked once they are on disk."""
         self._resumed: dict[int, int] = {}
         """Physical offset of what was given up -> physical end of the half message it was taken up as."""
+        self._op_properties = MessageProperties(f"{names.TAGS}\x01{OP_TAG}\x02{names.WAIT}\x01true\x02")
         self._log: Any = log
         self._said = False
         """True when this round of checks has logged a problem."""
@@ -146,7 +147,7 @@ class TransactionService(Service):
         record = self._store.record_at(header.commit_log_offset)
         if record is None or not self._is_half(record):
             return reply(make_response(command, codes.SYSTEM_ERROR, "Find prepared transaction message failed"))
-        properties = parse_properties_bytes(record.properties)
+        properties = stored_properties(record.properties)
         refusal = self._refusal(header, record, properties, now)
         if refusal is not None:
             return reply(make_response(command, *refusal))
@@ -154,11 +155,11 @@ class TransactionService(Service):
         if half is None:
             answer = reply(make_response(command, codes.SUCCESS, "the transaction was decided before"))
             return Parked(answer, self.halves.decision_end(record))
-        puts: list[Put] = []
+        messages: list[BrokerMessage] = []
         if header.commit_or_rollback == COMMIT:
-            puts.append(self._final(record, properties, now))
-        puts.append(self._op([half], now))
-        end = self._writer.put_together(puts, now)[-1].end_offset
+            messages.append(self._final(record, properties))
+        messages.append(self._op([half], now))
+        end = self._writer.put_together(messages, now)[-1].end_offset
         self.halves.decide(half, end)
         return Parked(reply(make_response(command, codes.SUCCESS)), end)
 
@@ -169,7 +170,7 @@ class TransactionService(Service):
         return self._store.holds(HALF_TOPIC, 0, record.queue_offset, record.physical_offset)
 
     def _refusal(
-        self, header: EndTransactionRequestHeader, record: Record, properties: dict[str, str], now: int
+        self, header: EndTransactionRequestHeader, record: Record, properties: MessageProperties, now: int
     ) -> tuple[int, str] | None:
         custom = properties.get(IMMUNITY)
         if custom and not header.from_transaction_check:
@@ -185,38 +186,30 @@ class TransactionService(Service):
             return codes.SYSTEM_ERROR, "The commit log offset wrong"
         return None
 
-    def _final(self, half: Record, properties: dict[str, str], now: int) -> Put:
+    def _final(self, half: Record, properties: MessageProperties) -> BrokerMessage:
         """The message of a half one, for its own topic. Raises `Refused` 13 when there is no such place."""
         place = real_place(properties)
         if place is None:
             raise illegal(f"{misplaced(properties)}: it is given up at its next check")
-        kept = {name: value for name, value in properties.items() if name not in (names.REAL_TOPIC, names.REAL_QID)}
-        return self._writer.prepare_again(
-            half,
-            place[0],
-            place[1],
-            format_properties(kept),
-            now,
-            delays=True,
-            sys_flag=half.sys_flag & ~TRANSACTION_MASK | TRANSACTION_COMMIT,
-            prepared_transaction_offset=half.physical_offset,
-        )
+        properties.drop(names.REAL_TOPIC)
+        properties.drop(names.REAL_QID)
+        message = copy_of(half, place[0], place[1], properties)
+        message.sys_flag = half.sys_flag & ~TRANSACTION_MASK | TRANSACTION_COMMIT
+        message.prepared_transaction_offset = half.physical_offset
+        message.delays = True
+        return message
 
-    def _op(self, halves: list[Half], now: int) -> Put:
+    def _op(self, halves: list[Half], now: int) -> BrokerMessage:
         """The op record that names these half messages: they are decided.
 
         4.9 reads a record as one number, and takes one that it cannot read for the decision of nothing.
         """
-        text = f"{names.TAGS}\x01{OP_TAG}\x02{names.WAIT}\x01true\x02"
         if not self._store.shape.halves_per_op_record:
             body = b"%d" % halves[0].queue_offset
         else:
             body = b"".join(b"%d," % half.queue_offset for half in halves)
-        found, born = scan_properties(text), int(self._store.times.wall(now))
-        host = self._writer.store_host
-        return self._writer.prepare(
-            OP_HALF_TOPIC, OP_HALF_TOPIC.encode(), 0, body, text, found, 0, 0, born, host, 0, 0, now
-        )
+        born, host = int(self._store.times.wall(now)), self._writer.store_host
+        return BrokerMessage(OP_HALF_TOPIC, OP_HALF_TOPIC.encode(), 0, body, self._op_properties, born, host)
 
     def _decide(self, halves: list[Half], now: int) -> None:
         """Write op records that name these half messages, of which nothing else is to be stored."""
@@ -246,8 +239,8 @@ class TransactionService(Service):
         if record is None or not self._is_given_up(record):
             remark = f"no half message was given up at {header.msg_id}: name one of {TRANS_CHECK_MAX_TIME_TOPIC}"
             return reply(make_response(command, codes.SYSTEM_ERROR, remark))
-        properties = parse_properties_bytes(record.properties)
-        if real_place(properties) is None or names.PGROUP not in properties:
+        properties = stored_properties(record.properties)
+        if real_place(properties) is None or properties.get(names.PGROUP) is None:
             remark = f"{misplaced(properties)}: it cannot be put back to {HALF_TOPIC}"
             return reply(make_response(command, codes.SYSTEM_ERROR, remark))
         before = self._resumed.get(record.physical_offset)
@@ -256,9 +249,8 @@ class TransactionService(Service):
         full = self.no_room()
         if full:
             return reply(make_response(command, codes.SYSTEM_BUSY, full))
-        properties[names.TRANSACTION_CHECK_TIMES] = "0"
-        put = self._again(record, HALF_TOPIC, format_properties(properties), now)
-        end = self._writer.put_together([put], now)[0].end_offset
+        properties.set(names.TRANSACTION_CHECK_TIMES, "0")
+        end = self._writer.put(_again(record, HALF_TOPIC, properties), now).end_offset
         if len(self._resumed) >= MAX_RESUMED:
             self._resumed.pop(next(iter(self._resumed)))
         self._resumed[record.physical_offset] = end
@@ -375,7 +367,7 @@ class TransactionService(Service):
 
     def _check(self, half: Half, record: Record, now: int) -> bool:
         """Ask about one half message, or give it up; True when it is done but has no op record yet."""
-        properties = parse_properties_bytes(record.properties)
+        properties = stored_properties(record.properties)
         place = real_place(properties)
         if place is None:
             self._say(f"{misplaced(properties)}: it is given up to {TRANS_CHECK_MAX_TIME_TOPIC}")
@@ -395,9 +387,11 @@ class TransactionService(Service):
                 return self._prepared_is_decided(properties)
         elif 0 <= age <= limit:
             return False
-        properties[names.TRANSACTION_CHECK_TIMES] = str(asked + 1)
+        # Stored again with its counter, as Java does: the old record is done, the producer is asked about the new one.
+        properties.set(names.TRANSACTION_CHECK_TIMES, str(asked + 1))
         try:
-            copy = self._again(record, HALF_TOPIC, format_properties(properties), now)
+            messages = [_again(record, HALF_TOPIC, properties), self._op([half], now)]
+            renewed, op = self._writer.put_together(messages, now)
         except BolideError as error:
             if response_code(error) != codes.MESSAGE_ILLEGAL:
                 raise
@@ -405,28 +399,21 @@ class TransactionService(Service):
             self._say(f"the half message at offset {half.physical_offset} of the log is given up: {error}")
             self._give_up(half, record, now)
             return False
-        # Stored again with its counter, as Java does: the old record is done, the producer is asked about the new one.
-        renewed, op = self._writer.put_together([copy, self._op([half], now)], now)
         new = Half(renewed.queue_offset, renewed.physical_offset, renewed.size)
         self.halves.renew(half, new, op.end_offset)
         self._questions.append(new)
         return False
 
-    def _prepared_is_decided(self, properties: dict[str, str]) -> bool:
+    def _prepared_is_decided(self, properties: MessageProperties) -> bool:
         """Java stores an immune half message again in each round, and its op record names the first one."""
-        first = java_int(properties.get(names.TRAN_PREPARED_QUEUE_OFFSET, ""), 63)
+        first = java_int(properties.get(names.TRAN_PREPARED_QUEUE_OFFSET) or "", 63)
         return first is not None and self.halves.was_named(first)
 
     def _give_up(self, half: Half, record: Record, now: int) -> None:
         self._topics.find_or_create(TRANS_CHECK_MAX_TIME_TOPIC, 1, PERM_READ_WRITE, 0, False, now)
-        copy = self._again(record, TRANS_CHECK_MAX_TIME_TOPIC, text_of(record.properties), now)
-        _, op = self._writer.put_together([copy, self._op([half], now)], now)
+        given_up = _again(record, TRANS_CHECK_MAX_TIME_TOPIC, stored_properties(record.properties))
+        _, op = self._writer.put_together([given_up, self._op([half], now)], now)
         self.halves.decide(half, op.end_offset)
-
-    def _again(self, record: Record, topic: str, properties: str, now: int) -> Put:
-        # A delay acts once the transaction commits, not on its half message.
-        sys_flag = record.sys_flag & ~TRANSACTION_MASK
-        return self._writer.prepare_again(record, topic, 0, properties, now, sys_flag=sys_flag)
 
     def _may_ask(self, half: Half) -> bool:
         """True when this record can no longer be taken back. Otherwise another half message could get its place, and
@@ -448,9 +435,9 @@ class TransactionService(Service):
                 self._say(f"nobody can be asked about the half message at {half.physical_offset} of the log: {error}")
 
     def _ask(self, record: Record) -> None:
-        properties = parse_properties_bytes(record.properties)
+        properties = stored_properties(record.properties)
         place = real_place(properties)
-        producer = self._producer(properties.get(names.PGROUP, ""))
+        producer = self._producer(properties.get(names.PGROUP) or "")
         if producer is None or place is None:
             return
         unique = properties.get(names.UNIQ_KEY)
@@ -462,23 +449,16 @@ class TransactionService(Service):
             transaction_id=unique,
             offset_msg_id=self._writer.message_id(record.physical_offset),
         )
+        message = copy_of(record, place[0], place[1], properties)
+        message.store_host = record.store_host
+        message.encoded_properties = record.properties
         w = BytesWriter()
         encode_record(
             w,
-            place[1],
-            record.flag,
-            record.queue_offset,
-            record.physical_offset,
-            record.sys_flag,
-            record.born_timestamp,
-            record.born_host,
-            record.store_timestamp,
-            record.store_host,
-            record.reconsume_times,
-            0,
-            record.body,
-            place[0].encode(),
-            record.properties,
+            message,
+            queue_offset=record.queue_offset,
+            physical_offset=record.physical_offset,
+            store_timestamp=record.store_timestamp,
         )
         question = make_request(codes.CHECK_TRANSACTION_STATE, 0, header.to_ext(), w.getvalue(), oneway=True)
         self._effects.send(producer.channel, question)
@@ -490,6 +470,13 @@ class TransactionService(Service):
             if producer is None or producer.channel.queued <= self._options.client_write_buffer_high:
                 return producer
         return None
+
+
+def _again(record: Record, topic: str, properties: MessageProperties) -> BrokerMessage:
+    """A half message once more. A delay acts once the transaction commits, not on its half message."""
+    message = copy_of(record, topic, 0, properties)
+    message.sys_flag &= ~TRANSACTION_MASK
+    return message
 
 
 def immunity_ms(custom: str, shortest: int) -> int:

@@ -16,11 +16,13 @@ from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
 from bolide.errors import ConnectionLost, PeerError
 from bolide.layout import property_names as names
-from bolide.layout.hashes import body_crc
+from bolide.layout.broker_message import BrokerMessage
+from bolide.layout.errors import RecordError
 from bolide.layout.message_id import encode_host
+from bolide.layout.message_properties import MessageProperties
 from bolide.layout.names import REPLY_TOPIC_SUFFIX
 from bolide.layout.properties import format_properties
-from bolide.layout.record import MAGIC_V1, Record
+from bolide.layout.record import record_of
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.headers.decode import decode_header
@@ -45,7 +47,7 @@ class Replies:
         """An answer a broker pushes; what nobody waits for any more is dropped."""
         try:
             message = received_reply(command)
-        except PeerError as error:
+        except (PeerError, RecordError) as error:
             log.warning("a pushed answer cannot be read: %s", error)
             return make_response(command, codes.SYSTEM_ERROR, "process reply message fail")
         future = self.waiting.get(message.get_property(names.CORRELATION_ID) or "")
@@ -57,29 +59,25 @@ class Replies:
 
 
 def received_reply(command: Command) -> ReceivedMessage:
-    """The message inside a pushed answer. Raises `HeaderError`, `MessageIdError`."""
+    """The message inside a pushed answer. Raises `HeaderError`, `MessageIdError`, `RecordError`."""
     header = decode_header(command, ReplyMessageRequestHeader)
-    body = command.body
-    record = Record(
-        0,
-        MAGIC_V1,
-        body_crc(body),
+    properties = MessageProperties(header.properties or "")
+    message = BrokerMessage(
+        header.topic,
+        header.topic.encode(),
         header.queue_id,
-        header.flag,
-        0,
-        0,
-        header.sys_flag,
+        command.body,
+        properties,
         header.born_timestamp,
         _host(header.born_host),
-        header.store_timestamp,
-        _host(header.store_host),
-        header.reconsume_times or 0,
-        0,
-        body,
-        header.topic,
-        (header.properties or "").encode(),
     )
-    return ReceivedMessage(record, "")
+    message.flag = header.flag
+    message.sys_flag = header.sys_flag
+    message.reconsume_times = header.reconsume_times or 0
+    message.store_host = _host(header.store_host)
+    message.mark_hosts()
+    message.encoded_properties = properties.text.encode()
+    return ReceivedMessage(record_of(message, header.store_timestamp), "")
 
 
 def _host(text: str) -> bytes:

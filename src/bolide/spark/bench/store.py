@@ -11,7 +11,9 @@ import numpy as np
 from librt.strings import BytesWriter
 from numpy.typing import NDArray
 
+from bolide.layout.broker_message import BrokerMessage
 from bolide.layout.message_id import encode_host
+from bolide.layout.message_properties import MessageProperties
 from bolide.layout.record import BLANK_MAGIC, encode_record
 
 SEGMENT_SIZE: Final = 1024 * 1024 * 1024
@@ -59,7 +61,10 @@ def _record(body: int) -> NDArray[np.uint8]:
     w = BytesWriter()
     host = encode_host("127.0.0.1", 10911)
     content = (b"0123456789abcdef" * (body // 16 + 1))[:body]
-    encode_record(w, 0, 0, 0, 0, 0, 1, host, 1, host, 0, 0, content, TOPIC.encode(), _PROPERTIES)
+    message = BrokerMessage(TOPIC, TOPIC.encode(), 0, content, MessageProperties(""), 1, host)
+    message.store_host = host
+    message.encoded_properties = _PROPERTIES
+    encode_record(w, message, queue_offset=0, physical_offset=0, store_timestamp=1)
     raw = np.frombuffer(w.getvalue(), np.uint8).copy()
     raw[8:12] = np.frombuffer((zlib.crc32(content) & 0x7FFFFFFF).to_bytes(4, "big"), np.uint8)
     return raw

@@ -93,9 +93,7 @@ def _closure(wanted: Sequence[str]) -> list[str]:
         try:
             requires = metadata.distribution(name).requires or []
         except metadata.PackageNotFoundError:
-            raise CannotPack(
-                f"{name} is not installed here, so it cannot be packed: install it"
-            ) from None
+            raise CannotPack(f"{name} is not installed here, so it cannot be packed: install it") from None
         found.add(name)
         for text in requires:
             match = _NAME.match(text)

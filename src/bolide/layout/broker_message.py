@@ -1,0 +1,80 @@
+"""A message between the request that brings it and the record that holds it: RocketMQ's MessageExtBrokerInner.
+
+Every writer of the broker fills one, the door to the log completes it, and the commit log encodes it. Only what is
+known when it is appended is missing: queue offset, physical offset, store timestamp, body CRC.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+from bolide.layout.limits import MAX_TOPIC_LENGTH
+from bolide.layout.message_id import HOST_V4_SIZE
+from bolide.layout.message_properties import MessageProperties
+from bolide.layout.names import RETRY_PREFIX
+from bolide.layout.sysflag import BORN_HOST_V6, STORE_HOST_V6
+
+
+@final
+class BrokerMessage:
+    """One message. Hosts are 4 or 16 address bytes and an int32 port; timestamps are ms since the epoch."""
+
+    def __init__(
+        self,
+        topic: str,
+        topic_bytes: bytes,
+        queue_id: int,
+        body: bytes,
+        properties: MessageProperties,
+        born_timestamp: int,
+        born_host: bytes,
+    ) -> None:
+        self.topic: str = topic
+        self.topic_bytes: bytes = topic_bytes
+        self.queue_id: int = queue_id
+        self.body: bytes = body
+        self.properties: MessageProperties = properties
+        self.born_timestamp: int = born_timestamp
+        self.born_host: bytes = born_host
+        self.flag: int = 0
+        self.sys_flag: int = 0
+        self.reconsume_times: int = 0
+        self.prepared_transaction_offset: int = 0
+        self.delays: bool = True
+        """True when a delay that the properties ask for acts now; else it has acted, or acts later."""
+        self.waits_until: int = 0
+        """The slot (ms) of the timer in which the message waits, 0 for none. Set by the door."""
+        self.store_host: bytes = b""
+        """Set by the door."""
+        self.encoded_properties: bytes = b""
+        """The properties as they are stored; b"" until the door encodes them."""
+        self.tags_code: int = 0
+        """int64 of the queue unit: hash of the tags. For the schedule topic the store puts the delivery time there."""
+        self.delay_level: int = 0
+        """> 0 only for the schedule topic: the store, which knows the store timestamp, computes the delivery time."""
+        self.light_queues: list[str] | None = None
+        """Light queues (LMQ) the message enters besides its own queue. The store numbers it there and adds the numbers
+        to the properties, which name these queues and no numbers yet."""
+
+    def mark_hosts(self) -> None:
+        """Set the two bits of the sys flag that say how long the hosts are.
+
+        A record is read by these bits, so they follow what is stored and never what a client says.
+        """
+        sys_flag = self.sys_flag & ~(BORN_HOST_V6 | STORE_HOST_V6)
+        if len(self.born_host) > HOST_V4_SIZE:
+            sys_flag |= BORN_HOST_V6
+        if len(self.store_host) > HOST_V4_SIZE:
+            sys_flag |= STORE_HOST_V6
+        self.sys_flag = sys_flag
+
+    def move_to(self, topic: str, topic_bytes: bytes, queue_id: int) -> None:
+        """Store the message under another topic and queue."""
+        self.topic = topic
+        self.topic_bytes = topic_bytes
+        self.queue_id = queue_id
+
+
+def topic_fits(topic: str, size: int) -> bool:
+    """True when a record can hold a topic of this size in bytes; one of a longer %RETRY% topic is of version 2."""
+    return 0 < size <= MAX_TOPIC_LENGTH or (size > 0 and topic.startswith(RETRY_PREFIX))

@@ -1,0 +1,222 @@
+"""The properties of one message on its way into the log: as text, as a mapping, and what the broker reads of them.
+
+Most messages only need the text and one scan of it. What changes a property makes the mapping, once, and the text is
+formatted once when it is next asked for, however many steps change it in between.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from bolide.layout import property_names as names
+from bolide.layout.properties import format_properties, parse_properties, text_of
+
+_UNIQ_KEY: Final = 1
+_KEYS: Final = 2
+_TAGS: Final = 3
+_DELAY: Final = 4
+_WAIT: Final = 5
+_TRAN_MSG: Final = 6
+_TIMER: Final = 7
+_OURS: Final = 8
+_MULTI: Final = 9
+_MULTI_OFFSETS: Final = 10
+_TIMER_OUT: Final = 11
+_INNER: Final = 12
+_SEEN: Final[dict[str, int]] = {
+    names.UNIQ_KEY: _UNIQ_KEY,
+    names.KEYS: _KEYS,
+    names.TAGS: _TAGS,
+    names.DELAY: _DELAY,
+    names.WAIT: _WAIT,
+    names.TRAN_MSG: _TRAN_MSG,
+    names.TIMER_DELAY_SEC: _TIMER,
+    names.TIMER_DELAY_MS: _TIMER,
+    names.TIMER_DELIVER_MS: _TIMER,
+    names.TIMER_OUT_MS: _TIMER_OUT,
+    names.MSG_REGION: _OURS,
+    names.TRACE_ON: _OURS,
+    names.CLUSTER: _OURS,
+    names.POP_CK: _OURS,
+    names.INNER_NUM: _INNER,
+    names.INNER_MULTI_DISPATCH: _MULTI,
+    names.INNER_MULTI_QUEUE_OFFSET: _MULTI_OFFSETS,
+    names.PRIORITY: _OURS,
+}
+
+
+@final
+class MessageProperties:
+    """Properties given as text, or as a mapping, which then belongs to them. `scan` fills the attributes below.
+
+    An empty value in the mapping is stored, and read as absent.
+    """
+
+    def __init__(self, text: str, pairs: dict[str, str] | None = None) -> None:
+        self._text: str = text
+        self._pairs: dict[str, str] | None = pairs
+        self._stale: bool = pairs is not None
+        """True when the mapping says what the text does not."""
+        self._scanned: bool = False
+        self.uniq_key: str = ""
+        self.keys: str = ""
+        self.tags: str = ""
+        self.delay: str = ""
+        """The delay level as it is given; it may be no number."""
+        self.wait: bool = True
+        """False (WAIT=false): the answer waits neither for the disk nor for a replica."""
+        self.transactional: bool = False
+        self.timer: bool = False
+        """True when a time of delivery is named."""
+        self.timer_out: bool = False
+        """True when a timer has taken the message up already."""
+        self.inner_batch: bool = False
+        """True when the body is said to hold several messages."""
+        self.multi: str = ""
+        """The light queues (LMQ) the message enters, as listed."""
+        self.multi_offsets: bool = False
+        """True when offsets in light queues are named."""
+        self.rewrite: bool = False
+        """True when there are names the broker sets or drops itself, or pairs no reader would take."""
+
+    @property
+    def text(self) -> str:
+        """All properties as they are stored."""
+        if self._stale:
+            self._text = format_properties(self.pairs())
+            self._stale = False
+        return self._text
+
+    def pairs(self) -> dict[str, str]:
+        """All properties by name. Read only: changes go through `set` and `drop`."""
+        pairs = self._pairs
+        if pairs is None:
+            pairs = self._pairs = parse_properties(self._text)
+        return pairs
+
+    def get(self, name: str) -> str | None:
+        """The value of one property."""
+        return self.pairs().get(name)
+
+    def set(self, name: str, value: str) -> None:
+        """Add a property, or replace its value."""
+        self.pairs()[name] = value
+        self._stale = True
+        if self._scanned:
+            self._see(_SEEN.get(name, 0), value)
+
+    def drop(self, name: str) -> None:
+        """Remove a property that the broker does not keep: a time of delivery, an offset, a mark of its own."""
+        pairs = self.pairs()
+        if pairs.pop(name, None) is None:
+            return
+        self._stale = True
+        kind = _SEEN.get(name, 0)
+        if kind == _TIMER:
+            self.timer = (
+                names.TIMER_DELAY_SEC in pairs or names.TIMER_DELAY_MS in pairs or names.TIMER_DELIVER_MS in pairs
+            )
+        elif kind == _MULTI_OFFSETS:
+            self.multi_offsets = False
+
+    def normalize(self) -> None:
+        """Format the text again, without the pairs that no reader would take."""
+        self.pairs()
+        self._stale = True
+
+    def terminate(self) -> None:
+        """End the text with a separator: 4.9.3 to 4.9.8 leave the last one out."""
+        if self._text and not self._text.endswith("\x02"):
+            self._text += "\x02"
+
+    def append(self, text: str, pairs: dict[str, str]) -> None:
+        """Add properties whose names are new and which `scan` does not look for, given as text and as a mapping."""
+        if not self._stale:
+            self.terminate()
+            self._text += text
+        if self._pairs is not None:
+            self._pairs.update(pairs)
+
+    def extend(self, added: dict[str, str]) -> None:
+        """Add properties which `scan` does not look for, or replace their values. Where all are new the text grows."""
+        pairs = self.pairs()
+        for name in added:
+            if name in pairs:
+                pairs.update(added)
+                self._stale = True
+                return
+        self.append(format_properties(added), added)
+
+    def add_uniq_key(self, key: str) -> None:
+        """Name a message that has no UNIQ_KEY."""
+        self.append(f"UNIQ_KEY\x01{key}\x02", {names.UNIQ_KEY: key})
+        self.uniq_key = key
+
+    def scan(self) -> None:
+        """Fill the attributes, once; of two pairs with one name the last wins, as in Java."""
+        if self._scanned:
+            return
+        self._scanned = True
+        if self._pairs is not None:
+            self._see_pairs(self._pairs)
+        elif self._text:
+            self._scan_text(self._text)
+
+    def _see_pairs(self, pairs: dict[str, str]) -> None:
+        for name, value in pairs.items():
+            kind = _SEEN.get(name, 0)
+            if kind and value:
+                self._see(kind, value)
+
+    def _scan_text(self, text: str) -> None:
+        for item in text.split("\x02"):
+            at = item.find("\x01")
+            if at <= 0 or at == len(item) - 1:
+                if item:
+                    self.rewrite = True
+                continue
+            name = item[:at]
+            kind = _SEEN.get(name, 0)
+            if kind == 0:
+                if name.startswith(names.TRANSIENT_PREFIX):
+                    self.rewrite = True
+            elif kind == _UNIQ_KEY:
+                self.uniq_key = item[at + 1 :]
+            elif kind == _KEYS:
+                self.keys = item[at + 1 :]
+            elif kind == _TAGS:
+                self.tags = item[at + 1 :]
+            else:
+                self._see(kind, item[at + 1 :])
+
+    def _see(self, kind: int, value: str) -> None:
+        if kind == _DELAY:
+            self.delay = value
+        elif kind == _WAIT:
+            # MessageConst WAIT: Boolean.parseBoolean, so anything but "true" is false.
+            self.wait = value.lower() == "true"
+        elif kind == _TRAN_MSG:
+            self.transactional = value.lower() == "true"
+        elif kind == _TIMER:
+            self.timer = True
+        elif kind == _TIMER_OUT:
+            self.timer_out = True
+        elif kind == _MULTI:
+            self.multi = value
+        elif kind == _MULTI_OFFSETS:
+            self.multi_offsets = True
+        elif kind == _INNER:
+            self.inner_batch = True
+        elif kind == _OURS:
+            self.rewrite = True
+        elif kind == _UNIQ_KEY:
+            self.uniq_key = value
+        elif kind == _KEYS:
+            self.keys = value
+        elif kind == _TAGS:
+            self.tags = value
+
+
+def stored_properties(raw: bytes) -> MessageProperties:
+    """The properties of a stored record."""
+    return MessageProperties(text_of(raw))

@@ -1,0 +1,21 @@
+"""Where a message went: the result of `MessageStore.append`."""
+
+from __future__ import annotations
+
+from typing import final
+
+
+@final
+class Appended:
+    """Where a message went: all of it known at once, certain only when the log is confirmed to `end_offset`."""
+
+    def __init__(self, physical_offset: int, size: int, queue_offset: int, store_timestamp: int) -> None:
+        self.physical_offset = physical_offset
+        self.size = size
+        self.queue_offset = queue_offset
+        self.store_timestamp = store_timestamp
+
+    @property
+    def end_offset(self) -> int:
+        """Physical offset of the byte after the record: what `Parked` waits for."""
+        return self.physical_offset + self.size
