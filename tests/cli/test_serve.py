@@ -99,7 +99,7 @@ def test_messages_wait_and_are_taken_back(line: CommandLine) -> None:
     taken = line.run("produce", "Later", "taken", "--delay", "600", "--json")
     handle = json.loads(taken.stdout)["recall_handle"]
     assert line.run("message", "recall", "Later", handle).returncode == 0
-    assert line.run("message", "recall", "Later", "nonsense").returncode == FAILED
+    assert line.run("message", "recall", "Later", "nonsense").returncode == USAGE
     late = {"body": "late", "delay": 1.5}
     assert line.run("produce", "Later", "--from-json", text=json.dumps(late) + "\n").returncode == 0
     assert line.run("consume", "Later", "--count", "1").stdout == "late\n"

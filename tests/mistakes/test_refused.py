@@ -136,10 +136,15 @@ async def the_same_group_twice(broker: Broker) -> object:
 unfit(
     "start_from",
     lambda: PushConsumer("G", NOBODY, start_from="frist"),
-    r'start_from=\'frist\' is unknown, give "last", "first"',
+    r'start_from is \'frist\' \(str\), which is not a time: give "first", "last"',
     "start_from",
 )
-unfit("a_bool_as_time", lambda: PushConsumer("G", NOBODY, start_from=True), "start_from=True is unknown", "start_from")
+unfit(
+    "a_bool_as_time",
+    lambda: PushConsumer("G", NOBODY, start_from=True),
+    "start_from is True, which is not a time",
+    "start_from",
+)
 unfit(
     "model",
     lambda: PushConsumer("G", NOBODY, model="cluster"),
@@ -177,7 +182,7 @@ refused(
 refused("a_reserved_property", r"property 'KEYS' is reserved by RocketMQ$", "properties", properties={"KEYS": "k"})
 refused(
     "a_time_without_a_zone",
-    r"deliver_at has no time zone: give a datetime that names its own",
+    r"deliver_at 2030-01-01 00:00:00 has no time zone: give a datetime with one",
     "deliver_at",
     deliver_at=datetime(2030, 1, 1),  # noqa: DTZ001  # the mistake under test
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -215,3 +216,13 @@ def test_a_full_buffer_drops() -> None:
         assert sum(len(decode_trace(item.body.decode())) for item in sink.sent) == MAX_WAITING
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("kind", [Producer, PushConsumer, PullConsumer])
+def test_traces_go_by_the_options_of_the_client_they_are_of(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NAMESRV_ADDR", "not an address")
+    client = kind("G", "127.0.0.1:1", trace=True, instance_name="other", namespace="ns")
+    (tracer,) = client.interceptors if kind is Producer else client._interceptors
+    options = client.options if kind is Producer else client._member.options
+    assert tracer._sender.options is options and options.namespace == "ns"
+    assert tracer._sender.group == f"_INNER_TRACE_PRODUCER-G-{'PRODUCE' if kind is Producer else 'CONSUME'}"
