@@ -7,7 +7,7 @@ new and may wait becomes a `Hold`; one whose records are not in memory becomes a
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, Protocol, final
+from typing import Final, final
 
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.names import is_system_group
@@ -16,6 +16,9 @@ from bolide.broker.core.outcome import Cold, HeldPull, Hold, Outcome, Reply
 from bolide.broker.core.service import Routes, Service
 from bolide.broker.core.stats import BrokerStats, count
 from bolide.broker.pull.offset_moved import OffsetMovedEvents
+from bolide.broker.tables.clients import Clients
+from bolide.broker.tables.consumer_offsets import ConsumerOffsets
+from bolide.broker.tables.filters import ConsumerFilters
 from bolide.broker.tables.groups import GroupTable, SubscriptionGroupConfig
 from bolide.broker.tables.pull_filter import EVERYTHING, ExpressionRefused, Filters, PullFilter, is_tag
 from bolide.broker.tables.topics import TopicTable
@@ -83,39 +86,7 @@ _BY_STATUS: Final[dict[str, int]] = {
 }
 
 
-class Offsets(Protocol):
-    """Where pulls commit offsets and find resets: the consumer offsets."""
-
-    def commit(self, group: str, topic: str, queue_id: int, offset: int, now: int) -> bool:
-        """Store the progress of the group; False when there is no room for another offset."""
-
-    def note_pull(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Remember where the next pull will begin."""
-
-    def take_reset(self, group: str, topic: str, queue_id: int) -> int:
-        """The offset an operator set, handed out once; -1 for none."""
-
-
-class Subscriptions(Protocol):
-    """Who is connected and subscribes to what: the table of clients."""
-
-    def consumer_group(self, group: str) -> Any:
-        """The connected group (`broadcasting`, `subscriptions` by topic), or None."""
-
-
 _ORDINARY: Final = frozenset({PULL_NOT_FOUND, PULL_RETRY_IMMEDIATELY, PULL_OFFSET_MOVED})
-
-
-class FilterTable(Protocol):
-    """What groups filter by: the consumer filter data."""
-
-    filters: Filters
-
-    def get(self, topic: str, group: str) -> Any:
-        """The data (`filter`, `client_version`) of a group at a topic, or None."""
-
-    def retry_filter(self, group: str, chosen: PullFilter) -> PullFilter:
-        """The filter for a group's retry topic."""
 
 
 @final
@@ -128,10 +99,10 @@ class PullService(Service):
         store: MessageStore,
         topics: TopicTable,
         groups: GroupTable,
-        offsets: Offsets,
-        clients: Subscriptions,
+        offsets: ConsumerOffsets,
+        clients: Clients,
         stats: BrokerStats,
-        consumer_filters: FilterTable,
+        consumer_filters: ConsumerFilters,
         moved: OffsetMovedEvents,
     ) -> None:
         self._moved: OffsetMovedEvents = moved
@@ -140,11 +111,11 @@ class PullService(Service):
         self._store: MessageStore = store
         self._topics: TopicTable = topics
         self._groups: GroupTable = groups
-        self._offsets: Any = offsets
-        self._clients: Any = clients
+        self._offsets: ConsumerOffsets = offsets
+        self._clients: Clients = clients
         self._stats: BrokerStats = stats
-        self._consumer_filters: Any = consumer_filters
-        self._filters: Filters = self._consumer_filters.filters
+        self._consumer_filters: ConsumerFilters = consumer_filters
+        self._filters: Filters = consumer_filters.filters
         self._spoken_name: str = options.spoken_name
         self._readable: bool = options.broker_permission & PERM_READ != 0
         self._slave: bool = options.is_slave
@@ -184,7 +155,7 @@ class PullService(Service):
 
     def pull(self, channel: Channel, command: Command, first: bool, now: int) -> Outcome:
         """Run the whole pull. `first` False: a wake-up or deadline of a held one, never held or committed again."""
-        header: Any = decode_header(command, PullMessageRequestHeader)
+        header = decode_header(command, PullMessageRequestHeader)
         refused = self._broker_refuses(command)
         if refused is not None:
             return refused
@@ -213,7 +184,7 @@ class PullService(Service):
             return forbid(command, _BY_BROKER, f"the broker[{self._spoken_name}] for lite pull consumer is forbidden")
         return None
 
-    def _topic_refuses(self, channel: Channel, command: Command, header: Any) -> Reply | None:
+    def _topic_refuses(self, channel: Channel, command: Command, header: PullMessageRequestHeader) -> Reply | None:
         topic = self._topics.get(header.topic)
         if topic is None:
             return refuse(command, TOPIC_NOT_EXIST, f"topic[{header.topic}] not exist, apply first please!")
@@ -228,19 +199,22 @@ class PullService(Service):
             )
         return None
 
-    def _filter(self, command: Command, header: Any, group: SubscriptionGroupConfig) -> PullFilter | Reply:
+    def _filter(
+        self, command: Command, header: PullMessageRequestHeader, group: SubscriptionGroupConfig
+    ) -> PullFilter | Reply:
         """The filter of this pull, or why there is none."""
         if header.sys_flag & FLAG_SUBSCRIPTION:
-            text: str = header.subscription or "*"
+            text = header.subscription or "*"
+            kind = header.expression_type
             try:
-                if is_tag(header.expression_type):
+                if kind is None or is_tag(kind):
                     return self._filters.of_tags(text)
                 if not self._property_filter:
-                    return self._no_expressions(command, header.expression_type)
-                return self._for_topic(header, self._filters.of(header.expression_type, text))
+                    return self._no_expressions(command, kind)
+                return self._for_topic(header, self._filters.of(kind, text))
             except ExpressionRefused as error:
                 return refuse(command, SUBSCRIPTION_PARSE_FAILED, f"parse the consumer's subscription failed: {error}")
-        connected: Any = self._clients.consumer_group(header.consumer_group)
+        connected = self._clients.consumer_group(header.consumer_group)
         if connected is None:
             return refuse(command, SUBSCRIPTION_NOT_EXIST, "the consumer's group info not exist")
         if not group.consume_broadcast_enable and connected.broadcasting:
@@ -249,7 +223,7 @@ class PullService(Service):
         if not self._groups.may_read(header.consumer_group, header.topic):
             remark = f"the consumer group[{header.consumer_group}] is forbidden for topic[{header.topic}]"
             return forbid(command, _BY_SUBSCRIPTION, remark)
-        subscription: Any = connected.subscriptions.get(header.topic)
+        subscription = connected.subscriptions.get(header.topic)
         if subscription is None:
             return refuse(command, SUBSCRIPTION_NOT_EXIST, "the consumer's subscription not exist")
         if header.sub_version > subscription.sub_version:
@@ -258,7 +232,7 @@ class PullService(Service):
             return EVERYTHING  # a filter server between broker and consumer chooses
         if is_tag(subscription.expression_type):
             return self._filters.of_codes(subscription.sub_string, set(subscription.code_set))
-        data: Any = self._consumer_filters.get(header.topic, header.consumer_group)
+        data = self._consumer_filters.get(header.topic, header.consumer_group)
         if data is None:
             remark = "The broker's consumer filter data is not exist!Your expression may be wrong!"
             return refuse(command, FILTER_DATA_NOT_EXIST, remark)
@@ -270,17 +244,16 @@ class PullService(Service):
         remark = f"The broker does not support consumer to filter message by {expression_type}"
         return refuse(command, SYSTEM_ERROR, remark)
 
-    def _for_topic(self, header: Any, chosen: PullFilter) -> PullFilter:
+    def _for_topic(self, header: PullMessageRequestHeader, chosen: PullFilter) -> PullFilter:
         if self._filter_retries and header.topic.startswith(RETRY_PREFIX):
-            by_origin: PullFilter = self._consumer_filters.retry_filter(header.consumer_group, chosen)
-            return by_origin
+            return self._consumer_filters.retry_filter(header.consumer_group, chosen)
         return chosen
 
     def _read(
         self,
         channel: Channel,
         command: Command,
-        header: Any,
+        header: PullMessageRequestHeader,
         group: SubscriptionGroupConfig,
         chosen: PullFilter,
         first: bool,
@@ -292,7 +265,7 @@ class PullService(Service):
         if not self._store.readable():
             return refuse(command, SYSTEM_ERROR, "store getMessage return null")
         if self._resets:
-            reset: int = self._offsets.take_reset(header.consumer_group, topic, queue_id)
+            reset = self._offsets.take_reset(header.consumer_group, topic, queue_id)
             if reset >= 0:
                 low = self._store.min_queue_offset(topic, queue_id)
                 high = self._store.max_queue_offset(topic, queue_id)
@@ -357,7 +330,9 @@ class PullService(Service):
         end = clock() + FILTER_MS
         return lambda: clock() >= end
 
-    def _hold(self, channel: Channel, command: Command, header: Any, chosen: PullFilter, now: int) -> Hold:
+    def _hold(
+        self, channel: Channel, command: Command, header: PullMessageRequestHeader, chosen: PullFilter, now: int
+    ) -> Hold:
         wait: int = header.suspend_timeout_millis if self._long_polling else self._short_polling_ms
         self._stats.pulls_held += 1
         return Hold(
