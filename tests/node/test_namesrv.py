@@ -118,7 +118,9 @@ def test_settings_changed_while_it_runs_are_kept_for_the_next_start(tmp_path: Pa
 
 def test_a_limit_of_connections_changes_while_it_runs(tmp_path: Path) -> None:
     async def scenario() -> None:
-        node = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(tmp_path / "kv.json")))
+        node = NamesrvNode(
+            NamesrvOptions(listen_port=0, kv_config_path=str(tmp_path / "kv.json")), conf=f"{tmp_path}/kept.conf"
+        )
         await node.start()
         client = await ClientConnection.connect(node.address)
         try:
