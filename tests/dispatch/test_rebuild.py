@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -169,3 +170,24 @@ def test_extension_units_carry_the_filters_bits() -> None:
 def units_of(queue: Any) -> list[tuple[int, int, int]]:
     data = b"".join(data for _, data in queue.segments())
     return [read_unit(data, at) for at in range(0, len(data), 20)]
+
+
+def test_records_of_a_deleted_topic_are_in_no_queue() -> None:
+    """Its next messages begin at queue offset 0 again; the index keeps the old entries, as in a broker."""
+    old = [{"properties": b"KEYS\x01a", "queue_offset": number} for number in range(2)]
+    mark = len(log(*old))
+    data = log(*old, {"properties": b"KEYS\x01b"}, {"topic": b"Other"})
+    result = rebuild([(0, data)], SHAPE, deleted={"topic": mark, "Other": 0})
+    (queue,) = [queue for (topic, _), queue in result.queues.items() if topic == "topic"]
+    assert [read_unit(content, 0)[0] for _, content in queue.segments()] == [mark]
+    kept = rebuild([(0, data)], SHAPE)
+    assert [file.encode() for file in result.index_files] == [file.encode() for file in kept.index_files]
+    assert ("Other", 1) in result.queues and result.skipped == []
+
+
+def test_a_deleted_light_queue_has_none_of_the_records_before() -> None:
+    shape = replace(SHAPE, multi_dispatch=True)
+    listed = b"INNER_MULTI_DISPATCH\x01%LMQ%a\x02INNER_MULTI_QUEUE_OFFSET\x010\x02"
+    data = log({"properties": listed})
+    assert set(rebuild([(0, data)], shape).queues) == {("topic", 1), ("%LMQ%a", 0)}
+    assert set(rebuild([(0, data)], shape, deleted={"%LMQ%a": len(data)}).queues) == {("topic", 1)}

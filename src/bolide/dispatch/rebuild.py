@@ -155,7 +155,11 @@ class IndexImage:
 class Rebuild:
     """Feed it the log's segments in order; then read `queues`, `index_files` and `skipped`."""
 
-    def __init__(self, shape: StoreShape, filters: Filters | None = None) -> None:
+    def __init__(
+        self, shape: StoreShape, filters: Filters | None = None, deleted: Mapping[str, int] | None = None
+    ) -> None:
+        """`deleted` are the marks of deleted topics (`layout.deleted_topics`): topic -> physical offset below which its
+        records belong to no queue."""
         self.queues: dict[tuple[str, int], QueueImage] = {}
         self.index_files: list[IndexImage] = []
         self.skipped: list[Skipped] = []
@@ -164,6 +168,7 @@ class Rebuild:
         self.records = 0
         self._shape = shape
         self._filters = filters or {}
+        self._deleted = deleted or {}
         self._bitmap_bits = shape.bloom.bits
 
     def feed(self, start: int, data: bytes) -> None:
@@ -203,6 +208,8 @@ class Rebuild:
             self._put_index(d)
 
     def _put_queue(self, d: Dispatch) -> None:
+        if d.physical_offset < self._deleted.get(d.topic, 0):
+            return
         shape = self._shape
         queue = self.queues.get((d.topic, d.queue_id))
         if queue is None:
@@ -253,9 +260,14 @@ def filter_bitmap(d: Dispatch, filters: Sequence[FilterEntry], bits: int) -> byt
     return bytes(bitmap)
 
 
-def rebuild(segments: Iterable[tuple[int, bytes]], shape: StoreShape, filters: Filters | None = None) -> Rebuild:
-    """Rebuild from (start offset, bytes) of each CommitLog segment in order."""
-    result = Rebuild(shape, filters)
+def rebuild(
+    segments: Iterable[tuple[int, bytes]],
+    shape: StoreShape,
+    filters: Filters | None = None,
+    deleted: Mapping[str, int] | None = None,
+) -> Rebuild:
+    """Rebuild from (start offset, bytes) of each CommitLog segment in order; `deleted` as `Rebuild` takes it."""
+    result = Rebuild(shape, filters, deleted)
     for start, data in segments:
         result.feed(start, data)
     return result

@@ -134,4 +134,6 @@ def test_refusals(parts: Replying, topic: str, fields: dict[str, str], code: int
 def test_not_before_its_time(tmp_path: Path) -> None:
     parts = Replying(tmp_path, start_accept_send_request_time_stamp=NOW + 1)
     assert reply_of(parts.reply()).code == codes.SYSTEM_ERROR
+    parts.store.clock_set(1)
+    assert isinstance(parts.reply(), Ask)
     parts.close()

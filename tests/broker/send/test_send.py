@@ -160,6 +160,14 @@ def test_a_broker_that_takes_no_sends(tmp_path: Path) -> None:
         parts.close()
 
 
+def test_the_time_to_accept_sends_is_the_wall_clock_s(tmp_path: Path) -> None:
+    parts = Parts(tmp_path, start_accept_send_request_time_stamp=NOW + 60_000)
+    assert parts.answer(send_request()).code == codes.SYSTEM_ERROR
+    parts.store.clock_set(60_000)
+    assert parts.answer(send_request()).code == 0
+    parts.close()
+
+
 def test_a_broker_without_write_permission_refuses_order_topics_only(tmp_path: Path) -> None:
     parts = Parts(tmp_path, broker_permission=4)
     parts.topics.put(TopicConfig("Ordered", 4, 4, order=True), NOW)

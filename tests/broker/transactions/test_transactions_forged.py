@@ -226,6 +226,15 @@ def test_what_was_given_up_for_its_place_is_not_taken_up(parts: Transactions) ->
     assert answer.code == codes.SYSTEM_ERROR and OP_HALF_TOPIC in str(answer.remark)
 
 
+def test_what_was_given_up_without_a_producer_group_is_not_put_back(parts: Transactions) -> None:
+    given = text(UNIQ_KEY="F", REAL_TOPIC="T", REAL_QID="2")
+    lost = parts.writer.put(message(TRANS_CHECK_MAX_TIME_TOPIC, 0, b"forged", given, parts.now), parts.now)
+    parts.settle()
+    answer = resume(parts, lost.physical_offset)
+    assert (answer.code, parts.records(HALF_TOPIC)) == (codes.SYSTEM_ERROR, [])
+    assert "PGROUP" in str(answer.remark) and "queue" not in str(answer.remark)
+
+
 def test_it_is_taken_up_once() -> None:
     files = SimulatedFiles()
     files.make_dir("/store")

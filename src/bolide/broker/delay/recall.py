@@ -48,7 +48,8 @@ class RecallService(Service):
 
     def on_recall(self, channel: Channel, command: Command, now: int) -> Outcome:
         header = decode_header(command, RecallMessageRequestHeader)
-        refusal = self._closed(now)
+        wall = int(self._writer.store.times.wall(now))  # timers go by it, and a handle names it
+        refusal = self._closed(wall)
         if refusal is not None:
             return self._answer(command, *refusal)
         if header.topic not in self._topics.table:
@@ -58,7 +59,6 @@ class RecallService(Service):
             handle = decode_recall_handle(header.recall_handle)
         except BodyError as error:
             return self._answer(command, codes.ILLEGAL_OPERATION, str(error))
-        wall = int(self._writer.store.times.wall(now))  # timers go by it, and a handle names it
         why = self._mismatch(header.topic, handle, wall)
         if why:
             return self._answer(command, codes.ILLEGAL_OPERATION, why)
@@ -68,13 +68,13 @@ class RecallService(Service):
             return self._answer(command, codes.SYSTEM_ERROR, "recall failed, execute error")
         return Parked(self._answer(command, codes.SUCCESS, "", {"msgId": handle.unique_key}), end)
 
-    def _closed(self, now: int) -> tuple[int, str] | None:
+    def _closed(self, wall: int) -> tuple[int, str] | None:
         options = self._options
         if not options.recall_message_enable:
             return codes.NO_PERMISSION, "recall failed, operation is forbidden"
         if options.is_slave:
             return codes.SLAVE_NOT_AVAILABLE, _NOT_NOW
-        if now < options.start_accept_send_request_time_stamp:
+        if wall < options.start_accept_send_request_time_stamp:
             return codes.SERVICE_NOT_AVAILABLE, _NOT_NOW
         if not options.broker_permission & PERM_WRITE and not options.allow_recall_when_broker_not_writeable:
             return codes.SERVICE_NOT_AVAILABLE, _NOT_NOW

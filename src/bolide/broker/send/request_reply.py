@@ -62,7 +62,7 @@ class ReplyService(Service):
         return self._reply(channel, command, decode_header(command, SendMessageRequestHeaderV2), now)
 
     def _reply(self, channel: Channel, command: Command, header: Any, now: int) -> Outcome:
-        if now < self._options.start_accept_send_request_time_stamp:
+        if self._writer.store.times.wall(now) < self._options.start_accept_send_request_time_stamp:
             until = self._options.start_accept_send_request_time_stamp
             return self._answer(command, codes.SYSTEM_ERROR, f"broker unable to service, until {until} (ms)")
         topic = self._topic(command, header, now)

@@ -133,7 +133,7 @@ class SendService(Service):
             return self._refuse(command, refused.response_code, str(refused))
 
     def _send(self, channel: Channel, command: Command, header: Any, now: int) -> Outcome:
-        if self._slave or now < self._accept_from or not self._writable:
+        if self._slave or self._accept_from > 0 or not self._writable:
             refused = self._closed(command, header, now)
             if refused is not None:
                 return refused
@@ -249,7 +249,7 @@ class SendService(Service):
         if self._slave:
             remark = "[REJECTREQUEST]this broker is a slave: send to its master"
             return Reply(make_response(command, SYSTEM_BUSY, remark))
-        if now < self._accept_from:
+        if self._writer.store.times.wall(now) < self._accept_from:
             return self._refuse(command, SYSTEM_ERROR, f"broker unable to service, until {self._accept_from} (ms)")
         if not self._writable and self._topics.is_order_topic(header.topic):
             return self._refuse(command, NO_PERMISSION, f"the broker[{self._spoken_name}] sending message is forbidden")

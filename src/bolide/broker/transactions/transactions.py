@@ -240,8 +240,11 @@ class TransactionService(Service):
             remark = f"no half message was given up at {header.msg_id}: name one of {TRANS_CHECK_MAX_TIME_TOPIC}"
             return reply(make_response(command, codes.SYSTEM_ERROR, remark))
         properties = stored_properties(record.properties)
-        if real_place(properties) is None or properties.get(names.PGROUP) is None:
+        if real_place(properties) is None:
             remark = f"{misplaced(properties)}: it cannot be put back to {HALF_TOPIC}"
+            return reply(make_response(command, codes.SYSTEM_ERROR, remark))
+        if properties.get(names.PGROUP) is None:
+            remark = f"the half message has no property {names.PGROUP}: without a producer group nobody can end it"
             return reply(make_response(command, codes.SYSTEM_ERROR, remark))
         before = self._resumed.get(record.physical_offset)
         if before is not None:
