@@ -22,7 +22,7 @@ NOWHERE = "127.0.0.1:1"
 ARGUMENTS = {
     "queue_id": "0",
     "offset": "0",
-    "to": "earliest",
+    "to": "first",
     "message_id": "7F00000100002A9F0000000000000000",
     "broker": "nobody",
     "handle": base64.urlsafe_b64encode(b"v1 nowhere nobody 4102444800000 0A0B0C0D0E0F10111213141516171819").decode(),

@@ -18,7 +18,7 @@ from bolide.store.walk import End, Problem, Records, SegmentFile, read_whole, se
 
 
 class NoStore(PeerError):
-    """The folder is no store, or its files do not have the sizes of the settings given."""
+    """The folder is not a store, or its files do not have the sizes of the settings given."""
 
 
 @dataclass
@@ -85,7 +85,7 @@ def shape_of(files: Files, root: str, options: ShapeOptions | None) -> StoreShap
     """
     log = segment_files(files, f"{root}/commitlog")
     if not log:
-        raise NoStore(f"{root} is no store: there is no CommitLog file in {root}/commitlog")
+        raise NoStore(f"{root} is not a store: there is no CommitLog file in {root}/commitlog")
     shape = StoreShape.of(options) if options is not None else _shape_of_files(files, root, log[0].size)
     size = index_file_size(shape.index_slots, shape.index_entries)
     for name in files.list_dir(f"{root}/index"):

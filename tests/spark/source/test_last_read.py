@@ -173,7 +173,8 @@ def test_queues_that_are_dropped_must_have_been_read(bolide_broker: Broker, capl
     bolide_broker.create_topic("T", queues=2)
     named = (
         f"T@broker-a:2 was read up to offset {begin} and holds messages up to {behind}, but its topic has only 2 "
-        "queues for reading on broker-a now: give it 3 again until they are read; set failOnDataLoss to false to continue"
+        "queues for reading on broker-a now: give it 3 again until they are read; set failOnDataLoss to false to "
+        "continue"
     )
     for now in (False, True):
         with pytest.raises(DataLost, match=named):
