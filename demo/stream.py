@@ -22,7 +22,7 @@ from demo.spark_session import session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 BODY = (
     "row INT, year INT, month INT, day INT, dep_time INT, sched_dep_time INT, dep_delay INT, arr_time INT, "
@@ -80,7 +80,7 @@ def follow(query: StreamingQuery, before: int, until: int, deadline: float) -> i
             raise SystemExit(f"the query ended: {query.exception()}")
         if time.monotonic() > deadline:
             raise SystemExit(f"only {rows} of {until} rows arrived in time")
-        query.awaitTermination(0.5)
+        query.awaitTermination(1)
         rows = stored(query, before)
         if rows != shown:
             say({"rows": rows})
@@ -151,7 +151,7 @@ def follow_end_offset(query: StreamingQuery, before: int, total: int, deadline: 
             return
         if time.monotonic() > deadline:
             raise SystemExit(f"only {reached} of {total} rows arrived in time")
-        query.awaitTermination(0.5)
+        query.awaitTermination(1)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 import asyncio
 
-from bolide.client import DEAD_LETTER, ConsumeResult, Message, Producer, PushConsumer, RetryLater
+from bolide.client import DEAD_LETTER, ConsumeResult, Message, Producer, PushConsumer, ReceivedMessage, RetryLater
 
 
 async def main(namesrv: str = "") -> None:
@@ -9,7 +9,7 @@ async def main(namesrv: str = "") -> None:
             await producer.send(Message("Decisions", body))
     tries: list[str] = []
 
-    async def decide(message) -> ConsumeResult:
+    async def decide(message: ReceivedMessage) -> ConsumeResult:
         tries.append(f"{message.body.decode()} {message.reconsume_times}")
         if message.body == b"busy" and message.reconsume_times == 0:
             raise RetryLater(1)  # redeliver in 1 s; level 2 is 5 s, ... 18 is 2 h
@@ -20,7 +20,7 @@ async def main(namesrv: str = "") -> None:
     consumer = PushConsumer("kitchen", namesrv, start_from="first")
     consumer.subscribe("Decisions", "*", decide)
     async with consumer:
-        while len(tries) < 4 or sum((await consumer.lag()).values()):
+        while len(tries) < 4 or any((await consumer.lag()).values()):
             await asyncio.sleep(0.1)
     print(sorted(tries))
 

@@ -1,6 +1,6 @@
 import asyncio
 
-from bolide.client import Message, Producer, PullConsumer, PushConsumer, lmq
+from bolide.client import Message, Producer, PullConsumer, PushConsumer, ReceivedMessage, lmq
 
 
 async def main(namesrv: str = "") -> None:
@@ -12,7 +12,7 @@ async def main(namesrv: str = "") -> None:
     received: list[bytes] = []
     done = asyncio.Event()
 
-    async def take(message) -> None:
+    async def take(message: ReceivedMessage) -> None:
         received.append(message.body)
         if len(received) == 2:
             done.set()

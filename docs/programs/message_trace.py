@@ -1,12 +1,21 @@
 import asyncio
 
-from bolide.client import TRACE_TOPIC, Message, Producer, PullConsumer, PushConsumer, decode_trace
+from bolide.client import (
+    TRACE_TOPIC,
+    Message,
+    Producer,
+    PullConsumer,
+    PushConsumer,
+    ReceivedMessage,
+    TraceContext,
+    decode_trace,
+)
 
 
 async def main(namesrv: str = "") -> None:
     seen = asyncio.Event()
 
-    async def take(message) -> None:
+    async def take(message: ReceivedMessage) -> None:
         seen.set()
 
     consumer = PushConsumer("kitchen", namesrv, start_from="first", trace=True)
@@ -14,7 +23,7 @@ async def main(namesrv: str = "") -> None:
     async with Producer("orders", namesrv, trace=True) as producer, consumer:
         await producer.send(Message("Traced", b"one coffee", keys="order-1"))
         await seen.wait()
-    steps = []
+    steps: list[TraceContext] = []
     async with PullConsumer("watch", namesrv, start_from="first") as reader:
         reader.subscribe(TRACE_TOPIC)
         while len(steps) < 3:

@@ -1,6 +1,6 @@
 import asyncio
 
-from bolide.client import ConsumeResult, Message, Producer, PushConsumer
+from bolide.client import ConsumeResult, Message, Producer, PushConsumer, ReceivedMessage
 
 
 async def main(namesrv: str = "") -> None:
@@ -11,7 +11,7 @@ async def main(namesrv: str = "") -> None:
     steps: list[bytes] = []
     done = asyncio.Event()
 
-    async def take(message) -> ConsumeResult:
+    async def take(message: ReceivedMessage) -> ConsumeResult:
         steps.append(message.body)
         if len(steps) == 3:
             done.set()

@@ -1,12 +1,14 @@
 import asyncio
 from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from bolide.broker.expressions import Compiled
 from bolide.broker.hooks import BrokerHook, SendCall
 from bolide.broker.refused import Refused
-from bolide.client import Message, Producer, PushConsumer, ResponseError, selector
+from bolide.client import Message, MessageQueue, Producer, PushConsumer, ReceivedMessage, ResponseError, selector
+from bolide.layout.record import Record
 
-stored = Counter()
+stored: Counter[str] = Counter()
 
 
 class CountTopics:
@@ -14,30 +16,32 @@ class CountTopics:
 
     from_first = True
 
-    def __init__(self, settings):
+    def __init__(self, settings: Mapping[str, str]) -> None:
         self.broker_name = settings["brokerName"]
 
-    def dispatch(self, records):
+    def dispatch(self, records: Sequence[Record]) -> None:
         stored.update(record.topic for record in records)
 
 
 class NoPasswords(BrokerHook):
     """A broker hook: it may refuse what a producer sends."""
 
-    def __init__(self, settings):
+    def __init__(self, settings: Mapping[str, str]) -> None:
         pass
 
-    def before_send(self, call: SendCall):
+    def before_send(self, call: SendCall) -> None:
         if b"password" in call.body:
             raise Refused(13, "passwords are not sent through this broker")
 
 
-def begins(text):
+def begins(text: str) -> Compiled:
     """An expression type: the property `city` begins with the text."""
     return Compiled(None, lambda properties: properties["city"].startswith(text))
 
 
-def first_takes_all(group, client_id, queues, clients):
+def first_takes_all(
+    group: str, client_id: str, queues: Sequence[MessageQueue], clients: Sequence[str]
+) -> list[MessageQueue]:
     """A rebalance strategy: one client reads everything, the others take over when it leaves."""
     return list(queues) if client_id == clients[0] else []
 
@@ -45,7 +49,7 @@ def first_takes_all(group, client_id, queues, clients):
 async def main(namesrv: str = "") -> None:
     done = asyncio.Event()
 
-    async def land(message) -> None:
+    async def land(message: ReceivedMessage) -> None:
         print(message.body)
         done.set()
 

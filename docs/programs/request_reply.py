@@ -1,12 +1,12 @@
 import asyncio
 
-from bolide.client import Message, Producer, PushConsumer
+from bolide.client import Message, Producer, PushConsumer, ReceivedMessage
 
 
 async def main(namesrv: str = "") -> None:
     consumer = PushConsumer("calculator", namesrv, start_from="first", instance_name="server")
 
-    async def square(message) -> None:
+    async def square(message: ReceivedMessage) -> None:
         await consumer.reply_to(message, b"%d" % (int(message.body) ** 2))
 
     consumer.subscribe("Squares", "*", square)

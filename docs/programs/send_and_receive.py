@@ -1,6 +1,6 @@
 import asyncio
 
-from bolide.client import Message, Producer, PushConsumer
+from bolide.client import Message, Producer, PushConsumer, ReceivedMessage
 
 
 async def main(namesrv: str = "") -> None:
@@ -8,7 +8,7 @@ async def main(namesrv: str = "") -> None:
         print(await producer.send(Message("Orders", b"one coffee", tags="coffee", keys="order-1")))
     done = asyncio.Event()
 
-    async def cook(message) -> None:
+    async def cook(message: ReceivedMessage) -> None:
         print(message.tags, message.body)
         done.set()
 

@@ -4,7 +4,7 @@ import sys
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
 
-from bolide.client import Message, OpenTelemetry, Producer, PushConsumer
+from bolide.client import Message, OpenTelemetry, Producer, PushConsumer, ReceivedMessage
 
 
 async def main(namesrv: str = "") -> None:
@@ -16,7 +16,7 @@ async def main(namesrv: str = "") -> None:
     spans = (OpenTelemetry(provider),)  # without a provider: the global one
     done = asyncio.Event()
 
-    async def cook(message) -> None:
+    async def cook(message: ReceivedMessage) -> None:
         done.set()
 
     consumer = PushConsumer("kitchen", namesrv, start_from="first", interceptors=spans)

@@ -2,13 +2,13 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from bolide.layout.shape import StoreShape
+from bolide.layout.shape import ShapeOptions, StoreShape
 from bolide.spark import dispatch_store, verify_on_spark
 
 
 def main(store: str = "store", shape: StoreShape | None = None) -> None:
     spark = SparkSession.builder.getOrCreate()
-    shape = shape or StoreShape.from_broker_conf({"mappedFileSizeCommitLog": "1073741824"})
+    shape = shape or StoreShape.of(ShapeOptions(mapped_file_size_commit_log=1024**3))
     verdict = verify_on_spark(spark, store, shape)
     for finding in verdict.findings[:10]:
         print(Path(finding.path).name, finding.position, finding.sentence)

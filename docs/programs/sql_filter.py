@@ -1,6 +1,6 @@
 import asyncio
 
-from bolide.client import Message, Producer, PushConsumer, sql
+from bolide.client import Message, Producer, PushConsumer, ReceivedMessage, sql
 
 
 async def main(namesrv: str = "") -> None:
@@ -10,7 +10,7 @@ async def main(namesrv: str = "") -> None:
     warm: list[bytes] = []
     done = asyncio.Event()
 
-    async def take(message) -> None:
+    async def take(message: ReceivedMessage) -> None:
         warm.append(message.body)
         if len(warm) == 2:
             done.set()

@@ -1,12 +1,12 @@
 import asyncio
 
-from bolide.client import Message, Producer, PushConsumer
+from bolide.client import Message, Producer, PushConsumer, ReceivedMessage
 
 
 async def main(namesrv: str = "") -> None:
     taken: list[bytes] = []
 
-    async def take(message) -> None:
+    async def take(message: ReceivedMessage) -> None:
         taken.append(message.body)
 
     consumer = PushConsumer("kitchen", namesrv, start_from="first", concurrency=4)

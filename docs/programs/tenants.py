@@ -1,13 +1,13 @@
 import asyncio
 
-from bolide.client import Message, Producer, PushConsumer
+from bolide.client import Message, Producer, PushConsumer, ReceivedMessage
 
 
 async def main(namesrv: str = "") -> None:
     seen: dict[str, list[bytes]] = {}
 
     def tenant(name: str) -> tuple[Producer, PushConsumer]:
-        async def take(message) -> None:
+        async def take(message: ReceivedMessage) -> None:
             seen.setdefault(name, []).append(message.body)
 
         # Every member of a broadcasting group gets everything, and keeps its own offsets.

@@ -1,12 +1,12 @@
 import pytest
 
-from bolide.client import Message, SendFailed
+from bolide.client import Message, RequestTimeout, SendFailed
 from bolide.client.blocking import Producer
-from bolide.errors import RequestTimeout
+from bolide.testing import Broker
 
 
 @pytest.mark.bolide_broker(flush_disk_type="SYNC_FLUSH", send_thread_pool_queue_capacity=1)
-def test_a_shop_hears_that_the_broker_is_busy(bolide_broker):
+def test_a_shop_hears_that_the_broker_is_busy(bolide_broker: Broker) -> None:
     with Producer("orders", bolide_broker.namesrv_addr) as producer:
         order = Message("Orders", b"one coffee")
         producer.send(order)

@@ -1,7 +1,7 @@
 import asyncio
 from datetime import UTC, datetime, timedelta
 
-from bolide.client import Message, Producer, PushConsumer
+from bolide.client import Message, Producer, PushConsumer, ReceivedMessage
 
 
 async def main(namesrv: str = "") -> None:
@@ -14,7 +14,7 @@ async def main(namesrv: str = "") -> None:
     came: list[bytes] = []
     done = asyncio.Event()
 
-    async def remind(message) -> None:
+    async def remind(message: ReceivedMessage) -> None:
         print(message.body.decode())
         came.append(message.body)
         if len(came) == 3:

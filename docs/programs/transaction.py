@@ -1,16 +1,16 @@
 import asyncio
 
-from bolide.client import Message, PushConsumer, TransactionProducer, TransactionState
+from bolide.client import Message, PushConsumer, ReceivedMessage, TransactionProducer, TransactionState
 
 ledger: dict[str, bool] = {}  # in place of a table in your database with the outcome of each payment
 
 
 class Payments:
-    async def execute(self, message, argument) -> TransactionState:
-        ledger[message.keys] = argument <= 100
-        return TransactionState.COMMIT if ledger[message.keys] else TransactionState.ROLLBACK
+    async def execute(self, message: Message, argument: int) -> TransactionState:
+        ledger[message.keys_text] = argument <= 100
+        return TransactionState.COMMIT if ledger[message.keys_text] else TransactionState.ROLLBACK
 
-    async def check(self, message) -> TransactionState:
+    async def check(self, message: ReceivedMessage) -> TransactionState:
         paid = ledger.get(message.keys[0])
         if paid is None:
             return TransactionState.UNKNOWN
@@ -24,7 +24,7 @@ async def main(namesrv: str = "") -> None:
             print(key, (await producer.send_in_transaction(message, amount)).state.name)
         seen = asyncio.Event()
 
-        async def take(message) -> None:
+        async def take(message: ReceivedMessage) -> None:
             print(message.keys[0], message.body)
             seen.set()
 

@@ -2,7 +2,7 @@ import asyncio
 
 import msgspec
 
-from bolide.client import Interceptor, Message, Producer, PushConsumer, SendCall
+from bolide.client import Interceptor, Message, Producer, PushConsumer, ReceivedMessage, SendCall
 
 
 class Order(msgspec.Struct):
@@ -25,7 +25,7 @@ async def main(namesrv: str = "") -> None:
         await producer.send(Message("Typed", value=Order("coffee", 2)))
     done = asyncio.Event()
 
-    async def cook(message) -> None:
+    async def cook(message: ReceivedMessage) -> None:
         order = message.value_as(Order)
         print(order.count, order.what, message.properties["from"])
         done.set()
