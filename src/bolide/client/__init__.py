@@ -9,6 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from bolide.client.consuming import strategies
+from bolide.client.consuming.custom_offsets import OffsetStore
+from bolide.client.consuming.message_filter import FilterMessageHook
+from bolide.client.consuming.pull import PullResult, PullStatus
 from bolide.client.consuming.pull_consumer import PullConsumer
 from bolide.client.consuming.push_consumer import PushConsumer
 from bolide.client.consuming.strategies import Strategy
@@ -63,13 +66,14 @@ __all__ = [
     "Producer", "TransactionProducer", "PushConsumer", "PullConsumer",
     # messages and results
     "Message", "ReceivedMessage", "MessageQueue", "SendResult", "SendStatus", "TransactionResult", "TransactionState",
+    "PullResult", "PullStatus",
     # listeners
     "Listener", "BatchListener", "TransactionListener", "ConsumeResult", "RetryLater", "DEAD_LETTER",
     # arguments
     "ConnectionOptions", "ProducerOptions", "Moment", "StartFrom", "QueueChoice", "Selector", "sql", "selector", "lmq",
     "Strategy", "strategies", "Codec", "CodecChoice", "JsonCodec", "PydanticCodec",
     # hooks, interceptors, traces
-    "RpcHook", "RpcCall", "Command", "AclHook", "NamespaceHook",
+    "OffsetStore", "FilterMessageHook", "RpcHook", "RpcCall", "Command", "AclHook", "NamespaceHook",
     "Interceptor", "SendCall", "ConsumeCall", "EndTransactionCall", "OpenTelemetry",
     "TRACE_TOPIC", "TraceContext", "TraceBean", "decode_trace", "encode_trace",
     # errors

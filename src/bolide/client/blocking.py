@@ -17,7 +17,10 @@ from types import TracebackType
 from typing import Any, Literal, Self, Unpack, cast, overload
 
 from bolide.client.consuming import pull_consumer, push_consumer
+from bolide.client.consuming.custom_offsets import OffsetStore
+from bolide.client.consuming.message_filter import FilterMessageHook
 from bolide.client.consuming.process_queue import MAX_CACHED_BYTES, MAX_CACHED_COUNT, MAX_SPAN
+from bolide.client.consuming.pull import PullResult
 from bolide.client.consuming.strategies import Strategy
 from bolide.client.instance.loop_thread import loop_thread
 from bolide.client.instance.options import DEFAULT_NAMESRV, ConnectionOptions
@@ -237,6 +240,8 @@ class PushConsumer:
     other; `concurrency` bounds the listener calls at once. `max_reconsume_times` -1 means 16, for orderly no limit;
     a message a listener has for more than `consume_timeout` seconds is sent back to be tried again (not orderly).
     `max_cached_for_topic` and its bytes are shared by the queues held (Java's pullThresholdForTopic), -1 is off.
+    `suspend` is how many seconds a pull waits at its broker, `pull_interval` how many pass after a pull that brought
+    messages. `filters` drop messages before delivery; `offset_store` keeps the offsets in place of the brokers.
     """
 
     def __init__(
@@ -258,12 +263,15 @@ class PushConsumer:
         max_cached_for_topic: int = -1,
         max_cached_bytes_for_topic: int = -1,
         suspend: float = 15.0,
+        pull_interval: float = 0.0,
         orderly_pause: float = 1.0,
         send_subscription: bool = False,
         codec: CodecChoice = None,
         interceptors: tuple[Interceptor, ...] = (),
         trace: bool = False,
         offset_folder: Path | None = None,
+        offset_store: OffsetStore | None = None,
+        filters: tuple[FilterMessageHook, ...] = (),
         **connection: Unpack[ConnectionOptions],
     ) -> None:
         """Nothing is connected before `start`. Raises `ArgumentError` if an argument is invalid, and names it."""
@@ -285,12 +293,15 @@ class PushConsumer:
             max_cached_for_topic=max_cached_for_topic,
             max_cached_bytes_for_topic=max_cached_bytes_for_topic,
             suspend=suspend,
+            pull_interval=pull_interval,
             orderly_pause=orderly_pause,
             send_subscription=send_subscription,
             codec=codec,
             interceptors=interceptors,
             trace=trace,
             offset_folder=offset_folder,
+            offset_store=offset_store,
+            filters=filters,
             **connection,
         )
 
@@ -443,6 +454,8 @@ class PullConsumer:
 
     With `auto_commit` what `poll` returned is consumed when the next poll begins, and stored every 5 s; without, only
     `commit` moves the group's offsets. `start_from` is for a group without offsets: ``"last"``, ``"first"`` or a time.
+    `suspend` is how many seconds a pull waits at its broker. `filters` drop messages before they are returned;
+    `offset_store` keeps the offsets in place of the brokers.
     """
 
     def __init__(
@@ -462,6 +475,8 @@ class PullConsumer:
         interceptors: tuple[Interceptor, ...] = (),
         trace: bool = False,
         offset_folder: Path | None = None,
+        offset_store: OffsetStore | None = None,
+        filters: tuple[FilterMessageHook, ...] = (),
         **connection: Unpack[ConnectionOptions],
     ) -> None:
         """Nothing is connected before `start`. Raises `ArgumentError` if an argument is invalid, and names it."""
@@ -481,6 +496,8 @@ class PullConsumer:
             interceptors=interceptors,
             trace=trace,
             offset_folder=offset_folder,
+            offset_store=offset_store,
+            filters=filters,
             **connection,
         )
 
@@ -545,6 +562,22 @@ class PullConsumer:
         Raises `ClientStateError` when not started, closed, or neither subscribed to a topic nor assigned queues.
         """
         return self._loop.run(lambda: self._native.poll(timeout, max_messages))
+
+    def pull(
+        self,
+        queue: MessageQueue,
+        offset: int,
+        max_messages: int = 32,
+        *,
+        expression: str | Selector = "*",
+        wait: float = 0.0,
+    ) -> PullResult:
+        """One pull of any queue, held or not: up to `max_messages` messages from `offset` on, and where to pull next.
+
+        Returns at once, or after at most `wait` seconds if there is nothing yet. The group's offsets do not move.
+        Raises `TopicNotFound`, `NoQueue`, `ResponseError`, `ConnectionLost`.
+        """
+        return self._loop.run(lambda: self._native.pull(queue, offset, max_messages, expression=expression, wait=wait))
 
     def __iter__(self) -> Iterator[ReceivedMessage]:
         """Messages for ever, one by one; with `auto_commit` each is consumed when the next is asked for."""

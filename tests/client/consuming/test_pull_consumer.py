@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bolide.client import Message, MessageQueue, Producer, PullConsumer
+from bolide.client import ArgumentError, Message, MessageQueue, Producer, PullConsumer, PullStatus, TopicNotFound
 from bolide.client.messages.errors import ClientStateError
 from bolide.remoting import codes
 from bolide.testing.broker import Broker
@@ -137,6 +137,30 @@ def test_a_paused_consumer_returns_nothing_until_all_of_it_resumes() -> None:
             assert await consumer.poll(0.1) == []
             consumer.resume()
             assert len(await consumer.poll()) == 2
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
+def test_one_pull_of_any_queue_moves_no_offset() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        fill(broker, 8)
+        async with pull_consumer(broker, codec="json") as consumer:
+            result = await consumer.pull(Q1, 1, 2)
+            assert (result.status, [message.value for message in result.messages]) == (PullStatus.FOUND, [3, 5])
+            assert (result.next_offset, result.begin_offset, result.end_offset) == (3, 0, 4)
+            nothing = await consumer.pull(Q1, 4)
+            assert (nothing.status, nothing.messages, nothing.next_offset) == (PullStatus.NO_NEW_MSG, [], 4)
+            waits = asyncio.create_task(consumer.pull(Q1, 4, wait=30))
+            await until(lambda: len(broker.requests(codes.PULL_MESSAGE)) == 3, "the long poll")
+            broker.on_loop(lambda: broker.store("T", 1, b"9", ""))
+            assert [message.value for message in (await waits).messages] == [9]
+            assert consumer.assignment() == []
+            with pytest.raises(ArgumentError, match="offset is -1"):
+                await consumer.pull(Q1, -1)
+            with pytest.raises(TopicNotFound):
+                await consumer.pull(MessageQueue("Nowhere", "broker-a", 0), 0)
+        assert ("G", "T", 1) not in broker.offsets
 
     with ScriptedBroker() as broker:
         asyncio.run(main(broker))

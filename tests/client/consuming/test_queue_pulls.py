@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 
 import pytest
 
@@ -91,6 +92,21 @@ def test_seek_to_begin_and_end_move_the_queues_named_or_all() -> None:
             broker.on_loop(lambda: broker.store("T", 0, b"last", ""))
             await until(lambda: seen[-1] == b"last", "what came after the seek")
         assert b"passed over" not in seen
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
+def test_an_interval_lies_between_pulls_that_bring_messages() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        times: list[float] = []
+        loop = asyncio.get_running_loop()
+        push = consumer(broker, pull_batch=1, pull_interval=0.2)
+        push.subscribe("T", "*", lambda message: times.append(loop.time()))
+        broker.on_loop(lambda: [broker.store("T", 0, b"x", "") for _ in range(4)])
+        async with push:
+            await until(lambda: len(times) == 4, "four messages")
+        assert all(later - earlier > 0.1 for earlier, later in pairwise(times))
 
     with ScriptedBroker() as broker:
         asyncio.run(main(broker))

@@ -4,6 +4,7 @@ directly (309). Bodies as in docs/protocol/remoting.md 12, with MessageQueue key
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -39,7 +40,8 @@ def consumer_status(member: GroupMember, command: Command) -> Command:
 
 
 def running_info(member: GroupMember, command: Command, started_ms: int, orderly: bool, concurrency: int) -> Command:
-    """Answer GET_CONSUMER_RUNNING_INFO: settings, subscriptions, and the state of every queue held."""
+    """Answer GET_CONSUMER_RUNNING_INFO: settings, subscriptions, rates, and the state of every queue held."""
+    now = asyncio.get_running_loop().time()
     properties = {
         "PROP_CLIENT_VERSION": f"bolide {VERSION}",
         "PROP_CONSUMEORDERLY": "true" if orderly else "false",
@@ -54,7 +56,7 @@ def running_info(member: GroupMember, command: Command, started_ms: int, orderly
     }
     info = {
         "properties": properties,
-        "statusTable": {},
+        "statusTable": {topic: member.stats.status(topic, now) for topic in member.subscriptions},
         "subscriptionSet": [wanted.data() for wanted in member.subscriptions.values()],
         "userConsumerInfo": {},
     }

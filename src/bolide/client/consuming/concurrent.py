@@ -101,11 +101,14 @@ class ConcurrentConsumption:
     async def _consume(self, process_queue: ProcessQueue, call: ListenerCall, messages: list[ReceivedMessage]) -> None:
         process_queue.begin()
         self._started = key = self._started + 1
-        self._running[key] = (asyncio.get_running_loop().time(), process_queue, messages)
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        self._running[key] = (began, process_queue, messages)
         if self._watcher is None:
             self._watch()
         try:
             failed = await call.run(messages, self._threads)
+            self._member.stats.consumed(process_queue.queue.topic, len(messages), len(failed), began, loop.time())
             if key not in self._running:
                 return  # it took too long: the messages were sent back meanwhile
             done = messages

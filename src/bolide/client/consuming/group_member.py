@@ -13,8 +13,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final
 
 from bolide.client.consuming.client_check import check_expressions
+from bolide.client.consuming.consumer_stats import ConsumerStats
 from bolide.client.consuming.members import member_ids
-from bolide.client.consuming.offset_store import OffsetStore
+from bolide.client.consuming.offset_store import GroupOffsets
 from bolide.client.consuming.process_queue import ProcessQueue
 from bolide.client.consuming.strategies import Strategy
 from bolide.client.instance.instance import ClientInstance, now_ms
@@ -72,7 +73,8 @@ class GroupMember:
         self.subscriptions: dict[str, Subscription] = {}
         self.parents: dict[str, str] = {}
         self.owned: dict[MessageQueue, ProcessQueue] = {}
-        self.store: OffsetStore
+        self.store: GroupOffsets
+        self.stats = ConsumerStats()
         self._instance: ClientInstance | None = None
         self._gained = gained
         self._lost = lost
@@ -148,6 +150,7 @@ class GroupMember:
         """Want a topic no more and give its queues back."""
         topic = with_namespace(self.options.namespace, topic)
         self.subscriptions.pop(topic, None)
+        self.stats.forget(topic)
         async with self._round:
             await self._apply(topic, [])
         if self._instance is not None:
@@ -162,7 +165,7 @@ class GroupMember:
         await self.instance.heartbeats.send()
         self.rebalance_soon()
 
-    async def join(self, store: Callable[[ClientInstance], OffsetStore]) -> None:
+    async def join(self, store: Callable[[ClientInstance], GroupOffsets]) -> None:
         """Enter the group: routes, heartbeat, and the first round of rebalance. Raises `ClientStateError`, and
         `ResponseError` for an expression that a broker refuses.
         """

@@ -13,11 +13,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, Protocol
 
+from bolide.client.consuming.custom_offsets import CustomOffsets, OffsetStore
 from bolide.client.instance.instance import ClientInstance
 from bolide.client.instance.json_body import json_body, queue_map, queue_map_text
+from bolide.client.messages.arguments import check_method
 from bolide.client.messages.errors import response_error
 from bolide.client.messages.queue import MessageQueue
-from bolide.errors import BolideError
+from bolide.errors import ArgumentError, BolideError
 from bolide.remoting import codes
 
 log = logging.getLogger("bolide.client")
@@ -26,7 +28,7 @@ PULL_READ: Final = 0.25
 """Seconds after which a broker has read a pull, and stored the progress it carries."""
 
 
-class OffsetStore(Protocol):
+class GroupOffsets(Protocol):
     """What a consumer asks of a store of offsets. Offsets are those of the next message to consume."""
 
     def update(self, queue: MessageQueue, offset: int) -> None:
@@ -49,6 +51,26 @@ class OffsetStore(Protocol):
 
     async def persist(self, queues: Iterable[MessageQueue], wait: bool) -> None:
         """Write the progress of these queues; `wait` asks for certainty instead of speed. Failures are logged."""
+
+
+def group_offsets(
+    instance: ClientInstance, group: str, *, broadcasting: bool, folder: Path | None, store: OffsetStore | None
+) -> GroupOffsets:
+    """Where a consumer keeps the offsets of its group: in a store of the user's, in a file, or at the brokers."""
+    if store is not None:
+        return CustomOffsets(store, group)
+    return FileOffsets(instance.client_id, group, folder) if broadcasting else BrokerOffsets(instance, group)
+
+
+def check_offset_store(store: OffsetStore | None, folder: Path | None) -> OffsetStore | None:
+    """The store a user gave. Raises `ArgumentError` for an object without its methods, and for a folder as well."""
+    if store is None:
+        return None
+    check_method("offset_store", store, "load", "group, queue")
+    check_method("offset_store", store, "save", "group, offsets")
+    if folder is not None:
+        raise ArgumentError("offset_store and offset_folder are both given, give one of them", "offset_store")
+    return store
 
 
 class BrokerOffsets:

@@ -87,9 +87,13 @@ class OrderlyConsumption:
             if self._call_of(waiting[0]) is not call:
                 break
             messages.append(waiting.popleft())
+        loop = asyncio.get_running_loop()
+        began = loop.time()
         count, level = await call.run_in_order(
             messages, self._threads, lambda: process_queue.dropped or self._closing.is_set()
         )
+        failed = level is not None
+        self._member.stats.consumed(process_queue.queue.topic, count + failed, int(failed), began, loop.time())
         if level is not None and await self._give_up(messages[count], level):
             count += 1
             level = None

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from bolide.client.consuming.group_member import GroupMember
+from bolide.client.consuming.message_filter import FilterMessageHook, wanted_messages
 from bolide.client.consuming.pausing import PausedQueues
 from bolide.client.consuming.process_queue import ProcessQueue
 from bolide.client.consuming.pull import PullRequest, PullResult, PullStatus, pull
@@ -34,11 +35,19 @@ class Prefetch:
     assigned: Subscription | None = None
     ended = False
 
-    def __init__(self, batch: int, suspend: float, limits: tuple[int, int], codec: Codec | None) -> None:
+    def __init__(
+        self,
+        batch: int,
+        suspend: float,
+        limits: tuple[int, int],
+        codec: Codec | None,
+        filters: tuple[FilterMessageHook, ...],
+    ) -> None:
         self._batch = batch
         self._suspend = suspend
         self._limits = limits
         self._codec = codec
+        self._filters = filters
         self._arrived = asyncio.Event()
         self._pulls: dict[ProcessQueue, asyncio.Task[None]] = {}
         self._delivered: dict[ProcessQueue, list[ReceivedMessage]] = {}
@@ -165,6 +174,9 @@ class Prefetch:
                 continue
             if self.member.instance.troubles.open:
                 self.member.instance.troubles.over(("pull", queue))
+            if result.messages:
+                now = asyncio.get_running_loop().time()
+                self.member.stats.pulled(queue.topic, len(result.messages), process_queue.last_pull, now)
             if not process_queue.dropped:
                 self._pulled(process_queue, result)
 
@@ -175,11 +187,16 @@ class Prefetch:
             log.warning("%s is read on from offset %d", process_queue.queue, result.next_offset)
             self._delivered.pop(process_queue, None)
             process_queue.clear()
-        elif result.messages:
+            return
+        if result.messages:
             for message in result.messages:
                 message.codec = self._codec
+            kept, dropped = wanted_messages(result.messages, self._filters, self._codec)
             process_queue.add(result.messages)
-            process_queue.waiting.extend(result.messages)
-            self._arrived.set()
+            if dropped:
+                self.member.store.update(process_queue.queue, process_queue.done(dropped))
+            if kept:
+                process_queue.waiting.extend(kept)
+                self._arrived.set()
         elif process_queue.moved_to(result.next_offset):
             self.member.store.update(process_queue.queue, result.next_offset)

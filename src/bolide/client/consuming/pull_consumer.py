@@ -13,10 +13,13 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 
 from bolide.client.consuming import broker_requests
+from bolide.client.consuming.custom_offsets import OffsetStore
 from bolide.client.consuming.group_member import BROADCASTING, GroupMember, model_name
-from bolide.client.consuming.offset_store import BrokerOffsets, FileOffsets, OffsetStore
+from bolide.client.consuming.message_filter import FilterMessageHook, check_filters, wanted_messages
+from bolide.client.consuming.offset_store import GroupOffsets, check_offset_store, group_offsets
 from bolide.client.consuming.prefetch import Prefetch
 from bolide.client.consuming.process_queue import MAX_CACHED_BYTES, MAX_CACHED_COUNT, ProcessQueue
+from bolide.client.consuming.pull import PullRequest, PullResult, pull
 from bolide.client.consuming.queue_pulls import MAX_PULL_BATCH
 from bolide.client.consuming.strategies import Strategy, find_strategy
 from bolide.client.instance.instance import ClientInstance, now_ms
@@ -49,6 +52,8 @@ class PullConsumer(Closeable):
 
     With `auto_commit` what `poll` returned is consumed when the next poll begins, and stored every 5 s; without, only
     `commit` moves the group's offsets. `start_from` is for a group without offsets: ``"last"``, ``"first"`` or a time.
+    `suspend` is how many seconds a pull waits at its broker. `filters` drop messages before they are returned;
+    `offset_store` keeps the offsets in place of the brokers.
     """
 
     def __init__(
@@ -68,6 +73,8 @@ class PullConsumer(Closeable):
         interceptors: tuple[Interceptor, ...] = (),
         trace: bool = False,
         offset_folder: Path | None = None,
+        offset_store: OffsetStore | None = None,
+        filters: tuple[FilterMessageHook, ...] = (),
         **connection: Unpack[ConnectionOptions],
     ) -> None:
         """Nothing is connected before `start`. Raises `ArgumentError` if an argument is invalid, and names it."""
@@ -80,9 +87,12 @@ class PullConsumer(Closeable):
         self._started_ms = 0
         self._lock = asyncio.Lock()
         limits = (check_count("max_cached", max_cached, 1), check_count("max_cached_bytes", max_cached_bytes, 1))
+        self._codec = find_codec(codec)
+        self._filters = check_filters(filters)
         batch = check_count("pull_batch", pull_batch, 1, MAX_PULL_BATCH)
-        self._prefetch = Prefetch(batch, check_seconds("suspend", suspend), limits, find_codec(codec))
+        self._prefetch = Prefetch(batch, check_seconds("suspend", suspend), limits, self._codec, self._filters)
         self._offset_folder = offset_folder
+        self._offset_store = check_offset_store(offset_store, offset_folder)
         options = ClientOptions.of(namesrv, fixed_name=model == BROADCASTING, **connection)
         interceptors = check_objects("interceptors", interceptors, Interceptor)
         if trace:
@@ -123,10 +133,14 @@ class PullConsumer(Closeable):
                 self._opened(f"PullConsumer of group {self.group}")
         return self
 
-    def _make_store(self, instance: ClientInstance) -> OffsetStore:
-        if self._member.model == BROADCASTING:
-            return FileOffsets(instance.client_id, self._member.group, self._offset_folder)
-        return BrokerOffsets(instance, self._member.group)
+    def _make_store(self, instance: ClientInstance) -> GroupOffsets:
+        return group_offsets(
+            instance,
+            self._member.group,
+            broadcasting=self._member.model == BROADCASTING,
+            folder=self._offset_folder,
+            store=self._offset_store,
+        )
 
     async def close(self) -> None:
         """Store the offsets (with `auto_commit`, of all that was returned) and leave. A second call does nothing."""
@@ -223,6 +237,36 @@ class PullConsumer(Closeable):
         if messages and self._interceptors:
             see_polled(self.group, messages, self._interceptors)
         return messages
+
+    async def pull(
+        self,
+        queue: MessageQueue,
+        offset: int,
+        max_messages: int = 32,
+        *,
+        expression: str | Selector = "*",
+        wait: float = 0.0,
+    ) -> PullResult:
+        """One pull of any queue, held or not: up to `max_messages` messages from `offset` on, and where to pull next.
+
+        Returns at once, or after at most `wait` seconds if there is nothing yet. The group's offsets do not move.
+        Raises `TopicNotFound`, `NoQueue`, `ResponseError`, `ConnectionLost`.
+        """
+        self._check_running()
+        check_count("offset", offset, 0)
+        check_count("max_messages", max_messages, 1, MAX_PULL_BATCH)
+        instance = self._member.instance
+        await instance.route(queue.topic)
+        wanted = subscription(queue.topic, expression, now_ms())
+        wait = check_seconds("wait", wait, zero=True)
+        result = await pull(
+            instance,
+            PullRequest(self._member.group, queue, offset, wanted, max_messages, wait, send_subscription=True),
+        )
+        for message in result.messages:
+            message.codec = self._codec
+        result.messages, _ = wanted_messages(result.messages, self._filters, self._codec)
+        return result
 
     async def __aiter__(self) -> AsyncIterator[ReceivedMessage]:
         """Messages for ever, one by one; with `auto_commit` each is consumed when the next is asked for."""

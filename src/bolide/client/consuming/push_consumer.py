@@ -17,8 +17,10 @@ from typing import Any, Final, Literal, Self, Unpack, overload
 from bolide.client.consuming import broker_requests
 from bolide.client.consuming.concurrent import ConcurrentConsumption
 from bolide.client.consuming.consumption import ConsumeSetup, Consumption
+from bolide.client.consuming.custom_offsets import OffsetStore
 from bolide.client.consuming.group_member import BROADCASTING, GroupMember, model_name
-from bolide.client.consuming.offset_store import BrokerOffsets, FileOffsets, OffsetStore
+from bolide.client.consuming.message_filter import FilterMessageHook, check_filters
+from bolide.client.consuming.offset_store import GroupOffsets, check_offset_store, group_offsets
 from bolide.client.consuming.orderly import OrderlyConsumption
 from bolide.client.consuming.process_queue import MAX_CACHED_BYTES, MAX_CACHED_COUNT, MAX_SPAN
 from bolide.client.consuming.queue_pulls import MAX_PULL_BATCH, PullSettings, QueuePulls
@@ -66,6 +68,8 @@ class PushConsumer(Closeable):
     other; `concurrency` bounds the listener calls at once. `max_reconsume_times` -1 means 16, for orderly no limit;
     a message a listener has for more than `consume_timeout` seconds is sent back to be tried again (not orderly).
     `max_cached_for_topic` and its bytes are shared by the queues held (Java's pullThresholdForTopic), -1 is off.
+    `suspend` is how many seconds a pull waits at its broker, `pull_interval` how many pass after a pull that brought
+    messages. `filters` drop messages before delivery; `offset_store` keeps the offsets in place of the brokers.
     """
 
     _closed = False
@@ -91,12 +95,15 @@ class PushConsumer(Closeable):
         max_cached_for_topic: int = -1,
         max_cached_bytes_for_topic: int = -1,
         suspend: float = 15.0,
+        pull_interval: float = 0.0,
         orderly_pause: float = 1.0,
         send_subscription: bool = False,
         codec: CodecChoice = None,
         interceptors: tuple[Interceptor, ...] = (),
         trace: bool = False,
         offset_folder: Path | None = None,
+        offset_store: OffsetStore | None = None,
+        filters: tuple[FilterMessageHook, ...] = (),
         **connection: Unpack[ConnectionOptions],
     ) -> None:
         """Nothing is connected before `start`. Raises `ArgumentError` if an argument is invalid, and names it."""
@@ -109,6 +116,7 @@ class PushConsumer(Closeable):
         self._consume_timeout = check_seconds("consume_timeout", consume_timeout)
         self._orderly_pause = check_seconds("orderly_pause", orderly_pause)
         self._offset_folder = offset_folder
+        self._offset_store = check_offset_store(offset_store, offset_folder)
         self._calls: dict[str, ListenerCall] = {}
         self._lock = asyncio.Lock()
         limits = (
@@ -119,15 +127,22 @@ class PushConsumer(Closeable):
             check_count("max_cached_bytes_for_topic", max_cached_bytes_for_topic, 1, off=-1),
         )
         batch = check_count("pull_batch", pull_batch, 1, MAX_PULL_BATCH)
-        self._pulls = QueuePulls(
-            PullSettings(batch, check_seconds("suspend", suspend), send_subscription, limits), orderly
+        self._codec = find_codec(codec)
+        settings = PullSettings(
+            batch,
+            check_seconds("suspend", suspend),
+            check_seconds("pull_interval", pull_interval, zero=True),
+            send_subscription,
+            limits,
+            check_filters(filters),
+            self._codec,
         )
+        self._pulls = QueuePulls(settings, orderly)
         options = ClientOptions.of(namesrv, fixed_name=model == BROADCASTING, **connection)
         interceptors = check_objects("interceptors", interceptors, Interceptor)
         if trace:
             interceptors = (*interceptors, tracer(f"{group}-CONSUME", options))
         self._interceptors = interceptors
-        self._codec = find_codec(codec)
         self._member = GroupMember(
             group,
             options,
@@ -214,10 +229,14 @@ class PushConsumer(Closeable):
         if not self._member.subscriptions and self._threads is not None:
             log.warning("consumer %s has no subscription and gets no messages: call subscribe(topic, ...)", self.group)
 
-    def _make_store(self, instance: ClientInstance) -> OffsetStore:
-        if self._member.model == BROADCASTING:
-            return FileOffsets(instance.client_id, self._member.group, self._offset_folder)
-        return BrokerOffsets(instance, self._member.group)
+    def _make_store(self, instance: ClientInstance) -> GroupOffsets:
+        return group_offsets(
+            instance,
+            self._member.group,
+            broadcasting=self._member.model == BROADCASTING,
+            folder=self._offset_folder,
+            store=self._offset_store,
+        )
 
     def _make_consumption(self, threads: ThreadPoolExecutor) -> Consumption:
         limit = DEFAULT_MAX_RECONSUME_TIMES if self._max_times < 0 and not self.orderly else self._max_times

@@ -14,9 +14,11 @@ from typing import Final
 from bolide.client.consuming.consumption import Consumption
 from bolide.client.consuming.group_member import GroupMember
 from bolide.client.consuming.locks import HeldLocks
+from bolide.client.consuming.message_filter import FilterMessageHook, wanted_messages
 from bolide.client.consuming.pausing import PausedQueues
 from bolide.client.consuming.process_queue import ProcessQueue
 from bolide.client.consuming.pull import PullRequest, PullResult, PullStatus, pull
+from bolide.client.messages.codec import Codec
 from bolide.client.messages.errors import ClientStateError, ResponseError
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import show_origin
@@ -38,13 +40,17 @@ HAND_OVER_ORDERLY: Final = 20.0
 
 @dataclass(frozen=True, slots=True)
 class PullSettings:
-    """How much a pull asks for and how long it may wait (seconds), and how much of a queue may be cached: messages,
-    bytes, span of offsets; the last two are shared by the queues of a topic, -1 is off."""
+    """How much a pull asks for, how long it may wait at the broker and how long the next one waits after messages came
+    (seconds), and how much of a queue may be cached: messages, bytes, span of offsets; the last two limits are shared
+    by the queues of a topic, -1 is off. `filters` drop messages before delivery."""
 
     batch: int
     suspend: float
+    interval: float
     send_subscription: bool
     limits: tuple[int, int, int, int, int]
+    filters: tuple[FilterMessageHook, ...]
+    codec: Codec | None
 
 
 class QueuePulls:
@@ -176,8 +182,14 @@ class QueuePulls:
             if member.instance.troubles.open:
                 member.instance.troubles.over(("pull", process_queue.queue))
             member.store.carried(process_queue.queue)
+            if result.messages:
+                member.stats.pulled(
+                    process_queue.queue.topic, len(result.messages), process_queue.last_pull, loop.time()
+                )
             if not process_queue.dropped:
                 await self._pulled(process_queue, result)
+                if settings.interval and result.status is PullStatus.FOUND:
+                    await asyncio.sleep(settings.interval)
 
     def _pause_after(self, error: BolideError, queue: MessageQueue) -> float:
         if isinstance(error, ResponseError) and error.code == codes.FLOW_CONTROL:
@@ -190,13 +202,18 @@ class QueuePulls:
         process_queue.next_offset = result.next_offset
         if result.status is PullStatus.OFFSET_ILLEGAL:
             await self._begin_anew(process_queue, result.next_offset)
-        elif result.messages:
-            if process_queue.queue.topic.startswith(RETRY_PREFIX):
-                for message in result.messages:
-                    show_origin(message, self.member.options.namespace)
+            return
+        if process_queue.queue.topic.startswith(RETRY_PREFIX):
+            for message in result.messages:
+                show_origin(message, self.member.options.namespace)
+        if result.messages:
+            kept, dropped = wanted_messages(result.messages, self._settings.filters, self._settings.codec)
             process_queue.add(result.messages)
-            process_queue.last_consume = process_queue.last_pull
-            self.consumption.put(process_queue, result.messages)
+            if dropped:
+                self.member.store.update(process_queue.queue, process_queue.done(dropped))
+            if kept:
+                process_queue.last_consume = process_queue.last_pull
+                self.consumption.put(process_queue, kept)
         elif process_queue.moved_to(result.next_offset):
             self.member.store.update(process_queue.queue, result.next_offset)
 

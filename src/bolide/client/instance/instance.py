@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import random
 import time
 from collections.abc import Coroutine
 from typing import Any, Protocol
@@ -91,7 +92,8 @@ class ClientInstance:
         self.pid = os.getpid()
         self._loop = asyncio.get_running_loop()
         self.name_servers = NameServers(options.namesrv)
-        self._namesrv = 0
+        # Clients spread over the name servers, as RocketMQ's do.
+        self._namesrv = random.randrange(1000)
         self._members = 0
         self._tasks: set[asyncio.Task[Any]] = set()
         self._fetching: dict[str, asyncio.Task[Route]] = {}

@@ -1,0 +1,118 @@
+"""What a consumer did in the last minute and hour, for each topic (RocketMQ's ConsumerStatsManager).
+
+A broker passes it on to `mqadmin consumerStatus` and to the dashboard (GET_CONSUMER_RUNNING_INFO). Counts go into six
+slots of ten seconds and six of ten minutes: no timer is needed, and a pull or a call of a listener costs a few
+additions, a message nothing. Times are seconds of a clock that never jumps.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+SLOTS: Final = 6
+MINUTE: Final = 60.0
+HOUR: Final = 3600.0
+
+
+class Window:
+    """Events of the last `seconds`: how many, and the sum of their values."""
+
+    __slots__ = ("_counts", "_slots", "_sums", "_width", "began", "seconds")
+
+    def __init__(self, seconds: float, now: float) -> None:
+        self.seconds = seconds
+        self.began = now
+        self._width = seconds / SLOTS
+        self._slots = [-1] * SLOTS
+        self._counts = [0] * SLOTS
+        self._sums = [0.0] * SLOTS
+
+    def add(self, now: float, value: float) -> None:
+        """Count one event."""
+        slot = int(now / self._width)
+        place = slot % SLOTS
+        if self._slots[place] != slot:
+            self._slots[place] = slot
+            self._counts[place] = 0
+            self._sums[place] = 0.0
+        self._counts[place] += 1
+        self._sums[place] += value
+
+    def total(self, now: float) -> float:
+        """The sum of the values."""
+        oldest = int(now / self._width) - SLOTS
+        return sum(value for slot, value in zip(self._slots, self._sums, strict=True) if slot > oldest)
+
+    def rate(self, now: float) -> float:
+        """The sum of the values a second, over the part of the window that has passed since the start."""
+        return self.total(now) / max(1.0, min(self.seconds, now - self.began))
+
+    def average(self, now: float) -> float:
+        """The mean value of an event, 0 if there was none."""
+        oldest = int(now / self._width) - SLOTS
+        count = sum(count for slot, count in zip(self._slots, self._counts, strict=True) if slot > oldest)
+        return self.total(now) / count if count else 0.0
+
+
+class TopicStats:
+    """What happened to the messages of one topic."""
+
+    __slots__ = ("consume_ms", "consume_ms_hour", "consumed", "failed", "failed_hour", "pull_ms", "pulled")
+
+    def __init__(self, now: float) -> None:
+        self.pull_ms = Window(MINUTE, now)
+        self.pulled = Window(MINUTE, now)
+        self.consume_ms = Window(MINUTE, now)
+        self.consume_ms_hour = Window(HOUR, now)
+        self.consumed = Window(MINUTE, now)
+        self.failed = Window(MINUTE, now)
+        self.failed_hour = Window(HOUR, now)
+
+
+class ConsumerStats:
+    """The statistics of one consumer."""
+
+    def __init__(self) -> None:
+        self._topics: dict[str, TopicStats] = {}
+
+    def _of(self, topic: str, now: float) -> TopicStats:
+        stats = self._topics.get(topic)
+        if stats is None:
+            stats = self._topics[topic] = TopicStats(now)
+        return stats
+
+    def pulled(self, topic: str, messages: int, began: float, now: float) -> None:
+        """A pull brought messages; it was sent at `began`."""
+        stats = self._of(topic, now)
+        stats.pull_ms.add(now, (now - began) * 1000)
+        stats.pulled.add(now, messages)
+
+    def consumed(self, topic: str, messages: int, failed: int, began: float, now: float) -> None:
+        """A listener was called at `began` with so many messages; some of them failed."""
+        stats = self._of(topic, now)
+        cost = (now - began) * 1000
+        stats.consume_ms.add(now, cost)
+        stats.consume_ms_hour.add(now, cost)
+        if messages > failed:
+            stats.consumed.add(now, messages - failed)
+        if failed:
+            stats.failed.add(now, failed)
+            stats.failed_hour.add(now, failed)
+
+    def forget(self, topic: str) -> None:
+        """The topic is not subscribed any more."""
+        self._topics.pop(topic, None)
+
+    def status(self, topic: str, now: float) -> dict[str, Any]:
+        """RocketMQ's ConsumeStatus: times in ms, rates a second over a minute, failures over an hour."""
+        stats = self._of(topic, now)
+        # A topic at rest shows the time of its last hour, as in Java.
+        consume = stats.consume_ms if stats.consume_ms.total(now) else stats.consume_ms_hour
+        return {
+            "consumeFailedMsgs": int(stats.failed_hour.total(now)),
+            "consumeFailedTPS": stats.failed.rate(now),
+            "consumeOKTPS": stats.consumed.rate(now),
+            "consumeRT": consume.average(now),
+            "pullRT": stats.pull_ms.average(now),
+            "pullTPS": stats.pulled.rate(now),
+        }

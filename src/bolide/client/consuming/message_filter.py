@@ -1,0 +1,46 @@
+"""Filters of the consumer itself: messages that were pulled and are dropped before delivery (RocketMQ's
+FilterMessageHook)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from bolide.client.messages.arguments import check_callable
+from bolide.client.messages.codec import Codec
+from bolide.client.messages.received import ReceivedMessage
+
+log = logging.getLogger("bolide.client")
+
+FilterMessageHook = Callable[[ReceivedMessage], bool]
+"""Says whether a message that was pulled is wanted. Called on the event loop; it must not block."""
+
+
+def check_filters(filters: tuple[FilterMessageHook, ...]) -> tuple[FilterMessageHook, ...]:
+    """The filters a user gave. Raises `ArgumentError` unless each can be called with a message."""
+    for wants in filters:
+        check_callable("filters", wants, "message")
+    return tuple(filters)
+
+
+def wanted_messages(
+    messages: list[ReceivedMessage], filters: Sequence[FilterMessageHook], codec: Codec | None
+) -> tuple[list[ReceivedMessage], list[ReceivedMessage]]:
+    """The messages that every filter wants, and those to drop. A filter that raises drops nothing."""
+    if not filters:
+        return messages, []
+    kept: list[ReceivedMessage] = []
+    dropped: list[ReceivedMessage] = []
+    for message in messages:
+        message.codec = codec
+        wanted = all(_wants(wants, message) for wants in filters)
+        (kept if wanted else dropped).append(message)
+    return kept, dropped
+
+
+def _wants(wants: FilterMessageHook, message: ReceivedMessage) -> bool:
+    try:
+        return bool(wants(message))
+    except Exception as error:
+        log.error("the filter %r failed on %r, which is delivered", wants, message, exc_info=error)
+        return True

@@ -1,0 +1,105 @@
+"""Offsets in a store of the user's: loaded, saved when they change, and asked again while they cannot be had."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bolide.client import ArgumentError, LocalError, MessageQueue, PullConsumer, PushConsumer
+from bolide.client.consuming.custom_offsets import CustomOffsets
+from bolide.remoting import codes
+from tests.client.consumer_parts import consumer
+from tests.client.consuming.test_pull_consumer import Q0, Q1, fill, pull_consumer
+from tests.client.scripted_broker import ScriptedBroker
+from tests.client.waiting import until
+
+
+class Table:
+    """A store in memory that notes what it is asked."""
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[str, MessageQueue], int] = {}
+        self.saves: list[dict[MessageQueue, int]] = []
+        self.broken = False
+
+    async def load(self, group: str, queue: MessageQueue) -> int:
+        if self.broken:
+            raise OSError("the disk is gone")
+        return self.rows.get((group, queue), -1)
+
+    async def save(self, group: str, offsets: Mapping[MessageQueue, int]) -> None:
+        if self.broken:
+            raise OSError("the disk is gone")
+        self.saves.append(dict(offsets))
+        self.rows.update({(group, queue): offset for queue, offset in offsets.items()})
+
+
+def test_a_push_consumer_continues_where_its_store_says_and_tells_no_broker() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        table = Table()
+        table.rows["G", MessageQueue("T", "broker-a", 0)] = 2
+        seen: list[bytes] = []
+        push = consumer(broker, offset_store=table)
+        push.subscribe("T", "*", lambda message: seen.append(message.body))
+        broker.on_loop(lambda: [broker.store("T", 0, b"%d" % number, "") for number in range(4)])
+        async with push:
+            await until(lambda: len(seen) == 2, "the last two")
+        assert seen == [b"2", b"3"]
+        assert table.rows["G", MessageQueue("T", "broker-a", 0)] == 4
+        assert not broker.requests(codes.QUERY_CONSUMER_OFFSET)
+        assert not broker.requests(codes.UPDATE_CONSUMER_OFFSET)
+        assert all(pull.ext()["commitOffset"] == "0" for pull in broker.requests(codes.PULL_MESSAGE))
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
+def test_a_pull_consumer_commits_to_its_store() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        fill(broker, 4)
+        table = Table()
+        async with pull_consumer(broker, offset_store=table, auto_commit=False) as reader:
+            await reader.assign([Q0])
+            await reader.poll()
+            assert table.rows == {}
+            await reader.commit()
+            assert await reader.committed(Q0) == 2
+        assert table.rows == {("G", Q0): 2}
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
+def test_only_what_has_changed_is_saved_and_a_failed_save_is_repeated() -> None:
+    async def main() -> None:
+        table = Table()
+        offsets = CustomOffsets(table, "G")
+        offsets.update(Q0, 1)
+        offsets.update(Q1, 5)
+        await offsets.persist([Q0, Q1], wait=True)
+        offsets.update(Q0, 2)
+        await offsets.persist([Q0, Q1], wait=False)
+        await offsets.persist([Q0, Q1], wait=True)
+        assert table.saves == [{Q0: 1, Q1: 5}, {Q0: 2}]
+        table.broken = True
+        offsets.update(Q1, 6)
+        await offsets.persist([Q0, Q1], wait=True)
+        with pytest.raises(LocalError, match=r"cannot load the offset of T@broker-a:0: the disk is gone"):
+            await offsets.load(Q0)
+        table.broken = False
+        await offsets.persist([Q0, Q1], wait=True)
+        assert table.saves[2:] == [{Q1: 6}]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("kind", [PushConsumer, PullConsumer])
+def test_what_is_not_a_store_is_refused(kind: Any, tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match=r"has no method load\(group, queue\)"):
+        kind("G", offset_store={})
+    with pytest.raises(ArgumentError, match="give one of them"):
+        kind("G", offset_store=Table(), offset_folder=tmp_path)
