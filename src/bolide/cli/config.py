@@ -26,28 +26,32 @@ def show(
     conf: Path | None = Conf,
     settings: list[str] | None = Settings,
     changed: bool = typer.Option(False, "--changed", help="Only settings that are not defaults."),
+    describe: bool = typer.Option(False, "--describe", help="Also what each does, its range, and when it can change."),
     as_json: bool = JsonFlag,
 ) -> None:
     """Show every setting, its value and its origin: flag, variable, file or default, in this order of precedence."""
     with boundary():
-        import msgspec
-
+        from bolide.declaration import settings_of
         from bolide.node.settings.config import load_daemon, shown
 
-        kind, kept = settings_of(daemon)
+        kind, kept = daemon_options(daemon)
         loaded, _ = load_daemon(kind, given_settings(settings), None if conf is None else str(conf), kept)
         for line in loaded.warnings:
             output.note(f"warning: {line}")
-        rows = []
-        for field in msgspec.structs.fields(kind):
-            origin = loaded.origins[field.encode_name]
-            if not changed or origin != "default":
-                value = getattr(loaded.options, field.name)
-                rows.append((field.encode_name, shown(field.encode_name, value), origin))
-        output.table(f"Settings of the {daemon}", ("Key", "Value", "Origin"), rows, as_json)
+        rows: list[tuple[str, ...]] = []
+        for key, setting in settings_of(kind).items():
+            origin = loaded.origins[key]
+            if changed and origin == "default":
+                continue
+            row = (key, shown(key, getattr(loaded.options, setting.name)), origin)
+            about = setting.about
+            more = (setting.range, "live" if about.live else "restart", about.text) if describe else ()
+            rows.append((*row, *more))
+        columns = ("Key", "Value", "Origin", *(("Range", "Changed", "What it does") if describe else ()))
+        output.table(f"Settings of the {daemon}", columns, rows, as_json)
 
 
-def settings_of(daemon: str) -> tuple[Any, Callable[[Any], str]]:
+def daemon_options(daemon: str) -> tuple[Any, Callable[[Any], str]]:
     """The struct of a daemon's settings, and the file that stores changes made while it runs."""
     if daemon == "broker":
         from bolide.broker.core.options import BrokerOptions
