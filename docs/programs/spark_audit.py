@@ -8,7 +8,7 @@ from bolide.spark import dispatch_store, verify_on_spark
 
 def main(store: str = "store", shape: StoreShape | None = None) -> None:
     spark = SparkSession.builder.getOrCreate()
-    shape = shape or StoreShape.of(ShapeOptions(mapped_file_size_commit_log=1024**3))
+    shape = shape or StoreShape(commit_log_segment_size=1 << 30)
     verdict = verify_on_spark(spark, store, shape)
     for finding in verdict.findings[:10]:
         print(Path(finding.path).name, finding.position, finding.sentence)

@@ -59,7 +59,7 @@ class Service:
         """Do what is due, at most `budget` records of work; the rest the next time."""
 
     def configure(self, options: BrokerOptions) -> None:
-        """Take over a setting of `options.RELOADABLE` that changed."""
+        """Apply a live setting that changed (`bolide.declaration`)."""
 
     def channel_closed(self, channel: Channel, now: int) -> None:
         """A connection ended."""
