@@ -1,0 +1,46 @@
+"""The list of RocketMQ's settings is what its classes of both releases say."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from bolide.broker.core.options import BrokerOptions
+from bolide.declaration import settings_of
+from bolide.namesrv.options import NamesrvOptions
+from tests.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION, compiled, jars, source_folder, tool
+
+pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
+
+ROCKETMQ = "org.apache.rocketmq"
+NETTY = [f"{ROCKETMQ}.remoting.netty.NettyServerConfig", f"{ROCKETMQ}.remoting.netty.NettyClientConfig"]
+CLASSES = {
+    "broker": [f"{ROCKETMQ}.common.BrokerConfig", f"{ROCKETMQ}.store.config.MessageStoreConfig", *NETTY],
+    "namesrv": [f"{ROCKETMQ}.common.namesrv.NamesrvConfig", *NETTY],
+}
+ACCESS = f"{ROCKETMQ}.auth.config.AuthConfig"
+LISTED = json.loads((Path(__file__).parents[1] / "data" / "protocol" / "settings.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("daemon", ["broker", "namesrv"])
+@pytest.mark.parametrize("version", [OLD_BROKER_VERSION, BROKER_VERSION])
+def test_the_listed_keys_are_rocketmqs(version: str, daemon: str) -> None:
+    classes = list(CLASSES[daemon])
+    if daemon == "broker" and version == BROKER_VERSION:
+        classes.append(ACCESS)
+    path = f"{jars(version)}/*"
+    own = compiled("setting-keys", [source_folder() / "SettingKeys.java"], path)
+    command = [tool("java"), "-cp", f"{own}:{path}", "SettingKeys", *classes]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    found: dict[str, str] = {}
+    for line in done.stdout.splitlines():
+        if line.startswith("SETTING\t"):
+            _, _, key, default = line.split("\t")
+            found.setdefault(key, default)
+    listed = LISTED[version][daemon]
+    assert found.keys() == listed.keys()
+    kept = settings_of(BrokerOptions if daemon == "broker" else NamesrvOptions).keys()
+    assert {key: found[key] for key in kept & listed.keys() if listed[key] is not None} == {
+        key: listed[key] for key in kept & listed.keys() if listed[key] is not None
+    }
