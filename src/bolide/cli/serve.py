@@ -12,7 +12,9 @@ from bolide.errors import ConfigError
 
 Conf: Final = typer.Option(None, "-c", "--config", help="Java's .conf file.", exists=True, dir_okay=False)
 Listen: Final = typer.Option(None, help="HOST:PORT to serve on; port 0 picks a free one.")
-Settings: Final = typer.Option(None, "--set", help="Any setting, as key=value with Java's key; may be repeated.")
+Settings: Final = typer.Option(
+    None, "--set", help="Any setting, as key=value (config show --describe lists them); may be repeated."
+)
 
 
 def attach(app: typer.Typer) -> None:

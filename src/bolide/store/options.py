@@ -57,10 +57,10 @@ class StoreOptions(ShapeOptions, frozen=True, kw_only=True, rename=java_key):
 
     check_crc_on_recover: Annotated[bool, RECOVERY("Compare the checksum of each body that recovery reads.")] = True
     commit_log_recover_max_num: Annotated[
-        PositiveCount, RECOVERY("Log files that a start after a clean stop reads.")
+        PositiveCount, RECOVERY("Log files that a start after a clean stop reads at most.")
     ] = 10
     message_index_safe: Annotated[
-        bool, RECOVERY("After a crash, dispatch again from the last record that the index is known to hold.")
+        bool, RECOVERY("Recovery begins where the index, too, is known to be on disk; false: where queues are.")
     ] = False
     index_file_write_enable: Annotated[bool, INDEX("Write index entries for new messages.")] = True
     index_file_read_enable: Annotated[bool, INDEX("Answer queries by key from the index.")] = True
@@ -113,7 +113,7 @@ class StoreOptions(ShapeOptions, frozen=True, kw_only=True, rename=java_key):
     max_filter_message_size: Annotated[
         int,
         Meta(ge=1, le=1 << 31, extra={"unit": "bytes"}),
-        READS("Bytes of queue entries that one pull with a filter looks at."),
+        READS("Bytes of queue entries that one pull looks at, but always those of as many messages as it asks for."),
     ] = 16000
 
     def __post_init__(self) -> None:
