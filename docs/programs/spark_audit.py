@@ -2,7 +2,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from bolide.layout.shape import ShapeOptions, StoreShape
+from bolide.layout.shape import StoreShape
 from bolide.spark import dispatch_store, verify_on_spark
 
 
