@@ -70,13 +70,32 @@ def _java_home_or_path() -> bool:
     return "JAVA_HOME" in os.environ or shutil.which("java") is not None
 
 
+LONGEST_FIRST = ("spark-processes", "spark", "spark-live", "java-brokers", "java-stores", "java", "hostile")
+"""Groups in the order in which workers begin them (with --no-loadscope-reorder); single tests fill the rest."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One worker runs what shares a Spark session, or the Java cluster of the live source: both start slowly."""
+    """One worker runs what shares a Spark session, or the Java cluster of the live source: both start slowly.
+
+    What asks for the clusters of the live source, and the jobs, have a session of their own in another worker.
+    """
     for item in items:
         shared = item.get_closest_marker("spark") or item.get_closest_marker("java")
         if shared and not item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.xdist_group("spark"))
+        if group_of(item) == "spark":
+            live = "rocketmq" in getattr(item, "fixturenames", ()) or item.nodeid.startswith("tests/spark/jobs/")
+            if live:
+                item.add_marker(pytest.mark.xdist_group("spark-live"), append=False)
+    places = {name: place for place, name in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: places.get(group_of(item), len(places)))
+
+
+def group_of(item: pytest.Item) -> str:
+    """The xdist group of a test; empty for a test that any worker may run."""
+    marker = item.get_closest_marker("xdist_group")
+    return str(marker.args[0]) if marker is not None and marker.args else ""
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
