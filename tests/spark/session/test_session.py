@@ -1,4 +1,4 @@
-"""What a session of ours tells Spark, and what it leaves to a user's own SPARK_HOME."""
+"""What a local session tells Spark, and that a SPARK_HOME set by the user is kept."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Order: rewrite a delayed message to the schedule or timer topic, check names and state, append; the store checks sizes.
 Send, retries, delays, transactions and replies all use it. Rules from RocketMQ's HookUtils, MessageStore and
-CommitLog.asyncPutMessage (protocol/behaviour.md 2 and 2.3, protocol/store.md 2 and 9).
+CommitLog.asyncPutMessage (docs/protocol/behaviour.md 2 and 2.3, docs/protocol/store.md 2 and 9).
 """
 
 from __future__ import annotations

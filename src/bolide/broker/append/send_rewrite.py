@@ -1,7 +1,7 @@
 """Properties of a message that the broker changes before storing it: the rare cases of SEND.
 
 RocketMQ 5.x rebuilds the whole string for every message; here the string is kept as it came and only extended, unless
-it holds names the broker sets or drops (protocol/behaviour.md 2, protocol/store.md 9).
+it holds names the broker sets or drops (docs/protocol/behaviour.md 2, docs/protocol/store.md 9).
 """
 
 from __future__ import annotations
