@@ -1,8 +1,8 @@
 """Broker hooks: called around requests, sends and pulls (RocketMQ's RPCHook, SendMessageHook and ConsumeMessageHook).
 
 A hook is a plug-in named by the setting `brokerHooks`. It runs on the loop, so it must not wait for anything; it may
-refuse a request before it is begun, and sees the answer when it leaves. As in Java only `Refused` refuses: whatever
-else a hook raises is logged, and the request goes on as if the hook were not there.
+refuse a request before it starts, and sees the answer when it leaves. As in Java only `Refused` refuses: any other
+exception of a hook is logged, and the request continues as without the hook.
 """
 
 from __future__ import annotations
@@ -236,5 +236,5 @@ class Hooked:
 
 
 def whole(frame: bytes, body: list[Any] | None) -> Command:
-    """An answer of ours, read back: only brokers with hooks pay for it."""
+    """The broker's answer, parsed again: only brokers with hooks have this cost."""
     return Connection(MAX_ANSWER).receive(frame if body is None else b"".join([frame, *body]))[0]

@@ -1,4 +1,4 @@
-"""The door to the log: what it stores under no circumstances, whoever asks."""
+"""The way into the log: what it never stores, for any writer."""
 
 from __future__ import annotations
 

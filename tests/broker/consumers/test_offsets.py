@@ -200,7 +200,7 @@ def test_a_reset_of_what_is_not_there(parts: Offsets) -> None:
     assert reset(parts, group="nobody").code == codes.SUBSCRIPTION_GROUP_NOT_EXIST
     with pytest.raises(Refused, match="not in consume queue range"):
         reset(parts, queueId="0", offset="6")
-    assert reset(parts, queueId="0", offset="5").code == codes.SUCCESS  # as Java: one behind the end is taken
+    assert reset(parts, queueId="0", offset="5").code == codes.SUCCESS  # as in Java: the end itself is accepted
 
 
 def test_a_clone_leaves_out_what_a_group_at_work_does_not_subscribe_to(parts: Offsets) -> None:

@@ -1,4 +1,4 @@
-"""Delayed messages: when each is delivered and as what, what a restart goes on with, and what the file may say."""
+"""Delayed messages: when each is delivered and as what, what a restart resumes, and what the file may say."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_the_file_is_asked_for_every_ten_seconds_when_something_was_delivered(pa
 
 
 def test_the_file_never_says_more_than_the_log_has(parts: Delaying) -> None:
-    """A file ahead of the log would lose the message; behind it, it comes twice."""
+    """A file ahead of the log would lose the message; a file that lags delivers it twice."""
     parts.delayed(1)
     parts.service.tick(NOW + 1000, 1000)  # appended, and in no file yet
     assert parts.progress() == {}

@@ -43,7 +43,7 @@ def test_a_message_is_delivered_within_the_second_that_begins_at_its_time() -> N
 
 
 def test_the_stamps_are_those_of_the_wall_clock() -> None:
-    """Steady time goes on as it did when somebody sets the clock."""
+    """Steady time continues unchanged when the clock is set."""
     timer = Timer()
     timer.store.times.step(3_600_000, timer.store.end_offset)
     timer.send("a", 3_602_000)

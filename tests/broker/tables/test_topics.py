@@ -119,7 +119,7 @@ def test_a_new_topic_is_waited_for_until_the_file_has_it() -> None:
         effects.persists.clear()
         made.find_or_create(name, 1, 6, 0, False, 4)
         made.create_on_send(name, "TBW102", 4, 0, 4)
-        assert effects.persists == {"topics"}  # whoever sends to it meanwhile waits, too
+        assert effects.persists == {"topics"}  # other sends to it also wait meanwhile
     made.written()
     assert topic.plain and topic.saved and retry.saved and not late.saved
     effects.persists.clear()

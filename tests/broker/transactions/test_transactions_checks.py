@@ -121,7 +121,7 @@ def test_a_round_of_many_is_done_in_parts(parts: Transactions) -> None:
         parts.service.tick(parts.now, 10)
         parts.settle()
         rounds += 1
-    # Those that are left alone do not keep the round from those behind them.
+    # Those that are not checked yet do not keep the round from later ones.
     assert [question.ext()["msgId"] for question in parts.asked()] == [f"U{number}" for number in range(15, 25)]
     assert 3 <= rounds < 20
 
@@ -145,7 +145,7 @@ def test_an_op_record_of_a_4_9_store_is_one_number(tmp_path: Path) -> None:
     parts = Transactions(tmp_path, store_version="4.9", transaction_check_max=1, transaction_check_interval=10_000)
     for number in range(3):
         parts.half(UNIQ_KEY=f"U{number}")
-    parts.later(21_000)  # each is asked about once, stored anew, and given up
+    parts.later(21_000)  # each is checked once, stored again, and given up
     assert parts.ops() == [b"%d" % number for number in range(6)]
     assert parts.progress()[0] == 6
     parts.close()

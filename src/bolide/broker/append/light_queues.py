@@ -78,7 +78,7 @@ class LightQueueGate:
         self._most = options.max_lmq_consume_queue_num if options.enable_lmq_quota else options.max_topics
 
     def check(self, topic: str, listed: str) -> None:
-        """Raise `Refused` 13 for a list that cannot be, 2017 for a queue too many; a list that is idle is let be."""
+        """Raise `Refused` 13 for an invalid list, 2017 for a queue too many; a list that has no effect is accepted."""
         if not self._on or not topic_allows_lmq(topic):
             return
         names = split_names(listed)

@@ -1,4 +1,4 @@
-"""The one door to the log: every record the broker stores comes through here, whoever asks for it.
+"""The only way into the log: every record that the broker stores, for any writer, is appended here.
 
 Order: rewrite a delayed message to the schedule or timer topic, check names and state, append; the store checks sizes.
 Send, retries, delays, transactions and replies all use it. Rules from RocketMQ's HookUtils, MessageStore and

@@ -1,6 +1,7 @@
 """Resetting a group's offsets by telling its clients (220): what 4.9 does, and 5.x with useServerSideResetOffset=false.
 
-Nothing is remembered here: the clients commit where they go on. Rules of RocketMQ's Broker2Client.resetOffset.
+Nothing is stored here: the clients commit the offsets at which they resume. Rules of RocketMQ's
+Broker2Client.resetOffset.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class ClientResets:
         return max(self._store.offset_by_time(topic, queue_id, timestamp), 0)
 
     def _request(self, header: ResetOffsetRequestHeader, targets: dict[MessageQueue, int], is_c: bool) -> Command:
-        """Whoever asks in C++ has clients in C++, which read no objects as keys: RocketMQ's rule."""
+        """A requester in C++ has clients in C++, which cannot read objects as keys: RocketMQ's rule."""
         listed = [MessageQueueForC(queue.topic, queue.broker_name, queue.queue_id, at) for queue, at in targets.items()]
         body = encode_body(ResetOffsetBodyForC(listed) if is_c else ResetOffsetBody(targets))
         ext = {

@@ -29,7 +29,7 @@ class Channel:
         self.version: int = 0
         self.alive: bool = True
         self.frames: list[Buffer] = []
-        """Encoded frames, and pieces of bodies behind them, waiting for the end of the turn: one write takes all."""
+        """Encoded frames, each followed by the parts of its body, until the end of the turn: one write sends all."""
         self.bodies: bool = False
         """True when there are such pieces among them."""
         self.queued: int = 0
@@ -43,7 +43,7 @@ class Channel:
         self.dirty: bool = False
         """True while this channel is in the executor's list of channels to write."""
         self.link: Link = NO_LINK
-        """The transport's connection behind this channel; the node's business, never a service's."""
+        """The transport's connection of this channel; used by the node, never by a service."""
         self.held: int = 0
         """Pull requests of this channel now in the hold table (limited, so a peer cannot park without end)."""
         self.pulls: set[Any] = set()

@@ -1,6 +1,6 @@
 """Numbers in the settings of topics and groups, from peers, operators and files, limited to what Java can read.
 
-A number that is no Java int would be in every registration of this broker, and no name server would accept one.
+A number outside Java's int would be in every registration of this broker, and no name server would accept it.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ class TimerService(Service):
     # -- start and end
 
     def load(self, now: int) -> None:
-        """Take up where the checkpoint says, or begin anew when the files are no use."""
+        """Resume where the checkpoint says, or start over if the files are unusable."""
         if not self._on:
             return
         files = self._files
@@ -241,8 +241,8 @@ class TimerService(Service):
         self._keep(now)
 
     def _move_write_time(self, wall: int) -> None:
-        """Follow the clock. One that goes back a little is waited for, since slots up to here may be over; one that was
-        far ahead was wrong, and nobody shall wait for it: what was delivered then may come again after a restart."""
+        """Follow the clock. If it goes back a little, wait for it, because slots up to here may be over. If it was far
+        ahead, it was wrong, and deliveries do not wait for it: they may be repeated after a restart."""
         current = floor_time(wall, self._precision)
         if current > self._write_time or self._write_time - current > CLOCK_STEP_MS:
             self._write_time = current
@@ -407,7 +407,7 @@ class TimerService(Service):
         self._effects.wake(self)
 
     def _over(self, run: SlotRun) -> None:
-        """A slot is done: the next start begins behind it."""
+        """A slot is done: the next start begins after it."""
         for properties in run.deleted_nothing():
             self.metrics.add(properties.get(names.REAL_TOPIC), 1, self._write_time)  # it was counted as if it had
         self._files.wheel.drop(run.time)

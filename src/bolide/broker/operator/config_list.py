@@ -12,7 +12,7 @@ from bolide.remoting.json import MAX_TEXT, parse_long
 
 
 def listed_configs(command: Command, name: str) -> list[dict[str, Any]]:
-    """The objects of the list `name`; what is no object is left out, as Java's reader does.
+    """The objects of the list `name`; other elements are ignored, as by Java's reader.
 
     Raises `Refused` where there is no such list, or too long a one.
     """

@@ -1,7 +1,7 @@
 """A page of a table of topics or groups: 5.x slaves and tools fetch long tables in parts.
 
-RocketMQ's TopicConfigManager.subTopicConfigTable and SubscriptionGroupManager.subGroupTable: names in their order, from
-a place on, at most so many. Whoever asks with another DataVersion than ours begins anew.
+RocketMQ's TopicConfigManager.subTopicConfigTable and SubscriptionGroupManager.subGroupTable: names in order, from a
+position on, up to a maximum. A request with another DataVersion than the broker's gets the first page.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""OFFSET_MOVED_EVENT: a note for whoever watches, of each pull that was told to go on elsewhere (answer 21).
+"""OFFSET_MOVED_EVENT: a message for monitoring about each pull that was answered with another offset (code 21).
 
 RocketMQ 4.9 stores one (PullMessageProcessor.generateOffsetMovedEvent); 5.x only writes a line to its log. Here the
 event is stored, once for the same pull within a minute: a client that asks for a wrong offset again and again must not

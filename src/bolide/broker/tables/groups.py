@@ -27,7 +27,7 @@ from bolide.remoting.json import parse_long
 MAX_GROUP_SIZE: Final = 64 * 1024
 """Most bytes of one group's settings: its retry policy and subscriptions may be anything."""
 MADE_BY_USE: Final = "bolideMadeByUse"
-"""A key of ours in the file; Java ignores it."""
+"""A key that only Bolide writes to the file; Java ignores it."""
 MAX_NAME: Final = 255
 READ_INDEX: Final = 2
 """The bit of a forbidden topic that says reading (PermName.INDEX_PERM_READ)."""

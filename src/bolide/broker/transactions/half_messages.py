@@ -4,7 +4,7 @@ A half message waits on RMQ_SYS_TRANS_HALF_TOPIC until an op record on RMQ_SYS_T
 then its transaction is decided. Progress in both queues is kept as consumer offsets of CID_RMQ_SYS_TRANS, where a Java
 broker looks for it as well. The table is rebuilt from the queues at every start (docs/protocol/behaviour.md 4).
 
-A decision of ours counts at once, and is undone when the store takes its op record back. Progress follows what was
+A new decision counts at once, and is undone if the store takes its op record back. Progress follows what was
 read of both queues, and is stored only once that part of the log survives a power cut: progress ahead of the log would
 skip half messages that get those offsets later. If the stored progress is ahead anyway (an asynchronous flush and a
 power cut under another broker, a log from a backup), it is ignored.
@@ -51,7 +51,7 @@ class Half:
 
     @property
     def end_offset(self) -> int:
-        """Physical offset behind the record."""
+        """Physical offset after the record."""
         return self.physical_offset + self.size
 
 
@@ -289,8 +289,8 @@ class HalfMessages:
     # -- reading
 
     def _scan_some(self, count: int) -> int:
-        """Read up to `count` units of each queue in the order of the log: an op record lies behind what it names, so
-        that only what is open stays in memory, and one that names something else means nothing."""
+        """Read up to `count` units of each queue in log order: an op record follows what it names, so that only open
+        half messages stay in memory, and one that names something else has no effect."""
         ops = self._store.units(OP_HALF_TOPIC, 0, self._op_scanned, count)
         halves = self._store.units(HALF_TOPIC, 0, self._half_scanned, count)
         op = half = 0

@@ -483,7 +483,7 @@ def _again(record: Record, topic: str, properties: MessageProperties) -> BrokerM
 
 
 def immunity_ms(custom: str, shortest: int) -> int:
-    """How long a half message is left alone, from its property in seconds; what is no number counts as `shortest`."""
+    """How long a half message is not checked, from its property in seconds; an invalid one counts as `shortest`."""
     try:
         return max(int(custom) * 1000, shortest)
     except ValueError:
