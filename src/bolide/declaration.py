@@ -198,7 +198,7 @@ def check_value(setting: Setting, value: object) -> None:
 
 
 def text_of(value: object) -> str:
-    """A value as it stands in a `.conf` file."""
+    """A value as in a `.conf` file."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)

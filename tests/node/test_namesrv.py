@@ -259,7 +259,7 @@ def test_a_read_full_of_slow_requests_leaves_the_loop_to_others(tmp_path: Path) 
                 assert [answer.opaque for answer in answers] == list(range(SLOW))
                 assert len(await asyncio.to_thread(read_answers, one, 1)) == 1
             place = next(at for at, (_, opaque) in enumerate(slow.served) if at and opaque == 0)
-            assert place < 8  # not behind all that the first had asked
+            assert place < 8  # not after all requests of the first
         finally:
             await node.stop()
 

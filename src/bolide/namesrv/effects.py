@@ -1,4 +1,4 @@
-"""What a name server wants done in the world beside its answer; whoever owns the sockets and files carries it out."""
+"""The effects of a request on a name server besides its answer; the owner of sockets and files carries them out."""
 
 from __future__ import annotations
 

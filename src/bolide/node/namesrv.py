@@ -178,7 +178,7 @@ class NamesrvNode:
             self._serve(peer)
 
     def caught_up(self, peer: Peer) -> None:
-        """The peer has read its answers: go on with what it asked."""
+        """The peer has read its answers: continue with its requests."""
         peer.behind = False
         if not peer.queued:
             self._serve_later(peer)
@@ -250,7 +250,7 @@ class NamesrvNode:
     def _answer(self, peer: Peer, command: Command, now: int) -> Command | None:
         try:
             return self._server.handle(peer.id, peer.remote, command, now)
-        except Exception as error:  # the one boundary: a fault of ours is an answer, not a crash
+        except Exception as error:  # the one boundary: an internal error is an answer, not a crash
             log.exception("request %d of %s failed", command.code, peer.remote)
             if command.is_oneway:
                 return None

@@ -65,7 +65,7 @@ def test_requests_wait_in_order_until_the_peer_has_read() -> None:
     assert (outbox.unread, outbox.take_ready(), outbox.next(peer)) == (101, [], None)
     outbox.caught_up(peer)
     assert (outbox.unread, outbox.take_ready()) == (0, [peer])
-    assert outbox.full(peer)  # what comes now stands behind what waits
+    assert outbox.full(peer)  # a new request waits after the earlier ones
     taken = [outbox.next(peer), outbox.next(peer), outbox.next(peer)]
     assert [one.command.opaque if one else None for one in taken] == [1, 2, None]
     assert not outbox.full(peer)
@@ -139,7 +139,7 @@ def test_a_peer_that_reads_nothing_costs_little_and_loses_nothing(tmp_path: Path
                         await until(lambda: node._hold.count == PULLS, "the pulls to be held")
                         assert (await client.request(send_request(body=bytes(BODY)), PATIENCE)).code == 0
                     await until(lambda: outbox.unread > 0, "the peer to fall behind")
-                    for _ in range(20):  # others go on, and what they cause does not reach the silent one
+                    for _ in range(20):  # others continue, and their effects do not reach the silent one
                         assert (await client.request(send_request("Other"), PATIENCE)).code == 0
                     assert tracemalloc.get_traced_memory()[1] < 6 * HIGH
                     assert outbox.unread <= 2 * HIGH + BODY

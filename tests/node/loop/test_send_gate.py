@@ -31,7 +31,7 @@ PATIENT = {
 
 @asynccontextmanager
 async def stalled(folder: Path, **more: Any) -> AsyncIterator[tuple[ClientConnection, list[asyncio.Future[Command]]]]:
-    """A broker one send of which waits for a disk that stands still; the disk goes on at the end of the block."""
+    """A broker with a send that waits for a stalled disk; the disk resumes at the end of the block."""
     files = StallableFiles()
     node = BrokerNode(options(folder, **SYNCED, **more), world=RealNodeWorld(files))
     await node.start()

@@ -243,7 +243,7 @@ class Ringing(Loop):
 def test_a_fault_of_ours_stops_no_clock(world: Shared, place: str) -> None:
     loop = Ringing()
     turns = Turns(loop, world.executor, Clock(lambda: NOW, lambda: loop.passed))
-    fault = [RuntimeError("a fault of ours")]
+    fault = [RuntimeError("an internal error")]
 
     def once(*_: object) -> None:
         if fault:

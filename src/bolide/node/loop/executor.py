@@ -221,7 +221,7 @@ class Executor:
         if not hold.park(held):
             self._send(channel, command, later(command, f"{hold.count} pulls are held, maxHeldRequests"))
 
-    # ---- requests of ours
+    # ---- requests of the broker to clients
 
     def _ask(self, channel: Channel, command: Command, ask: Ask, now: int) -> None:
         asked = PendingRequest(channel, command, ask, now + ask.timeout)

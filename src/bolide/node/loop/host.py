@@ -112,7 +112,7 @@ class NodeHost:
         self._owner.store_failed(error)
 
     def failed(self, what: str, error: BaseException) -> None:
-        """One line and the traceback of a fault of ours."""
+        """Log one line and the traceback of an internal error."""
         log_failure(self.log, what, error)
 
     def refused(self, channel: Channel, request: Command, response: Command) -> None:
@@ -160,5 +160,5 @@ class NodeHost:
 
 
 def log_failure(log: logging.Logger, what: str, error: BaseException) -> None:
-    """One line and the traceback of a fault of ours."""
+    """Log one line and the traceback of an internal error."""
     log.error("%s failed: %s: %s", what, type(error).__name__, error, exc_info=error)

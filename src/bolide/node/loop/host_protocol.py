@@ -49,7 +49,7 @@ class Host(Protocol):
         """The log cannot be written or synced any more: stop serving and exit."""
 
     def failed(self, what: str, error: BaseException) -> None:
-        """Write one line (and the traceback of a fault of ours) to the log."""
+        """Write one line (and the traceback of an internal error) to the log."""
 
     def refused(self, channel: Channel, request: Command, response: Command) -> None:
         """Write one line about a request that is answered with an error of the peer's."""

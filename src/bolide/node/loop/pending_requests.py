@@ -1,4 +1,4 @@
-"""Requests of ours to clients, and the requests of other clients that wait for the answer."""
+"""The broker's requests to clients, and the requests of other clients that wait for the answers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PendingRequests:
         self._opaque: int = 0
 
     def next_opaque(self) -> int:
-        """A number for a request of ours; unique for far longer than any of them waits."""
+        """A number for a request of the broker; unique for far longer than any request waits."""
         self._opaque = (self._opaque + 1) & 0x7FFFFFFF
         return self._opaque
 
@@ -60,5 +60,5 @@ class PendingRequests:
 
 
 def key_of(channel: Channel, opaque: int) -> int:
-    """One number for a request of ours: opaque alone is unique only within a connection and direction."""
+    """One number for a request of the broker: opaque alone is unique only within a connection and direction."""
     return channel.id << 32 | (opaque & 0xFFFFFFFF)

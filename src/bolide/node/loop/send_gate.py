@@ -43,6 +43,6 @@ def busy(command: Command, remark: str) -> Command:
 
 
 def later(command: Command, why: str) -> Command:
-    """The answer to a pull that cannot be served or held right now. Java's clients come again after 20 ms, where any
-    other refusal costs them 3 s; Java's own broker has neither limit and never answers it."""
+    """The answer to a pull that cannot be served or held right now. Java's clients retry after 20 ms, but after 3 s for
+    any other refusal; Java's own broker has neither limit and never sends this answer."""
     return make_response(command, FLOW_CONTROL, f"[FLOW_CONTROL]{why}: pull again in a moment")

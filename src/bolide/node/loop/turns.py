@@ -12,7 +12,7 @@ from bolide.node.loop.parked import NO_DEADLINE
 
 MAX_WAIT_MS = 60_000
 FAILED_WAIT_MS = 1_000
-"""After a turn that ended with a fault of ours the next timer rings no sooner, or a lasting one would fill the log."""
+"""Minimum time to the next timer after a turn with an internal error, so that a lasting error does not fill the log."""
 READS_MS = 20
 """Time for what was read in one turn; the rest waits for the next turns, connection by connection."""
 

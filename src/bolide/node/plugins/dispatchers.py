@@ -42,7 +42,7 @@ class Dispatcher(Protocol):
     """
 
     def dispatch(self, records: Sequence[Record]) -> None:
-        """Take these records, one after the other in the log. Returning means that they need not come again."""
+        """Process these records, which are consecutive in the log. After returning, they are not repeated."""
 
 
 class Batch:
@@ -128,7 +128,7 @@ class Feed:
             records = batch.records if only is None else [r for r in batch.records if r.topic in only]
             if records:
                 self._dispatcher.dispatch(records)
-        except Exception as raised:  # another's code: whatever it is, the records come again
+        except Exception as raised:  # plug-in code may raise anything: the records are repeated
             error = f"{type(raised).__name__}: {raised}"
         self._told(self, batch, error)
 
@@ -188,7 +188,7 @@ class Dispatchers(Table):
         self._effects.wake(self)
 
     def arrived(self, arrivals: list[Arrival], now: int) -> None:
-        """Records were dispatched: whoever is ready gets more."""
+        """Records were dispatched: dispatchers that are ready get more."""
         for feed in self.feeds:
             self._feed(feed, now)
 
@@ -246,7 +246,7 @@ class Dispatchers(Table):
             self._changed(now)
         elif feed.offset > end:
             # Only a loss of power with ASYNC_FLUSH takes back what was confirmed.
-            log.warning("the dispatcher %s was at %d, the log ends at %d: going on there", feed.name, feed.offset, end)
+            log.warning("the dispatcher %s was at %d, the log ends at %d: continue there", feed.name, feed.offset, end)
             feed.offset = end
         elif feed.offset < first:
             log.warning("the dispatcher %s missed %d bytes: the log was deleted", feed.name, first - feed.offset)
@@ -288,7 +288,7 @@ class Dispatchers(Table):
             feed.problem = error
         else:
             if feed.failures:
-                log.info("the dispatcher %s goes on after %d failed calls", feed.name, feed.failures)
+                log.info("the dispatcher %s continues after %d failed calls", feed.name, feed.failures)
             feed.failures, feed.problem = 0, ""
             self._advance(feed, batch, now)
         self._feed(feed, now)

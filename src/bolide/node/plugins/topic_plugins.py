@@ -64,7 +64,7 @@ class TopicPicks:
                     self._dispatchers.add(name, plugin)
 
     def changed(self) -> None:
-        """The topics changed: work out anew who is picked by which."""
+        """The topics changed: compute again which topic selects which plug-ins."""
         assert self._topics is not None
         by_dispatcher: dict[str, set[str]] = {}
         by_topic: dict[str, list[BrokerHook]] = {}

@@ -1,4 +1,4 @@
-"""How a daemon of ours ends, as its exit status: whoever supervises it decides by this whether to start it again."""
+"""The exit statuses of a daemon, by which its supervisor decides whether to restart it."""
 
 from __future__ import annotations
 

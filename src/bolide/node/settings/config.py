@@ -150,5 +150,5 @@ def variable_name(key: str) -> str:
 
 
 def shown(key: str, value: object) -> str:
-    """A setting's value for people, as it would stand in a file; of a secret only that it is set."""
+    """A setting's value as in a file; of a secret only that it is set."""
     return "******" if value and key in SECRETS else text_of(value)

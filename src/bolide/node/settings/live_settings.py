@@ -82,7 +82,7 @@ def edited(text: str, changes: Mapping[str, str]) -> str:
             kept.append(line)
         continued = goes_on
     if continued:
-        kept.append("")  # the last line would swallow the first of ours
+        kept.append("")  # the last line would otherwise continue into the first new one
     kept += [f"{key}={value.strip()}" for key, value in changes.items()]
     return "\n".join(kept) + "\n"
 
