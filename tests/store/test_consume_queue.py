@@ -133,7 +133,7 @@ def test_recovery_ends_at_the_first_invalid_unit(tmp_path: Path, clean: bool) ->
     assert (again.max_offset, again.max_physical_offset) == (23, 2300)
     assert not (tmp_path / "cq/T/0" / f"{600:020d}").exists()
     left = path.read_bytes()[60:]
-    assert (left == bytes(140)) is not clean, "after a crash the units behind the hole are wiped"
+    assert (left == bytes(140)) is not clean, "after a crash the units after the hole are wiped"
     put(again, 23)
     again.flush()
     assert reopened(tmp_path).max_offset == (24 if not clean else 30)

@@ -164,7 +164,7 @@ def test_reserving_writes_nothing_where_the_system_cannot_reserve(
     assert files.read_at(writer, 6, 0) == files.read_at(writer, 6, 4096) == b"record"
     assert files.size(str(tmp_path / "f")) == 8192
     nothing = files.open("/dev/null")
-    files.reserve(nothing, 0, 4096)  # cannot be reserved, which is no error
+    files.reserve(nothing, 0, 4096)  # cannot be reserved, which is not an error
     for opened in (writer, handle, nothing):
         files.close(opened)
 

@@ -17,8 +17,8 @@ from tests.store.scenario import ASYNC, ROOT, SHAPE, START, Machine, Sent, missi
 
 LOG = f"{ROOT}/commitlog"
 FAULTS = {
-    "the size": (2, b"\x10", "bytes that are no record|parts do not add up"),
-    "the magic": (5, b"?", "bytes that are no record"),
+    "the size": (2, b"\x10", "bytes that are not a record|parts do not add up"),
+    "the magic": (5, b"?", "bytes that are not a record"),
     "the body": (90, b"?", "does not match its CRC"),
     "its own offset": (30, b"\x01", "calls itself"),
 }
@@ -96,7 +96,7 @@ class TestDamage:
         first = next(one.at for one in sent if one.at.physical_offset >= newest)
         before = [one.at for one in sent if one.at.end_offset <= newest][-1]
         overwrite(machine.files, before.end_offset + 4, b"\0\0\0\0")
-        refused(machine, rf"bytes that are no record.*good records from {first.physical_offset} on follow it")
+        refused(machine, rf"bytes that are not a record.*good records from {first.physical_offset} on follow it")
 
     def test_the_newest_file_is_gone_after_a_clean_stop(self) -> None:
         machine, sent = filled("a clean stop")
@@ -192,7 +192,7 @@ class TestTornTail:
 
 
 class TestAJavaStore:
-    """`abort` without a mark of ours: it is not known whether the process died or the machine."""
+    """`abort` without Bolide's mark: it is not known whether the process died or the machine."""
 
     def killed(self, flushed: Callable[[list[Sent]], int]) -> Machine:
         machine = Machine()

@@ -252,7 +252,7 @@ class TestCheckpoint:
 
 
 def test_what_a_start_makes_readable_cannot_be_lost_any_more() -> None:
-    # Written, not synced, never answered; after the crash consumers see it and commit offsets behind it.
+    # Written, not synced, never answered; after the crash consumers see it and commit later offsets.
     machine = Machine()
     machine.append(3)
     machine.write()

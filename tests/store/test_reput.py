@@ -61,7 +61,7 @@ def test_nothing_beyond_the_confirm_offset(tmp_path: Path) -> None:
 def test_withdrawn_records_are_forgotten(tmp_path: Path) -> None:
     parts = Parts(tmp_path)
     kept = parts.append(put_of("T", 0, b"body"))
-    parts.reput.offer(kept)  # a second time, as if the one behind it had the wrong offset
+    parts.reput.offer(kept)  # a second time, as if the next one had the wrong offset
     parts.reput.withdraw(kept.physical_offset + 1)
     lost = parts.append(put_of("T", 0, b"body"))
     parts.reput.withdraw(lost.physical_offset)

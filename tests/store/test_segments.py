@@ -1,4 +1,4 @@
-"""Segments: names, gaps, creation, deletion, readers, and the handles behind them."""
+"""Segments: names, gaps, creation, deletion, readers, and their handles."""
 
 from __future__ import annotations
 

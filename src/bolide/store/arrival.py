@@ -7,7 +7,7 @@ from typing import final
 
 @final
 class Arrival:
-    """One unit put into a queue. `max_offset` is the queue offset behind it, `properties` the record's stored bytes."""
+    """One unit put into a queue. `max_offset` is the queue offset after it, `properties` the record's stored bytes."""
 
     def __init__(
         self, topic: str, queue_id: int, max_offset: int, tags_code: int, store_timestamp: int, properties: bytes

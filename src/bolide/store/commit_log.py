@@ -225,8 +225,8 @@ class CommitLog:
     def write_pending(self) -> None:
         """Hand everything appended since the last call to the kernel: one write, two when a file became full.
 
-        Raises `DiskFull` or `FileFailed`; then `end_offset` is back at `written_offset` and the records behind it
-        are gone, so whoever waits for them is to be told.
+        Raises `DiskFull` or `FileFailed`; then `end_offset` is back at `written_offset` and the records after it are
+        lost, so the requests that wait for them must be told.
         """
         if self.end_offset == self.written_offset:
             return

@@ -309,7 +309,7 @@ class ConsumeQueue:
         self.min_offset = min(self.min_offset, end)
 
     def _end_below(self, physical_offset: i64) -> i64:
-        """Units up to the last one of a record below an offset; a power cut may have left holes behind that one."""
+        """Units up to the last one of a record below an offset; a power cut may have left holes after that one."""
         first = self.segments.min_offset // UNIT_SIZE
         end = self.max_offset
         while end > first:

@@ -73,7 +73,7 @@ class ConsumeQueueExt:
     def _end_file(self) -> None:
         self.flush()
         self.segments.write(self.end, [END_OF_FILE])
-        # Crash here: the file is closed by its mark and the next one is missing; recovery goes on behind the mark.
+        # Crash here: the file is closed by its mark and the next one is missing; recovery continues after the mark.
         self.end += self.segment_size - self.end % self.segment_size
         self._tail_at = self.end
 
@@ -121,7 +121,7 @@ class ConsumeQueueExt:
     # -- recovery --
 
     def recover(self) -> None:
-        """Walk all files unit by unit and set the end behind the last unit of the newest one.
+        """Walk all files unit by unit and set the end after the last unit of the newest one.
 
         A file whose units end early is taken as ended there, and the next one is read: Java does the same, for the
         queue's own units say later which of these are real (`truncate_behind`).
@@ -148,7 +148,7 @@ class ConsumeQueueExt:
             at += size
 
     def truncate_behind(self, address: i64) -> None:
-        """Keep the unit at this address as the last one; a tags code that is no address changes nothing."""
+        """Keep the unit at this address as the last one; a tags code that is not an address changes nothing."""
         if not is_ext_address(address):
             return
         unit = self.unit(address)
@@ -169,7 +169,7 @@ class ConsumeQueueExt:
         if self.segments.is_empty():
             self._reset(0)
             return
-        # Old units behind the end would be taken for real by the next recovery: wipe them.
+        # The next recovery would take old units after the end for valid: wipe them.
         stop = min(self.end, self.segments.end_of_files)
         if stop > end:
             self.segments.write(end, [bytes(stop - end)])

@@ -45,7 +45,7 @@ class DeletedTopics:
     def start(self, log_start: int, log_end: int) -> None:
         """Forget marks below the log, and lower those beyond its end, where new records go. Raises `FileFailed`.
 
-        A power cut with asynchronous flush can take the end of the log, and leave a mark that was made behind it.
+        A power cut with asynchronous flush can lose the end of the log, and leave a mark that was made after it.
         """
         kept = {topic: min(offset, log_end) for topic, offset in self.marks.items() if min(offset, log_end) > log_start}
         if kept != self.marks:

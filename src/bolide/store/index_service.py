@@ -75,7 +75,7 @@ class IndexService:
             if len(name) != NAME_DIGITS or not name.isdigit():
                 continue
             file = self._open(self.folder + "/" + name)
-            # After a crash no file is kept behind one that lost its entries: it would hide the records to be put again.
+            # After a crash no file is kept after one that lost its entries: it would hide the records to be put again.
             if file is not None and not (abnormal and removed):
                 self._files.append(file)
             else:
@@ -100,7 +100,7 @@ class IndexService:
                 file.finish(True)
                 self._full.append(file)
             good += 1
-        # Files behind one that lost entries would hide the records that are to be put again.
+        # Files after one that lost entries would hide the records that are to be put again.
         while len(self._files) > good:
             removed.append(self._remove(len(self._files) - 1))
         while self._files and not self._is_certain(self._files[-1]):

@@ -5,8 +5,8 @@ Only a tail that was never synced may be cut without asking. Which tail that is 
 * *It stopped cleanly.* All was synced, so whatever is missing or bad is damage.
 * *It was killed, and the machine has run since.* The page cache lost nothing: the log holds every write, and all but
   the last are whole. So what queues name is damage when it is bad, and so is anything bad that good records follow.
-* *The machine went down.* Of what was not synced any sector may be lost, and later ones kept: a hole with good records
-  behind it is no damage there. What the checkpoint says was synced must be there; with sync flush also what queues
+* *The machine went down.* Of what was not synced any sector may be lost, and later ones kept: a hole followed by good
+records is not damage there. What the checkpoint says was synced must be there; with sync flush also what queues
   name, for they got it after the sync.
 * *Nobody knows* (RocketMQ's broker was killed). As after a kill, but queues count only where the checkpoint's time
   of the last flush agrees.
@@ -92,7 +92,7 @@ def refuse_lost_log(traces: Traces, root: str) -> None:
 
 
 def refuse_damage(log: SegmentList, root: str, survey: Survey, found: LogEnd, known: Known, torn: bool) -> None:
-    """Raise `StoreDamaged` unless what lies behind the last good record is a tail that was never synced.
+    """Raise `StoreDamaged` unless what follows the last good record is a tail that was never synced.
 
     `torn` says that something else than zeros follows in the same file.
     """
@@ -117,7 +117,7 @@ def refuse_damage(log: SegmentList, root: str, survey: Survey, found: LogEnd, kn
 
 
 def later_runs(log: SegmentList, survey: Survey, found: LogEnd, torn: bool) -> list[Run]:
-    """The good records behind the end, without older ones that an earlier cut left there.
+    """The good records after the end, without older ones that an earlier cut left there.
 
     RocketMQ's broker does not wipe what it cuts off. Such bytes are older than the last good record before the end.
     """

@@ -40,7 +40,7 @@ class Lookups:
     # -- queues --
 
     def max_queue_offset(self, topic: str, queue_id: int) -> i64:
-        """Offset behind the newest readable message; 0 for a queue nobody knows."""
+        """Offset after the newest readable message; 0 for an unknown queue."""
         queue = self.queues.get(topic, queue_id)
         return queue.max_offset if queue is not None else 0
 

@@ -169,7 +169,7 @@ class Maintenance:
     # -- flush --
 
     def _flush(self, now: int) -> None:
-        """Flush some queues; when that was the last of them, go on with the index, and wait for the next round."""
+        """Flush some queues; after the last of them, flush the index and wait for the next round."""
         next_round = now + self._options.flush_interval_consume_queue
         if not self._flags.dispatch_allowed():
             self._next_flush = next_round

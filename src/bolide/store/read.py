@@ -75,12 +75,12 @@ class ReadResult:
     def __init__(self, status: i64, next_begin_offset: i64, min_offset: i64, max_offset: i64) -> None:
         self.status: i64 = status
         self.next_begin_offset: i64 = next_begin_offset
-        """Where the client goes on; corrected where its offset was wrong (a slave answers the old one then)."""
+        """Where the client continues; corrected if its offset was wrong (a slave returns the old one then)."""
         self.min_offset: i64 = min_offset
         self.max_offset: i64 = max_offset
         self.buffers: list[bytes | memoryview] = []
         """Whole records, in the order of the queue; one buffer may hold several. They are what `Files` read, or views
-        into it: nothing is copied between the page cache and whoever sends them."""
+        into it: nothing is copied between the page cache and the socket."""
         self.size: i64 = 0
         self.message_count: i64 = 0
         self.last_physical_offset: i64 = 0

@@ -46,7 +46,7 @@ class RecoveryReport:
         self.dispatched: int = 0
         """Of these, given to consume queues and index again."""
         self.truncated_bytes: int = 0
-        """Bytes behind the last good record that were no zeros: a torn tail, now wiped."""
+        """Non-zero bytes after the last good record: a torn tail, now wiped."""
         self.deleted_files: list[str] = []
         """Files beyond the end, and derived files that did not fit."""
         self.last_store_timestamp: int = 0
@@ -229,10 +229,10 @@ class Recovery:
     # -- the torn tail --
 
     def _wipe(self, end: int) -> None:
-        """Make zeros of what lies behind the end, up to the end of its file.
+        """Zero what follows the end, up to the end of its file.
 
         A later record could end exactly where a whole old one begins; recovery would then take the old one for
-        good. Crash of process or power in the middle: the next start ends the log at the same place and goes on.
+        good. Crash of process or power in the middle: the next start ends the log at the same place and continues.
         """
         at: i64 = end
         stop: i64 = self._torn_to

@@ -1,6 +1,6 @@
 """`bolide store repair`: repairs a store whose log is damaged, so that it starts again. First a plan, then the work.
 
-A record that cannot be read leaves a hole. Queue offsets behind it must not move, so its place in its queue is kept: a
+A record that cannot be read leaves a hole. Later queue offsets must not move, so its place in its queue is kept: a
 record that says what happened fills the hole, with the topic, queue and queue offset that are missing among the other
 records (or that its own head still names). When none is missing, the filler is a record that enters no queue. Both are
 whole records for RocketMQ as well. What is overwritten or cut is first copied into a folder beside the log, and synced.
@@ -76,11 +76,11 @@ class Plan:
     reason: str = ""
     """Why the store does not start; "" when nothing is to be repaired."""
     followers: int = 0
-    """Good records behind."""
+    """Good records after the damage."""
     holes: list[Hole] = field(default_factory=list)
     """To be filled; empty when the log is to be cut."""
     cut_bytes: int = 0
-    """Bytes behind `log_end` to be cut off, up to the last one that is no zero."""
+    """Bytes after `log_end` to be truncated, up to the last one that is not zero."""
     no_log: bool = False
     """No file of the log is there: what follows from it is set aside."""
 

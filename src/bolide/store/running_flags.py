@@ -1,6 +1,6 @@
 """Why the store may not be read or written just now: RocketMQ's RunningFlags, one bit a reason.
 
-Any bit but NOT_READABLE makes SEND answer 14; NOT_READABLE makes PULL answer 1. What clears a bit stands beside it.
+Any bit but NOT_READABLE makes SEND answer 14; NOT_READABLE makes PULL answer 1. What clears a bit is next to it.
 """
 
 from __future__ import annotations

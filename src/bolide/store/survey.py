@@ -1,4 +1,4 @@
-"""The first look at a log: where its good records end, and what lies behind that. It only reads.
+"""The first look at a log: where its good records end, and what follows. It only reads.
 
 A start looks before it writes to the log, so that a log it refuses stays byte for byte as it was. `store repair` uses
 the same checks.
@@ -48,7 +48,7 @@ class LogEnd:
     """Where reading stopped. Offsets are bytes of the log."""
 
     end: int
-    """The end of the last good record (or of the filler behind it)."""
+    """The end of the last good record (or of the filler after it)."""
     records: int = 0
     store_timestamp: int = 0
     """Of the newest record read; 0 when there is none."""
@@ -68,7 +68,7 @@ class Survey:
     # -- the front --
 
     def read(self, starts: list[int], first: int, dispatched: int, indexed: int) -> LogEnd:
-        """Read from a file on to the first thing that is no whole record with its own physical offset.
+        """Read from a file on to the first thing that is not a whole record with its own physical offset.
 
         Records that end by `dispatched` and begin by `indexed` need no dispatch; -1 = all do.
         """
@@ -127,7 +127,7 @@ class Survey:
             if scanned.status != GOOD or at >= len(data):
                 return at
 
-    # -- behind it --
+    # -- after it --
 
     def runs_behind(self, at: int) -> Iterator[Run]:
         """The good records at or behind an offset, run by run, to the end of the files.
@@ -196,7 +196,7 @@ class Survey:
         return Run(begin, at, found.records, found.store_timestamp)
 
     def last_data(self, at: int) -> int:
-        """The byte behind the last one that is no zero, from an offset to the end of its file; the offset when none."""
+        """The byte after the last non-zero one, from an offset to the end of its file; the offset if all are zero."""
         size = int(self._log.segment_size)
         last, stop = at, min(int(self._log.end_of_files), at - at % size + size)
         while at < stop:
@@ -221,7 +221,7 @@ class Survey:
         claimed = int.from_bytes(head[:4], "big", signed=True)
         magic = int.from_bytes(head[4:8], "big", signed=True)
         if magic not in (MAGIC_V1, MAGIC_V2):
-            return "bytes that are no record"
+            return "bytes that are not a record"
         data = self._log.read(at, min(claimed, room)) if 0 < claimed <= LONGEST else b""
         if check_record(data, 0, len(data), False).status != GOOD:
             return "a record whose parts do not add up to its size"

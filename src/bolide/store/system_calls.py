@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 @functools.cache
 def syncfs_call() -> Callable[[int], int] | None:
-    """Linux' syncfs; before 5.8 it reported no errors of writing, which is no sync to rely on."""
+    """Linux' syncfs; before 5.8 it did not report write errors, so it cannot be relied on."""
     release = re.match(r"(\d+)\.(\d+)", platform.release())
     if sys.platform != "linux" or release is None or (int(release[1]), int(release[2])) < (5, 8):
         return None

@@ -52,7 +52,7 @@ class TimerFiles:
     # -- start --
 
     def load(self, queue_offset_of: Callable[[int, int], int]) -> int:
-        """Read and repair; returns the queue offset to go on from. Sets `lost` when that is of no use.
+        """Read and repair; returns the queue offset to continue from. Sets `lost` if that is of no use.
 
         `queue_offset_of(physical offset, size)` finds a record's offset in the timer queue, -1 when it is not there.
         """
@@ -91,11 +91,11 @@ class TimerFiles:
         self.lost = ""
 
     def _after_java(self, found: TimerCheckpoint, queue_offset_of: Callable[[int, int], int]) -> tuple[int, int]:
-        """Where a store that Java wrote goes on, (queue offset, end of the timer log); its last units enter the wheel.
+        """Where a store that Java wrote resumes: (queue offset, end of the timer log); its last units enter the wheel.
 
         Java notes the end of its log before the sync that belongs to the queue offset beside it, so whole units are
         read on from there; and it may have been killed while it wrote the wheel, so the slots of its last two files
-        are set anew, as Java does. Units of messages from the queue offset on are made again. The end is NOWHERE when
+        are set again, as in Java. Units of messages from the queue offset on are made again. The end is NOWHERE when
         units are missing.
         """
         size = int(self.log.segments.segment_size)

@@ -1,7 +1,7 @@
 """The stream `timerlog/`: units one after the other in files of a fixed size: RocketMQ's TimerLog.
 
 Derived from the queue of the timer topic: what a crash takes of it is appended again. `end` is known from the
-checkpoint, and nothing behind it counts.
+checkpoint, and nothing after it counts.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class TimerLog:
             self.segments.write(at, parts)
 
     def cut(self, end: int) -> None:
-        """Let the stream end here: later files go, and what stands behind the end becomes zeros.
+        """End the stream here: later files are deleted, and what follows the end becomes zeros.
 
         Crash before the zeros are on disk: our next start goes by the checkpoint and cuts again; Java's would take
         whole units for real and deliver their messages twice, as it does after a crash of its own.

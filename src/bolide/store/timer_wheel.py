@@ -50,7 +50,7 @@ class TimerWheel:
         return True
 
     def reset(self) -> None:
-        """Forget everything, and delete the file: the next sync makes it anew."""
+        """Forget everything, and delete the file: the next sync creates it again."""
         self._files.remove(self.path)
         self.slots.clear()
         self._times.clear()
@@ -77,7 +77,7 @@ class TimerWheel:
         self.count += int(slot.count)
 
     def drop(self, time: int) -> None:
-        """This time is over: forget its slot. The file keeps it; whoever reads it knows the time."""
+        """This time is over: forget its slot. The file keeps it; its readers know the time."""
         slot = self.slots.pop(time, None)
         if slot is not None:
             self.count -= int(slot.count)
@@ -108,8 +108,8 @@ class TimerWheel:
     def take_changes(self) -> list[tuple[int, list[bytes]]]:
         """What the file lacks, as (offset, pieces to write there one after the other); from here on it counts as there.
 
-        Whoever writes it syncs the timer log first: a slot in the file never names a unit that a crash can take. Crash
-        before the checkpoint moves: some slots name units behind the end it knows; recovery follows them back.
+        The caller syncs the timer log first: a slot in the file never names a unit that a crash can lose. Crash before
+        the checkpoint moves: some slots name units after the end it knows; recovery follows them back.
         """
         runs: list[tuple[int, list[bytes]]] = []
         end = -1

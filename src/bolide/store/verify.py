@@ -1,7 +1,7 @@
 """Is a store whole: every record, every queue unit, every index entry, each checked against the others.
 
 The log is read once, in order. Each record's unit is looked up in its queue, each unit so found is marked, and what
-stays unmarked points to nothing; the index, whose entries stand in the log's order, is merged with it. Memory: one
+stays unmarked points to nothing; the index, whose entries are in log order, is merged with it. Memory: one
 byte a unit, one int32 an index slot, one chunk of the log.
 """
 
@@ -191,7 +191,7 @@ class _LogCheck:
             self._flush()
 
     def _placeless(self, d: Dispatch) -> None:
-        """No queue of ours can have it, and a broker leaves it out."""
+        """No queue of the store can have it, and a broker skips it."""
         if len(self._verdict.notes) < _MAX_NOTES:
             sentence = f"the record at offset {d.physical_offset} of the log is in no queue: its topic {d.topic[:64]!r}"
             self._verdict.notes.append(f"{sentence} with queue {d.queue_id} cannot name a folder")

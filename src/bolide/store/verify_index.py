@@ -1,7 +1,7 @@
 """The index files against the keys of the log's records, and their chains against themselves. Part of `verify`.
 
-Entries stand in the order of the log, so both are read side by side. A record dispatched twice (after a crash) has its
-entries twice in a row, which is Java's own doing and no fault.
+Entries are in log order, so both are read in parallel. A record that was dispatched twice (after a crash) has its
+entries twice in a row, as Java's broker writes them, which is not a fault.
 """
 
 from __future__ import annotations

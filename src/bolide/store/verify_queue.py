@@ -23,7 +23,7 @@ class QueueCheck:
         self.missing: list[int] = []
         """Physical offsets of records without a unit."""
         self.missing_tail = 0
-        """How many of these come last, behind every record that has one."""
+        """How many of these come last, after every record that has one."""
         self._files = files
         self._shape = shape
         self._segments = segment_files(files, path)

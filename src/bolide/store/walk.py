@@ -59,7 +59,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class End:
-    """The end of a segment's records; `blank` when it is the filler that says the next file goes on."""
+    """The end of a segment's records; `blank` if it is the filler, after which the log continues in the next file."""
 
     physical_offset: int
     blank: bool
@@ -76,7 +76,7 @@ def segment_files(files: Files, folder: str) -> list[SegmentFile]:
 
 
 def strange_names(files: Files, folder: str) -> list[str]:
-    """Names in a folder of segments that are no segments."""
+    """Names in a folder of segments that are not segments."""
     return [name for name in files.list_dir(folder) if len(name) != 20 or not name.isdecimal()]
 
 
@@ -146,9 +146,9 @@ def _walk(
         after = _next_start(files, handle, file, at)
         if after < 0:
             if _any_byte(files, handle, file, at):
-                yield Problem(file.start + at, file.size - at, "bytes that are no record, up to the end of the file")
+                yield Problem(file.start + at, file.size - at, "bytes that are not a record, to the end of the file")
             break
-        yield Problem(file.start + at, after - at, f"{after - at} bytes that are no record, then records go on")
+        yield Problem(file.start + at, after - at, f"{after - at} bytes that are not a record, followed by records")
         at = after
     yield End(file.start + at, blank=False)
 
