@@ -1,4 +1,4 @@
-"""The blocking façade: the native client's behaviour without async, a loop thread behind it, and fork."""
+"""The blocking façade: the native client's behaviour without async, its loop thread, and fork."""
 
 from __future__ import annotations
 

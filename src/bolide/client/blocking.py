@@ -173,7 +173,7 @@ class Producer:
     def request(
         self, message: Message, timeout: float = SEND_TIMEOUT, *, queue: QueueChoice | None = None
     ) -> ReceivedMessage:
-        """Send a message and return the answer of whoever consumes it (`reply_to`), within `timeout` seconds.
+        """Send a message and return the reply of its consumer (`reply_to`), within `timeout` seconds.
 
         Raises as `send`, and `RequestTimeout` when no answer came: whether the message was consumed is then unknown.
         """
@@ -422,14 +422,14 @@ class PushConsumer:
         self._loop.run(lambda: self._native.commit())
 
     def drain(self, timeout: float | None = None) -> bool:
-        """Pull no more, and return once all that was pulled is consumed and its offsets are stored: True; or False
-        after `timeout` seconds. The queues stay ours: `close` gives them away, `resume` goes on.
+        """Stop pulling, and return True once everything that was pulled is consumed and its offsets are stored, or
+        False after `timeout` seconds. The consumer keeps its queues: `close` releases them, `resume` continues.
         """
         return self._loop.run(lambda: self._native.drain(timeout))
 
     def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Go on from `offset` in a queue held, once the listeners are through with what they have of it (so not from
-        within a listener). Raises `ClientStateError` when it is not held.
+        """Continue from `offset` in an assigned queue, once its messages are processed (so not from within
+        a listener). Raises `ClientStateError` if the queue is not assigned.
         """
         self._loop.run(lambda: self._native.seek(queue, offset))
 
@@ -542,7 +542,7 @@ class PullConsumer:
         self._loop.run(lambda: self._native.unsubscribe(topic))
 
     def assign(self, queues: Iterable[MessageQueue], expression: str | Selector = "*", *, parent: str = "") -> None:
-        """Read exactly these queues, whoever else does, from the group's stored offsets on. Call it after `start`.
+        """Read exactly these queues, even if others do, from the group's stored offsets on. Call it after `start`.
 
         For light queues (LMQ) `parent` is the topic their messages are sent to.
         """
@@ -580,7 +580,7 @@ class PullConsumer:
         return self._loop.run(lambda: self._native.pull(queue, offset, max_messages, expression=expression, wait=wait))
 
     def __iter__(self) -> Iterator[ReceivedMessage]:
-        """Messages for ever, one by one; with `auto_commit` each is consumed when the next is asked for."""
+        """An endless iterator of messages; with `auto_commit` each is consumed when the next is requested."""
         return self._loop.iterate(lambda: self._native.__aiter__())
 
     def commit(self) -> None:
@@ -596,7 +596,7 @@ class PullConsumer:
         return self._loop.call(lambda: self._native.position(queue))
 
     def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Go on from `offset` in a queue we hold; what was fetched ahead is forgotten. Raises `ClientStateError`."""
+        """Continue from `offset` in an assigned queue; prefetched messages are dropped. Raises `ClientStateError`."""
         self._loop.run(lambda: self._native.seek(queue, offset))
 
     def seek_to_begin(self, queues: Iterable[MessageQueue] | None = None) -> None:

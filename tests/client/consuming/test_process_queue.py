@@ -70,7 +70,7 @@ def test_nobody_waits_for_a_dropped_queue() -> None:
         queue.add([message(0), message(1)])
         queue.drop()
         await asyncio.wait_for(queue.wait_for_room(), 60)
-        await asyncio.wait_for(queue.wait_empty(), 60)  # whoever drains waits for it no more
+        await asyncio.wait_for(queue.wait_empty(), 60)  # a drain no longer waits for it
 
     asyncio.run(main())
 

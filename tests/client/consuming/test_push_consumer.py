@@ -99,7 +99,7 @@ def test_tags_are_compared_as_text_on_this_side_too() -> None:
             broker.on_loop(lambda: [broker.store("T", 0, b"x", f"TAGS\x01{tag}\x02") for tag in tags])
             await until(lambda: len(seen) == 2, "two messages")
             await push.commit()
-            await until(lambda: broker.offsets["G", "T", 0] >= 3, "the offset behind the filtered ones")
+            await until(lambda: broker.offsets["G", "T", 0] >= 3, "the offset after the filtered ones")
         assert seen == ["AaAa", "B"]
         heartbeat = json.loads(broker.requests(codes.HEART_BEAT)[0].body)
         data = {item["topic"]: item for item in heartbeat["consumerDataSet"][0]["subscriptionDataSet"]}
@@ -250,7 +250,7 @@ def test_broadcasting_reads_all_and_keeps_offsets_in_javas_file(tmp_path: Path) 
         assert file.parent.parent.name.endswith("@DEFAULT")
         table = queue_map(json_body(file.read_bytes())["offsetTable"])
         assert table == {MessageQueue("T", "broker-a", 0): 5, MessageQueue("T", "broker-a", 1): 5}
-        assert len(asyncio.run(main(broker))) == 10  # and goes on where it was
+        assert len(asyncio.run(main(broker))) == 10  # and continues where it was
 
 
 def test_sql_travels_as_such() -> None:

@@ -100,7 +100,7 @@ def test_a_message_a_listener_has_for_too_long_is_sent_back_and_the_queue_goes_o
         async with push:
             broker.on_loop(lambda: [broker.store("T", 0, body, "") for body in (b"slow", b"quick")])
             await until(lambda: broker.requests(codes.CONSUMER_SEND_MSG_BACK), "the slow message sent back")
-            await until(lambda: push.position(MessageQueue("T", "broker-a", 0)) == 2, "the offset behind it")
+            await until(lambda: push.position(MessageQueue("T", "broker-a", 0)) == 2, "the offset after it")
             release.set()
         assert broker.requests(codes.CONSUMER_SEND_MSG_BACK)[0].ext()["delayLevel"] == "3"
         assert len(broker.requests(codes.CONSUMER_SEND_MSG_BACK)) == 1

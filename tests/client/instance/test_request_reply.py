@@ -1,4 +1,4 @@
-"""Requests and answers between our clients at a broker of ours."""
+"""Requests and answers between Bolide's clients at a Bolide broker."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Decides:
         self.executed.append((message.body, argument))
         if isinstance(argument, Exception):
             raise argument
-        return argument  # type: ignore[no-any-return] # the tests hand states through, and things that are none
+        return argument  # type: ignore[no-any-return] # the tests pass states, and other things
 
     async def check(self, message: ReceivedMessage) -> TransactionState:
         self.checked.append(message)

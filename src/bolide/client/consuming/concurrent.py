@@ -127,7 +127,7 @@ class ConcurrentConsumption:
             self._member.store.update(process_queue.queue, offset)
 
     def _watch(self) -> None:
-        """Send back what a listener has had for too long, so that one stuck call does not hold a queue for ever."""
+        """Send back what a listener has had for too long, so that a stuck call does not block a queue."""
         loop = asyncio.get_running_loop()
         self._watcher = loop.call_later(self._timeout / 10, self._watch)
         for key, (since, process_queue, messages) in list(self._running.items()):

@@ -260,7 +260,7 @@ class GroupMember:
         return complete
 
     async def _tell_anew(self, moved: list[Subscription]) -> None:
-        """Where members want different things of a topic, a broker goes by the newest word: ours, as we read anew."""
+        """If members subscribe to a topic differently, a broker uses the newest subscription: send this one again."""
         for wanted in moved:
             wanted.told_at = max(now_ms(), wanted.version + 1)
         await self.instance.heartbeats.send()
@@ -333,7 +333,7 @@ class GroupMember:
         is forgotten. Returns the queue to pull now, None when it is not ours any more.
         """
         queue = process_queue.queue
-        log.warning("%s is read anew from offset %d", queue, offset)
+        log.warning("%s is read again from offset %d", queue, offset)
         process_queue.drop()
         try:
             await process_queue.wait_idle()

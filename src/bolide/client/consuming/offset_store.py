@@ -1,7 +1,7 @@
 """Where a consumer keeps how far it is: on the brokers for a group that shares queues, in a file when each reads all.
 
 RocketMQ's RemoteBrokerOffsetStore and LocalFileOffsetStore; the file has Java's format and place, so that a Java
-consumer with the same client id and group can go on from it. Progress is kept in memory and written every 5 seconds.
+consumer with the same client id and group can resume from it. Progress is kept in memory and written every 5 seconds.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ class FileOffsets:
         return self._stored.get(queue, -1)
 
     async def persist(self, queues: Iterable[MessageQueue], wait: bool) -> None:
-        """Write the file anew. Failures are logged."""
+        """Rewrite the file. Failures are logged."""
         async with self._lock:
             before = self._stored if self._stored is not None else await asyncio.to_thread(self._read)
             changed = {queue: self._offsets[queue] for queue in queues if queue in self._offsets}

@@ -1,7 +1,7 @@
 """Orderly consumption: one listener call at a time per queue, in the order of offsets (ConsumeMessageOrderlyService).
 
-A queue may be read only while the broker holds its lock for us; a message that fails is tried again in place, so
-nothing behind it overtakes it.
+A queue may be read only while this client holds its lock at the broker; a message that fails is retried in place, so
+later messages do not overtake it.
 """
 
 from __future__ import annotations

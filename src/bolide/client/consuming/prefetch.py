@@ -116,7 +116,7 @@ class Prefetch:
         self._arrived.set()
 
     async def seek(self, process_queue: ProcessQueue, offset: int) -> None:
-        """Go on from `offset`; what was fetched ahead is forgotten."""
+        """Continue from `offset`; prefetched messages are dropped."""
         task = self._pulls.pop(process_queue, None)
         if task is not None:
             task.cancel()

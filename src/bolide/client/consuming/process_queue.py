@@ -109,7 +109,7 @@ class ProcessQueue:
         self._note_room()
 
     def drop(self) -> None:
-        """The queue is no longer ours: nobody may pull or commit it any more, and whoever waits goes on."""
+        """The queue is no longer assigned: it is no longer pulled or committed, and waiting calls return."""
         self.dropped = True
         self._room.set()
         self._empty.set()

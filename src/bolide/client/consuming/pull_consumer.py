@@ -168,7 +168,7 @@ class PullConsumer(Closeable):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # Whoever leaves by an error was not through with what it got: that is delivered again.
+        # After an error the last messages may not be processed completely: they are delivered again.
         await self._close(self.auto_commit and kind is None)
 
     # -- which queues
@@ -190,7 +190,7 @@ class PullConsumer(Closeable):
     async def assign(
         self, queues: Iterable[MessageQueue], expression: str | Selector = "*", *, parent: str = ""
     ) -> None:
-        """Read exactly these queues, whoever else does, from the group's stored offsets on. Call it after `start`.
+        """Read exactly these queues, even if others do, from the group's stored offsets on. Call it after `start`.
 
         For light queues (LMQ) `parent` is the topic their messages are sent to.
         """
@@ -269,7 +269,7 @@ class PullConsumer(Closeable):
         return result
 
     async def __aiter__(self) -> AsyncIterator[ReceivedMessage]:
-        """Messages for ever, one by one; with `auto_commit` each is consumed when the next is asked for."""
+        """An endless iterator of messages; with `auto_commit` each is consumed when the next is requested."""
         while not self._closed:
             for message in await self.poll(60.0, 1):
                 yield message
@@ -300,7 +300,7 @@ class PullConsumer(Closeable):
         return waiting[0].queue_offset if waiting else process_queue.next_offset
 
     async def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Go on from `offset` in a queue we hold; what was fetched ahead is forgotten. Raises `ClientStateError`."""
+        """Continue from `offset` in an assigned queue; prefetched messages are dropped. Raises `ClientStateError`."""
         await self._prefetch.seek(self._held(queue), check_count("offset", offset, 0))
 
     async def seek_to_begin(self, queues: Iterable[MessageQueue] | None = None) -> None:

@@ -334,8 +334,8 @@ class PushConsumer(Closeable):
         await self._member.store.persist(list(self._member.owned), wait=True)
 
     async def drain(self, timeout: float | None = None) -> bool:
-        """Pull no more, and return once all that was pulled is consumed and its offsets are stored: True; or False
-        after `timeout` seconds. The queues stay ours: `close` gives them away, `resume` goes on.
+        """Stop pulling, and return True once everything that was pulled is consumed and its offsets are stored, or
+        False after `timeout` seconds. The consumer keeps its queues: `close` releases them, `resume` continues.
         """
         self._check_running()
         if timeout is not None:
@@ -350,8 +350,8 @@ class PushConsumer(Closeable):
         return drained
 
     async def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Go on from `offset` in a queue held, once the listeners are through with what they have of it (so not from
-        within a listener). Raises `ClientStateError` when it is not held.
+        """Continue from `offset` in an assigned queue, once its messages are processed (so not from within
+        a listener). Raises `ClientStateError` if the queue is not assigned.
         """
         self._check_running()
         await self._pulls.seek(queue, check_count("offset", offset, 0))

@@ -1,4 +1,4 @@
-"""The queues of a push consumer: taken, pulled one long poll after another, given back or begun anew.
+"""The queues of a push consumer: assigned, pulled by consecutive long polls, released or restarted.
 
 A task for each queue keeps one pull at its broker; flow control and a pause hold it between two of them.
 """
@@ -85,7 +85,7 @@ class QueuePulls:
                 self._start(process_queue)
 
     def stop(self) -> None:
-        """Give up the pulls that are out: what they would bring is left to whoever pulls next."""
+        """Abandon the pulls in flight: the next owner pulls their messages."""
         for task in list(self._tasks.values()):
             task.cancel()
 
@@ -96,7 +96,7 @@ class QueuePulls:
         await asyncio.gather(*(process_queue.wait_empty() for process_queue in self.member.owned.values()))
 
     async def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Go on from `offset`, once the listeners that have messages of the queue are through with them.
+        """Continue from `offset`, once the listeners have finished their messages of the queue.
 
         Raises `ClientStateError` when the queue is not held.
         """

@@ -30,7 +30,7 @@ KEPT_FLAGS: Final = COMPRESSED_FLAG | TYPE_MASK
 
 
 async def send_back(member: GroupMember, message: ReceivedMessage, delay_level: int, max_times: int) -> bool:
-    """Have `message` tried again later; False when it could neither be sent back nor sent anew."""
+    """Have `message` redelivered later; False if it could neither be sent back nor sent again."""
     instance = member.instance
     address = instance.any_address(message.broker_name) or message.store_host
     ext = {
@@ -47,7 +47,7 @@ async def send_back(member: GroupMember, message: ReceivedMessage, delay_level: 
         await instance.call(address, codes.CONSUMER_SEND_MSG_BACK, ext, timeout=TIMEOUT)
         return True
     except BolideError as error:
-        log.warning("%r could not be sent back, it is sent anew: %s", message, error)
+        log.warning("%r could not be sent back, it is sent again: %s", message, error)
     try:
         await send_to_retry_topic(member, message, max_times)
         return True

@@ -53,7 +53,7 @@ def _md5(text: str) -> int:
 
 
 def config(mine: Iterable[MessageQueue]) -> Strategy:
-    """CONFIG: these queues, whoever else is there (AllocateMessageQueueByConfig)."""
+    """CONFIG: exactly these queues (AllocateMessageQueueByConfig)."""
     fixed = list(mine)
     return lambda group, client_id, queues, clients: list(fixed)
 

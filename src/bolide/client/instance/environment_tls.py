@@ -36,7 +36,7 @@ def environment_ssl() -> ssl.SSLContext | None:
 
 
 def environment_settings() -> dict[str, str]:
-    """The same under a broker's keys, for what is no client and takes settings as text. Raises `ConfigError`."""
+    """The same with a broker's keys, for users other than clients that take settings as text. Raises `ConfigError`."""
     if not _flag(ENABLE):
         return {}
     checked = _flag(AUTH_SERVER)

@@ -1,6 +1,6 @@
 """The private event loop on which the blocking façade runs the native client.
 
-One daemon thread per process, started when first needed: heartbeats, rebalance and offset saves go on there while the
+One daemon thread per process, started when first needed: heartbeats, rebalance and offset commits run there while the
 caller computes. A child made by fork has the objects but not the thread: every call in it says so.
 """
 

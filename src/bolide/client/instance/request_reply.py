@@ -1,4 +1,4 @@
-"""Request-reply: a message that is answered by whoever consumes it, and the answer (RocketMQ's request API).
+"""Request-reply: a message that its consumer answers, and the answer (RocketMQ's request API).
 
 The request is an ordinary message with a correlation id and the client id of its sender. The answer goes to the broker
 the request came by, which pushes it to the client with that id (PUSH_REPLY_MESSAGE_TO_CLIENT).
@@ -89,7 +89,7 @@ def _host(text: str) -> bytes:
 async def send_reply(
     instance: ClientInstance, group: str, request: ReceivedMessage, body: bytes, now: int, timeout: float | None = None
 ) -> None:
-    """Answer a request. Raises `MessageRefused` for a message that is none, `ResponseError` when its sender is gone."""
+    """Answer a request. Raises `MessageRefused` for another message, `ResponseError` if its sender is gone."""
     asker = request.get_property(names.REPLY_TO_CLIENT)
     cluster = request.get_property(names.CLUSTER)
     if asker is None or cluster is None:

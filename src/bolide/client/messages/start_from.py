@@ -21,7 +21,7 @@ def start_ms(argument: str, start: StartFrom) -> int:
 
 
 def start_name(start_from: StartFrom) -> str:
-    """Java's name for it, as it stands in the heartbeat. Raises `ArgumentError`."""
+    """Java's name for it, as in the heartbeat. Raises `ArgumentError`."""
     start_ms("start_from", start_from)
     if start_from == "first":
         return "CONSUME_FROM_FIRST_OFFSET"

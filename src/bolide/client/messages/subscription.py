@@ -31,7 +31,7 @@ def selector(expression_type: str, expression: str) -> Selector:
 
 @dataclass(slots=True)
 class Subscription:
-    """One topic of a consumer, as it stands in the heartbeat (SubscriptionData). `version`, of pulls, is ms since 1970;
+    """One topic of a consumer, as in the heartbeat (SubscriptionData). `version`, of pulls, is ms since 1970;
     that of heartbeats, `told_at`, is ahead of it while brokers are told a newer one.
     """
 

@@ -279,7 +279,7 @@ class Producer(Closeable):
     async def request(
         self, message: Message, timeout: float = SEND_TIMEOUT, *, queue: QueueChoice | None = None
     ) -> ReceivedMessage:
-        """Send a message and return the answer of whoever consumes it (`reply_to`), within `timeout` seconds.
+        """Send a message and return the reply of its consumer (`reply_to`), within `timeout` seconds.
 
         Raises as `send`, and `RequestTimeout` when no answer came: whether the message was consumed is then unknown.
         """

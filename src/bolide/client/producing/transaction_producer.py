@@ -108,7 +108,7 @@ class TransactionProducer(Producer):
         try:
             message = ReceivedMessage(decode_record(command.body, 0), "")
         except RecordError as error:
-            log.warning("%s asks about a transaction with a body that is no message: %s", address, error)
+            log.warning("%s asks about a transaction with a body that is not a message: %s", address, error)
             return False
         message.codec = self.codec
         if message.get_property(names.PGROUP) != self.group or self._instance is None:

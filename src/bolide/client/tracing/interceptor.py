@@ -41,7 +41,7 @@ class SendCall:
 
 @dataclass(slots=True)
 class ConsumeCall:
-    """One call of a listener. `success` is False when a message of it has to come again, `error` what was raised;
+    """One call of a listener. `success` is False if a message has to be redelivered, `error` is what was raised;
     `polled` says that there is no listener: a poll returns these messages."""
 
     group: str
