@@ -19,7 +19,7 @@ _TAIL: Final = b'"flag":1,"language":"PYTHON","opaque":%d,%b"serializeTypeCurren
 
 @final
 class SendResponses:
-    """The answers to sends of one broker: `region` and `trace_on` stand in each of them."""
+    """The answers to sends of one broker: each of them has `region` and `trace_on`."""
 
     def __init__(self, region: str, trace_on: bool) -> None:
         self._region: bytes = region.encode()
@@ -69,7 +69,7 @@ class SendResponses:
 
 @final
 class PullResponse:
-    """The answer to a pull, up to its body. The long fields stand in every answer, found or not: a Java client fails
+    """The answer to a pull, up to its body. Every answer has the long fields, found or not: a Java client fails
     without them."""
 
     def __init__(self, code: int, remark: str, *, next_begin_offset: int, min_offset: int, max_offset: int) -> None:

@@ -70,7 +70,7 @@ def test_what_java_writes_is_read(what: str, release: str, text: str) -> None:
 
 @pytest.mark.parametrize(("what", "release", "text"), [entry for entry in texts() if entry[1] == "5.5.0"])
 def test_what_we_write_says_what_java_says(what: str, release: str, text: str) -> None:
-    """Every field that Java writes stands in ours with its value. (Java leaves null texts out, ours are empty.)"""
+    """Bolide writes every field that Java writes, with its value. (Java leaves null texts out, Bolide's are empty.)"""
     kind, body = WRITTEN[what]
     ours = parse_lenient(encode_body(body))
     unknown = {"groupTopicMap", "pullOffsetTable"} if what == "pretty-offset" else set()

@@ -136,5 +136,5 @@ def _use_home(home: Path, package: Path) -> bool:
 
 
 def environment() -> dict[str, str]:
-    """For a process that makes a session of its own: without the SPARK_HOME of this one."""
+    """The environment of a process that starts a separate session: without this process's SPARK_HOME."""
     return {name: value for name, value in os.environ.items() if name != "SPARK_HOME" or Path(value) not in _homes}
