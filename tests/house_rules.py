@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import PurePosixPath
@@ -38,6 +40,7 @@ OUTSIDE_WORLD = {
     "time",
     "uuid",
 }
+PHRASES_QUOTED = {"tests/house_rules.py", "tests/test_house.py"}
 REFUSED_NAMES = {"common", "helper", "helpers", "manager", "misc", "util", "utils"}
 ONE_WORD_ONE_THING = {
     "commitlog": "commit_log",
@@ -205,6 +208,72 @@ def one_word_one_thing(path: PurePosixPath, text: str) -> Iterator[str]:
             yield f"{path}:{getattr(node, 'lineno', 0)}: {name!r} is called {ONE_WORD_ONE_THING[name]!r} here"
 
 
+# Each phrase that plain English has a standard word for, and that word.
+REFUSED_PHRASES: tuple[tuple[str, str], ...] = tuple(
+    (rf"\b{phrase}", standard)
+    for phrase, standard in (
+        (r"(?-i:anew)\b", "again"),
+        (r"whoever\b", "anyone who, or the noun: the caller, the client"),
+        (r"that (?:is|are) (?-i:none)\b", "invalid, missing"),
+        (r"(?:what|which|that) (?:is|are) no(?! (?:longer|more|less|such)\b) [a-z]", "is not a, invalid"),
+        (r"(?:go|goes|going|gone|went) on with\b", "continues, resumes"),
+        (
+            r"(?:go|goes|going|gone|went) on(?= (?:from|where|without|after|at|until|as|behind|there)\b|[.,;:)])",
+            "continues",
+        ),
+        (
+            r"(?:stand|stands|standing|stood) (?:in|behind|beside|there|here|once|twice)\b",
+            "is in, replaces, follows",
+        ),
+        (r"for ever\b", "forever, indefinitely"),
+        (r"lets? be\b", "leaves unchanged, accepts"),
+        (r"(?:come|comes|came|coming) again\b", "is redelivered, is repeated"),
+        (r"what else there is\b", "the rest"),
+        (r"stands? oddly\b", "out of sequence"),
+        (r"of ours\b", "Bolide's"),
+        (r"in earnest\b", "in production"),
+        (
+            r"(?:commit|record|message|word|text|head|file|end|offset|place|one|unit|line|name|field)s? behind\b",
+            "after",
+        ),
+        (
+            r"(?<!lag\s)(?<!lags\s)(?<!is\s)behind (?:it|them|that|this|its|their|each|every|one|those|all)\b",
+            "after it",
+        ),
+        (r"(?:comes?|goes|lies?|lay|put|puts|writes?|written|read|follows?|kept) behind\b", "after"),
+    )
+)
+_REFUSED = re.compile("|".join(f"({phrase})" for phrase, _ in REFUSED_PHRASES).replace(" ", r"\s+"), re.IGNORECASE)
+
+
+def _prose(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]:
+    """What a person reads of a file: all of it, or of Python its comments and texts, with the number of the line."""
+    if path.suffix != ".py":
+        yield 1, text
+        return
+    first, comment = 0, ""
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            first, comment = first or token.start[0], comment + token.string.lstrip("#:") + "\n"
+            continue
+        if token.type == tokenize.STRING or tokenize.tok_name[token.type] == "FSTRING_MIDDLE":
+            yield token.start[0], token.string
+        if token.type != tokenize.NL and comment:
+            yield first, comment
+            first, comment = 0, ""
+
+
+def plain_english(path: PurePosixPath, text: str) -> Iterator[str]:
+    """The standard word, in docstrings, comments, messages, pages and fragments of the changelog."""
+    if path.suffix not in (".py", ".md", ".toml", ".html") or path.as_posix() in PHRASES_QUOTED:
+        return
+    for first, prose in _prose(path, text):
+        for match in _REFUSED.finditer(prose):
+            standard = REFUSED_PHRASES[match.lastindex - 1][1] if match.lastindex else ""
+            line = first + prose.count("\n", 0, match.start())
+            yield f"{path}:{line}: says {' '.join(match[0].split())!r}; the standard word: {standard}"
+
+
 PYTHON_RULES: tuple[Rule, ...] = (
     file_length,
     function_length,
@@ -216,4 +285,4 @@ PYTHON_RULES: tuple[Rule, ...] = (
     nothing_unfinished,
     one_word_one_thing,
 )
-ANY_FILE_RULES: tuple[Rule, ...] = (file_names, no_machine_paths)
+ANY_FILE_RULES: tuple[Rule, ...] = (file_names, no_machine_paths, plain_english)
