@@ -112,7 +112,7 @@ def lose(path: str) -> Callable[[Path], None]:
 FILES: list[tuple[str, Callable[[Path], None], str]] = [
     ("middle segment", lose("commitlog/00000000000001048576"), "the file before ends at 1048576"),
     ("queue", lose(QUEUE), "golden_one queue 0 lacks"),
-    ("strange name", lambda root: (root / "commitlog" / "note.txt").write_text("x"), "no start offset of 20 digits"),
+    ("strange name", lambda root: (root / "commitlog" / "note.txt").write_text("x"), "not a start offset of 20 digits"),
     ("short file", lambda root: overwrite_size(root / QUEUE, 1000), "it has 1000 bytes, a file of this store has 2000"),
 ]
 

@@ -43,7 +43,7 @@ Sent = list[dict[str, Any]]
 
 
 class Moment(NamedTuple):
-    """Between which times a broker does something with a message: delivers it, or rolls it, that is, stores it anew."""
+    """Between which times a broker delivers a message, or rolls it, that is, stores it again."""
 
     first: int
     last: int

@@ -41,7 +41,7 @@ def read_whole(text: str, greatest: int) -> int:
         value = int(text)
         if -greatest - 1 <= value <= greatest:
             return value
-    raise EvaluationError(f"{text!r} is no whole number up to {greatest}; compare it with a literal of its own type")
+    raise EvaluationError(f"{text!r} is not a whole number up to {greatest}; compare it with a literal of its type")
 
 
 @lru_cache(_REMEMBERED)
@@ -52,7 +52,7 @@ def read_double(text: str) -> float:
         return float(trimmed if trimmed[-1] in "yN" else trimmed.rstrip("fFdD"))
     found = _HEX_DOUBLE.fullmatch(trimmed)
     if found is None:
-        raise EvaluationError(f"{text!r} is no number; compare it with text")
+        raise EvaluationError(f"{text!r} is not a number; compare it with text")
     try:
         return float.fromhex(found.group(1))
     except OverflowError:

@@ -15,7 +15,7 @@ from mypy_extensions import i32, i64
 from bolide.layout.record import BLANK_MAGIC
 
 WHEEL_SLOTS: Final = 7 * 24 * 3600
-"""Slots of one round, whatever the precision; the file holds two rounds."""
+"""Slots of one round, for any precision; the file holds two rounds."""
 SLOT_SIZE: Final = 32
 SPARE_SLOTS: Final = 60
 """Slots of a round that are never waited in, so that the oldest and the newest time cannot meet."""

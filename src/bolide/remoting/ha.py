@@ -2,7 +2,7 @@
 
 No frames: the slave writes its CommitLog end as int64, again and again; the master writes ``int64 physical offset |
 int32 size | bytes``, where size 0 is a heartbeat that names the next offset. Both directions are decoded here from
-whatever pieces arrive; who owns the socket decides what an offset means.
+arriving pieces of any size; the owner of the socket decides what an offset means.
 """
 
 from __future__ import annotations

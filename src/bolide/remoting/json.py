@@ -42,7 +42,7 @@ class ObjectKey(str):
 
 
 def object_key(value: dict[str, Any]) -> ObjectKey:
-    """The key for a mapping; equal mappings give equal keys whatever their order."""
+    """The key for a mapping; equal mappings give equal keys in any order."""
     key = ObjectKey(msgspec.json.encode(value, order="sorted").decode())
     key.value = value
     return key
@@ -65,7 +65,7 @@ def parse_lenient(data: bytes | str, references: bool = True, limit: int = MAX_T
 
 
 def parse_long(data: bytes, limit: int = MAX_FILE) -> Any:
-    """The value of a file on our own disk, or of an answer we asked for (`MAX_ANSWER`), whatever its length.
+    """The value of a local file, or of an answer to a client's request (`MAX_ANSWER`), of any length.
 
     Strict JSON first, of any length; then, of at most `limit` bytes, JSON that is strict but for bare integer keys,
     which is what Java's long tables are; only what is neither goes to the lenient reader. Raises `BodyError`.

@@ -147,7 +147,7 @@ class _Parts:
         return int.from_bytes(self.data[self.at - 4 : self.at], "big", signed=True)
 
     def count(self) -> int:
-        """A number of parts: each takes 4 bytes at least, so no more can follow than fit."""
+        """A number of parts: each has at least 4 bytes, which limits their number."""
         number = self.number()
         if number < 0 or number * 4 > len(self.data) - self.at:
             raise BodyError(f"a compressed registration claims {number} entries at byte {self.at}; send it again whole")

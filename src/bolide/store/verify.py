@@ -227,7 +227,7 @@ class _LogCheck:
 
 def _check_segments(files: Files, folder: str, found: list[SegmentFile], size: int, verdict: Verdict) -> None:
     for name in strange_names(files, folder):
-        _find(verdict, f"{folder}/{name}", 0, "the name is no start offset of 20 digits")
+        _find(verdict, f"{folder}/{name}", 0, "the name is not a start offset of 20 digits")
     expected = found[0].start if found else 0
     for file in found:
         if file.size != size:

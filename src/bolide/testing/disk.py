@@ -1,4 +1,4 @@
-"""The inside of a simulated disk: files and folders, each with what is durable and what only a running machine sees."""
+"""The contents of a simulated disk: files and folders, each with its durable state and that of a running machine."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
 """`SimulatedFiles`: a disk in memory that can lose power, fill up, fail and be slow; and `check_files`, the contract.
 
-The fault model, in words. Every file has *durable* bytes and, over them, writes that nobody synced yet. Every folder
-has durable names and, over them, names made, renamed or removed that nobody synced yet.
+The fault model: every file has *durable* bytes and, over them, writes that are not synced yet. Every folder has durable
+names and, over them, names created, renamed or removed that are not synced yet.
 
 * `datasync` makes the bytes and the length of one file durable, `sync_dir` the names of one folder. Nothing else does.
-* `power_cut(seed)` decides for each 512-byte sector of each unsynced write, each for itself, whether it survived: so
-  writes are lost, torn and reordered. Lengths and names survive or not in the same way, each for itself. A file whose
-  name did not survive is gone with all its bytes, synced or not.
+* `power_cut(seed)` decides independently for each 512-byte sector of each unsynced write whether it survived: so writes
+  are lost, torn and reordered. Lengths and names survive or not in the same way. A file whose name did not survive is
+  lost with all its bytes, synced or not.
 * Outside the model: bytes that change on their own, a sync that lies, names swapped between folders.
 
 `clone()` copies the whole disk, so one moment can be cut in many ways. Faults for which the store must have an answer:
@@ -60,7 +60,7 @@ class SimulatedFiles:
     # -- control --
 
     def clone(self) -> SimulatedFiles:
-        """The same disk once more, with nothing open and nothing locked."""
+        """A copy of the disk, with nothing open and nothing locked."""
         other = SimulatedFiles(self.capacity)
         other.now_ms = self.now_ms
         other.boots = self.boots
@@ -71,7 +71,7 @@ class SimulatedFiles:
         return other
 
     def power_cut(self, seed: int) -> None:
-        """Lose what was not synced, as the seed says: 0 keeps nothing of it, 1 all of it, others a part."""
+        """Lose what was not synced, by seed: 0 keeps nothing of it, 1 all of it, others a part."""
         chance = random.Random(seed)
         part = chance.random()
         survives: Callable[[], bool] = {0: lambda: False, 1: lambda: True}.get(seed, lambda: chance.random() < part)
@@ -93,11 +93,11 @@ class SimulatedFiles:
         self._failures.setdefault(call, []).append(error)
 
     def faults_over(self) -> None:
-        """Forget the faults that were ordered and have not come yet."""
+        """Cancel the faults that have not happened yet."""
         self._failures.clear()
 
     def used(self) -> int:
-        """Bytes in use, a file counted by its length."""
+        """Bytes in use; a file counts with its length."""
         return used_by(self._root)
 
     def _changes(self, call: str) -> None:

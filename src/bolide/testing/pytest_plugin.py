@@ -1,6 +1,6 @@
-"""Fixtures for tests of code that uses RocketMQ: `bolide_broker`, a broker of the test's own.
+"""Fixtures for tests of code that uses RocketMQ: `bolide_broker`, a broker for the test.
 
-Loaded by pytest through the entry point of the package. A test that wants other settings marks itself:
+pytest loads it through the entry point of the package. A test that needs other settings has a mark:
 `@pytest.mark.bolide_broker(auto_create_topic_enable=False)`.
 """
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the mark known."""
+    """Register the mark."""
     config.addinivalue_line("markers", "bolide_broker(**settings): settings of the broker given by `bolide_broker`")
 
 
 @pytest.fixture
 def bolide_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     """A running name server and broker; `.namesrv_addr` is what a client needs."""
-    from bolide.testing.broker import Broker  # only a test that asks for a broker pays for importing one
+    from bolide.testing.broker import Broker  # imported only by tests that use a broker
 
     mark = request.node.get_closest_marker("bolide_broker")
     with Broker(**(mark.kwargs if mark is not None else {})) as broker:

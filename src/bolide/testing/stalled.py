@@ -19,16 +19,16 @@ class StallableFiles(RealFiles):
         """Set once a sync waits."""
 
     def stall(self) -> None:
-        """Let no sync end until `go_on`."""
+        """Block every sync until `go_on`."""
         self.waiting.clear()
         self._goes.clear()
 
     def go_on(self) -> None:
-        """Let the syncs that wait end, and all that come."""
+        """Unblock the waiting syncs and all later ones."""
         self._goes.set()
 
     def datasync(self, handle: int) -> None:
-        """As `RealFiles`, later where the disk stands still."""
+        """As `RealFiles`, but blocked while the disk is stalled."""
         if threading.current_thread().name == THREAD_NAME:
             if not self._goes.is_set():
                 self.waiting.set()

@@ -1,4 +1,4 @@
-"""Connections by address: made when first asked for, shared by all who ask, forgotten when they close."""
+"""Connections by address: opened on first use, shared by all callers, dropped when they close."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bolide.world.real import THE_WORLD
 
 
 class ConnectionPool:
-    """At most one live connection per address; two callers that ask at once wait for the same attempt."""
+    """At most one live connection per address; concurrent callers wait for the same attempt."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class ConnectionPool:
         if connection is not None:
             return connection
         if self._closed:
-            raise ConnectionLost(f"the pool of connections is closed, {address} is not asked any more")
+            raise ConnectionLost(f"the pool of connections is closed; no request goes to {address}")
         task = self._pending.get(address)
         if task is None:
             task = asyncio.create_task(self._connect(address), name=f"bolide connect {address}")
@@ -64,7 +64,7 @@ class ConnectionPool:
         if self._greet is not None:
             try:
                 await self._greet(connection)
-            except BaseException:  # whatever it was, a connection nobody will hold must not stay open
+            except BaseException:  # after any error the unused connection must be closed
                 connection.close()
                 raise
         return connection

@@ -1,8 +1,8 @@
 """The asyncio front end of a remoting connection, serving side: sockets in, commands out, frames back, with limits.
 
-No rule of the protocol is here: frames are `remoting.connection`'s, answers the owner's. What is here is what only a
-socket knows: who the peer is, when it stops reading (back-pressure), how long it was silent (idle close, 120 s as in
-RocketMQ's NettyServerConfig), and that one bad frame closes one connection and leaves one line in the log.
+The protocol is elsewhere: `remoting.connection` handles frames, the owner answers. This module has what only a socket
+knows: who the peer is, when it stops reading (back-pressure), how long it was silent (idle close, 120 s as in
+RocketMQ's NettyServerConfig). An invalid frame closes its connection and leaves one line in the log.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Owner(Protocol):
         """The peer was too slow (`write` told how much it had left unread), and has read most of it now."""
 
     def closed(self, peer: Any) -> None:
-        """The connection is gone, by whichever side."""
+        """The connection was closed, by either side."""
 
 
 @final
@@ -82,7 +82,7 @@ class ServerConnection:
             transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of the peer; everything whole in them goes to the owner at once."""
+        """Bytes of the peer; all complete commands go to the owner at once."""
         if self._closing:
             return
         self.used = True
@@ -100,7 +100,7 @@ class ServerConnection:
             self._owner.received(self._peer, commands)
 
     def eof_received(self) -> bool:
-        """The peer sends no more; a request whose answer is under way loses it, as in RocketMQ."""
+        """The peer stopped sending; outstanding answers are lost, as in RocketMQ."""
         try:
             self._core.receive_eof()
         except ProtocolError as error:
@@ -117,7 +117,7 @@ class ServerConnection:
             self._owner.closed(peer)
 
     def pause_writing(self) -> None:
-        """The peer reads too slowly: take no more requests from it until it has caught up."""
+        """The peer reads too slowly: accept no further requests from it until it has caught up."""
         self._choked = True
         if not self._closing:
             self._transport.pause_reading()
@@ -144,11 +144,11 @@ class ServerConnection:
         self._owner.proxied(self._peer, self)
 
     def replace_transport(self, transport: Any) -> None:
-        """Write through another transport from now on: the one that encrypts."""
+        """Write through another transport from now on, which encrypts."""
         self._transport = transport
 
     def keeps(self, size: int) -> None:
-        """So many bytes before or below the frames are not whole: a preamble, a handshake, a record of TLS."""
+        """`size` bytes before or below the frames are incomplete: a preamble, a handshake, a record of TLS."""
         total = size + self._core.buffered_bytes
         if total != self._unfinished and not self._closing:
             self._unfinished = total
@@ -163,8 +163,8 @@ class ServerConnection:
     # ---- what the owner calls
 
     def write(self, frames: list[Any], bodies: bool = False) -> int:
-        """Send these buffers in one write; with `bodies` among them none is copied to join it to the others. A peer
-        that leaves more than the limit unread is cut off.
+        """Send these buffers in one write; with `bodies` among them they are not joined by copying. A peer that leaves
+        more than the limit unread is disconnected.
 
         Returns the bytes left unread once they are more than the high-water mark, else 0.
         """
@@ -198,7 +198,7 @@ class ServerConnection:
             self._transport.resume_reading()
 
     def cut_off(self, text: str) -> None:
-        """Close the connection for a frame that stays unfinished, and keep nothing of it."""
+        """Close the connection because of an unfinished frame, and drop the frame."""
         self._core.forget()
         self._unfinished = 0
         if not self._closing:

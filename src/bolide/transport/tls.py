@@ -92,7 +92,7 @@ class TlsLayer:
             self.close()
 
     def eof_received(self) -> bool:
-        """The peer sends no more."""
+        """The peer stopped sending."""
         self._above.eof_received()
         return False
 
@@ -145,7 +145,7 @@ class TlsLayer:
         self._below.abort()
 
     def pause_reading(self) -> None:
-        """Take no more from the socket."""
+        """Stop reading from the socket."""
         self._below.pause_reading()
 
     def resume_reading(self) -> None:

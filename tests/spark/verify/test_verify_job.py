@@ -148,7 +148,7 @@ def unit_too_many(golden: GoldenStore, root: Path) -> str:
 
 def strange_name(golden: GoldenStore, root: Path) -> str:
     (root / "consumequeue" / "golden_one" / "0" / "notes.txt").write_text("x")
-    return "the name is no start offset of 20 digits"
+    return "the name is not a start offset of 20 digits"
 
 
 def first_index(root: Path) -> Path:

@@ -1,6 +1,6 @@
-"""The load of `bolide bench pull`, and the judgement of what a pull costs a broker: copies of each body.
+"""The load of `bolide bench pull`, and a measurement of how often a broker copies each body.
 
-The load speaks the protocol directly, since a consumer that decodes every message would be what is measured.
+The load uses the protocol directly, because otherwise the decoding of the consumer would be measured.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PASS_SUBSCRIPTION: Final = 4
 async def pull_load(
     namesrv: str, topic: str, seconds: float, body: int, messages: int, in_flight: int
 ) -> dict[str, object]:
-    """Rates of pulls of one queue, from its first message to its last and again, for so many seconds."""
+    """Rates of pulls of one queue, from its first message to its last, repeated for the given seconds."""
     from bolide.cli import output
     from bolide.client import Message, MessageQueue, Producer
     from bolide.transport.client import ClientConnection
@@ -73,7 +73,7 @@ async def measure_pulls(
                 got += len(answer.body)
                 offset = int(ext["nextBeginOffset"])
             elif answer.code == codes.PULL_NOT_FOUND:
-                offset = 0  # from the front again
+                offset = 0  # start over
             elif answer.code == codes.PULL_OFFSET_MOVED:
                 offset = int(ext["nextBeginOffset"])
             else:
@@ -109,8 +109,8 @@ def pull_request(topic: str, queue_id: int, offset: int) -> Command:
 async def copies_of_a_body() -> float:
     """How often a broker of this installation copies a body on its way from the page cache to the socket: 1.0 is once.
 
-    A broker of this process answers a pull of one large message while every allocation is counted; the client is a
-    socket that takes the bytes into memory it had before.
+    A broker in this process answers a pull of one large message while every allocation is counted; the client is a
+    socket that reads the bytes into existing memory.
     """
     from bolide.broker.core.options import BrokerOptions
     from bolide.node.broker import BrokerNode
@@ -125,7 +125,7 @@ async def copies_of_a_body() -> float:
                 mapped_file_size_commit_log=16 * 1024 * 1024,
                 max_hash_slot_num=1000,
                 max_index_num=4000,
-                flush_disk_type="ASYNC_FLUSH",  # copies are counted, and none is made by a sync
+                flush_disk_type="ASYNC_FLUSH",  # a sync makes no copies, so it need not be waited for
             )
         )
         await node.start()
@@ -146,7 +146,7 @@ async def copies_of_a_body() -> float:
             client.close()
             await client.wait_closed()
             if stored.code != codes.SUCCESS:
-                raise BolideError(f"the message to be judged by was not stored: {stored.remark}")
+                raise BolideError(f"the message for the measurement was not stored: {stored.remark}")
             return await asyncio.to_thread(_allocated, node.port, encode(pull_request("Bench", 0, 0)))
         finally:
             await node.stop()
@@ -156,7 +156,7 @@ def _allocated(port: int, request: bytes) -> float:
     """Bytes allocated at most while the answer to this pull was made and sent, as a multiple of the body."""
     room = memoryview(bytearray(JUDGED_BYTES + 65_536))
     with socket.create_connection(("127.0.0.1", port), TIMEOUT_S) as sock:
-        _take(sock, request, room)  # what a broker imports and makes at its first pull is no copy
+        _take(sock, request, room)  # exclude what a broker imports and creates at its first pull
         tracemalloc.start()
         try:
             before = tracemalloc.get_traced_memory()[0]

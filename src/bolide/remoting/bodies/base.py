@@ -1,8 +1,8 @@
-"""How JSON bodies are read and written, whatever their noun.
+"""How JSON bodies are read and written.
 
 Read: the strict decoder first; what it refuses is read leniently and fitted to the struct by Java's rules (null keeps
 the field's default, numbers and texts turn into each other, an enum is taken in any case or by its ordinal and is None
-when unknown, names nobody knows are skipped). Written: every name and integer key quoted, null fields left out, a
+when unknown, unknown names are skipped). Written: every name and integer key quoted, null fields left out, a
 map keyed by `MessageQueue` with the object itself as the key, which is the only form that both 4.9.7 and 5.5.0 read.
 """
 

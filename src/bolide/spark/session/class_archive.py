@@ -124,7 +124,7 @@ def link_home(home: Path, package: Path) -> None:
 def prepare() -> Prepared:
     """Make the archive for this Java and this PySpark, unless it exists. Raises `OptionError` if that fails.
 
-    Two processes may do so at once: each writes a file of its own and renames it.
+    Two processes may do so at once: each writes a separate file and renames it.
     """
     began = time.monotonic()
     archive = archive_of(spark_package())

@@ -54,7 +54,7 @@ _homes: Final[list[Path]] = []
 def _settings(master: str, settings: Mapping[str, str], folder: Path | None) -> dict[str, str]:
     """All settings of a session; sets the environment variables that it needs. Raises `SparkMissing`."""
     package = spark_package()
-    # Without this Spark runs whatever `python3` is first on the path, and refuses it when its version differs.
+    # Without this Spark runs the first `python3` on the path, and refuses it if its version differs.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if not master.startswith("local"):
@@ -136,5 +136,5 @@ def _use_home(home: Path, package: Path) -> bool:
 
 
 def environment() -> dict[str, str]:
-    """The environment of a process that starts a separate session: without this process's SPARK_HOME."""
+    """The environment of a process that makes a separate session: without this process's SPARK_HOME."""
     return {name: value for name, value in os.environ.items() if name != "SPARK_HOME" or Path(value) not in _homes}

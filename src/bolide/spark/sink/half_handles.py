@@ -60,7 +60,7 @@ class Handles:
         return {(queue.broker, at) for queue, (_, physicals) in self.by_queue.items() for at in physicals}
 
     def pack(self) -> Packed:
-        """Plain values for a file: little-endian, whatever the machine."""
+        """Plain values for a file: little-endian on any machine."""
         return [
             (queue.topic, queue.broker, queue.queue_id, _bytes(halves), _bytes(physicals))
             for queue, (halves, physicals) in sorted(self.by_queue.items())

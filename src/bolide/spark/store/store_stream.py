@@ -202,7 +202,7 @@ def stretches_between(root: Path, begin: int, end: int, split_size: int) -> list
 
 
 def read_parts(partition: LogPartition, options: StoreOptions, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-    """The rows of one task over the log, of whatever table."""
+    """The rows of one task over the log, for any table."""
     if options.table == STRETCHES:
         yield stretch_rows(partition.parts, columns)
         return

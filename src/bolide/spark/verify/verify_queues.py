@@ -67,7 +67,7 @@ def check_segments(folder: Path, size: int, found: Findings) -> None:
     if folder.is_dir():
         names = {path.name for _, path, _ in files}
         for other in sorted(path.name for path in folder.iterdir() if path.name not in names):
-            found.find(f"{folder}/{other}", 0, "the name is no start offset of 20 digits")
+            found.find(f"{folder}/{other}", 0, "the name is not a start offset of 20 digits")
     expected = files[0][0] if files else 0
     for start, path, got in files:
         if got != size:
