@@ -17,6 +17,18 @@ Rule = Callable[[PurePosixPath, str], Iterator[str]]
 
 LONGEST_FUNCTION = 80
 LONGEST_FILE = 500
+MOST_PARAMETERS = 8
+MAY_HAVE_MORE = {
+    "src/bolide/admin/topics.py:create_topic": "arguments of the admin client, keyword-only",
+    "src/bolide/client/instance/options.py:of": "takes what a client's constructor takes",
+    "src/bolide/client/instance/send_frame.py:send_ext": "a field of the header each, once a message sent",
+    "src/bolide/client/instance/send_frame.py:send_frame": "a field of the header each, once a message sent",
+    "src/bolide/spark/dispatch/follow.py:follow_store": "arguments of a job, keyword-only",
+    "src/bolide/spark/jobs/files.py:import_files": "arguments of a job, keyword-only",
+    "src/bolide/spark/jobs/replay.py:replay": "arguments of a job, keyword-only",
+}
+"""Functions that may have more parameters, with the reason. Constructors of clients may, too: a user names the few
+arguments that matter; and so may commands, whose parameters are the options on the command line."""
 PURE_ROOMS = ("broker", "dispatch", "layout", "namesrv", "remoting", "store")
 OUTSIDE_WORLD = {
     "asyncio",
@@ -87,6 +99,23 @@ def function_length(path: PurePosixPath, text: str) -> Iterator[str]:
             lines = node.end_lineno - node.lineno + 1
             if lines > LONGEST_FUNCTION:
                 yield f"{path}:{node.lineno}: {node.name} has {lines} lines, more than {LONGEST_FUNCTION}"
+
+
+def few_parameters(path: PurePosixPath, text: str) -> Iterator[str]:
+    """A function with many parameters wants a type that carries them; `self` does not count, generated files do not."""
+    room = room_of(path)
+    if room in (None, "cli") or "enerated by tools/" in text[:1000]:
+        return
+    for node in ast.walk(tree(text)):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if f"{path}:{node.name}" in MAY_HAVE_MORE or (room == "client" and node.name == "__init__"):
+            continue
+        names = [arg.arg for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+        names += [arg.arg for arg in (node.args.vararg, node.args.kwarg) if arg is not None]
+        count = len([name for name in names if name not in ("self", "cls")])
+        if count > MOST_PARAMETERS:
+            yield f"{path}:{node.lineno}: {node.name} has {count} parameters, more than {MOST_PARAMETERS}"
 
 
 _SILENCER = re.compile(r"#\s*(type:\s*ignore|noqa)(\[[^\]]*\]|:\s*[A-Z]+[0-9]+(?:\s*,\s*[A-Z]+[0-9]+)*)?")
@@ -277,6 +306,7 @@ def plain_english(path: PurePosixPath, text: str) -> Iterator[str]:
 PYTHON_RULES: tuple[Rule, ...] = (
     file_length,
     function_length,
+    few_parameters,
     silencers_give_reasons,
     pure_rooms_stay_pure,
     no_fixed_sleeps,

@@ -97,11 +97,19 @@ def test_tests_mirror_the_source() -> None:
 # Put together, so that the rules do not fire on this file.
 IGNORE, NOQA, LATER, MACHINE_PATH = "# type" + ": ignore", "# no" + "qa", "TO" + "DO", "/wo" + "rk/main"
 LONG_FUNCTION = "def f() -> None:\n" + "    pass\n" * 80
+EIGHT = "class C:\n    def __init__(self, a, b, c, d, *, e, f, g, h): ...\n"
 BREAKS: list[tuple[Rule, str, str, str]] = [
     (house_rules.file_names, "src/bolide/store/file_utils.py", "", "named 'file_utils.py'"),
     (house_rules.file_names, "src/bolide/common/offset.py", "", "named 'common'"),
     (house_rules.file_length, "src/bolide/store/long.py", "x = 1\n" * 501, "501 lines"),
     (house_rules.function_length, "src/bolide/store/long.py", LONG_FUNCTION, "f has 81 lines"),
+    (house_rules.few_parameters, "src/bolide/store/c.py", EIGHT.replace("h)", "h, i=0)"), "__init__ has 9 parameters"),
+    (
+        house_rules.few_parameters,
+        "src/bolide/client/c.py",
+        "def f(a, b, c, d, e, f, g, *h, **i): ...\n",
+        "9 parameters",
+    ),
     (house_rules.silencers_give_reasons, "src/a.py", f"x = y  {IGNORE}[attr-defined]\n", "without a reason"),
     (house_rules.silencers_give_reasons, "src/a.py", f"x = y  {IGNORE}  # the stub is wrong\n", "every rule"),
     (house_rules.silencers_give_reasons, "src/a.py", f"import x  {NOQA}: F401\n", "without a reason"),
@@ -149,6 +157,9 @@ def test_each_rule_fires(rule: Rule, path: str, text: str, says: str) -> None:
 KEEPS: list[tuple[Rule, str, str]] = [
     (house_rules.silencers_give_reasons, "src/a.py", f"x = y  {IGNORE}[attr-defined]  # the stub lacks it\n"),
     (house_rules.silencers_give_reasons, "src/a.py", f"import x  {NOQA}: F401 - part of the public door\n"),
+    (house_rules.few_parameters, "src/bolide/store/c.py", EIGHT),
+    (house_rules.few_parameters, "src/bolide/client/c.py", EIGHT.replace("h)", "h, i=0)")),
+    (house_rules.few_parameters, "src/bolide/cli/c.py", "def f(a, b, c, d, e, f, g, h, i): ...\n"),
     (house_rules.pure_rooms_stay_pure, "src/bolide/store/files.py", "import os\n"),
     (house_rules.pure_rooms_stay_pure, "src/bolide/node/timers.py", "import time\n"),
     (house_rules.no_fixed_sleeps, "tests/test_a.py", "while not done():\n    time.sleep(0.01)\n"),

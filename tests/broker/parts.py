@@ -14,7 +14,6 @@ from bolide.broker.core.effects import Effects
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Hold, Outcome, Parked, Reply
 from bolide.broker.core.stats import BrokerStats
-from bolide.broker.pull.offset_moved import OffsetMovedEvents
 from bolide.broker.pull.pull import PullService
 from bolide.broker.send.send import SendService
 from bolide.broker.tables.clients import Clients
@@ -73,14 +72,13 @@ class Parts:
         self.send_service = SendService(options, self.writer, self.topics, self.groups, self.locks, keys, self.stats)
         self.pull_service = PullService(
             options,
-            self.store,
+            self.writer,
             self.topics,
             self.groups,
             self.offsets,
             self.clients,
             self.stats,
             self.filters,
-            OffsetMovedEvents(self.writer, options.broker_name, options.offset_moved_event_enable),
         )
         self.channel = Channel(1, PEER, "10.1.2.3:4567", 10911)
 
@@ -110,7 +108,7 @@ class Parts:
 
     def records(self, topic: str, queue_id: int = 0) -> list[Record]:
         """What is stored in a queue, straight from the store."""
-        found = self.store.read(topic, queue_id, 0, 32, 1 << 20, None, None, NOW)
+        found = self.store.read(topic, queue_id, 0, 32, 1 << 20)
         return decode_records(b"".join(found.buffers))
 
 

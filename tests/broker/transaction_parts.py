@@ -51,7 +51,7 @@ class Transactions(Parts):
     def start_service(self) -> None:
         """What a start of the broker does: nothing is known but what is stored."""
         self.service = TransactionService(
-            self.options, self.store, self.writer, self.topics, self.offsets, self.clients, self.effects, self.now
+            self.options, self.writer, self.topics, self.offsets, self.clients, self.effects, self.now
         )
         self.begin_sends()
 

@@ -15,7 +15,7 @@ from bolide.store.consume_queues import ConsumeQueues
 from bolide.store.files import RealFiles
 from bolide.store.index_service import IndexService
 from bolide.store.options import StoreOptions
-from bolide.store.query import query_messages
+from bolide.store.query import KeyQuery
 from bolide.store.read import FOUND, QueueReader
 from bolide.store.reput import Reput
 from bolide.store.segments import HandleCache
@@ -173,6 +173,6 @@ def test_every_record_is_pulled_and_found_by_its_keys(golden: GoldenStore, bare:
     for entry in golden.log()[::17]:
         key = entry["properties"].get("UNIQ_KEY")
         if key and entry["sysFlag"] & 0xC != 0xC:
-            found = query_messages(store.log, store.index, entry["topic"], key, 64, 0, FAR)
+            found = KeyQuery(store.log, store.index).messages(entry["topic"], key, 64, begin=0, end=FAR)
             assert entry["physicalOffset"] in found.offsets
     store.close()

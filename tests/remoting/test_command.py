@@ -240,7 +240,8 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=2
 def test_what_is_written_is_read(
     opaque: int, code: int, ext: dict[str, str], remark: str | None, body: bytes, kind: int
 ) -> None:
-    sent = Command(code, opaque, 1, 3, 513, remark, body, kind, b"", ext)
+    sent = Command(code, opaque=opaque, flag=1, serialize_type=kind, body=body, remark=remark, ext=ext)
+    sent.language = 3
     back = receive_one(encode(sent))
     assert (back.code, back.opaque, back.flag, back.language, back.version) == (code, opaque, 1, 3, 513)
     assert (back.remark, back.body, back.ext()) == (remark, body, ext)

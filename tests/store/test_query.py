@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bolide.layout.record import decode_record
-from bolide.store.query import query_messages
+from bolide.store.query import KeyQuery
 from tests.store.parts import SHAPE, Parts, put_of
 
 EVER = 1 << 60
@@ -19,14 +19,14 @@ def test_records_come_in_the_order_of_the_log(tmp_path: Path) -> None:
             put_of("T", 0, f"body {number}".encode(), keys="k k" if number % 2 else "other", tags="t"), now=1000
         )
     parts.dispatch()
-    found = query_messages(parts.log, parts.index, "T", "k", 3, 0, EVER)
+    found = KeyQuery(parts.log, parts.index).messages("T", "k", 3, begin=0, end=EVER)
     bodies = [decode_record(data, 0).body for data in found.records]
     assert bodies == [b"body 17", b"body 19"], "two entries of one record count twice and are answered once"
     assert found.last_update_timestamp == 1000
     assert found.last_update_physical_offset == parts.reput.last_physical_offset
-    tagged = query_messages(parts.log, parts.index, "T", "t", 64, 0, EVER, "T")
+    tagged = KeyQuery(parts.log, parts.index).messages("T", "t", 64, begin=0, end=EVER, index_type="T")
     assert len(tagged.records) == 20
-    assert query_messages(parts.log, parts.index, "T", "none", 64, 0, EVER).records == []
+    assert KeyQuery(parts.log, parts.index).messages("T", "none", 64, begin=0, end=EVER).records == []
 
 
 def test_records_that_left_the_log_are_left_out(tmp_path: Path) -> None:
@@ -34,8 +34,8 @@ def test_records_that_left_the_log_are_left_out(tmp_path: Path) -> None:
     offsets = [int(parts.append(put_of("T", 0, b"x" * 300, keys="k")).physical_offset) for _ in range(30)]
     parts.dispatch()
     parts.log.segments.delete_before(8192)
-    found = query_messages(parts.log, parts.index, "T", "k", 64, 0, EVER)
+    found = KeyQuery(parts.log, parts.index).messages("T", "k", 64, begin=0, end=EVER)
     assert found.offsets == [at for at in offsets if at >= 8192]
     parts.log.segments.delete_before(1 << 40)
-    left = query_messages(parts.log, parts.index, "T", "k", 64, 0, EVER)
+    left = KeyQuery(parts.log, parts.index).messages("T", "k", 64, begin=0, end=EVER)
     assert left.offsets == [at for at in offsets if at >= parts.log.segments.min_offset]

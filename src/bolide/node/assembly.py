@@ -22,6 +22,7 @@ from bolide.broker.core.stats import BrokerStats
 from bolide.broker.delay.delay_levels import DelayService
 from bolide.broker.delay.recall import RecallService
 from bolide.broker.delay.timers import TimerService
+from bolide.broker.operator.broker_config import ConfigService
 from bolide.broker.operator.consume_stats import ConsumeStatsService
 from bolide.broker.operator.group_admin import GroupAdminService
 from bolide.broker.operator.inspection import InspectService
@@ -29,7 +30,6 @@ from bolide.broker.operator.query import QueryService
 from bolide.broker.operator.relay import RelayService
 from bolide.broker.operator.topic_admin import Picks, TopicAdminService
 from bolide.broker.operator.topic_stats import TopicStatsService
-from bolide.broker.pull.offset_moved import OffsetMovedEvents
 from bolide.broker.pull.pull import PullService
 from bolide.broker.send.request_reply import ReplyService
 from bolide.broker.send.retries import RetryService
@@ -99,18 +99,17 @@ class BrokerParts:
         self.delay = delay = DelayService(levels, store, writer, effects, now, options.flush_delay_offset_interval)
         self.timers = timers = TimerService(options, rules, store, writer, effects, wheel, now)
         self.assignments = assignments = AssignmentService(options, topics, groups, clients, effects, around.ask_route)
-        moved = OffsetMovedEvents(writer, options.broker_name, options.offset_moved_event_enable)
         topic_stats = TopicStatsService(options, stats, now)
 
         self.transactions = transactions = TransactionService(
-            options, store, writer, topics, offsets, clients, effects, now, around.log
+            options, writer, topics, offsets, clients, effects, now, around.log
         )
 
         def address() -> str:
             return host_text(writer.store_host)
 
         filters.store_time = store.store_time
-        self.pulls = pulls = PullService(options, store, topics, groups, offsets, clients, stats, filters, moved)
+        self.pulls = pulls = PullService(options, writer, topics, groups, offsets, clients, stats, filters)
         pulls.clock = around.clock
         resets = None
         if not options.use_server_side_reset_offset:
@@ -139,28 +138,11 @@ class BrokerParts:
             TopicAdminService(options, store, topics, offsets, picks),
             GroupAdminService(options, groups, offsets, clients, address),
             ConsumeStatsService(options, store, topics, groups, offsets, clients, topic_stats, address),
-            self._inspection(options, store, around, filters, now),
+            InspectService(options, store, stats, delay, timers, clients, filters, around.disk),
+            ConfigService(options, topics, around.settings, around.update, now),
             RelayService(options.broker_name, clients, store, topics, groups),
             ReplyService(options, writer, topics, clients),
             assignments,
             *more,
         ]
         self.services = Services(made)
-
-    def _inspection(
-        self, options: BrokerOptions, store: MessageStore, around: Surroundings, filters: ConsumerFilters, now: int
-    ) -> InspectService:
-        return InspectService(
-            options,
-            store,
-            self.stats,
-            self.delay,
-            self.timers,
-            self.clients,
-            filters,
-            self.topics,
-            around.settings,
-            around.update,
-            around.disk,
-            now,
-        )

@@ -55,21 +55,20 @@ class Command:
     def __init__(
         self,
         code: int,
+        *,
         opaque: int,
         flag: int,
-        language: int,
-        version: int,
-        remark: str | None,
-        body: bytes,
         serialize_type: int,
-        raw_ext: bytes,
-        ext: dict[str, str] | None,
+        body: bytes = b"",
+        remark: str | None = None,
+        raw_ext: bytes = b"",
+        ext: dict[str, str] | None = None,
     ) -> None:
         self.code = code
         self.opaque = opaque
         self.flag = flag
-        self.language = language
-        self.version = version
+        self.language = PYTHON
+        self.version = VERSION_5_5_0
         self.remark = remark
         self.body = body
         self.serialize_type = serialize_type
@@ -117,7 +116,10 @@ def make_request(
 ) -> Command:
     """A request to send. `opaque` must be unique among the requests in flight on its connection."""
     flag = FLAG_ONEWAY if oneway else 0
-    return Command(code, opaque, flag, language, version, None, body, serialize_type, b"", ext)
+    command = Command(code, opaque=opaque, flag=flag, serialize_type=serialize_type, body=body, ext=ext)
+    command.language = language
+    command.version = version
+    return command
 
 
 def make_response(
@@ -125,7 +127,13 @@ def make_response(
 ) -> Command:
     """The response to `request`, in the serialize type the request came in."""
     return Command(
-        code, request.opaque, FLAG_RESPONSE, PYTHON, VERSION_5_5_0, remark, body, request.serialize_type, b"", ext
+        code,
+        opaque=request.opaque,
+        flag=FLAG_RESPONSE,
+        serialize_type=request.serialize_type,
+        body=body,
+        remark=remark,
+        ext=ext,
     )
 
 
@@ -179,18 +187,18 @@ def decode_json_header(header: bytes, body: bytes) -> Command:
     language = _NAMES.get(name, -1)
     if language < 0:
         language = language_code(name)
-    return Command(
+    command = Command(
         envelope.code,
-        envelope.opaque,
-        envelope.flag,
-        language,
-        envelope.version,
-        envelope.remark,
-        body,
-        JSON_TYPE,
-        raw_ext,
-        None,
+        opaque=envelope.opaque,
+        flag=envelope.flag,
+        serialize_type=JSON_TYPE,
+        body=body,
+        remark=envelope.remark,
+        raw_ext=raw_ext,
     )
+    command.language = language
+    command.version = envelope.version
+    return command
 
 
 def _decode_json_slowly(header: bytes, body: bytes) -> Command:
@@ -206,18 +214,18 @@ def _decode_json_slowly(header: bytes, body: bytes) -> Command:
     else:
         language = 0  # absent: a Java command object starts as JAVA
     remark = value.get("remark")
-    return Command(
+    command = Command(
         _header_int(value, "code"),
-        _header_int(value, "opaque"),
-        _header_int(value, "flag"),
-        language,
-        _header_int(value, "version"),
-        None if remark is None else str(remark),
-        body,
-        JSON_TYPE,
-        b"",
-        _coerced_ext(value.get("extFields")),
+        opaque=_header_int(value, "opaque"),
+        flag=_header_int(value, "flag"),
+        serialize_type=JSON_TYPE,
+        body=body,
+        remark=None if remark is None else str(remark),
+        ext=_coerced_ext(value.get("extFields")),
     )
+    command.language = language
+    command.version = _header_int(value, "version")
+    return command
 
 
 def _header_int(header: dict[str, Any], key: str) -> int:
@@ -259,7 +267,18 @@ def decode_binary_header(header: bytes, body: bytes) -> Command:
     version: i64 = i64(read_i16_be(header, 3))
     opaque: i64 = i64(read_i32_be(header, 5))
     flag: i64 = i64(read_i32_be(header, 9))
-    return Command(int(code), int(opaque), int(flag), header[2], int(version), remark, body, BINARY_TYPE, b"", ext)
+    command = Command(
+        int(code),
+        opaque=int(opaque),
+        flag=int(flag),
+        serialize_type=BINARY_TYPE,
+        body=body,
+        remark=remark,
+        ext=ext,
+    )
+    command.language = header[2]
+    command.version = int(version)
+    return command
 
 
 def _read_binary_ext(header: bytes, at: i64, end: i64, ext: dict[str, str]) -> None:

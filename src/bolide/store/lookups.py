@@ -5,8 +5,6 @@ The reading half of `MessageStore`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from librt.strings import read_i32_be
 from mypy_extensions import i64
 
@@ -19,9 +17,8 @@ from bolide.store.consume_queues import ConsumeQueues
 from bolide.store.index_service import IndexService
 from bolide.store.options import StoreOptions
 from bolide.store.query import QueryResult
-from bolide.store.read import QueueReader, ReadResult
+from bolide.store.read import EVERY_RECORD, QueueReader, ReadResult, Wanted
 from bolide.store.segments import Extent
-from bolide.store.unit_filter import UnitFilter
 
 
 class Lookups:
@@ -64,15 +61,20 @@ class Lookups:
         offset: i64,
         max_count: i64,
         max_bytes: i64,
-        tag_codes: set[int] | None,
-        predicate: Callable[[bytes], bool] | None,
-        now: i64,
-        units: UnitFilter | None = None,
-        enough: Callable[[], bool] | None = None,
+        wanted: Wanted = EVERY_RECORD,
     ) -> ReadResult:
         """Whole records of a queue from a queue offset on; see `QueueReader.read`. Never waits for the disk."""
         queue = self.queues.get(topic, queue_id)
-        return self.reader.read(queue, offset, max_count, max_bytes, tag_codes, predicate, units, enough)
+        return self.reader.read(
+            queue,
+            offset,
+            max_count,
+            max_bytes,
+            wanted.tag_codes,
+            wanted.predicate,
+            wanted.units,
+            wanted.enough,
+        )
 
     def units(self, topic: str, queue_id: int, offset: i64, max_count: i64) -> list[tuple[int, int, int]]:
         """(physical offset, size, tags code or ext address) of units from an offset on. May wait for the disk."""
@@ -178,4 +180,5 @@ class Lookups:
         if not self._index_readable:
             return QueryResult(0, 0)
         after = self.queues.deleted.marks.get(topic, 0)
-        return query.query_messages(self.log, self.index, topic, key, max_count, begin, end, index_type, after)
+        found = query.KeyQuery(self.log, self.index)
+        return found.messages(topic, key, max_count, begin=begin, end=end, index_type=index_type, after=after)

@@ -69,6 +69,30 @@ def status_name(status: int) -> str:
 
 
 @final
+class Wanted:
+    """Which records of a queue are read; None takes every one.
+
+    tag_codes: tags codes of the unit; predicate: of the record's raw properties; units: what a filter bitmap surely
+    leaves out; enough: ends the search early, so that the next read continues it.
+    """
+
+    def __init__(
+        self,
+        tag_codes: set[int] | None = None,
+        predicate: Callable[[bytes], bool] | None = None,
+        units: UnitFilter | None = None,
+        enough: Callable[[], bool] | None = None,
+    ) -> None:
+        self.tag_codes: set[int] | None = tag_codes
+        self.predicate: Callable[[bytes], bool] | None = predicate
+        self.units: UnitFilter | None = units
+        self.enough: Callable[[], bool] | None = enough
+
+
+EVERY_RECORD: Final = Wanted()
+
+
+@final
 class ReadResult:
     """What a pull found. With `cold` not empty nothing else counts: load the extents, then read again."""
 

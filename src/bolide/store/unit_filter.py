@@ -13,7 +13,7 @@ class UnitFilter:
     """The bits of one group at one topic, meaningful for records stored after `born_time` (ms since the epoch)."""
 
     def __init__(self, positions: list[int], bits: int, born_time: int) -> None:
-        self._positions = positions
+        self.positions = positions
         self._bits = bits
         self._born_time = born_time
 
@@ -21,4 +21,4 @@ class UnitFilter:
         """False when the record surely does not match; True says nothing."""
         if store_timestamp <= self._born_time or len(bitmap) * 8 != self._bits:
             return True
-        return has_bits(bitmap, self._positions)
+        return has_bits(bitmap, self.positions)

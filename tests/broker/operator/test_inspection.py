@@ -25,8 +25,8 @@ class Inspected(Parts):
         super().__init__(folder, **settings)
         unread: Any = None
         self.service = InspectService(
-            self.options, self.store, self.stats, unread, unread, self.clients, self.filters, self.topics,
-            dict, lambda changes: None, lambda: (3 << 40, 1 << 39), NOW,
+            self.options, self.store, self.stats, unread, unread, self.clients, self.filters,
+            lambda: (3 << 40, 1 << 39),
         )  # fmt: skip
 
     def ask(self, code: int, **fields: str) -> Command:
@@ -78,17 +78,6 @@ def test_a_master_without_slaves(parts: Inspected) -> None:
     shown = json.loads(parts.ask(codes.GET_BROKER_HA_STATUS).body)
     assert (shown["master"], shown["inSyncSlaveNums"], shown["haConnectionInfo"]) == (True, 0, [])
     assert shown["masterCommitLogMaxOffset"] == parts.store.end_offset
-
-
-def test_a_changed_permission_is_news_for_the_name_servers(parts: Inspected) -> None:
-    parts.effects.take()
-    told = parts.topics.data_version.counter
-    for body in (b"fileReservedTime=48\n", b"brokerPermission=4\n"):
-        request = make_request(codes.UPDATE_BROKER_CONFIG, 1, body=body)
-        assert reply_of(parts.service.handlers()[request.code](parts.channel, request, NOW)).code == 0
-        changed = b"Permission" in body
-        assert parts.effects.take().registrations == ({""} if changed else set())
-        assert parts.topics.data_version.counter == told + changed
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,10 @@ def held(
     predicate: Callable[[bytes], bool] | None = None,
 ) -> HeldPull:
     again = lambda now: NOTHING  # noqa: E731 # a handler of one word
-    return HeldPull(channel, make_request(11, 1), topic, queue_id, offset, deadline, tag_codes, predicate, again)
+    held = HeldPull(channel, make_request(11, 1), topic, queue_id, offset, deadline, again)
+    held.tag_codes = tag_codes
+    held.predicate = predicate
+    return held
 
 
 def arrival(topic: str = "T", queue_id: int = 0, max_offset: int = 6, tags_code: int = 0, properties: bytes = b""):

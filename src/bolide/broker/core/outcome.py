@@ -57,10 +57,7 @@ class HeldPull:
         queue_id: int,
         offset: int,
         deadline: int,
-        tag_codes: set[int] | None,
-        predicate: Callable[[bytes], bool] | None,
         again: Callable[[int], Outcome],
-        cost: int = 1,
     ) -> None:
         self.channel: Channel = channel
         self.command: Command = command
@@ -68,10 +65,10 @@ class HeldPull:
         self.queue_id: int = queue_id
         self.offset: int = offset
         self.deadline: int = deadline
-        self.tag_codes: set[int] | None = tag_codes
-        self.predicate: Callable[[bytes], bool] | None = predicate
+        self.tag_codes: set[int] | None = None
+        self.predicate: Callable[[bytes], bool] | None = None
         self.again: Callable[[int], Outcome] = again
-        self.cost: int = cost
+        self.cost: int = 1
         """What checking one record costs, compared with checking its tags."""
         self.waiting: bool = False
         """True while it is in the hold table."""

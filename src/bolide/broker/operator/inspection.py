@@ -1,4 +1,4 @@
-"""What an operator asks of a running broker: runtime info (28), settings (26, 25), queue units (321), files (27, 329),
+"""What an operator asks of a running broker: runtime info (28), queue units (321), files (27, 329),
 replication (907).
 
 Keys and units of runtime info: docs/protocol/remoting.md 12, as mqadmin's clusterList and brokerStatus read them.
@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Final
 
 from bolide.broker.core.channel import Channel
-from bolide.broker.core.data_version import DataVersion
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Outcome, reply
 from bolide.broker.core.service import Routes, Service
@@ -19,23 +18,20 @@ from bolide.broker.delay.delay_levels import DelayService
 from bolide.broker.delay.timers import TimerService
 from bolide.broker.tables.clients import Clients
 from bolide.broker.tables.filters import ConsumerFilters
-from bolide.broker.tables.topics import TopicTable
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.bodies.query import ConsumeQueueData, QueryConsumeQueueResponseBody
 from bolide.remoting.bodies.stats import KVTable
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.headers.query import QueryConsumeQueueRequestHeader
-from bolide.remoting.properties_text import read_properties, write_properties
 from bolide.remoting.request_routes import DiskReads, Kind, RawRoute, Route
 from bolide.store.message_store import MessageStore
 
 MAX_UNITS: Final = 1_000
-BLACK_LIST: Final = frozenset({"configBlackList", "brokerConfigPath", "rocketmqHome"})
 
 
 class InspectService(Service):
-    """Answers questions about this broker; changes nothing but what `update` accepts."""
+    """Answers questions about this broker."""
 
     def __init__(
         self,
@@ -46,14 +42,9 @@ class InspectService(Service):
         timers: TimerService,
         clients: Clients,
         filters: ConsumerFilters,
-        topics: TopicTable,
-        settings: Callable[[], dict[str, str]],
-        update: Callable[[dict[str, str]], str | None],
         disk: Callable[[], tuple[int, int]],
-        start: int,
     ) -> None:
-        """`settings()` gives every key in force as text; `update(keys)` changes some, or says why not; `disk()` gives
-        the total and the free bytes of the store's disk."""
+        """`disk()` gives the total and the free bytes of the store's disk."""
         self._disk = disk
         self._options = options
         self._store = store
@@ -62,10 +53,6 @@ class InspectService(Service):
         self._timers = timers
         self._clients = clients
         self._filters = filters
-        self._topics = topics
-        self._settings = settings
-        self._update = update
-        self._version = DataVersion(start, 0, 0)
 
     def configure(self, options: BrokerOptions) -> None:
         """Take over what may change while the broker runs."""
@@ -74,8 +61,6 @@ class InspectService(Service):
     def routes(self) -> Routes:
         return [
             RawRoute(codes.GET_BROKER_RUNTIME_INFO, None, self.on_runtime_info, Kind.READ, reads=DiskReads.STEPWISE),
-            RawRoute(codes.GET_BROKER_CONFIG, None, self.on_config, Kind.READ),
-            RawRoute(codes.UPDATE_BROKER_CONFIG, None, self.on_update_config, Kind.CHANGE),
             Route(
                 codes.QUERY_CONSUME_QUEUE,
                 QueryConsumeQueueRequestHeader,
@@ -169,24 +154,6 @@ class InspectService(Service):
     def _rates(self, rate: Callable[[int, int], float], now: int) -> str:
         """Java's three windows: 10 seconds, one minute, ten minutes."""
         return " ".join(f"{rate(window, now):.2f}" for window in (10_000, 60_000, 600_000))
-
-    def on_config(self, channel: Channel, command: Command, now: int) -> Outcome:
-        text = write_properties(self._settings())
-        version = encode_body(self._version.to_json()).decode()
-        return reply(make_response(command, codes.SUCCESS, ext={"version": version}, body=text))
-
-    def on_update_config(self, channel: Channel, command: Command, now: int) -> Outcome:
-        changes = read_properties(command.body)
-        black = {key.strip() for key in self._options.config_black_list.split(";")}
-        if BLACK_LIST.intersection(changes) or black.intersection(changes):
-            return reply(make_response(command, codes.NO_PERMISSION, "Can not update config in black list."))
-        refusal = self._update(changes) if changes else None
-        if refusal is not None:
-            return reply(make_response(command, codes.SYSTEM_ERROR, refusal))
-        self._version.next(now)
-        if "brokerPermission" in changes:
-            self._topics.announce(now)  # the name servers take nothing of a broker whose DataVersion stays
-        return reply(make_response(command, codes.SUCCESS))
 
     def on_consume_queue(
         self, channel: Channel, command: Command, header: QueryConsumeQueueRequestHeader, now: int

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, final
 
+from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.names import is_system_group
 from bolide.broker.core.options import BrokerOptions
@@ -56,6 +57,8 @@ from bolide.store.read import (
     NO_MATCHED_LOGIC_QUEUE,
     NO_MESSAGE_IN_QUEUE,
     OFFSET_RESET,
+    ReadResult,
+    Wanted,
     status_name,
 )
 
@@ -96,19 +99,21 @@ class PullService(Service):
     def __init__(
         self,
         options: BrokerOptions,
-        store: MessageStore,
+        writer: LogWriter,
         topics: TopicTable,
         groups: GroupTable,
         offsets: ConsumerOffsets,
         clients: Clients,
         stats: BrokerStats,
         consumer_filters: ConsumerFilters,
-        moved: OffsetMovedEvents,
     ) -> None:
-        self._moved: OffsetMovedEvents = moved
+        """`writer` stores an event for each consumer that is sent to another offset."""
+        self._moved: OffsetMovedEvents = OffsetMovedEvents(
+            writer, options.broker_name, options.offset_moved_event_enable
+        )
         self.clock: Callable[[], int] | None = None
         """The current time, so that a filter that finds little stops in time; without it there is no limit."""
-        self._store: MessageStore = store
+        self._store: MessageStore = writer.store
         self._topics: TopicTable = topics
         self._groups: GroupTable = groups
         self._offsets: ConsumerOffsets = offsets
@@ -267,28 +272,14 @@ class PullService(Service):
         if self._resets:
             reset = self._offsets.take_reset(header.consumer_group, topic, queue_id)
             if reset >= 0:
-                low = self._store.min_queue_offset(topic, queue_id)
-                high = self._store.max_queue_offset(topic, queue_id)
-                self._moved.note(header.consumer_group, topic, queue_id, offset, reset, now)
-                response = PullResponse(
-                    PULL_OFFSET_MOVED,
-                    status_name(OFFSET_RESET),
-                    next_begin_offset=reset,
-                    min_offset=int(low),
-                    max_offset=int(high),
-                )
-                return self._answer(command, response, topic, group, [], suggest_slave=False)
+                return self._reset_to(reset, command, header, group, now)
         found = self._store.read(
             topic,
             queue_id,
             offset,
             max(header.max_msg_nums, 1),
             MAX_PULL_BYTES,
-            chosen.tag_codes,
-            chosen.predicate,
-            now,
-            chosen.units,
-            self._in_time(chosen),
+            Wanted(chosen.tag_codes, chosen.predicate, chosen.units, self._in_time(chosen)),
         )
         if found.cold:
             return Cold(found.cold, lambda later: self.pull(channel, command, first, later))
@@ -306,13 +297,7 @@ class PullService(Service):
         elif code == PULL_OFFSET_MOVED:
             self._moved.note(header.consumer_group, topic, queue_id, offset, int(next_offset), now)
         if code == SUCCESS:
-            self._stats.pulls_found += 1
-            self._stats.got(int(found.message_count), int(found.size))
-            # Light queues count together, as in LmqBrokerStatsManager: there may be any number of them.
-            shown = LMQ_PREFIX if topic.startswith(LMQ_PREFIX) else topic
-            owner = LMQ_PREFIX if header.consumer_group.startswith(LMQ_PREFIX) else header.consumer_group
-            key = f"{shown}@{owner}"
-            count(self._stats.group_gets, key, int(found.message_count), int(found.size))
+            self._count(header, found)
         response = PullResponse(
             code,
             status_name(found.status),
@@ -321,6 +306,32 @@ class PullService(Service):
             max_offset=int(found.max_offset),
         )
         return self._answer(command, response, topic, group, found.buffers, suggest_slave=found.suggest_slave)
+
+    def _reset_to(
+        self, reset: int, command: Command, header: PullMessageRequestHeader, group: SubscriptionGroupConfig, now: int
+    ) -> Reply:
+        """The answer that sends a consumer to the offset to which its group was reset."""
+        topic: str = header.topic
+        queue_id: int = header.queue_id
+        self._moved.note(header.consumer_group, topic, queue_id, header.queue_offset, reset, now)
+        response = PullResponse(
+            PULL_OFFSET_MOVED,
+            status_name(OFFSET_RESET),
+            next_begin_offset=reset,
+            min_offset=int(self._store.min_queue_offset(topic, queue_id)),
+            max_offset=int(self._store.max_queue_offset(topic, queue_id)),
+        )
+        return self._answer(command, response, topic, group, [], suggest_slave=False)
+
+    def _count(self, header: PullMessageRequestHeader, found: ReadResult) -> None:
+        """Light queues count together, as in LmqBrokerStatsManager: there may be any number of them."""
+        messages = int(found.message_count)
+        size = int(found.size)
+        self._stats.pulls_found += 1
+        self._stats.got(messages, size)
+        shown = LMQ_PREFIX if header.topic.startswith(LMQ_PREFIX) else header.topic
+        owner = LMQ_PREFIX if header.consumer_group.startswith(LMQ_PREFIX) else header.consumer_group
+        count(self._stats.group_gets, f"{shown}@{owner}", messages, size)
 
     def _in_time(self, chosen: PullFilter) -> Callable[[], bool] | None:
         """Tells a read when it has checked records for long enough: the next pull continues where it ended."""
@@ -335,20 +346,19 @@ class PullService(Service):
     ) -> Hold:
         wait: int = header.suspend_timeout_millis if self._long_polling else self._short_polling_ms
         self._stats.pulls_held += 1
-        return Hold(
-            HeldPull(
-                channel,
-                command,
-                header.topic,
-                header.queue_id,
-                header.queue_offset,
-                now + max(wait, 0),
-                chosen.tag_codes,
-                chosen.predicate,
-                lambda later: self.pull(channel, command, False, later),
-                chosen.cost,
-            )
+        held = HeldPull(
+            channel,
+            command,
+            header.topic,
+            header.queue_id,
+            header.queue_offset,
+            now + max(wait, 0),
+            lambda later: self.pull(channel, command, False, later),
         )
+        held.tag_codes = chosen.tag_codes
+        held.predicate = chosen.predicate
+        held.cost = chosen.cost
+        return Hold(held)
 
     def _code(self, status: int, offset: int) -> int:
         if status == FOUND:

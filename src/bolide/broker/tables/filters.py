@@ -48,8 +48,7 @@ class FilterData:
         client_version: int,
         born_time: int,
         compiled: PullFilter,
-        positions: list[int],
-        bits: int,
+        units: UnitFilter,
     ) -> None:
         self.topic = topic
         self.group = group
@@ -58,8 +57,7 @@ class FilterData:
         self.client_version = client_version
         self.born_time = born_time
         self.dead_time = 0
-        self.positions = positions
-        units = UnitFilter(positions, bits, born_time)
+        self.positions = units.positions
         self.filter = PullFilter(compiled.tag_codes, compiled.predicate, True, units)
         self.filter.expression_type = expression_type
 
@@ -144,7 +142,8 @@ class ConsumerFilters(Table):
         self, topic: str, group: str, text: str, expression_type: str, version: int, born: int, compiled: PullFilter
     ) -> FilterData:
         positions = self._bloom.positions(member_text(group, topic))
-        data = FilterData(topic, group, text, expression_type, version, born, compiled, positions, self._bloom.bits)
+        units = UnitFilter(positions, self._bloom.bits, born)
+        data = FilterData(topic, group, text, expression_type, version, born, compiled, units)
         self._size += size_of(topic, group, text)
         self._by_topic.setdefault(topic, {})[group] = data
         self._by_group.setdefault(group, {})[topic] = data

@@ -46,7 +46,6 @@ from bolide.remoting.headers.transactions import (
 )
 from bolide.remoting.request_routes import Kind, RawRoute
 from bolide.store.files import FileFailed
-from bolide.store.message_store import MessageStore
 
 COMMIT: Final = 8
 ROLLBACK: Final = 12
@@ -71,7 +70,6 @@ class TransactionService(Service):
     def __init__(
         self,
         options: BrokerOptions,
-        store: MessageStore,
         writer: LogWriter,
         topics: TopicTable,
         offsets: ConsumerOffsets,
@@ -82,7 +80,7 @@ class TransactionService(Service):
     ) -> None:
         """`log` is a logger for half messages that cannot be dealt with."""
         self._options = options
-        self._store = store
+        self._store = store = writer.store
         self._writer = writer
         self._topics = topics
         self._clients = clients
