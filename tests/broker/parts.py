@@ -108,7 +108,7 @@ class Parts:
 
     def records(self, topic: str, queue_id: int = 0) -> list[Record]:
         """What is stored in a queue, straight from the store."""
-        found = self.store.read(topic, queue_id, 0, 32, 1 << 20)
+        found = self.store.read(topic, queue_id, 0, max_count=32, max_bytes=1 << 20)
         return decode_records(b"".join(found.buffers))
 
 

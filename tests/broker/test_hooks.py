@@ -144,7 +144,7 @@ def test_a_pull_is_followed_through_cold_and_hold_to_its_answer() -> None:
         head = encode(make_response(command, codes.SUCCESS, body=b"abcdef"))
         return Reply(None, head[:-6], [b"abc", memoryview(b"def")])
 
-    held = HeldPull(PEER, command, "T", 0, 7, 5, found)
+    held = HeldPull(PEER, command, "T", queue_id=0, offset=7, deadline=5, again=found)
     handle = hooked(answering(lambda c: Cold([], lambda now: Hold(held))), command.code, Noting("a", seen))
     cold = handle(PEER, command, 1)
     assert isinstance(cold, Cold)

@@ -172,12 +172,16 @@ def _missing_one(store: MessageStore, sent: Sent, name: str) -> list[str]:
     record = store.record_at(at.physical_offset)
     if record is None or record.body != put.body or record.queue_offset != at.queue_offset:
         return [name + " is not in the log"]
-    result = store.read(put.topic, put.queue_id, at.queue_offset, 1, ALL, Wanted({put.tags_code}))
+    result = store.read(
+        put.topic, put.queue_id, at.queue_offset, max_count=1, max_bytes=ALL, wanted=Wanted({put.tags_code})
+    )
     for _ in range(5):  # a real disk may say at any time that it would have to wait
         for extent in result.cold:
             store.files.warm(extent.path, extent.offset, extent.size)
         if result.cold:
-            result = store.read(put.topic, put.queue_id, at.queue_offset, 1, ALL, Wanted({put.tags_code}))
+            result = store.read(
+                put.topic, put.queue_id, at.queue_offset, max_count=1, max_bytes=ALL, wanted=Wanted({put.tags_code})
+            )
     if result.status != FOUND or put.body not in b"".join(result.buffers):
         return [name + " cannot be pulled"]
     if at.physical_offset not in store.index.query(put.topic, put.properties.uniq_key, 64, 0, ALL * 1024):

@@ -44,7 +44,7 @@ def turn(m: Machine, *puts: BrokerMessage) -> list[Appended]:
 
 def bodies(store: MessageStore, topic: str, queue_id: int = 0) -> list[int]:
     """The numbers of the messages of a queue, from its oldest on."""
-    found = store.read(topic, queue_id, store.min_queue_offset(topic, queue_id), 100, ALL)
+    found = store.read(topic, queue_id, store.min_queue_offset(topic, queue_id), max_count=100, max_bytes=ALL)
     return [int(record.body.rstrip(b"\0")) for record in decode_records(b"".join(found.buffers))]
 
 

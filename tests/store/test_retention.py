@@ -68,7 +68,7 @@ def test_queues_and_index_follow_the_log() -> None:
     assert len(machine.files.list_dir(f"{ROOT}/index")) < index_files
     first = machine.store.min_queue_offset("T", 0)
     assert machine.store.units("T", 0, first, 1)[0][0] >= low
-    assert machine.store.read("T", 0, 0, 1, ALL).status == OFFSET_TOO_SMALL
+    assert machine.store.read("T", 0, 0, max_count=1, max_bytes=ALL).status == OFFSET_TOO_SMALL
     kept = [sent for sent in machine.acknowledged if sent.at.physical_offset >= low]
     machine.acknowledged = kept
     for again in (machine.restart, machine.crash):
@@ -80,7 +80,7 @@ def test_queues_and_index_follow_the_log() -> None:
 def test_reading_at_units_whose_log_is_gone_says_so() -> None:
     machine = machine_with_files(12)
     machine.store.log.segments.delete_before(3 * 4096)
-    result = machine.store.read("T", 0, 0, 1, ALL)
+    result = machine.store.read("T", 0, 0, max_count=1, max_bytes=ALL)
     assert result.status in (MESSAGE_WAS_REMOVING, 0)
 
 

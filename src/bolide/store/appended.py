@@ -9,7 +9,7 @@ from typing import final
 class Appended:
     """Where a message went: all of it known at once, certain only when the log is confirmed to `end_offset`."""
 
-    def __init__(self, physical_offset: int, size: int, queue_offset: int, store_timestamp: int) -> None:
+    def __init__(self, *, physical_offset: int, size: int, queue_offset: int, store_timestamp: int) -> None:
         self.physical_offset = physical_offset
         self.size = size
         self.queue_offset = queue_offset

@@ -59,6 +59,7 @@ class Lookups:
         topic: str,
         queue_id: int,
         offset: i64,
+        *,
         max_count: i64,
         max_bytes: i64,
         wanted: Wanted = EVERY_RECORD,

@@ -296,7 +296,12 @@ class MessageStore(Lookups):
         d.multi = light_queues
         self._turn.append(d)
         self.reput.offer(d)
-        return Appended(d.physical_offset, d.size, queue_offset, d.store_timestamp)
+        return Appended(
+            physical_offset=d.physical_offset,
+            size=d.size,
+            queue_offset=queue_offset,
+            store_timestamp=d.store_timestamp,
+        )
 
     def write_pending(self) -> None:
         """End of a turn: hand everything appended to the kernel, in one write.

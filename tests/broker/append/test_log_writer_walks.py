@@ -102,7 +102,7 @@ def test_a_recall(tmp_path: Path) -> None:
 def test_an_offset_moved_event(tmp_path: Path) -> None:
     parts = Parts(tmp_path)
     events = OffsetMovedEvents(parts.writer, "b", True)
-    assert steps(lambda: events.note("g", "T", 0, 1, 2, NOW)) == (1, 0, 1)
+    assert steps(lambda: events.note("g", "T", 0, asked=1, given=2, now=NOW)) == (1, 0, 1)
     parts.close()
 
 

@@ -25,7 +25,9 @@ def held(
     predicate: Callable[[bytes], bool] | None = None,
 ) -> HeldPull:
     again = lambda now: NOTHING  # noqa: E731 # a handler of one word
-    held = HeldPull(channel, make_request(11, 1), topic, queue_id, offset, deadline, again)
+    held = HeldPull(
+        channel, make_request(11, 1), topic, queue_id=queue_id, offset=offset, deadline=deadline, again=again
+    )
     held.tag_codes = tag_codes
     held.predicate = predicate
     return held

@@ -192,7 +192,7 @@ def held(world: World, offset: int = 0, deadline: int = NOW + 100) -> Callable[[
         def again(now: int) -> Outcome:
             return reply(make_response(command, 19, "again"))
 
-        return Hold(HeldPull(world.peer, command, "T", 0, offset, deadline, again))
+        return Hold(HeldPull(world.peer, command, "T", queue_id=0, offset=offset, deadline=deadline, again=again))
 
     return outcome
 

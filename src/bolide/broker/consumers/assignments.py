@@ -88,7 +88,9 @@ class AssignmentService(Table):
             return self._answer(command, body, None if found is None else found[1])
 
         deadline = now + ROUTE_WAIT_MS
-        return Hold(HeldPull(channel, command, WAITING + body.topic, 0, 0, deadline, again))
+        return Hold(
+            HeldPull(channel, command, WAITING + body.topic, queue_id=0, offset=0, deadline=deadline, again=again)
+        )
 
     def route_arrived(self, topic: str, queues: list[MessageQueue] | None, now: int) -> None:
         """The readable queues of a topic; None when no name server told: what was known stays."""

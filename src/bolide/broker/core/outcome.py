@@ -54,6 +54,7 @@ class HeldPull:
         channel: Channel,
         command: Command,
         topic: str,
+        *,
         queue_id: int,
         offset: int,
         deadline: int,

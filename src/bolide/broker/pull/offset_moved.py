@@ -37,18 +37,18 @@ class OffsetMovedEvents:
         """A write failed and took events of that turn with it: each may be stored again."""
         self._told.clear()
 
-    def note(self, group: str, topic: str, queue_id: int, offset_request: int, offset_new: int, now: int) -> None:
-        """A group asked for an offset of a queue and was given a new one. A store that takes nothing is no error."""
+    def note(self, group: str, topic: str, queue_id: int, *, asked: int, given: int, now: int) -> None:
+        """A group asked for an offset of a queue and was given another one. A store that takes nothing is no error."""
         if not self._enabled:
             return
-        key = (group, topic, queue_id, offset_request, offset_new)
+        key = (group, topic, queue_id, asked, given)
         if now - self._told.get(key, -AGAIN_AFTER_MS) < AGAIN_AFTER_MS:
             return
         event = {
             "consumerGroup": group,
             "messageQueue": {"brokerName": self._broker, "queueId": queue_id, "topic": topic},
-            "offsetNew": offset_new,
-            "offsetRequest": offset_request,
+            "offsetNew": given,
+            "offsetRequest": asked,
         }
         host = self._writer.store_host
         properties = MessageProperties("", {TAGS: group, DELAY: "0", KEYS: group})

@@ -277,9 +277,9 @@ class PullService(Service):
             topic,
             queue_id,
             offset,
-            max(header.max_msg_nums, 1),
-            MAX_PULL_BYTES,
-            Wanted(chosen.tag_codes, chosen.predicate, chosen.units, self._in_time(chosen)),
+            max_count=max(header.max_msg_nums, 1),
+            max_bytes=MAX_PULL_BYTES,
+            wanted=Wanted(chosen.tag_codes, chosen.predicate, chosen.units, self._in_time(chosen)),
         )
         if found.cold:
             return Cold(found.cold, lambda later: self.pull(channel, command, first, later))
@@ -295,7 +295,7 @@ class PullService(Service):
                 next_offset = offset  # a slave may lag: its ends correct nobody
                 code = PULL_RETRY_IMMEDIATELY
         elif code == PULL_OFFSET_MOVED:
-            self._moved.note(header.consumer_group, topic, queue_id, offset, int(next_offset), now)
+            self._moved.note(header.consumer_group, topic, queue_id, asked=offset, given=int(next_offset), now=now)
         if code == SUCCESS:
             self._count(header, found)
         response = PullResponse(
@@ -313,7 +313,7 @@ class PullService(Service):
         """The answer that sends a consumer to the offset to which its group was reset."""
         topic: str = header.topic
         queue_id: int = header.queue_id
-        self._moved.note(header.consumer_group, topic, queue_id, header.queue_offset, reset, now)
+        self._moved.note(header.consumer_group, topic, queue_id, asked=header.queue_offset, given=reset, now=now)
         response = PullResponse(
             PULL_OFFSET_MOVED,
             status_name(OFFSET_RESET),
@@ -350,10 +350,10 @@ class PullService(Service):
             channel,
             command,
             header.topic,
-            header.queue_id,
-            header.queue_offset,
-            now + max(wait, 0),
-            lambda later: self.pull(channel, command, False, later),
+            queue_id=header.queue_id,
+            offset=header.queue_offset,
+            deadline=now + max(wait, 0),
+            again=lambda later: self.pull(channel, command, False, later),
         )
         held.tag_codes = chosen.tag_codes
         held.predicate = chosen.predicate
