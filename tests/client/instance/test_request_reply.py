@@ -7,7 +7,12 @@ import asyncio
 import pytest
 
 from bolide.client import Message, MessageRefused, Producer, PushConsumer, ReceivedMessage, ResponseError
+from bolide.client.instance.request_reply import Replies, received_reply
 from bolide.errors import RequestTimeout
+from bolide.layout.message_id import encode_host
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_request
+from bolide.remoting.headers.reply import ReplyMessageRequestHeader
 from bolide.testing.broker import Broker
 
 
@@ -61,3 +66,28 @@ def test_nobody_answers_in_time() -> None:
 
     with Broker() as broker:
         asyncio.run(main(broker.namesrv_addr))
+
+
+def pushed(**fields: object) -> Command:
+    """An answer as a broker pushes it; the sys flag is the sender's and says nothing of the hosts."""
+    given: dict[str, object] = {
+        "producer_group": "P", "topic": "T", "default_topic": "TBW102", "default_topic_queue_nums": 4, "queue_id": 1,
+        "sys_flag": 0, "born_timestamp": 5, "flag": 7, "born_host": "[2001:db8::1]:5", "store_host": "/10.0.0.1:10911",
+        "store_timestamp": 6, "properties": "CORRELATION_ID\x01C\x02", "reconsume_times": 2,
+    }  # fmt: skip
+    header = ReplyMessageRequestHeader(**{**given, **fields})  # type: ignore[arg-type]  # whatever a test gives
+    return make_request(codes.PUSH_REPLY_MESSAGE_TO_CLIENT, 1, header.to_ext(), b"body")
+
+
+def test_a_pushed_answer_is_a_message() -> None:
+    message = received_reply(pushed())
+    assert (message.topic, message.queue_id, message.body) == ("T", 1, b"body")
+    assert (message.record.flag, message.record.reconsume_times) == (7, 2)
+    assert (message.record.born_timestamp, message.record.store_timestamp) == (5, 6)
+    assert message.record.born_host == encode_host("2001:db8::1", 5)
+    assert message.record.store_host == encode_host("10.0.0.1", 10911)
+    assert message.get_property("CORRELATION_ID") == "C"
+
+
+def test_a_pushed_answer_that_cannot_be_read_is_refused() -> None:
+    assert Replies().arrived(pushed(properties="x" * 40_000)).code == codes.SYSTEM_ERROR
