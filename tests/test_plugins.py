@@ -10,7 +10,7 @@ import pytest
 
 from bolide import plugins
 from bolide.errors import ConfigError
-from bolide.plugins import ALLOCATE_STRATEGIES, DISPATCHERS, EXPRESSION_TYPES, KINDS, Kind, find, known, names_in
+from bolide.plugins import ALLOCATE_STRATEGIES, DISPATCHERS, EXPRESSION_TYPES, KINDS, PluginKind, find, known, names_in
 
 MODULE = "def begins(text):\n    return text\n"
 
@@ -43,7 +43,7 @@ def test_an_installed_one_is_found_and_listed(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.group)
-def test_every_built_in_one_loads(kind: Kind) -> None:
+def test_every_built_in_one_loads(kind: PluginKind) -> None:
     for name in kind.built_in:
         assert callable(find(kind, name))
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Kind:
+class PluginKind:
     """One kind of plug-in: the group of its entry points, its noun, and the built-in ones as `module:attribute`."""
 
     group: str
@@ -34,12 +34,12 @@ class Kind:
     """Built-in ones that need arguments: what to write instead of the name."""
 
 
-EXPRESSION_TYPES: Final = Kind(
+EXPRESSION_TYPES: Final = PluginKind(
     "bolide.expression_types",
     "expression type",
     {"TAG": "bolide.broker.expressions:compile_tags", "SQL92": "bolide.broker.expressions:compile_sql"},
 )
-ALLOCATE_STRATEGIES: Final = Kind(
+ALLOCATE_STRATEGIES: Final = PluginKind(
     "bolide.allocate_strategies",
     "strategy",
     {
@@ -53,9 +53,9 @@ ALLOCATE_STRATEGIES: Final = Kind(
         "MACHINE_ROOM_NEARBY": "strategies.machine_room_nearby(inner, room_of_broker, room_of_client)",
     },
 )
-DISPATCHERS: Final = Kind("bolide.dispatchers", "dispatcher")
-HOOKS: Final = Kind("bolide.hooks", "broker hook")
-SINKS: Final = Kind(
+DISPATCHERS: Final = PluginKind("bolide.dispatchers", "dispatcher")
+HOOKS: Final = PluginKind("bolide.hooks", "broker hook")
+SINKS: Final = PluginKind(
     "bolide.sinks",
     "sink",
     {
@@ -71,7 +71,7 @@ KINDS: Final = (EXPRESSION_TYPES, ALLOCATE_STRATEGIES, DISPATCHERS, HOOKS, SINKS
 class Installed:
     """A plug-in of an installed package."""
 
-    kind: Kind
+    kind: PluginKind
     name: str
     value: str
     """`module:attribute`."""
@@ -86,12 +86,12 @@ def installed() -> list[Installed]:
     ]
 
 
-def known(kind: Kind) -> list[str]:
+def known(kind: PluginKind) -> list[str]:
     """The names of a kind: built-in ones first."""
     return list(dict.fromkeys([*kind.built_in, *kind.need_arguments, *(p.name for p in _points(kind.group))]))
 
 
-def find(kind: Kind, name: str) -> Any:
+def find(kind: PluginKind, name: str) -> Any:
     """What has this name. Raises `ConfigError`: with the known names, or with what is wrong with the plug-in.
 
     A built-in name cannot be taken by a package.

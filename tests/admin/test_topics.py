@@ -10,7 +10,7 @@ import pytest
 from bolide.admin import Admin
 from bolide.admin.topics import ORDER_NAMESPACE
 from bolide.client import Message, MessageRefused, NoQueue, Producer, TopicNotFound
-from bolide.client.instance.routes import QueueInfo, Route
+from bolide.client.instance.routes import QueueInfo, TopicRoute
 from bolide.errors import ConnectionLost, RequestTimeout
 from bolide.remoting import codes
 from bolide.remoting.command import make_request, make_response
@@ -84,7 +84,7 @@ class Late(Admin):
     async def ask(self, *what: Any, **more: Any) -> Any:
         return make_response(make_request(codes.GET_TOPIC_CONFIG, 0), codes.TOPIC_NOT_EXIST)
 
-    async def fetch_route(self, topic: str) -> Route:
+    async def fetch_route(self, topic: str) -> TopicRoute:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, Ahead)
         loop.ahead += 1
@@ -93,7 +93,7 @@ class Late(Admin):
             raise ConnectionLost("no name server can be reached")
         if self.asked < 7:
             raise TopicNotFound("not yet", codes.TOPIC_NOT_EXIST)
-        return Route(topic, (QueueInfo("broker-a", 8, 8, 6),), {})
+        return TopicRoute(topic, (QueueInfo("broker-a", 8, 8, 6),), {})
 
 
 def test_a_route_is_waited_for_as_long_as_an_answer() -> None:

@@ -20,7 +20,7 @@ from bolide.broker.tables.clients import Clients
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
 from bolide.broker.tables.filters import ConsumerFilters
 from bolide.broker.tables.groups import GroupTable
-from bolide.broker.tables.pull_filter import Filters
+from bolide.broker.tables.pull_filter import FilterCache
 from bolide.broker.tables.topics import TopicTable
 from bolide.layout.broker_message import BrokerMessage
 from bolide.layout.message_id import encode_host
@@ -30,7 +30,7 @@ from bolide.layout.record import Record, copy_of, decode_records
 from bolide.layout.shape import StoreShape
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
-from bolide.remoting.connection import Connection
+from bolide.remoting.connection import FramedConnection
 from bolide.store.files import Files, RealFiles
 from bolide.store.message_store import MessageStore
 from bolide.store.options import StoreOptions
@@ -55,7 +55,7 @@ class Parts:
             multi_dispatch=options.enable_lmq and options.enable_multi_dispatch,
         )
         self.effects = Effects()
-        self.filters = ConsumerFilters(options, Filters(), self.effects, NOW)
+        self.filters = ConsumerFilters(options, FilterCache(), self.effects, NOW)
         settings_of_store = StoreOptions(flush_disk_type="ASYNC_FLUSH", max_message_size=options.max_message_size)
         self.store = MessageStore(files or RealFiles(), str(folder), shape, settings_of_store, self.filters.calc_bitmap)
         self.store.load(NOW)
@@ -119,7 +119,7 @@ def reply_of(outcome: Outcome) -> Command:
     assert isinstance(outcome, Reply), outcome
     if outcome.command is not None:
         return outcome.command
-    return Connection().receive(b"".join([outcome.frame, *(outcome.body or [])]))[0]
+    return FramedConnection().receive(b"".join([outcome.frame, *(outcome.body or [])]))[0]
 
 
 def held_of(outcome: Outcome) -> Hold:

@@ -6,7 +6,7 @@ import pytest
 
 from bolide.broker.expressions import Compile, Compiled, ExpressionRefused, ExpressionTypes, built_in
 from bolide.broker.refused import response_code
-from bolide.broker.tables.pull_filter import EVERYTHING, Filters
+from bolide.broker.tables.pull_filter import EVERYTHING, FilterCache
 from bolide.layout.hashes import java_hash
 
 
@@ -33,7 +33,7 @@ def test_tags_are_codes() -> None:
     for nothing in ("||", "||||"):
         with pytest.raises(ExpressionRefused, match=r"nothing between the \|\|"):
             types.compile("TAG", nothing)
-    assert Filters(types).of_tags("*") is EVERYTHING
+    assert FilterCache(types).of_tags("*") is EVERYTHING
 
 
 def test_sql_decides_on_properties() -> None:
@@ -56,7 +56,7 @@ def test_what_is_refused_is_answered_23() -> None:
 
 
 def test_an_installed_type_filters_and_its_faults_drop_the_record() -> None:
-    filters = Filters(ExpressionTypes(with_begins))
+    filters = FilterCache(ExpressionTypes(with_begins))
     chosen = filters.of("BEGINS", "Hang")
     assert chosen.expression and chosen.predicate is not None
     assert chosen.predicate(b"city\x01Hangzhou\x02")

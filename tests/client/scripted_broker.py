@@ -18,7 +18,7 @@ from librt.strings import BytesWriter
 from bolide.layout.message_id import encode_host, offset_message_id
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request, make_response
-from bolide.remoting.connection import Connection
+from bolide.remoting.connection import FramedConnection
 from tests.layout.records import put_record
 
 Answer = Callable[[Command], Command | None]
@@ -30,7 +30,7 @@ class Client(asyncio.Protocol):
 
     def __init__(self, broker: ScriptedBroker) -> None:
         self.broker = broker
-        self.core = Connection()
+        self.core = FramedConnection()
         self.transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

@@ -15,7 +15,7 @@ from bolide.remoting.bodies.route import TopicRouteData
 from bolide.remoting.bodies.stats import ConsumeStats
 from bolide.remoting.codes import BINARY_TYPE, JSON_TYPE
 from bolide.remoting.command import frame_head
-from bolide.remoting.connection import Connection
+from bolide.remoting.connection import FramedConnection
 from bolide.remoting.headers import decode_header
 from bolide.remoting.register import decode_register_body
 from tests.remoting.vectors import frames, request_header, requests, vectors
@@ -27,7 +27,7 @@ JSON_LIKE = st.text(st.sampled_from("{}[]\",:\\u0019.-eEtrufalsn '$/*topicqueueI
 
 def use_frames(data: bytes) -> None:
     """What a server does first: cut, decode, look at the fields."""
-    for command in Connection().receive(data):
+    for command in FramedConnection().receive(data):
         with contextlib.suppress(PeerError):
             command.ext()
         header = HEADERS.get(command.code)

@@ -10,7 +10,7 @@ from bolide.remoting import codes
 from bolide.remoting.bodies.topics import TopicConfig
 from bolide.remoting.bodies.versions import DataVersion
 from bolide.remoting.command import Command, make_request
-from bolide.remoting.connection import Connection
+from bolide.remoting.connection import FramedConnection
 from bolide.remoting.headers import Header
 from bolide.remoting.headers.namesrv import RegisterBrokerRequestHeader
 from bolide.remoting.register import RegisterBrokerBody, body_checksum, encode_register_body
@@ -50,7 +50,7 @@ class Peer:
 
     def send(self, request: Command) -> Command | None:
         """The answer to a request as it comes out at this end."""
-        there, back = Connection(), Connection()
+        there, back = FramedConnection(), FramedConnection()
         there.send(request)
         (received,) = back.receive(b"".join(there.data_to_send()))
         answer = self.world.server.handle(self.channel_id, "1.2.3.4:5", received, self.world.now)

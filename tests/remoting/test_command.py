@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from bolide.remoting import codes
 from bolide.remoting.command import Command, decode_ext, encode, encode_head, frame_head, make_request, make_response
-from bolide.remoting.connection import Connection
+from bolide.remoting.connection import FramedConnection
 from bolide.remoting.errors import FrameError
 from tests.remoting.vectors import frames
 
 
 def receive_one(frame: bytes) -> Command:
-    (command,) = Connection().receive(frame)
+    (command,) = FramedConnection().receive(frame)
     return command
 
 
@@ -162,7 +162,7 @@ def test_text_that_is_no_utf8_reads_as_replacement() -> None:
 )
 def test_headers_that_cannot_be_read_close_the_connection(header: str) -> None:
     with pytest.raises(FrameError):
-        Connection().receive(json_frame(header))
+        FramedConnection().receive(json_frame(header))
 
 
 def binary_header(
@@ -198,7 +198,7 @@ def binary_header(
 )
 def test_binary_headers_whose_lengths_do_not_fit_close_the_connection(header: bytes) -> None:
     with pytest.raises(FrameError):
-        Connection().receive(frame_head(header, codes.BINARY_TYPE, 0))
+        FramedConnection().receive(frame_head(header, codes.BINARY_TYPE, 0))
 
 
 def test_a_binary_header_with_bytes_behind_it_and_empty_entries_is_read() -> None:

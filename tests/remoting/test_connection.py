@@ -9,20 +9,20 @@ import pytest
 
 from bolide.remoting import codes
 from bolide.remoting.command import encode, make_request
-from bolide.remoting.connection import MAX_FRAME, Connection
+from bolide.remoting.connection import MAX_FRAME, FramedConnection
 from bolide.remoting.errors import FrameError
 from tests.remoting.vectors import frames
 
 
-def seen(connection: Connection, pieces: list[bytes]) -> list[bytes]:
+def seen(connection: FramedConnection, pieces: list[bytes]) -> list[bytes]:
     return [encode(command) for piece in pieces for command in connection.receive(piece)]
 
 
 @pytest.mark.parametrize("frame", [frame for _, frame in frames()])
 def test_whole_and_byte_by_byte(frame: bytes) -> None:
-    expected = seen(Connection(), [frame])
+    expected = seen(FramedConnection(), [frame])
     assert len(expected) == 1
-    connection = Connection()
+    connection = FramedConnection()
     assert seen(connection, [bytes([byte]) for byte in frame]) == expected
     assert connection.buffered_bytes == 0
     connection.receive_eof()
@@ -34,13 +34,13 @@ def test_two_frames_in_every_split() -> None:
     both = first + second
     for cut in range(len(both) + 1):
         for other in (cut, min(cut + 3, len(both)), len(both)):
-            assert seen(Connection(), [both[:cut], both[cut:other], both[other:]]) == [first, second]
+            assert seen(FramedConnection(), [both[:cut], both[cut:other], both[other:]]) == [first, second]
 
 
 def test_a_long_body_in_small_pieces_is_joined_once() -> None:
     body = bytes(range(256)) * 4096
     frame = encode(make_request(10, 1, None, body))
-    connection = Connection()
+    connection = FramedConnection()
     commands = []
     for at in range(0, len(frame), 1000):
         commands += connection.receive(frame[at : at + 1000])
@@ -74,7 +74,7 @@ def head(length: int, header: int = 0, kind: int = 0) -> bytes:
 )
 def test_a_wrong_head_is_refused_before_its_frame_arrives(data: bytes) -> None:
     for pieces in ([data], [bytes([byte]) for byte in data]):
-        connection = Connection()
+        connection = FramedConnection()
         with pytest.raises(FrameError) as caught:
             seen(connection, pieces)
         assert caught.value.closes_connection
@@ -86,21 +86,21 @@ def test_the_largest_frame_passes_and_one_byte_more_does_not() -> None:
     overhead = len(encode(make_request(10, 1)))
     frame = encode(make_request(10, 1, None, bytes(MAX_FRAME - overhead)))
     assert len(frame) == MAX_FRAME
-    assert len(Connection().receive(frame)) == 1
+    assert len(FramedConnection().receive(frame)) == 1
     with pytest.raises(FrameError):
-        Connection().receive(encode(make_request(10, 1, None, bytes(MAX_FRAME - overhead + 1))))
+        FramedConnection().receive(encode(make_request(10, 1, None, bytes(MAX_FRAME - overhead + 1))))
 
 
 def test_commands_in_front_of_a_bad_frame_are_kept() -> None:
     good = encode(make_request(105, 9))
     with pytest.raises(FrameError) as caught:
-        Connection().receive(good + head(3))
+        FramedConnection().receive(good + head(3))
     assert [command.opaque for command in caught.value.before] == [9]
 
 
 def test_closing_inside_a_frame_is_an_error_and_between_frames_is_not() -> None:
     frame = encode(make_request(105, 9))
-    connection = Connection()
+    connection = FramedConnection()
     connection.receive(frame)
     connection.receive_eof()
     connection.receive(frame[:-1])
@@ -109,7 +109,7 @@ def test_closing_inside_a_frame_is_an_error_and_between_frames_is_not() -> None:
 
 
 def test_what_is_sent_comes_out_in_order_and_once() -> None:
-    connection = Connection()
+    connection = FramedConnection()
     small = make_request(105, 1, {"topic": "T"}, b"small")
     large = make_request(10, 2, None, bytes(10_000))
     connection.send(small)
@@ -125,14 +125,14 @@ def test_what_is_sent_comes_out_in_order_and_once() -> None:
 
 
 def test_a_frame_above_the_limit_is_not_queued() -> None:
-    connection = Connection(max_frame=1000)
+    connection = FramedConnection(max_frame=1000)
     with pytest.raises(FrameError, match="above the limit"):
         connection.send(make_request(10, 1, None, bytes(1000)))
     assert connection.data_to_send() == []
 
 
 def test_a_peer_that_does_not_read_makes_the_connection_full() -> None:
-    connection = Connection(max_queued=100)
+    connection = FramedConnection(max_queued=100)
     connection.send_frame(bytes(100))
     assert not connection.full
     connection.send_frame(b"x")
@@ -143,7 +143,7 @@ def test_a_peer_that_does_not_read_makes_the_connection_full() -> None:
 
 def test_a_frame_in_pieces_of_a_few_bytes_costs_little_more_than_its_bytes() -> None:
     frame = encode(make_request(11, 1, body=bytes(300_000)))
-    connection = Connection()
+    connection = FramedConnection()
     tracemalloc.start()
     try:
         for at in range(0, len(frame) - 3, 3):

@@ -8,7 +8,7 @@ import pytest
 
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
-from bolide.remoting.connection import Connection
+from bolide.remoting.connection import FramedConnection
 from bolide.remoting.errors import HeaderError
 from bolide.remoting.headers import decode_header
 from bolide.remoting.headers.decode import java_int
@@ -58,7 +58,7 @@ def test_headers_of_java_are_read_and_written(vector: dict[str, Any], frame: byt
     kind = header_classes().get(vector["header_class"] or "")
     if kind is None or (vector["kind"] == "response" and not vector["fields"]):
         return
-    (command,) = Connection().receive(frame)
+    (command,) = FramedConnection().receive(frame)
     header = decode_header(command, kind)
     values = {field.name: getattr(header, field.attribute) for field in kind.fields()}
     for name, value in vector["fields"].items():
@@ -70,8 +70,8 @@ def test_headers_of_java_are_read_and_written(vector: dict[str, Any], frame: byt
 
 def request(ext: dict[str, str], kind: int = codes.JSON_TYPE) -> Command:
     sent = make_request(14, 1, ext, serialize_type=kind)
-    connection = Connection()
-    other = Connection()
+    connection = FramedConnection()
+    other = FramedConnection()
     connection.send(sent)
     (command,) = other.receive(b"".join(connection.data_to_send()))
     return command
@@ -122,7 +122,7 @@ def test_an_optional_number_that_is_none_reads_as_null() -> None:
 
 def test_numbers_and_truths_that_are_no_texts_are_read() -> None:
     header = b'{"code":11,"opaque":1,"extFields":{"topic":7,"queueId":1,"timestamp":"3","boundaryType":"upper","x":1}}'
-    (command,) = Connection().receive(
+    (command,) = FramedConnection().receive(
         len(header).__add__(4).to_bytes(4, "big") + len(header).to_bytes(4, "big") + header
     )
     read = decode_header(command, SearchOffsetRequestHeader)

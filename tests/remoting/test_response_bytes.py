@@ -6,7 +6,7 @@ import pytest
 
 from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_request, make_response
-from bolide.remoting.connection import Connection
+from bolide.remoting.connection import FramedConnection
 from bolide.remoting.headers import Header
 from bolide.remoting.headers.pull import PullMessageResponseHeader
 from bolide.remoting.headers.send import SendMessageResponseHeader
@@ -25,7 +25,7 @@ def same(
 
 
 def parsed(frame: bytes) -> Command:
-    (command,) = Connection().receive(frame)
+    (command,) = FramedConnection().receive(frame)
     return command
 
 

@@ -28,10 +28,10 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 from pyspark.sql.types import BinaryType, MapType, StringType, StructField, StructType
 
 from bolide.spark.data_source import RocketMQDataSource
-from bolide.spark.sink.batch_log import BatchLog, Decision
-from bolide.spark.sink.committing import PARTS, Parts
+from bolide.spark.sink.batch_log import BatchDecision, BatchLog
+from bolide.spark.sink.committing import PARTS, CommitParts
 from bolide.spark.sink.endings import Ender
-from bolide.spark.sink.half_handles import Half
+from bolide.spark.sink.half_handles import HalfHandle
 from bolide.spark.sink.messages import Task
 from bolide.spark.sink.sink_options import sink_options
 from bolide.spark.sink.writer import StreamWriter
@@ -189,7 +189,7 @@ class _Driver:
             pass  # killed by us, and waited for
         return path.read_bytes() if path.exists() else None
 
-    def _writer(self, parts: Parts = PARTS) -> StreamWriter:
+    def _writer(self, parts: CommitParts = PARTS) -> StreamWriter:
         return StreamWriter(sink_options(self._plan.sink, streaming=True), parts)
 
     # -- dying
@@ -202,12 +202,12 @@ class _Driver:
             _kill(self._driver)
             _kill(os.getpid())
 
-    def _parts(self) -> Parts:
+    def _parts(self) -> CommitParts:
         """The log and the ender of a commit that stops at the chosen line."""
         reach = self._pass
 
         class Log(BatchLog):
-            def decide(self, batch: int, decision: Decision) -> bool:
+            def decide(self, batch: int, decision: BatchDecision) -> bool:
                 reach("before_decide")
                 made = super().decide(batch, decision)
                 reach("after_decide")
@@ -219,12 +219,12 @@ class _Driver:
                 reach("after_finish")
 
         class Ends(Ender):
-            def send_end(self, half: Half, how: int) -> Pending | None:
+            def send_end(self, half: HalfHandle, how: int) -> Pending | None:
                 pending = super().send_end(half, how)
                 reach("in_commit")
                 return pending
 
-        return Parts(Log, Ends)
+        return CommitParts(Log, Ends)
 
     def _note(self, pid: int) -> None:
         (self._plan.pids / str(pid)).touch()

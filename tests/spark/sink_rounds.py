@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from bolide.layout.record import Record, decode_records
-from bolide.spark.sink.committing import PARTS, Parts
+from bolide.spark.sink.committing import PARTS, CommitParts
 from bolide.spark.sink.messages import Task
 from bolide.spark.sink.sink_options import sink_options
 from bolide.spark.sink.task_writing import Written
@@ -23,7 +23,7 @@ HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
 OP_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
 
 
-def stream_writer(options: dict[str, str], parts: Parts = PARTS) -> StreamWriter:
+def stream_writer(options: dict[str, str], parts: CommitParts = PARTS) -> StreamWriter:
     """A writer as Spark makes one for each batch, and again for each commit."""
     return StreamWriter(sink_options(options, streaming=True), parts)
 
@@ -37,7 +37,7 @@ def write(options: dict[str, str], task: Task, bodies: Sequence[bytes | None], *
     return written
 
 
-def commit(options: dict[str, str], messages: Sequence[Any], batch: int, parts: Parts = PARTS) -> None:
+def commit(options: dict[str, str], messages: Sequence[Any], batch: int, parts: CommitParts = PARTS) -> None:
     """What the driver does when all tasks have answered."""
     stream_writer(options, parts).commit(list(messages), batch)
 

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from bolide.remoting.command import Command, encode, make_request, make_response
-from bolide.remoting.connection import Connection
+from bolide.remoting.connection import FramedConnection
 
 ECHO, SILENT, CLOSE, SWAP, GARBAGE, ASK = 1, 2, 3, 4, 5, 6
 
 
 def _serve(sock: socket.socket, seen: list[Command]) -> None:
-    core = Connection()
+    core = FramedConnection()
     swapped: list[Command] = []
     with sock:
         while True:

@@ -19,7 +19,7 @@ from bolide.admin.groups import GroupProgress
 from bolide.admin.topics import QueueStats
 from bolide.client.instance.loop_thread import loop_thread
 from bolide.client.instance.options import DEFAULT_NAMESRV, ConnectionOptions
-from bolide.client.instance.routes import Route
+from bolide.client.instance.routes import TopicRoute
 from bolide.client.messages.moment import Moment
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
@@ -125,7 +125,7 @@ class Admin:
         """Names of all topics, of one cluster if given; those that the system itself uses only with `system`."""
         return self._loop.run(lambda: self._native.topics(system=system, cluster=cluster))
 
-    def topic_route(self, topic: str) -> Route:
+    def topic_route(self, topic: str) -> TopicRoute:
         """Brokers and queues of a topic, as the name server knows them. Raises `TopicNotFound`."""
         return self._loop.run(lambda: self._native.topic_route(topic))
 

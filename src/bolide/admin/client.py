@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from bolide.admin.cluster import Cluster
-from bolide.admin.groups import Groups
-from bolide.admin.messages import Messages
-from bolide.admin.offsets import Offsets
-from bolide.admin.topics import Topics
+from bolide.admin.cluster import ClusterCalls
+from bolide.admin.groups import GroupCalls
+from bolide.admin.messages import MessageCalls
+from bolide.admin.offsets import OffsetCalls
+from bolide.admin.topics import TopicCalls
 
 
-class Admin(Topics, Groups, Offsets, Messages, Cluster):
+class Admin(TopicCalls, GroupCalls, OffsetCalls, MessageCalls, ClusterCalls):
     """Administers clusters through their name servers. ``async with Admin("127.0.0.1:9876") as admin: ...``
 
     Failures are those of the client: `ResponseError` (with the broker's code and remark), `TopicNotFound`,

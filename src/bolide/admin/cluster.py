@@ -41,7 +41,7 @@ class BrokerRow:
         return self.state == "serves"
 
 
-class Cluster(AdminCalls):
+class ClusterCalls(AdminCalls):
     """Calls on brokers and name servers."""
 
     async def brokers(self, *, runtime: bool = True) -> list[BrokerRow]:

@@ -49,7 +49,7 @@ class GroupProgress:
         return sum(queue.lag for queue in self.queues)
 
 
-class Groups(AdminCalls):
+class GroupCalls(AdminCalls):
     """Calls on consumer groups."""
 
     async def create_group(

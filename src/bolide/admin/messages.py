@@ -21,7 +21,7 @@ from bolide.remoting import codes
 MAX_TIME: Final = 2**63 - 1
 
 
-class Messages(AdminCalls):
+class MessageCalls(AdminCalls):
     """Calls on single messages."""
 
     async def message(self, message_id: str, topic: str | None = None) -> ReceivedMessage | None:

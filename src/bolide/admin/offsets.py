@@ -13,7 +13,7 @@ from bolide.remoting.bodies.base import decode_answer
 from bolide.remoting.bodies.offsets import ResetOffsetBody
 
 
-class Offsets(AdminCalls):
+class OffsetCalls(AdminCalls):
     """Calls on offsets of groups and queues."""
 
     async def group_offset(self, group: str, queue: MessageQueue) -> int:

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from bolide.admin.calls import AdminCalls, ext_of, queue_from
-from bolide.client.instance.routes import Route
+from bolide.client.instance.routes import TopicRoute
 from bolide.client.messages.arguments import check_topic
 from bolide.client.messages.errors import TopicNotFound
 from bolide.client.messages.queue import MessageQueue
@@ -44,7 +44,7 @@ class QueueStats:
     last_update: int
 
 
-class Topics(AdminCalls):
+class TopicCalls(AdminCalls):
     """Calls on topics."""
 
     async def create_topic(
@@ -164,7 +164,7 @@ class Topics(AdminCalls):
             names = {name for name in names if name not in hidden and not is_system_topic(name)}
         return sorted(names)
 
-    async def topic_route(self, topic: str) -> Route:
+    async def topic_route(self, topic: str) -> TopicRoute:
         """Brokers and queues of a topic, as the name server knows them. Raises `TopicNotFound`."""
         return await self.instance.fetch_route(topic)
 

@@ -16,7 +16,7 @@ from bolide.broker.refused import Refused, remark_of, response_code
 from bolide.layout.properties import parse_properties
 from bolide.layout.record import Record, decode_records
 from bolide.remoting.command import Command, make_response
-from bolide.remoting.connection import Connection
+from bolide.remoting.connection import FramedConnection
 from bolide.remoting.errors import HeaderError
 from bolide.remoting.headers.base import Header
 from bolide.remoting.headers.decode import decode_header
@@ -237,4 +237,4 @@ class Hooked:
 
 def whole(frame: bytes, body: list[Any] | None) -> Command:
     """The broker's answer, parsed again: only brokers with hooks have this cost."""
-    return Connection(MAX_ANSWER).receive(frame if body is None else b"".join([frame, *body]))[0]
+    return FramedConnection(MAX_ANSWER).receive(frame if body is None else b"".join([frame, *body]))[0]

@@ -25,7 +25,7 @@ SPARK_JAVA = 17
 
 
 @dataclass
-class Finding:
+class Diagnosis:
     """One check: its result, and what to do about it."""
 
     what: str
@@ -51,24 +51,24 @@ def doctor(
             raise typer.Exit(output.FAILED)
 
 
-def python() -> Finding:
+def python() -> Diagnosis:
     """The interpreter."""
     version = ".".join(str(part) for part in sys.version_info[:3])
-    return Finding("Python", OK if sys.version_info >= (3, 11) else BAD, f"{version} at {sys.executable}")
+    return Diagnosis("Python", OK if sys.version_info >= (3, 11) else BAD, f"{version} at {sys.executable}")
 
 
-def implementation() -> Finding:
+def implementation() -> Diagnosis:
     """Whether the hot modules run compiled."""
     from bolide import _impl
 
     if _impl.compiled_modules():
-        return Finding("Hot modules", OK, _impl.describe())
-    return Finding(
+        return Diagnosis("Hot modules", OK, _impl.describe())
+    return Diagnosis(
         "Hot modules", WARN, f"{_impl.describe()}: install a C compiler and reinstall for several times the speed"
     )
 
 
-def libraries() -> list[Finding]:
+def libraries() -> list[Diagnosis]:
     """Optional parts and what they need."""
     found = []
     for part, names in (
@@ -77,11 +77,11 @@ def libraries() -> list[Finding]:
     ):
         missing = [name for name in names if importlib.util.find_spec(name) is None]
         detail = "installed" if not missing else f"not installed: {', '.join(missing)}"
-        found.append(Finding(part, OK if not missing else WARN, detail))
+        found.append(Diagnosis(part, OK if not missing else WARN, detail))
     return found
 
 
-def added() -> list[Finding]:
+def added() -> list[Diagnosis]:
     """What plug-ins are installed, and whether each can be loaded."""
     from bolide import plugins
     from bolide.errors import ConfigError
@@ -96,39 +96,39 @@ def added() -> list[Finding]:
                 plugins.find(plugin.kind, plugin.name)
             except ConfigError as error:
                 state, detail = BAD, str(error)
-        found.append(Finding(f"{plugin.kind.noun} {plugin.name}", state, detail))
+        found.append(Diagnosis(f"{plugin.kind.noun} {plugin.name}", state, detail))
     return found
 
 
-def java() -> Finding:
+def java() -> Diagnosis:
     """The Java that Spark would use."""
     home = os.environ.get("JAVA_HOME")
     program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if program is None or not Path(program).exists():
-        return Finding("Java", WARN, f"none found: Spark needs {SPARK_JAVA} or later; broker and client need none")
+        return Diagnosis("Java", WARN, f"none found: Spark needs {SPARK_JAVA} or later; broker and client need none")
     try:
         answer = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Finding("Java", WARN, f"{program} does not answer: {error}")
+        return Diagnosis("Java", WARN, f"{program} does not answer: {error}")
     first = (answer.stderr or answer.stdout).splitlines()[:1]
     text = first[0] if first else ""
     digits = text.partition('"')[2].partition('"')[0].split(".")
     major = int(digits[0]) if digits and digits[0].isdecimal() else 0
     state = OK if major >= SPARK_JAVA else WARN
-    return Finding(
+    return Diagnosis(
         "Java", state, f"{text} at {program}" + ("" if state == OK else f": Spark needs {SPARK_JAVA} or newer")
     )
 
 
-def open_files() -> Finding:
+def open_files() -> Diagnosis:
     """The limit of open files: connections and queue files count."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     state = OK if soft >= OPEN_FILES_WANTED else WARN
     more = "" if state == OK else f": raise it, e.g. ulimit -n {min(hard, 65_536)}"
-    return Finding("Open files", state, f"limit {soft} (hard {hard}){more}")
+    return Diagnosis("Open files", state, f"limit {soft} (hard {hard}){more}")
 
 
-def disk(store: Path | None) -> list[Finding]:
+def disk(store: Path | None) -> list[Diagnosis]:
     """Room and kind of the file system the store is on."""
     folder = (store or Path(tempfile.gettempdir())).expanduser()
     while not folder.exists() and folder != folder.parent:
@@ -139,7 +139,7 @@ def disk(store: Path | None) -> list[Finding]:
     detail = f"{used:.0f} % used, {usage.free / 1e9:.1f} GB free at {folder}"
     if state != OK:
         detail += ": old files are deleted above 75 %, sends are refused above 90 %"
-    found = [Finding("Disk", state, detail)]
+    found = [Diagnosis("Disk", state, detail)]
     if hasattr(os, "preadv") and not hasattr(os, "RWF_NOWAIT"):
-        found.append(Finding("Reads without waiting", WARN, "not available: reads of old messages may delay others"))
+        found.append(Diagnosis("Reads without waiting", WARN, "not available: reads of old messages may delay others"))
     return found

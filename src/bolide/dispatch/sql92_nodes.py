@@ -114,7 +114,7 @@ def _limit(number: int) -> int:
     return MAX_INTEGER if -MAX_INTEGER <= number <= MAX_INTEGER else MAX_LONG
 
 
-class Node:
+class SqlNode:
     """Part of an expression. `depth` bounds how deep evaluation recurses."""
 
     def __init__(self, depth: int) -> None:
@@ -125,11 +125,11 @@ class Node:
         raise AssertionError("every node has its own rule")
 
 
-class BooleanNode(Node):
+class BooleanNode(SqlNode):
     """A part whose value is True, False or None."""
 
 
-class Constant(Node):
+class Constant(SqlNode):
     """A number or text of the expression."""
 
     def __init__(self, value: object) -> None:
@@ -153,7 +153,7 @@ class BooleanConstant(BooleanNode):
         return self.value
 
 
-class Property(Node):
+class Property(SqlNode):
     """A name: the text of the message's property, or None."""
 
     def __init__(self, name: str) -> None:
@@ -177,10 +177,10 @@ class Cast(BooleanNode):
         return None if properties.get(self.name) is None else False
 
 
-class Negate(Node):
+class Negate(SqlNode):
     """Unary minus: of a number the number, of anything else null, also of text that reads as a number."""
 
-    def __init__(self, operand: Node) -> None:
+    def __init__(self, operand: SqlNode) -> None:
         super().__init__(operand.depth + 1)
         self.operand = operand
 
@@ -234,7 +234,7 @@ class Chain(BooleanNode):
 class Equal(BooleanNode):
     """Equality, also for ``<>`` and IS NULL: null on the left alone is null, on the right alone false."""
 
-    def __init__(self, left: Node, right: Node) -> None:
+    def __init__(self, left: SqlNode, right: SqlNode) -> None:
         super().__init__(1 + max(left.depth, right.depth))
         self.left = left
         self.right = right
@@ -251,7 +251,7 @@ class Equal(BooleanNode):
 class Ordered(BooleanNode):
     """``<``, ``<=``, ``>`` and ``>=``: null where either side is; two texts are compared as numbers."""
 
-    def __init__(self, left: Node, symbol: str, right: Node) -> None:
+    def __init__(self, left: SqlNode, symbol: str, right: SqlNode) -> None:
         super().__init__(1 + max(left.depth, right.depth))
         self.left = left
         self.right = right
@@ -296,7 +296,7 @@ class Search(BooleanNode):
     That holds for their NOT forms too, which therefore are not the opposite of the plain ones.
     """
 
-    def __init__(self, operand: Node, word: str, sought: str, negated: bool) -> None:
+    def __init__(self, operand: SqlNode, word: str, sought: str, negated: bool) -> None:
         super().__init__(operand.depth + 1)
         self.operand = operand
         self.word = word

@@ -33,11 +33,11 @@ from bolide.dispatch.sql92_nodes import (
     Equal,
     In,
     Negate,
-    Node,
     Not,
     Ordered,
     Property,
     Search,
+    SqlNode,
     compare,
 )
 
@@ -84,7 +84,7 @@ class Parser:
         found = self._token.text or "the end"
         return Sql92Error(f"expected {wanted} at character {self._token.at} of the filter, found {found}")
 
-    def _condition(self, node: Node) -> BooleanNode:
+    def _condition(self, node: SqlNode) -> BooleanNode:
         if isinstance(node, BooleanNode):
             return node
         if isinstance(node, Property):
@@ -102,7 +102,7 @@ class Parser:
             raise Sql92Error(f"the filter nests deeper than {MAX_DEPTH} operations; write it flatter")
         return node
 
-    def _or(self) -> Node:
+    def _or(self) -> SqlNode:
         first = self._and()
         if not self._is(KEYWORD, "OR"):
             return first
@@ -111,7 +111,7 @@ class Parser:
             operands.append(self._condition(self._and()))
         return self._bounded(Chain(operands, True))
 
-    def _and(self) -> Node:
+    def _and(self) -> SqlNode:
         first = self._equality()
         if not self._is(KEYWORD, "AND"):
             return first
@@ -120,7 +120,7 @@ class Parser:
             operands.append(self._condition(self._equality()))
         return self._bounded(Chain(operands, False))
 
-    def _equality(self) -> Node:
+    def _equality(self) -> SqlNode:
         left = self._comparison()
         while True:
             if self._take(SYMBOL, "="):
@@ -135,7 +135,7 @@ class Parser:
             else:
                 return left
 
-    def _equal(self, left: Node, right: Node) -> BooleanNode:
+    def _equal(self, left: SqlNode, right: SqlNode) -> BooleanNode:
         for operand in (left, right):
             if isinstance(operand, BooleanConstant) and operand.value is None:
                 raise Sql92Error("NULL cannot be compared by = or <>; use IS NULL or IS NOT NULL")
@@ -143,7 +143,7 @@ class Parser:
             raise Sql92Error("TRUE and FALSE cannot be compared with a number or text; compare them with a property")
         return Equal(left, right)
 
-    def _comparison(self) -> Node:
+    def _comparison(self) -> SqlNode:
         left = self._unary()
         while True:
             token = self._token
@@ -158,7 +158,7 @@ class Parser:
             else:
                 return left
 
-    def _worded(self, left: Node, negated: bool) -> BooleanNode:
+    def _worded(self, left: SqlNode, negated: bool) -> BooleanNode:
         """The operators that are words, after their NOT."""
         if self._take(KEYWORD, "BETWEEN"):
             return self._between(left, negated)
@@ -170,14 +170,14 @@ class Parser:
         self._advance()
         return Search(left, word, self._string(), negated)
 
-    def _ordered(self, left: Node, symbol: str, right: Node) -> BooleanNode:
+    def _ordered(self, left: SqlNode, symbol: str, right: SqlNode) -> BooleanNode:
         for operand in (left, right):
             text = isinstance(operand, Constant) and isinstance(operand.value, str)
             if text or isinstance(operand, BooleanNode):
                 raise Sql92Error(f"{symbol} compares numbers and properties, neither texts nor conditions")
         return Ordered(left, symbol, right)
 
-    def _between(self, value: Node, negated: bool) -> BooleanNode:
+    def _between(self, value: SqlNode, negated: bool) -> BooleanNode:
         low = self._unary()
         self._expect(KEYWORD, "AND")
         high = self._unary()
@@ -188,7 +188,7 @@ class Parser:
             raise Sql92Error(f"BETWEEN {low.value} AND {high.value} holds for nothing; put the smaller number first")
         return Chain(bounds, False)
 
-    def _in(self, left: Node, negated: bool) -> BooleanNode:
+    def _in(self, left: SqlNode, negated: bool) -> BooleanNode:
         self._expect(SYMBOL, "(")
         texts = [self._string()]
         while self._take(SYMBOL, ","):
@@ -209,7 +209,7 @@ class Parser:
         if self._nesting > MAX_NESTING:
             raise Sql92Error(f"the filter nests deeper than {MAX_NESTING} parentheses and prefixes; write it flatter")
 
-    def _unary(self) -> Node:
+    def _unary(self) -> SqlNode:
         if self._token.kind == SYMBOL and self._token.text in ("+", "-"):
             self._enter()
             minus = self._advance().text == "-"
@@ -224,7 +224,7 @@ class Parser:
             return negated
         return self._primary()
 
-    def _primary(self) -> Node:
+    def _primary(self) -> SqlNode:
         token = self._token
         if token.kind == SYMBOL and token.text == "(":
             self._enter()

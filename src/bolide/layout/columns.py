@@ -24,7 +24,7 @@ from bolide.layout.errors import RecordError
 from bolide.layout.message_id import host_text, offset_message_id
 from bolide.layout.property_columns import Bytes, Ints, Marks, Pairs, between, coded, rows_at, slices, strings, words
 from bolide.layout.record import BLANK_MAGIC, GOOD, check_record
-from bolide.layout.record_parts import Parts, magic_positions, parts_at, proven_parts
+from bolide.layout.record_parts import RecordParts, magic_positions, parts_at, proven_parts
 
 if TYPE_CHECKING:
     from bolide.layout.property_columns import Column
@@ -72,7 +72,7 @@ class Starts:
     cut: int
     holes: list[tuple[int, int]]
     """(byte, size) of each gap between two records."""
-    parts: Parts
+    parts: RecordParts
 
 
 def find_starts(buf: bytes, base: int) -> Starts:
@@ -131,11 +131,11 @@ def entry_batch(buf: bytes) -> pa.RecordBatch:
 class RecordColumns:
     """The records of one buffer; a column is made when it is asked for, and the costly ones are kept."""
 
-    def __init__(self, buf: bytes | memoryview, starts: Ints | Parts) -> None:
+    def __init__(self, buf: bytes | memoryview, starts: Ints | RecordParts) -> None:
         if len(buf) > _MAX_BUFFER:
             raise RecordError(f"a buffer of {len(buf)} bytes is too large for columns: cut it below 2 GiB")
         self._raw = np.frombuffer(buf, np.uint8)
-        self._parts = starts if isinstance(starts, Parts) else parts_at(self._raw, np.asarray(starts, np.int64))
+        self._parts = starts if isinstance(starts, RecordParts) else parts_at(self._raw, np.asarray(starts, np.int64))
 
     def __len__(self) -> int:
         return len(self._parts)

@@ -46,7 +46,7 @@ _MAGICS: Final = tuple(np.array([magic], ">i4").view("=i4")[0] for magic in (MAG
 
 
 @dataclass(frozen=True)
-class Parts:
+class RecordParts:
     """Positions of the parts of each record, computed as in the row codec; `end` is -1 where they are wrong."""
 
     starts: Ints
@@ -60,9 +60,9 @@ class Parts:
     def __len__(self) -> int:
         return len(self.starts)
 
-    def of(self, which: Any) -> Parts:
+    def of(self, which: Any) -> RecordParts:
         """Some of the records: a slice, a mask or their numbers."""
-        return Parts(*(getattr(self, field.name)[which] for field in fields(self)))
+        return RecordParts(*(getattr(self, field.name)[which] for field in fields(self)))
 
     def field(self, raw: Bytes, name: str) -> NDArray[Any]:
         """A fixed field, int32 or int64 as stored, in this machine's form."""
@@ -92,7 +92,7 @@ class Parts:
         return end
 
 
-def parts_at(raw: Bytes, starts: Ints, heads: NDArray[Any] | None = None) -> Parts:
+def parts_at(raw: Bytes, starts: Ints, heads: NDArray[Any] | None = None) -> RecordParts:
     """The parts of the records at these places, and their heads where they are copied already."""
     if heads is None:
         heads = rows_at(raw, starts, HEAD.itemsize).view(HEAD)[:, 0]
@@ -114,10 +114,10 @@ def parts_at(raw: Bytes, starts: Ints, heads: NDArray[Any] | None = None) -> Par
     properties = topic + np.maximum(topic_length, 0) + 2
     end = properties + np.maximum(numbers_at(raw, properties - 2, _SHORT), 0)
     end[(topic_length < 0) | (end > len(raw))] = -1
-    return Parts(starts, heads, body, topic_length_at, topic, properties, end)
+    return RecordParts(starts, heads, body, topic_length_at, topic, properties, end)
 
 
-def proven_parts(raw: Bytes, base: int) -> tuple[Parts, int]:
+def proven_parts(raw: Bytes, base: int) -> tuple[RecordParts, int]:
     """The records of a stretch by magic, own physical offset and inner lengths, those within another's body left out.
 
     `base` is the physical offset of the first byte. The second result is the place of the next record if the stretch
@@ -134,7 +134,7 @@ def proven_parts(raw: Bytes, base: int) -> tuple[Parts, int]:
     return parts, next((at for at in cut if at >= end), -1)
 
 
-def _proven(raw: Bytes, base: int, every: Ints) -> tuple[Parts, bool, list[int]]:
+def _proven(raw: Bytes, base: int, every: Ints) -> tuple[RecordParts, bool, list[int]]:
     """The whole records among these places, whether all whose heads are here are whole, and the truncated ones."""
     fit = int(np.searchsorted(every, len(raw) - HEAD.itemsize, "right"))
     starts = every[:fit]
@@ -241,11 +241,11 @@ def _where(mask: NDArray[np.bool_]) -> Any:
     return slice(count) if bool(mask[:count].all()) else mask
 
 
-def _overlap(parts: Parts) -> bool:
+def _overlap(parts: RecordParts) -> bool:
     return bool((parts.starts[1:] < parts.end[:-1]).any())
 
 
-def _outer(found: Parts) -> Ints:
+def _outer(found: RecordParts) -> Ints:
     """Numbers of the records that do not lie within another's body."""
     keep = []
     reached = 0

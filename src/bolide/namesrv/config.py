@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bolide.declaration import changed
 from bolide.errors import ConfigError
-from bolide.namesrv.effects import Effects, KeepSettings
+from bolide.namesrv.effects import KeepSettings, NamesrvEffects
 from bolide.namesrv.handler import Routes
 from bolide.namesrv.options import Settings
 from bolide.remoting import codes
@@ -20,7 +20,7 @@ from bolide.remoting.request_routes import Kind, RawRoute
 class ConfigService:
     """Shows the settings and changes some of them."""
 
-    def __init__(self, settings: Settings, effects: Effects) -> None:
+    def __init__(self, settings: Settings, effects: NamesrvEffects) -> None:
         self.settings = settings
         self.effects = effects
 

@@ -30,7 +30,7 @@ class KeepSettings(NamedTuple):
 Effect = CloseChannel | PersistFile | KeepSettings
 
 
-class Effects:
+class NamesrvEffects:
     """The effects of the calls since `take`."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import field
 
-from bolide.namesrv.effects import KV_FILE, Effects, PersistFile
+from bolide.namesrv.effects import KV_FILE, NamesrvEffects, PersistFile
 from bolide.namesrv.handler import Routes
 from bolide.namesrv.options import Settings
 from bolide.remoting import codes
@@ -42,7 +42,7 @@ def read_kv(data: bytes) -> dict[str, dict[str, str]]:
 class KvService:
     """The table, and its file after every change. data: what the file holds, b"" for a new one; raises BodyError."""
 
-    def __init__(self, effects: Effects, settings: Settings, data: bytes = b"") -> None:
+    def __init__(self, effects: NamesrvEffects, settings: Settings, data: bytes = b"") -> None:
         self.effects = effects
         self.settings = settings
         self.table = read_kv(data) if data.strip() else {}

@@ -11,7 +11,7 @@ from typing import Final
 
 from bolide.layout.names import MASTER_ID
 from bolide.layout.permissions import PERM_WRITE
-from bolide.namesrv.effects import CloseChannel, Effects
+from bolide.namesrv.effects import CloseChannel, NamesrvEffects
 from bolide.namesrv.handler import Routes
 from bolide.namesrv.kv import ORDER_TOPIC_CONFIG, KvService
 from bolide.namesrv.options import Settings
@@ -42,7 +42,7 @@ MAX_FILTER_SERVERS: Final = 64
 class RegistrationService:
     """Keeps `tables` in step with the brokers."""
 
-    def __init__(self, tables: Tables, settings: Settings, kv: KvService, effects: Effects) -> None:
+    def __init__(self, tables: Tables, settings: Settings, kv: KvService, effects: NamesrvEffects) -> None:
         self.tables = tables
         self.settings = settings
         self.kv = kv

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bolide.errors import BolideError
 from bolide.namesrv.config import ConfigService
-from bolide.namesrv.effects import Effect, Effects
+from bolide.namesrv.effects import Effect, NamesrvEffects
 from bolide.namesrv.kv import KvService
 from bolide.namesrv.options import NamesrvOptions, Settings
 from bolide.namesrv.registration import RegistrationService
@@ -26,7 +26,7 @@ class NameServer:
     def __init__(self, options: NamesrvOptions, kv: bytes = b"", start: int = 0) -> None:
         self.settings = Settings(options)
         self.tables = Tables()
-        self.effects = Effects()
+        self.effects = NamesrvEffects()
         self.kv = KvService(self.effects, self.settings, kv)
         self.registration = RegistrationService(self.tables, self.settings, self.kv, self.effects)
         self.routes = RouteService(self.tables, self.settings, self.kv, start)

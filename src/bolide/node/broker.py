@@ -23,7 +23,7 @@ from bolide.broker.expressions import ExpressionTypes
 from bolide.broker.hooks import Hooked
 from bolide.broker.pull.hold import HoldTable
 from bolide.broker.tables.filters import ConsumerFilters
-from bolide.broker.tables.pull_filter import Filters
+from bolide.broker.tables.pull_filter import FilterCache
 from bolide.declaration import settings_of
 from bolide.errors import ConfigError
 from bolide.layout.message_id import encode_host
@@ -178,7 +178,7 @@ class BrokerNode:
         expression_types = ExpressionTypes(
             partial(plugins.find, plugins.EXPRESSION_TYPES), options.max_filter_length, options.max_filter_operations
         )
-        return ConsumerFilters(options, Filters(expression_types), effects, now)
+        return ConsumerFilters(options, FilterCache(expression_types), effects, now)
 
     def _loaded_store(self, filters: ConsumerFilters, now: int) -> MessageStore:
         """The store, recovered; its lock is released again when that fails."""

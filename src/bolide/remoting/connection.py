@@ -24,7 +24,7 @@ JOIN_BELOW: Final = 4096  # bytes: a smaller body is cheaper to append to its he
 
 
 @final
-class Connection:
+class FramedConnection:
     """Framing state of one connection.
 
     max_frame: bytes of the largest frame taken, its length field included.

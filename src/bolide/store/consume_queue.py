@@ -29,7 +29,7 @@ _NO_ADDRESS: Final = 1
 
 
 @final
-class Waiting:
+class UnitBacklog:
     """How many units wait in the tails of all queues that share this object."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class ConsumeQueue:
         segment_size: i64,
         handles: HandleCache,
         ext: ConsumeQueueExt | None = None,
-        waiting: Waiting | None = None,
+        waiting: UnitBacklog | None = None,
     ) -> None:
         self.topic = topic
         self.queue_id = queue_id
@@ -67,7 +67,7 @@ class ConsumeQueue:
         """Units that came with a queue offset beyond the end, and were put at the end all the same."""
         self.dirty = False
         """True when `flush` has something to write; `ConsumeQueues` keeps the list."""
-        self._waiting: Waiting = waiting if waiting is not None else Waiting()
+        self._waiting: UnitBacklog = waiting if waiting is not None else UnitBacklog()
         self._tail: BytesWriter | None = None
         self._tail_at: i64 = 0
         self._seen: bytes = b""

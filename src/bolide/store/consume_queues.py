@@ -14,7 +14,7 @@ from bolide.dispatch.multi import LMQ_QUEUE_ID, MultiQueue, is_lmq, is_place
 from bolide.dispatch.row import Dispatch, in_queue
 from bolide.layout.queue_unit import UNIT_SIZE
 from bolide.layout.shape import StoreShape
-from bolide.store.consume_queue import ConsumeQueue, Waiting
+from bolide.store.consume_queue import ConsumeQueue, UnitBacklog
 from bolide.store.consume_queue_ext import ConsumeQueueExt
 from bolide.store.deleted_topics import DeletedTopics
 from bolide.store.files import FileFailed, Files
@@ -61,7 +61,7 @@ class ConsumeQueues:
         """Topics whose older records get no unit any more."""
         self.stuck: list[ConsumeQueue] = []
         """Queues whose full tail could not be written. While there is one, nothing more may be put."""
-        self._waiting = Waiting()
+        self._waiting = UnitBacklog()
         self.light_count: i64 = 0
         """Light queues (LMQ) there are."""
         self.refused_records: i64 = 0

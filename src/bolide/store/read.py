@@ -160,7 +160,7 @@ class QueueReader:
         if offset > high:
             return ReadResult(OFFSET_OVERFLOW_BADLY, high, low, high)
         result = ReadResult(NO_MATCHED_MESSAGE, offset, low, high)
-        scan = _Scan(self.log, queue, tag_codes, predicate, result)
+        scan = _UnitScan(self.log, queue, tag_codes, predicate, result)
         if units is not None and queue.ext is not None:
             scan.units = units
         scan.enough = enough
@@ -170,7 +170,7 @@ class QueueReader:
         result.suggest_slave = scan.log_end - result.last_physical_offset > self._memory
         return result
 
-    def _scan(self, scan: _Scan, offset: i64, max_count: i64, max_bytes: i64) -> None:
+    def _scan(self, scan: _UnitScan, offset: i64, max_count: i64, max_bytes: i64) -> None:
         queue = scan.queue
         result = scan.result
         # Java never scans past the file in which it begins, nor past this many bytes of units.
@@ -218,7 +218,7 @@ class QueueReader:
 
 
 @final
-class _Scan:
+class _UnitScan:
     """The units one read goes through, and the runs of records it took."""
 
     def __init__(

@@ -16,7 +16,7 @@ from typing import Final, Self
 
 from bolide.errors import BolideError, ConnectionLost, RequestTimeout
 from bolide.remoting.command import Command
-from bolide.remoting.connection import Connection
+from bolide.remoting.connection import FramedConnection
 from bolide.remoting.errors import FrameError
 from bolide.transport.address import split_address
 from bolide.transport.reasons import cannot_connect, no_connection_in_time, reason_of, tls_failed
@@ -72,7 +72,7 @@ class ClientConnection:
         self.address = address
         self.closed = False
         self._socket = sock
-        self._core = Connection(max_frame, MAX_QUEUED)
+        self._core = FramedConnection(max_frame, MAX_QUEUED)
         self._on_request = on_request
         self._waiting: dict[int, Pending] = {}
         self._opaque = 0

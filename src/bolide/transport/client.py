@@ -15,7 +15,7 @@ from typing import Final, cast
 
 from bolide.errors import BolideError, ConnectionLost, RequestTimeout
 from bolide.remoting.command import Command
-from bolide.remoting.connection import Connection
+from bolide.remoting.connection import FramedConnection
 from bolide.remoting.errors import FrameError
 from bolide.transport.address import split_address
 from bolide.transport.reasons import cannot_connect, no_connection_in_time, reason_of
@@ -41,7 +41,7 @@ class ClientConnection(asyncio.Protocol):
         self.address = address
         self.closed = False
         self._loop = asyncio.get_running_loop()
-        self._core = Connection(max_frame, MAX_QUEUED)
+        self._core = FramedConnection(max_frame, MAX_QUEUED)
         self._on_request = on_request
         self._transport: asyncio.Transport | None = None
         self._waiting: dict[int, tuple[float, Done]] = {}

@@ -12,7 +12,7 @@ from typing import Any, Protocol, final
 
 from bolide.errors import ProtocolError
 from bolide.remoting.command import Command
-from bolide.remoting.connection import Connection
+from bolide.remoting.connection import FramedConnection
 from bolide.transport.unfinished import Unfinished
 
 
@@ -48,7 +48,7 @@ class ServerConnection:
         self._owner: Any = owner
         self._frames: Unfinished | None = frames
         self._unfinished: int = 0
-        self._core: Connection = Connection(max_frame)
+        self._core: FramedConnection = FramedConnection(max_frame)
         self._transport: Any = None
         self._peer: Any = None
         self._write_high: int = write_high

@@ -17,7 +17,7 @@ PIECE: Final = 256 * 1024
 """Bytes decrypted at a time."""
 
 
-class Records:
+class TlsRecords:
     """Where the records of a TLS stream end, by the lengths in their headers."""
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class TlsLayer:
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
-        self._records = Records()
+        self._records = TlsRecords()
         self._shaken = 0
         """Bytes of a handshake that is not done."""
         self._open = False

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from bolide.client.instance.routes import QueueInfo, Route
+from bolide.client.instance.routes import QueueInfo, TopicRoute
 from bolide.client.messages.errors import NoQueue
 from bolide.client.producing.publish import TopicQueues
 
 
 def queues(*names: str) -> TopicQueues:
-    route = Route("T", tuple(QueueInfo(name, 2, 2, 6) for name in names), {name: {0: f"{name}:1"} for name in names})
+    route = TopicRoute(
+        "T", tuple(QueueInfo(name, 2, 2, 6) for name in names), {name: {0: f"{name}:1"} for name in names}
+    )
     return TopicQueues(route)
 
 

@@ -25,7 +25,7 @@ from bolide.node.loop.executor import Executor
 from bolide.node.loop.services import Services
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request, make_response
-from bolide.remoting.connection import Connection
+from bolide.remoting.connection import FramedConnection
 from bolide.remoting.request_routes import Kind, RawRoute
 from bolide.store.files import FileFailed, RealFiles
 from bolide.store.message_store import MessageStore
@@ -53,7 +53,7 @@ class NotingHost:
 
     def write(self, channel: Channel) -> int:
         frames, channel.frames = channel.frames, []
-        self.written.setdefault(channel.id, []).extend(Connection().receive(b"".join(frames)))
+        self.written.setdefault(channel.id, []).extend(FramedConnection().receive(b"".join(frames)))
         return 0
 
     def pause_reading(self, channel: Channel) -> None:

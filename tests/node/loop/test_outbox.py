@@ -13,10 +13,10 @@ import pytest
 
 from bolide.broker.core.channel import Channel
 from bolide.node.broker import BrokerNode
-from bolide.node.loop.outbox import Outbox, Waiting
+from bolide.node.loop.outbox import Outbox, WaitingRequest
 from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_request
-from bolide.remoting.connection import Connection
+from bolide.remoting.connection import FramedConnection
 from tests.client.waiting import PATIENCE, until
 from tests.node.test_broker import broker, pull_request, send_request
 
@@ -48,8 +48,8 @@ class NotingHost:
         self.calls.append("turn")
 
 
-def waiting(opaque: int) -> Waiting:
-    return Waiting(make_request(11, opaque), frozenset(), None, 0)
+def waiting(opaque: int) -> WaitingRequest:
+    return WaitingRequest(make_request(11, opaque), frozenset(), None, 0)
 
 
 def test_requests_wait_in_order_until_the_peer_has_read() -> None:
@@ -105,7 +105,7 @@ def test_a_peer_that_goes_takes_what_waited_with_it() -> None:
 
 def read_answers(sock: socket.socket, count: int) -> list[Command]:
     sock.settimeout(PATIENCE)
-    core, found = Connection(), []
+    core, found = FramedConnection(), []
     while len(found) < count:
         data = sock.recv(1 << 20)
         assert data, "the broker closed the connection"

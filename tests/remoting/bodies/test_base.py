@@ -185,7 +185,7 @@ ALL = [
     query.QueryAssignmentResponseBody([query.MessageQueueAssignment(MQ)]),
     query.QueryConsumeQueueResponseBody(clients.SubscriptionData("T"), None, [query.ConsumeQueueData(1, 2, 3)], 4, 5),
     replication.HARuntimeInfo(True, 5, 1, [replication.HAConnectionRuntimeInfo("a:1", 5)]),
-    running.ConsumeMessageDirectlyResult(consume_result=running.ConsumeResult.CR_LATER, remark="r"),
+    running.ConsumeMessageDirectlyResult(consume_result=running.CMResult.CR_LATER, remark="r"),
     stats.ConsumeStatsList([{"g": [stats.ConsumeStats({MQ: stats.OffsetWrapper(1, 2, 3, 4)}, 1.5)]}], "a:1", 3, 4),
     stats.QueryConsumeTimeSpanBody([stats.QueueTimeSpan(MQ, 1, 2, 3, 4)]),
     topics.TopicConfig("T", 1, 2, 3, topics.TopicFilterType.MULTI_TAG, 4, True, {"+a": "b"}),

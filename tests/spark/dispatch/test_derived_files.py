@@ -13,7 +13,7 @@ from bolide.dispatch.rebuild import Rebuild, Skipped, rebuild
 from bolide.layout.message_id import encode_host
 from bolide.layout.shape import StoreShape
 from bolide.spark.dispatch.derived_files import write_queue
-from bolide.spark.dispatch.dispatch_parts import Parts, PartSummary, make_part
+from bolide.spark.dispatch.dispatch_parts import PartFiles, PartSummary, make_part
 from bolide.spark.dispatch.dispatch_plan import bundles, index_names, index_tasks, next_state
 from bolide.spark.dispatch.dispatch_state import DerivedState
 from bolide.spark.dispatch.index_pieces import write_index
@@ -116,7 +116,7 @@ def write_all(
     out: OutputFiles, parts: list[PartSummary], state: DerivedState, shape: StoreShape
 ) -> tuple[DerivedState, list[Skipped]]:
     """The second stage of the job, without Spark; large files in two pieces."""
-    files = Parts([part.file for part in parts])
+    files = PartFiles([part.file for part in parts])
     names = index_names(parts, files, state, shape)
     for task in index_tasks(files, state, names, out.path(""), shape, 2):
         assert task.piece is not None

@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 
 from bolide.spark.errors import ClusterUnavailable
-from bolide.spark.sink.batch_log import KEPT, BatchLog, Decision, Swept, decided_batches
-from bolide.spark.sink.half_handles import Half, Handles
+from bolide.spark.sink.batch_log import KEPT, BatchDecision, BatchLog, Swept, decided_batches
+from bolide.spark.sink.half_handles import HalfHandle, Handles
 from bolide.spark.source.queues import Queue
 
 Q = Queue("T", "broker-a", 3)
 
 
-def decision(*places: int) -> Decision:
+def decision(*places: int) -> BatchDecision:
     handles = Handles()
     for place in places:
-        handles.add(Half(Q, place // 100, place))
-    return Decision(handles, {Q: 7}, ["dead.parquet"])
+        handles.add(HalfHandle(Q, place // 100, place))
+    return BatchDecision(handles, {Q: 7}, ["dead.parquet"])
 
 
 def test_the_first_decision_stands(tmp_path: Path) -> None:
@@ -31,9 +31,9 @@ def test_the_first_decision_stands(tmp_path: Path) -> None:
         assert not log.decide(4, decision(200))
         found = log.decided(4)
         assert found == decision(100, 300)
-        assert list(found.handles) == [Half(Q, 1, 100), Half(Q, 3, 300)]
+        assert list(found.handles) == [HalfHandle(Q, 1, 100), HalfHandle(Q, 3, 300)]
         log.finish(4)
-        assert log.decided(4) == Decision(Handles(), {}, done=True)
+        assert log.decided(4) == BatchDecision(Handles(), {}, done=True)
     assert decided_batches(str(tmp_path)) == {("q", 4)}
     assert decided_batches(str(tmp_path / "absent")) == frozenset()
 

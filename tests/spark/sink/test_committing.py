@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from bolide.spark.errors import ClusterUnavailable, DataLost
-from bolide.spark.sink.batch_log import SUFFIX, BatchLog, Decision
-from bolide.spark.sink.committing import Parts
+from bolide.spark.sink.batch_log import SUFFIX, BatchDecision, BatchLog
+from bolide.spark.sink.committing import CommitParts
 from bolide.spark.sink.endings import Ender
-from bolide.spark.sink.half_handles import Half
+from bolide.spark.sink.half_handles import HalfHandle
 from bolide.spark.sink.messages import Task
 from bolide.spark.sink.sink_options import sink_options
 from bolide.testing.broker import Broker
@@ -118,7 +118,7 @@ def test_a_commit_that_failed_goes_on_where_it_stopped(options: dict[str, str], 
     written = [write(options, task(), ONE)]
 
     class Dying(BatchLog):
-        def decide(self, batch: int, decision: Decision) -> bool:
+        def decide(self, batch: int, decision: BatchDecision) -> bool:
             if line == "decide":
                 raise ClusterUnavailable("the driver dies here")
             return super().decide(batch, decision)
@@ -127,7 +127,7 @@ def test_a_commit_that_failed_goes_on_where_it_stopped(options: dict[str, str], 
             raise ClusterUnavailable("the driver dies here")
 
     with pytest.raises(ClusterUnavailable):
-        commit(options, written, 0, Parts(Dying, Quick))
+        commit(options, written, 0, CommitParts(Dying, Quick))
     assert seen(options) == ([] if line == "decide" else sorted(ONE))
     commit(options, written, 0)
     assert seen(options) == sorted(ONE)
@@ -139,12 +139,12 @@ def test_an_abort_after_a_failed_commit_gives_nothing_up(options: dict[str, str]
     left = [5]
 
     class Cut(Quick):
-        def send_end(self, half: Half, how: int) -> Pending | None:
+        def send_end(self, half: HalfHandle, how: int) -> Pending | None:
             left[0] -= 1
             return super().send_end(half, how) if left[0] >= 0 else None
 
     with pytest.raises(ClusterUnavailable, match="15 of 20 half messages are not committed"):
-        commit({**options, "deliveryTimeoutMs": "4000"}, written, 0, Parts(ender=Cut))
+        commit({**options, "deliveryTimeoutMs": "4000"}, written, 0, CommitParts(ender=Cut))
     assert len(seen(options)) == 5
     stream_writer(options).abort(written, 0)
     commit(options, [write(options, task(attempt=1), ONE)], 0)
@@ -165,7 +165,7 @@ def test_a_half_message_that_was_given_up_is_reported(options: dict[str, str]) -
     ender.roll_back(list(written.handles)[:3])
     ender.close()
     with pytest.raises(DataLost, match="3 half messages of this batch"):
-        commit(options, [written], 0, Parts(ender=Quick))
+        commit(options, [written], 0, CommitParts(ender=Quick))
     assert len(seen(options)) == 17
 
 

@@ -13,9 +13,9 @@ import pytest
 from bolide.admin.blocking import Admin
 from bolide.layout.properties import parse_properties_bytes
 from bolide.spark.errors import ClusterUnavailable, RowRefused
-from bolide.spark.sink.committing import Parts
+from bolide.spark.sink.committing import CommitParts
 from bolide.spark.sink.endings import Ender
-from bolide.spark.sink.half_handles import Half
+from bolide.spark.sink.half_handles import HalfHandle
 from bolide.spark.sink.messages import Task
 from bolide.transport.blocking import Pending
 from tests.interop.java_processes import JavaBroker, JavaNameServer
@@ -108,14 +108,14 @@ def test_a_commit_cut_short_goes_on_with_what_is_not_visible(options: dict[str, 
     left = [70]
 
     class Killed(Ender):
-        def send_end(self, half: Half, how: int) -> Pending | None:
+        def send_end(self, half: HalfHandle, how: int) -> Pending | None:
             left[0] -= 1
             if left[0] == 0:
                 raise ClusterUnavailable("killed")
             return super().send_end(half, how) if left[0] > 0 else None
 
     with pytest.raises(ClusterUnavailable):
-        commit({**options, "deliveryTimeoutMs": "1"}, [written], 0, Parts(ender=Killed))
+        commit({**options, "deliveryTimeoutMs": "1"}, [written], 0, CommitParts(ender=Killed))
     # How many of the 69 arrived is the network's secret: a connection that is dropped may take some along.
     until(lambda: len(seen(options)) > 0, 180, "some of what was ended is there")
     assert len(seen(options)) < len(ROWS)

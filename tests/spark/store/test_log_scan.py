@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bolide.layout.record import check_record
-from bolide.spark.store.log_scan import Found, Stretch, first_store_timestamp, scan
+from bolide.spark.store.log_scan import FoundRecords, Stretch, first_store_timestamp, scan
 from bolide.spark.store.store_plan import plan_stretches, with_topics
 from tests.golden.stores import GOLDEN_NAMES, golden_store
 
@@ -32,7 +32,7 @@ def read(path: Path, cuts: list[int], last: bool = True, check_crc: bool = False
     for begin, end in itertools.pairwise([0, *cuts, size]):
         part = Stretch(str(path), int(path.name), size, begin, end, last)
         for step in scan(part, check_crc, chunk):
-            if isinstance(step, Found):
+            if isinstance(step, FoundRecords):
                 starts += [step.base + at for at in step.starts.tolist()]
             else:
                 bad.append((step.physical_offset - int(path.name), step.size, step.torn))
@@ -58,7 +58,7 @@ def test_a_whole_log_has_no_bad_byte(name: str) -> None:
     starts = []
     for part in plan_stretches(golden.root, 150_000):
         for step in scan(part, check_crc=True):
-            assert isinstance(step, Found)
+            assert isinstance(step, FoundRecords)
             starts += [step.base + at for at in step.starts.tolist()]
     assert starts == [entry["physicalOffset"] for entry in golden.log()]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from bolide.layout.checkpoint import CHECKPOINT_SIZE, Checkpoint
-from bolide.spark.store.log_scan import BadRange, Found, scan
-from bolide.spark.store.store_folder import LogEnd, last_unit, log_end, queue_offsets
+from bolide.spark.store.log_scan import BadRange, FoundRecords, scan
+from bolide.spark.store.store_folder import RecordedEnd, last_unit, log_end, queue_offsets
 from bolide.spark.store.store_plan import plan_stretches, with_topics
 from tests.golden.stores import GoldenStore, golden_store
 
@@ -27,7 +27,7 @@ def copy(tmp_path: Path) -> GoldenStore:
 def read(root: Path, split: int, *topics: str) -> tuple[list[int], list[BadRange]]:
     parts = plan_stretches(root, split)
     steps = [step for part in (with_topics(root, parts, topics) if topics else parts) for step in scan(part)]
-    starts = [step.base + at for step in steps if isinstance(step, Found) for at in step.starts.tolist()]
+    starts = [step.base + at for step in steps if isinstance(step, FoundRecords) for at in step.starts.tolist()]
     return starts, [step for step in steps if isinstance(step, BadRange)]
 
 
@@ -83,7 +83,7 @@ def test_a_newest_file_that_is_gone_is_missed_by_queues_and_checkpoint(copy: Gol
     size = copy.shape.commit_log_segment_size
     (copy.root / "commitlog" / f"{2 * size:020d}").unlink()
     named = copy.log()[-1]["physicalOffset"] + copy.log()[-1]["storeSize"]
-    assert log_end(copy.root) == LogEnd(named, True)
+    assert log_end(copy.root) == RecordedEnd(named, True)
     _, (bad,) = read(copy.root, 1 << 30)
     assert (bad.physical_offset, bad.size, bad.torn) == (2 * size, named - 2 * size, False)
     shutil.rmtree(copy.root / "consumequeue")

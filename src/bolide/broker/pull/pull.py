@@ -21,7 +21,7 @@ from bolide.broker.tables.clients import Clients
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
 from bolide.broker.tables.filters import ConsumerFilters
 from bolide.broker.tables.groups import GroupTable, SubscriptionGroupConfig
-from bolide.broker.tables.pull_filter import EVERYTHING, ExpressionRefused, Filters, PullFilter, is_tag
+from bolide.broker.tables.pull_filter import EVERYTHING, ExpressionRefused, FilterCache, PullFilter, is_tag
 from bolide.broker.tables.topics import TopicTable
 from bolide.layout.names import LMQ_PREFIX, RETRY_PREFIX
 from bolide.layout.permissions import PERM_READ
@@ -120,7 +120,7 @@ class PullService(Service):
         self._clients: Clients = clients
         self._stats: BrokerStats = stats
         self._consumer_filters: ConsumerFilters = consumer_filters
-        self._filters: Filters = consumer_filters.filters
+        self._filters: FilterCache = consumer_filters.filters
         self._spoken_name: str = options.spoken_name
         self._readable: bool = options.broker_permission & PERM_READ != 0
         self._slave: bool = options.is_slave

@@ -15,7 +15,7 @@ from bolide.broker.core.effects import Effects
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.service import Table
 from bolide.broker.refused import Refused
-from bolide.broker.tables.pull_filter import ExpressionRefused, Filters, PullFilter, is_tag
+from bolide.broker.tables.pull_filter import ExpressionRefused, FilterCache, PullFilter, is_tag
 from bolide.dispatch.row import Dispatch
 from bolide.layout.bloom import BloomFilter, empty_bitmap, member_text, set_bits
 from bolide.layout.properties import property_value
@@ -69,7 +69,7 @@ class FilterData:
 class ConsumerFilters(Table):
     """All filter data of one broker, by topic and group."""
 
-    def __init__(self, options: BrokerOptions, filters: Filters, effects: Effects, start: int) -> None:
+    def __init__(self, options: BrokerOptions, filters: FilterCache, effects: Effects, start: int) -> None:
         super().__init__("consumerFilter")
         self.filters = filters
         self._effects = effects

@@ -46,7 +46,7 @@ EVERYTHING: Final = PullFilter(None, None, False)
 
 
 @final
-class Filters:
+class FilterCache:
     """Builds filters and remembers them: a group asks with the same few texts all day."""
 
     def __init__(self, types: ExpressionTypes | None = None) -> None:
@@ -103,4 +103,4 @@ def predicate_of(evaluate: Callable[[dict[str, str]], bool | None]) -> Callable[
     return passes
 
 
-__all__ = ["EVERYTHING", "ExpressionRefused", "Filters", "PullFilter", "is_tag"]
+__all__ = ["EVERYTHING", "ExpressionRefused", "FilterCache", "PullFilter", "is_tag"]

@@ -54,7 +54,7 @@ class Window:
         return self.total(now) / count if count else 0.0
 
 
-class TopicStats:
+class TopicRates:
     """What happened to the messages of one topic."""
 
     __slots__ = ("consume_ms", "consume_ms_hour", "consumed", "failed", "failed_hour", "pull_ms", "pulled")
@@ -73,12 +73,12 @@ class ConsumerStats:
     """The statistics of one consumer."""
 
     def __init__(self) -> None:
-        self._topics: dict[str, TopicStats] = {}
+        self._topics: dict[str, TopicRates] = {}
 
-    def _of(self, topic: str, now: float) -> TopicStats:
+    def _of(self, topic: str, now: float) -> TopicRates:
         stats = self._topics.get(topic)
         if stats is None:
-            stats = self._topics[topic] = TopicStats(now)
+            stats = self._topics[topic] = TopicRates(now)
         return stats
 
     def pulled(self, topic: str, messages: int, began: float, now: float) -> None:

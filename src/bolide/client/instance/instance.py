@@ -19,7 +19,7 @@ from bolide.client.instance.heartbeats import Heartbeats
 from bolide.client.instance.name_servers import REFRESH_INTERVAL, NameServers
 from bolide.client.instance.options import ClientOptions
 from bolide.client.instance.request_reply import Replies
-from bolide.client.instance.routes import Route, decode_route
+from bolide.client.instance.routes import TopicRoute, decode_route
 from bolide.client.instance.troubles import NoNameServer, Troubles
 from bolide.client.messages.errors import (
     ClientForked,
@@ -85,7 +85,7 @@ class ClientInstance:
         self.consumers: dict[str, ConsumerMember] = {}
         self.replies = Replies()
         self.troubles = Troubles()
-        self.routes: dict[str, Route] = {}
+        self.routes: dict[str, TopicRoute] = {}
         self.brokers: dict[str, dict[int, str]] = {}
         self.parents: dict[str, str] = {}
         """Of light queues (LMQ), which are in no route: the topic whose brokers have them."""
@@ -96,7 +96,7 @@ class ClientInstance:
         self._namesrv = random.randrange(1000)
         self._members = 0
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._fetching: dict[str, asyncio.Task[Route]] = {}
+        self._fetching: dict[str, asyncio.Task[TopicRoute]] = {}
 
     # -- life
 
@@ -283,11 +283,11 @@ class ClientInstance:
 
     # -- routes
 
-    async def route(self, topic: str) -> Route:
+    async def route(self, topic: str) -> TopicRoute:
         """The route of a topic, asked for if it is not known. Raises `TopicNotFound`."""
         return self.routes.get(topic) or await self.fetch_route(topic)
 
-    async def fetch_route(self, topic: str) -> Route:
+    async def fetch_route(self, topic: str) -> TopicRoute:
         """The route of a topic from a name server; two who ask at once share one request. Raises `TopicNotFound`."""
         task = self._fetching.get(topic)
         if task is None:
@@ -297,13 +297,13 @@ class ClientInstance:
             task.add_done_callback(lambda done: self._fetched(topic, done))
         return await asyncio.shield(task)
 
-    def _fetched(self, topic: str, task: asyncio.Task[Route]) -> None:
+    def _fetched(self, topic: str, task: asyncio.Task[TopicRoute]) -> None:
         self._fetching.pop(topic, None)
         self._tasks.discard(task)
         if not task.cancelled():
             task.exception()  # taken by those who asked, or wanted by nobody any more
 
-    async def _fetch_route(self, topic: str) -> Route:
+    async def _fetch_route(self, topic: str) -> TopicRoute:
         parent = self.parents.get(topic)
         if parent is not None:
             route = (await self.fetch_route(parent)).of_light_queue(topic)

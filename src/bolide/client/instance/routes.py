@@ -23,7 +23,7 @@ class QueueInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class TopicRoute:
     """The queues of a topic and the addresses of their brokers by broker id (0 is the master)."""
 
     topic: str
@@ -57,13 +57,13 @@ class Route:
             for queue_id in range(info.read_queues)
         ]
 
-    def of_light_queue(self, topic: str) -> Route:
+    def of_light_queue(self, topic: str) -> TopicRoute:
         """The route of a light queue (LMQ) whose messages are sent to this topic: one queue on each of its brokers."""
         names = sorted({info.broker_name for info in self.queues})
         queues = tuple(QueueInfo(name, 1, 1, PERM_READ_WRITE) for name in names)
-        return Route(topic, queues, self.brokers, self.clusters)
+        return TopicRoute(topic, queues, self.brokers, self.clusters)
 
-    def from_template(self, topic: str, queue_count: int) -> Route:
+    def from_template(self, topic: str, queue_count: int) -> TopicRoute:
         """This template's route for a topic that does not exist yet, with at most `queue_count` queues a broker."""
         queues = tuple(
             QueueInfo(
@@ -74,14 +74,14 @@ class Route:
             )
             for info in self.queues
         )
-        return Route(topic, queues, self.brokers, self.clusters)
+        return TopicRoute(topic, queues, self.brokers, self.clusters)
 
 
-def decode_route(topic: str, body: bytes) -> Route:
+def decode_route(topic: str, body: bytes) -> TopicRoute:
     """The route in a GET_ROUTEINFO_BY_TOPIC answer. Raises `ProtocolError` when it is not one."""
     data = json_body(body)
     try:
-        return Route(
+        return TopicRoute(
             topic,
             tuple(
                 QueueInfo(

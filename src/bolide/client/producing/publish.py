@@ -1,6 +1,6 @@
 """Which queue a message goes to: round robin, or by a key, over the writable queues of a topic's route.
 
-State apart from I/O: `TopicQueues` is a decision over a `Route`, `PublishRoutes` asks for those. A retry prefers
+State apart from I/O: `TopicQueues` is a decision over a `TopicRoute`, `PublishRoutes` asks for those. A retry prefers
 another broker than the one that failed (RocketMQ's TopicPublishInfo.selectOneMessageQueue).
 """
 
@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final
 
-from bolide.client.instance.routes import Route
+from bolide.client.instance.routes import TopicRoute
 from bolide.client.messages.errors import NoQueue, TopicNotFound
 from bolide.client.messages.light_queues import is_lmq
 from bolide.client.messages.message import Message
@@ -31,7 +31,7 @@ KNOWN_KEYS: Final = 100_000
 class TopicQueues:
     """The writable queues of one topic, with the place of its round robin."""
 
-    def __init__(self, route: Route) -> None:
+    def __init__(self, route: TopicRoute) -> None:
         self.route = route
         self.queues = route.write_queues()
         self._next = random.randrange(len(self.queues)) if self.queues else 0

@@ -20,7 +20,7 @@ from bolide.store.message_store import MessageStore
 from bolide.store.reads import ColdRead, Fetched
 
 
-class Waiting:
+class ColdRequest:
     """A request that waits for the disk; not a native class, because it needs weak references."""
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class ColdReads:
     def __init__(self, store: MessageStore, limit: int) -> None:
         self.limit = limit
         self._store = store
-        self._waiting: weakref.WeakSet[Waiting] = weakref.WeakSet()
+        self._waiting: weakref.WeakSet[ColdRequest] = weakref.WeakSet()
 
     def around(self, table: RequestTable[Channel, Outcome]) -> None:
         """Wrap the handlers whose rows say that they read."""
@@ -51,12 +51,12 @@ class ColdReads:
 
     def _wrapped(self, handler: Handler, gather: bool) -> Handler:
         def read(channel: Channel, command: Command, now: int) -> Outcome:
-            return self._read(lambda later: handler(channel, command, later), command, Waiting(), gather, now)
+            return self._read(lambda later: handler(channel, command, later), command, ColdRequest(), gather, now)
 
         return read
 
     def _read(
-        self, run: Callable[[int], Outcome], command: Command, waiting: Waiting, gather: bool, now: int
+        self, run: Callable[[int], Outcome], command: Command, waiting: ColdRequest, gather: bool, now: int
     ) -> Outcome:
         reads = self._store.reads
         reads.begin(waiting.fetched, gather)

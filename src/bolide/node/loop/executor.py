@@ -22,7 +22,7 @@ from bolide.broker.refused import remark_of, response_code
 from bolide.errors import BolideError, PeerError
 from bolide.node.loop.durable_replies import DurableReplies
 from bolide.node.loop.host_protocol import Host
-from bolide.node.loop.outbox import Outbox, Waiting
+from bolide.node.loop.outbox import Outbox, WaitingRequest
 from bolide.node.loop.parked import NO_DEADLINE, ParkedReplies, ParkedReply, TableWrite, with_code
 from bolide.node.loop.pending_requests import PendingRequest, PendingRequests
 from bolide.node.loop.resumer import COLD_ROUNDS, Resumer
@@ -103,7 +103,7 @@ class Executor:
         if command.is_response:
             self._answered(channel, command, now)
         elif self.outbox.full(channel):
-            self.outbox.wait(channel, Waiting(command, not_served, None, 0))
+            self.outbox.wait(channel, WaitingRequest(command, not_served, None, 0))
         else:
             self._begin(channel, command, not_served, now)
 
@@ -112,7 +112,7 @@ class Executor:
         if command.is_response:
             self._answered(channel, command, now)
         else:
-            self.outbox.postpone(channel, Waiting(command, not_served, None, 0, since))
+            self.outbox.postpone(channel, WaitingRequest(command, not_served, None, 0, since))
 
     def _begin(self, channel: Channel, command: Command, not_served: frozenset[int], now: int) -> None:
         self._stats.requests += 1

@@ -22,7 +22,7 @@ from bolide.remoting.command import Command
 
 
 @final
-class Waiting:
+class WaitingRequest:
     """A request that waits: not begun yet (`again` None), or to be run on by `again`. `since` is when it began to wait
     for its turn of the loop (ms); -1 when it waits for its peer, or is not to be counted."""
 
@@ -49,7 +49,7 @@ class Outbox:
         self._host: Host = host
         self._high: i64 = high
         self._dirty: list[Channel] = []
-        self._waiting: dict[int, deque[Waiting]] = {}
+        self._waiting: dict[int, deque[WaitingRequest]] = {}
         self._ready: list[Channel] = []
         self.unread: i64 = 0
         """Bytes that all peers together had left unread when they were last written to."""
@@ -104,7 +104,7 @@ class Outbox:
             channel.ready = True
             self._ready.append(channel)
 
-    def postpone(self, channel: Channel, waiting: Waiting) -> None:
+    def postpone(self, channel: Channel, waiting: WaitingRequest) -> None:
         """Keep a request for the next turn."""
         self.wait(channel, waiting)
         self.make_ready(channel)
@@ -118,7 +118,7 @@ class Outbox:
         """True while the peer must read before anything of it is run: also behind what waits already."""
         return channel.queued > self._high or channel.waits
 
-    def wait(self, channel: Channel, waiting: Waiting) -> None:
+    def wait(self, channel: Channel, waiting: WaitingRequest) -> None:
         """Keep a request until `make_ready`, or until its peer has caught up."""
         if not channel.waits:
             channel.waits = True
@@ -141,7 +141,7 @@ class Outbox:
                 channel.ready = False
         return ready
 
-    def next(self, channel: Channel) -> Waiting | None:
+    def next(self, channel: Channel) -> WaitingRequest | None:
         """Take the request that has waited longest; None when the peer must read first, or none is left."""
         if not channel.waits or channel.queued > self._high:
             return None

@@ -9,7 +9,7 @@ from mypy_extensions import i64
 
 from bolide.broker.core.channel import Channel
 from bolide.remoting.command import encode
-from bolide.remoting.connection import Connection
+from bolide.remoting.connection import FramedConnection
 
 NO_DEADLINE = 1 << 62
 
@@ -144,7 +144,7 @@ class ParkedReplies:
 
 def with_code(frame: bytes, code: int, remark: str) -> bytes:
     """One of our own answers with another code: for a send whose flush timed out or failed (rare, so decoded)."""
-    response = Connection().receive(frame)[0]
+    response = FramedConnection().receive(frame)[0]
     response.code = code
     if remark:
         response.remark = remark

@@ -27,7 +27,7 @@ LAST_PAUSE_S: Final = 10.0
 log = logging.getLogger("bolide.persist")
 
 
-class Waiting:
+class PersistWaiter:
     """A caller to be told when so many tables are on disk."""
 
     def __init__(self, tables: int, then: Callable[[str], None]) -> None:
@@ -80,8 +80,8 @@ class ConfigFiles:
         self._folder = folder
         self._tables = tables
         self._soon = soon
-        self._writing: dict[str, list[Waiting]] = {}
-        self._again: dict[str, list[Waiting]] = {}
+        self._writing: dict[str, list[PersistWaiter]] = {}
+        self._again: dict[str, list[PersistWaiter]] = {}
 
     def path(self, name: str) -> str:
         """The file of a table."""
@@ -129,7 +129,7 @@ class ConfigFiles:
         known = [name for name in names if name in self._tables]
         for name in names.difference(known):
             log.warning("no table is named %r: nothing was written", name)
-        waiting = Waiting(len(known), then)
+        waiting = PersistWaiter(len(known), then)
         for name in known:
             if name in self._writing:
                 self._again.setdefault(name, []).append(waiting)
@@ -149,7 +149,7 @@ class ConfigFiles:
             except Exception as error:  # the next table must still be written
                 log.error("%s could not be written: %s", self.path(name), error)
 
-    def _start(self, name: str, waiting: list[Waiting], pool: Pool) -> None:
+    def _start(self, name: str, waiting: list[PersistWaiter], pool: Pool) -> None:
         self._writing[name] = waiting
         self._tables[name].begin()
         self._encode(name, pool)

@@ -12,7 +12,7 @@ from typing import Final, final
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.outcome import Cold, HeldPull, Outcome, Reply
 from bolide.node.loop.host_protocol import Host
-from bolide.node.loop.outbox import Outbox, Waiting
+from bolide.node.loop.outbox import Outbox, WaitingRequest
 from bolide.remoting.codes import SYSTEM_ERROR
 from bolide.remoting.command import Command, make_response
 
@@ -119,13 +119,13 @@ class Resumer:
             held = pulls[at]
             at += 1
             if held.channel.alive:
-                self._outbox.postpone(held.channel, Waiting(held.command, ALL_SERVED, held.again, COLD_ROUNDS))
+                self._outbox.postpone(held.channel, WaitingRequest(held.command, ALL_SERVED, held.again, COLD_ROUNDS))
 
     def _run(self, channel: Channel, command: Command, again: Callable[[int], Outcome], rounds: int, now: int) -> None:
         if not channel.alive:
             return
         if self._outbox.full(channel):
-            self._outbox.wait(channel, Waiting(command, ALL_SERVED, again, rounds))
+            self._outbox.wait(channel, WaitingRequest(command, ALL_SERVED, again, rounds))
             return
         self._go_on(channel, command, again, rounds, now)
 

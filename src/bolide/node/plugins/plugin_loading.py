@@ -24,7 +24,7 @@ def make_hooks(setting: str, settings: Mapping[str, str]) -> list[BrokerHook]:
     return [made(plugins.HOOKS, name, settings) for name in plugins.names_in(setting)]
 
 
-def made(kind: plugins.Kind, name: str, settings: Mapping[str, str]) -> Any:
+def made(kind: plugins.PluginKind, name: str, settings: Mapping[str, str]) -> Any:
     """The object that a plug-in makes of the broker's settings. Raises `ConfigError`."""
     make = plugins.find(kind, name)
     try:

@@ -53,7 +53,7 @@ class ConsumerRunningInfo(Body):
     jstack: str | None = None
 
 
-class ConsumeResult(enum.StrEnum):
+class CMResult(enum.StrEnum):
     """The result of one message that a broker told a consumer to process."""
 
     CR_SUCCESS = "CR_SUCCESS"
@@ -69,6 +69,6 @@ class ConsumeMessageDirectlyResult(Body):
 
     order: bool = False
     auto_commit: bool = True
-    consume_result: ConsumeResult | None = None
+    consume_result: CMResult | None = None
     remark: str | None = None
     spent_time_mills: Int64 = 0

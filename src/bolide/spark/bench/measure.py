@@ -26,7 +26,7 @@ from bolide.spark.bench.ready import FIVE, FIVE_DDL, ReadySource
 from bolide.spark.bench.store import TOPIC
 from bolide.spark.dispatch.dispatch_parts import make_part
 from bolide.spark.session.session import environment
-from bolide.spark.store.log_scan import CHUNK, Found, scan
+from bolide.spark.store.log_scan import CHUNK, FoundRecords, scan
 from bolide.spark.store.store_options import store_options
 from bolide.spark.store.store_plan import plan_stretches
 from bolide.spark.store.store_rows import read_stretch
@@ -181,7 +181,7 @@ def stages(store: Path) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {}
     read = _seconds(lambda: _read_only(part.path, part.end))
     starts = _seconds(lambda: _starts_only(part.path, part.end))
-    rows = sum(len(step.starts) for step in scan(part) if isinstance(step, Found))
+    rows = sum(len(step.starts) for step in scan(part) if isinstance(step, FoundRecords))
     whole = _seconds(lambda: list(read_stretch(part, options, FIVE)))
     with tempfile.TemporaryDirectory(prefix="bolide-bench-") as folder:
         derived = _seconds(lambda: make_part([part], shape, f"{folder}/part", 0))

@@ -15,7 +15,7 @@ from bolide.dispatch.multi import is_lmq
 from bolide.dispatch.rebuild import Skipped
 from bolide.layout.ext_unit import END_BLANK_SIZE, END_OF_FILE, ext_address
 from bolide.layout.queue_unit import PRE_BLANK, UNIT_SIZE
-from bolide.spark.dispatch.dispatch_parts import Parts, QueueRows, raw_bytes
+from bolide.spark.dispatch.dispatch_parts import PartFiles, QueueRows, raw_bytes
 from bolide.spark.dispatch.dispatch_state import QueueEnd
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class WrittenQueue:
 
 
 def write_queue(
-    out: OutputFiles, parts: Parts, task: QueueTask, shape: StoreShape, filtered: Collection[str] = ()
+    out: OutputFiles, parts: PartFiles, task: QueueTask, shape: StoreShape, filtered: Collection[str] = ()
 ) -> WrittenQueue:
     """Write what parts have of one queue.
 
@@ -85,7 +85,7 @@ def write_queue(
     return WrittenQueue(QueueEnd(start if task.end is None else task.end.start, end, ext), end - begin, skipped)
 
 
-def queue_blocks(parts: Parts, task: QueueTask) -> Iterator[QueueRows]:
+def queue_blocks(parts: PartFiles, task: QueueTask) -> Iterator[QueueRows]:
     """The units of a queue in each part, in pieces of a bounded size."""
     for part, first, count, _ in task.runs.tolist():
         for at in range(first, first + count, BLOCK):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from bolide.dispatch.rebuild import Skipped
 from bolide.spark.dispatch.bitmaps import TopicFilter, read_filters
 from bolide.spark.dispatch.derived_files import WrittenQueue, write_queue
-from bolide.spark.dispatch.dispatch_parts import Parts, PartSummary, make_part
+from bolide.spark.dispatch.dispatch_parts import PartFiles, PartSummary, make_part
 from bolide.spark.dispatch.dispatch_plan import WriteTask, bundles, index_names, index_tasks, next_state
 from bolide.spark.dispatch.dispatch_state import DerivedState, QueueEnd
 from bolide.spark.dispatch.index_pieces import write_index
@@ -150,7 +150,7 @@ class DispatchJob:
                 f"{len(lost)} such ranges: restore the file from a replica, or skip them"
             )
         tasks = bundles(parts, state.queues, TASKS_PER_CORE * runner.parallelism)
-        files = Parts([part.file for part in parts])
+        files = PartFiles([part.file for part in parts])
         names = index_names(parts, files, state, shape) if shape.index_enabled else []
         if shape.index_enabled:
             # They take longest, so they start first.
@@ -180,7 +180,7 @@ def _read_stretches(
 
 
 def _write_files(
-    task: WriteTask, shape: StoreShape, root: str, parts: Parts, filtered: Collection[str]
+    task: WriteTask, shape: StoreShape, root: str, parts: PartFiles, filtered: Collection[str]
 ) -> dict[tuple[str, int], WrittenQueue]:
     """One task of the second stage; returns what it wrote of each queue."""
     out = OutputFiles(root)

@@ -21,7 +21,7 @@ from bolide.layout.columns import RecordColumns
 from bolide.layout.sysflag import TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
 from bolide.spark.dispatch.bitmaps import Bitmaps, TopicFilter
 from bolide.spark.store.deleted import alive, marks_of
-from bolide.spark.store.log_scan import BadRange, Found, Stretch, scan
+from bolide.spark.store.log_scan import BadRange, FoundRecords, Stretch, scan
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -224,7 +224,7 @@ def make_part(
     summary = PartSummary(number, PartFile(path, 0, 0, 0))
     columns = _Columns(shape, filters, audit, marks_of(stretches[0].path) if stretches else None)
     for step in chain.from_iterable(scan(part, check_crc=audit) for part in stretches):
-        if isinstance(step, Found):
+        if isinstance(step, FoundRecords):
             records = step.records()
             columns.add(records)
             summary.records += len(records)
@@ -247,7 +247,7 @@ class QueueRows:
     bitmaps: NDArray[np.uint8]
 
 
-class Parts:
+class PartFiles:
     """The part files of a job, for reading. Files stay open until `close`, as a task reads each for many queues."""
 
     def __init__(self, files: Sequence[PartFile]) -> None:
@@ -261,7 +261,7 @@ class Parts:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["files"])  # type: ignore[misc] # handles stay behind
 
-    def __enter__(self) -> Parts:
+    def __enter__(self) -> PartFiles:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from bolide.layout.index_file import HEADER_SIZE, decode_index_header
 from bolide.spark.dispatch.derived_files import QueueTask
-from bolide.spark.dispatch.dispatch_parts import RUN, Parts, PartSummary
+from bolide.spark.dispatch.dispatch_parts import RUN, PartFiles, PartSummary
 from bolide.spark.dispatch.dispatch_state import DerivedState, QueueEnd
 from bolide.spark.dispatch.index_pieces import IndexPiece, plan_index
 from bolide.store.files import RealFiles
@@ -77,7 +77,7 @@ def queue_tasks(parts: Sequence[PartSummary], ends: dict[tuple[str, int], QueueE
     return found
 
 
-def index_names(parts: Sequence[PartSummary], files: Parts, state: DerivedState, shape: StoreShape) -> list[str]:
+def index_names(parts: Sequence[PartSummary], files: PartFiles, state: DerivedState, shape: StoreShape) -> list[str]:
     """Names of all index files: the time of their first entry, in local time as a broker's, each later than the last.
 
     A broker names them by the time at which it creates them, which no file contains. A record after a full file begins
@@ -101,7 +101,7 @@ def index_names(parts: Sequence[PartSummary], files: Parts, state: DerivedState,
 
 
 def index_tasks(
-    files: Parts, state: DerivedState, names: Sequence[str], root: str, shape: StoreShape, pieces: int
+    files: PartFiles, state: DerivedState, names: Sequence[str], root: str, shape: StoreShape, pieces: int
 ) -> list[WriteTask]:
     """The pieces of the index files that the parts add to."""
     most = shape.index_entries - 1
@@ -119,7 +119,7 @@ def index_tasks(
 
 def next_state(
     parts: Sequence[PartSummary],
-    files: Parts,
+    files: PartFiles,
     state: DerivedState,
     names: Sequence[str],
     ends: dict[tuple[str, int], QueueEnd],

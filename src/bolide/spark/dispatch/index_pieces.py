@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from bolide.layout.index_file import HEADER_SIZE, IndexHeader, entry_position, index_file_size
-from bolide.spark.dispatch.dispatch_parts import Entries, Parts, raw_bytes
+from bolide.spark.dispatch.dispatch_parts import Entries, PartFiles, raw_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,7 +57,7 @@ class IndexPiece:
         return int(self.last)
 
 
-def write_index(out: OutputFiles, parts: Parts, piece: IndexPiece, shape: StoreShape) -> None:
+def write_index(out: OutputFiles, parts: PartFiles, piece: IndexPiece, shape: StoreShape) -> None:
     """Write one piece; needs memory for the slots, one block of entries, and the earlier hashes."""
     name = f"index/{piece.name}"
     size = index_file_size(shape.index_slots, shape.index_entries)
@@ -152,7 +152,7 @@ def seconds_since(times: Ints, begin: int) -> Ints:
 
 
 def plan_index(
-    parts: Parts,
+    parts: PartFiles,
     before: int,
     names: Sequence[str],
     first_header: tuple[int, int],

@@ -33,7 +33,7 @@ LOCK_PAUSE_S: Final = 0.1
 
 
 @dataclass
-class Decision:
+class BatchDecision:
     """Which half messages make up a batch, and where their queues ended before the first became visible."""
 
     handles: Handles
@@ -80,7 +80,7 @@ class BatchLog:
         finally:
             os.close(handle)  # releases the lock
 
-    def decided(self, batch: int) -> Decision | None:
+    def decided(self, batch: int) -> BatchDecision | None:
         """The decision about a batch, or None."""
         try:
             data = (self._folder / f"{batch}{SUFFIX}").read_bytes()
@@ -88,9 +88,9 @@ class BatchLog:
             return None
         value: dict[str, Any] = msgspec.msgpack.decode(data)
         tails = from_json(value["tails"], "the log of batches")
-        return Decision(Handles.unpack(value["halves"]), tails, value["dead"], value["done"])
+        return BatchDecision(Handles.unpack(value["halves"]), tails, value["dead"], value["done"])
 
-    def decide(self, batch: int, decision: Decision) -> bool:
+    def decide(self, batch: int, decision: BatchDecision) -> bool:
         """Record what a batch is; False if that was done before, and the first decision holds."""
         target = self._folder / f"{batch}{SUFFIX}"
         staged = self._write(decision, batch)
@@ -107,7 +107,7 @@ class BatchLog:
     def finish(self, batch: int) -> None:
         """Record that everything of a batch is visible, and drop its half messages and old batches."""
         # A crash before this line leaves the decision unchanged: the replay finds all of it visible.
-        os.replace(self._write(Decision(Handles(), {}, done=True), batch), self._folder / f"{batch}{SUFFIX}")
+        os.replace(self._write(BatchDecision(Handles(), {}, done=True), batch), self._folder / f"{batch}{SUFFIX}")
         sync_folder(self._folder)
         for old in self._batches():
             if old < batch - KEPT:
@@ -131,7 +131,7 @@ class BatchLog:
         names = (path.name.removesuffix(SUFFIX) for path in self._folder.glob(f"*{SUFFIX}"))
         return sorted(int(name) for name in names if name.isdecimal())
 
-    def _write(self, decision: Decision, batch: int) -> Path:
+    def _write(self, decision: BatchDecision, batch: int) -> Path:
         staged = self._folder / f".{batch}.{os.getpid()}"
         value = {
             "halves": decision.handles.pack(),

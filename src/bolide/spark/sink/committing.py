@@ -17,7 +17,7 @@ from typing import Final
 
 from bolide.errors import BolideError
 from bolide.spark.errors import ClusterUnavailable
-from bolide.spark.sink.batch_log import BatchLog, Decision, Swept
+from bolide.spark.sink.batch_log import BatchDecision, BatchLog, Swept
 from bolide.spark.sink.dead_letters import discard, publish
 from bolide.spark.sink.endings import Ender
 from bolide.spark.sink.half_handles import Handles
@@ -26,17 +26,17 @@ from bolide.spark.sink.task_writing import Written
 
 
 @dataclass(frozen=True)
-class Parts:
+class CommitParts:
     """The inputs of a commit."""
 
     log: type[BatchLog] = BatchLog
     ender: type[Ender] = Ender
 
 
-PARTS: Final = Parts()
+PARTS: Final = CommitParts()
 
 
-def commit_batch(options: SinkOptions, messages: Sequence[object], batch: int, parts: Parts = PARTS) -> None:
+def commit_batch(options: SinkOptions, messages: Sequence[object], batch: int, parts: CommitParts = PARTS) -> None:
     """Make a batch visible, once. Raises ClusterUnavailable or DataLost; then the same call can be repeated."""
     written = [message for message in messages if isinstance(message, Written)]
     if not written:
@@ -88,7 +88,7 @@ def _commit_logged(
                 "contains it: restore the folder, and start the query again"
             )
         handles = _handles(written)
-        decision, begun = Decision(handles, ender.tails(handles), dead), False
+        decision, begun = BatchDecision(handles, ender.tails(handles), dead), False
         if not log.decide(batch, decision):
             decision, begun = log.decided(batch) or decision, True
     if not decision.done:
@@ -100,7 +100,7 @@ def _commit_logged(
     _tidy(log, ender, written, decision, begun)
 
 
-def _tidy(log: BatchLog, ender: Ender, written: Sequence[Written], decision: Decision, begun: bool) -> None:
+def _tidy(log: BatchLog, ender: Ender, written: Sequence[Written], decision: BatchDecision, begun: bool) -> None:
     """Roll back half messages that abandoned attempts left. A failure only costs space on the brokers."""
     run = written[0].task.run
     last = log.swept() or Swept("", [], {})
@@ -121,7 +121,7 @@ def _tidy(log: BatchLog, ender: Ender, written: Sequence[Written], decision: Dec
 
 
 def _give_up(
-    options: SinkOptions, query: str, batch: int, written: Sequence[Written], decision: Decision | None
+    options: SinkOptions, query: str, batch: int, written: Sequence[Written], decision: BatchDecision | None
 ) -> None:
     if options.dead_letter_path:
         discard(options.dead_letter_path, query, batch)
@@ -161,7 +161,7 @@ def _may_have_strays(written: Sequence[Written]) -> bool:
 
 
 @contextmanager
-def _ender(options: SinkOptions, query: str, batch: int, parts: Parts) -> Iterator[Ender]:
+def _ender(options: SinkOptions, query: str, batch: int, parts: CommitParts) -> Iterator[Ender]:
     ender = parts.ender(options, query, batch)
     try:
         yield ender

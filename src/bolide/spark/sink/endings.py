@@ -24,7 +24,7 @@ from bolide.layout.record import decode_records
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
 from bolide.spark.errors import ClusterUnavailable, DataLost
-from bolide.spark.sink.half_handles import Half, Handles
+from bolide.spark.sink.half_handles import HalfHandle, Handles
 from bolide.spark.sink.sink_options import SinkOptions
 from bolide.spark.source.cluster import Cluster, connections, signed
 from bolide.spark.source.fetch import RangeReader
@@ -105,7 +105,7 @@ class Ender:
     def commit(self, handles: Handles, tails: Offsets, begun: bool) -> None:
         """Make all of them visible. `begun`: an earlier run may have started. Raises ClusterUnavailable or DataLost."""
         until = time.monotonic() + self._options.patience
-        left: Handles | list[Half] = handles  # a list of a million takes memory; usually none is made
+        left: Handles | list[HalfHandle] = handles  # a list of a million takes memory; usually none is made
         doubtful = begun
         while left:
             given_up = False
@@ -126,7 +126,7 @@ class Ender:
             if left:
                 self._wait(until, f"{len(left)} of {len(handles)} half messages are not committed: {reason}")
 
-    def roll_back(self, halves: Iterable[Half]) -> int:
+    def roll_back(self, halves: Iterable[HalfHandle]) -> int:
         """Roll back half messages; returns how many could not be reached: their brokers give those up later."""
         left = list(halves)
         if not left:
@@ -160,7 +160,7 @@ class Ender:
         found = self._cluster.committed(queues, TRANSACTION_GROUP, EARLIEST)
         return {queue.broker: offset for queue, offset in found.items()}
 
-    def strays(self, since: dict[str, int], ends: dict[str, int], chosen: Set[tuple[str, int]]) -> Iterator[Half]:
+    def strays(self, since: dict[str, int], ends: dict[str, int], chosen: Set[tuple[str, int]]) -> Iterator[HalfHandle]:
         """Half messages between two offsets of the half queues that are not among the chosen ones.
 
         Those of this batch and of earlier ones: this commit may be a dead driver's, and a later batch under way.
@@ -178,7 +178,7 @@ class Ender:
                     if batch == group or not batch.isdecimal() or int(batch) > self._batch:
                         continue
                     if (broker, record.physical_offset) not in chosen:
-                        yield Half(half_queue, record.queue_offset, record.physical_offset, group)
+                        yield HalfHandle(half_queue, record.queue_offset, record.physical_offset, group)
 
     # -- inside
 
@@ -214,21 +214,21 @@ class Ender:
             self._kinds[broker] = broker_kind(self._pool.get(self._address(broker)), self._options)
         return self._kinds[broker]
 
-    def _settle(self, left: Iterable[Half]) -> None:
+    def _settle(self, left: Iterable[HalfHandle]) -> None:
         """Wait until a broker that would repeat an END has processed, or dropped, the earlier requests."""
         if any(self._kind(broker).repeats for broker in {half.queue.broker for half in left}):
             time.sleep(self.late)
 
-    def _invisible(self, left: Iterable[Half], tails: Offsets) -> list[Half]:
+    def _invisible(self, left: Iterable[HalfHandle], tails: Offsets) -> list[HalfHandle]:
         """Those that are not stored under their own topic yet."""
-        by_queue: dict[Queue, list[Half]] = {}
+        by_queue: dict[Queue, list[HalfHandle]] = {}
         for half in left:
             by_queue.setdefault(half.queue, []).append(half)
         ends = self._cluster.latest(list(by_queue))
         for broker in {queue.broker for queue in by_queue}:
             if not self._cluster.master_answered(broker):
                 raise ClusterUnavailable(f"the master of broker {broker} does not answer")
-        missing: list[Half] = []
+        missing: list[HalfHandle] = []
         for queue, halves in by_queue.items():
             seen: set[int] = set()
             for data in self._tail(queue, tails[queue], ends[queue]):
@@ -250,10 +250,10 @@ class Ender:
         finally:
             reader.close()
 
-    def _end(self, halves: Iterable[Half], how: int) -> tuple[list[Half], str, bool]:
+    def _end(self, halves: Iterable[HalfHandle], how: int) -> tuple[list[HalfHandle], str, bool]:
         """Send an END for each; returns those that may not be ended, why, and whether all were decided before."""
-        flight: deque[tuple[Half, Pending]] = deque()
-        left: list[Half] = []
+        flight: deque[tuple[HalfHandle, Pending]] = deque()
+        left: list[HalfHandle] = []
         down: set[str] = set()
         reason, decided_before = "", 0
 
@@ -286,7 +286,7 @@ class Ender:
         left.sort(key=lambda half: (half.queue, half.physical_offset))  # the order in which they were sent
         return left, reason, bool(left) and decided_before == len(left)
 
-    def send_end(self, half: Half, how: int) -> Pending | None:
+    def send_end(self, half: HalfHandle, how: int) -> Pending | None:
         """Send one END; None when there is no connection."""
         broker = half.queue.broker
         try:
@@ -314,7 +314,7 @@ class Ender:
             return None, str(error)
         return answer, f"broker {broker} answered {answer.code}: {answer.remark}"
 
-    def _see(self, decided: list[Half], tails: Offsets) -> None:
+    def _see(self, decided: list[HalfHandle], tails: Offsets) -> None:
         """Wait until half messages that were decided before are visible; the rest were given up."""
         until = time.monotonic() + self.late
         lost = self._invisible(decided, tails)

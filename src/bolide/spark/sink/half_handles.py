@@ -17,7 +17,7 @@ Packed: TypeAlias = list[tuple[str, str, int, bytes, bytes]]
 
 
 @dataclass(frozen=True)
-class Half:
+class HalfHandle:
     """One half message, and the queue that it enters when it is committed."""
 
     queue: Queue
@@ -37,12 +37,12 @@ class Handles:
     def __len__(self) -> int:
         return sum(len(halves) for halves, _ in self.by_queue.values())
 
-    def __iter__(self) -> Iterator[Half]:
+    def __iter__(self) -> Iterator[HalfHandle]:
         for queue in sorted(self.by_queue, key=lambda queue: (queue.broker, queue)):
             for half_offset, physical_offset in zip(*self.by_queue[queue], strict=True):
-                yield Half(queue, half_offset, physical_offset)
+                yield HalfHandle(queue, half_offset, physical_offset)
 
-    def add(self, half: Half) -> None:
+    def add(self, half: HalfHandle) -> None:
         """Take one up."""
         halves, physicals = self.by_queue.setdefault(half.queue, (array("q"), array("q")))
         halves.append(half.half_offset)

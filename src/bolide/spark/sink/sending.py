@@ -72,7 +72,7 @@ Marks: TypeAlias = Callable[[str, str, int], str]
 
 
 @dataclass
-class Tally:
+class SendTally:
     """The results of the sends of a task."""
 
     stored: int = 0
@@ -91,7 +91,7 @@ class Sender:
 
     def __init__(self, options: SinkOptions, stored: Stored, refused: Refused, marks: Marks | None = None) -> None:
         """`marks`: send half messages, with these properties."""
-        self.tally = Tally()
+        self.tally = SendTally()
         self._options = options
         self._stored = stored
         self._refused = refused

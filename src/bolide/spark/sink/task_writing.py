@@ -17,7 +17,7 @@ from bolide.layout.message_id import decode_offset_message_id
 from bolide.remoting.command import Command
 from bolide.spark.sink.dead_letters import DeadLetters
 from bolide.spark.sink.endings import BrokerKind, broker_kind, half_marks, producer_group
-from bolide.spark.sink.half_handles import Half, Handles
+from bolide.spark.sink.half_handles import HalfHandle, Handles
 from bolide.spark.sink.messages import Refusal, RowReader, Task
 from bolide.spark.sink.sending import Bundle, Sender
 from bolide.spark.sink.sink_options import SinkOptions
@@ -109,4 +109,4 @@ class _Halves:
     def stored(self, bundle: Bundle, answer: Command) -> None:
         ext = answer.ext()
         place = decode_offset_message_id(ext["msgId"])[2]
-        self._written.handles.add(Half(bundle.queue, int(ext["queueOffset"]), place))
+        self._written.handles.add(HalfHandle(bundle.queue, int(ext["queueOffset"]), place))

@@ -14,7 +14,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from bolide.spark.errors import OptionError
 from bolide.spark.sink.batch_log import decided_batches
-from bolide.spark.sink.committing import PARTS, Parts, abort_batch, commit_batch
+from bolide.spark.sink.committing import PARTS, CommitParts, abort_batch, commit_batch
 from bolide.spark.sink.messages import Task
 from bolide.spark.sink.sink_options import SinkOptions, check_columns, sink_options
 from bolide.spark.sink.task_writing import write_rows
@@ -54,7 +54,7 @@ class BatchWriter(DataSourceArrowWriter):
 class StreamWriter(DataSourceStreamArrowWriter):
     """One micro-batch of a query."""
 
-    def __init__(self, options: SinkOptions, parts: Parts = PARTS) -> None:
+    def __init__(self, options: SinkOptions, parts: CommitParts = PARTS) -> None:
         self._options = options
         self._parts = parts
         self._decided = decided_batches(options.commit_log) if options.commit_log else frozenset()

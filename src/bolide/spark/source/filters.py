@@ -17,7 +17,7 @@ MAX_OFFSET: Final = (1 << 63) - 1
 
 
 @dataclass(frozen=True)
-class Filters:
+class RowFilters:
     """Conditions on messages; with the defaults all pass."""
 
     tags: tuple[str, ...] = ()
@@ -48,10 +48,10 @@ class Filters:
         return "TAG", " || ".join(self.tags) or EVERY_TAG
 
 
-def read_filters(given: Mapping[str, str]) -> Filters:
+def read_filters(given: Mapping[str, str]) -> RowFilters:
     """The filters that options name. Raises OptionError."""
     number = whole_number(0, MAX_OFFSET)
-    filters = Filters(
+    filters = RowFilters(
         tags=tag_names(given.get("tags", EVERY_TAG)),
         sql=given.get("sql", "").strip(),
         keys=comma_names("keys", given["keys"]) if "keys" in given else (),

@@ -37,7 +37,7 @@ Marks: TypeAlias = dict[Queue, Mark]
 """By queue, the message before an offset."""
 
 
-class Found(NamedTuple):
+class MessagesBefore(NamedTuple):
     """What a broker has before the given offsets."""
 
     marks: Marks
@@ -45,13 +45,13 @@ class Found(NamedTuple):
     """The ends of the queues that end before their offset."""
 
 
-def look(cluster: Cluster, group: str, offsets: Mapping[Queue, int]) -> Found:
+def look(cluster: Cluster, group: str, offsets: Mapping[Queue, int]) -> MessagesBefore:
     """The messages before these offsets.
 
     A queue is in neither result if nothing is known: the message has expired, or the broker refuses the pull.
     Raises ClusterUnavailable.
     """
-    found = Found({}, {})
+    found = MessagesBefore({}, {})
     asked = {queue: offset - 1 for queue, offset in offsets.items() if offset > 0}
 
     def question(queue: Queue) -> tuple[int, dict[str, str]]:
@@ -80,7 +80,7 @@ def look(cluster: Cluster, group: str, offsets: Mapping[Queue, int]) -> Found:
     return found
 
 
-def _take(found: Found, queue: Queue, asked: int, answer: Command, of_master: bool) -> bool:
+def _take(found: MessagesBefore, queue: Queue, asked: int, answer: Command, of_master: bool) -> bool:
     """Record an answer. False if it says nothing but a repeated request may."""
     if answer.code == codes.SUCCESS:
         records = RecordColumns(answer.body, chain_starts(answer.body)[:1])
@@ -97,7 +97,7 @@ def _take(found: Found, queue: Queue, asked: int, answer: Command, of_master: bo
     return True
 
 
-def changed(read: Mapping[Queue, int], marks: Marks, found: Found) -> dict[Queue, str]:
+def changed(read: Mapping[Queue, int], marks: Marks, found: MessagesBefore) -> dict[Queue, str]:
     """The queues that no longer are those read up to the offsets `read`, each with what was found."""
     other: dict[Queue, str] = {}
     for queue in sorted(read):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql.types import StructType
 
-    from bolide.spark.source.filters import Filters
+    from bolide.spark.source.filters import RowFilters
 
 ROWS_PER_BATCH: Final = 8_192
 """Spark is fastest with 1,000 to 10,000 rows per batch."""
@@ -140,7 +140,7 @@ class RowMaker:
         return f"{self._part.queue} offset {int(records.numbers('queue_offset')[row])}"
 
 
-def chosen(records: RecordColumns, filters: Filters) -> NDArray[np.bool_]:
+def chosen(records: RecordColumns, filters: RowFilters) -> NDArray[np.bool_]:
     """The records that filters want. A broker compares tags by their hash only, so the text is compared here."""
     wanted = np.ones(len(records), np.bool_)
     if filters.stored_from or filters.stored_to:

@@ -26,7 +26,7 @@ from pyspark.sql.streaming.datasource import (
 from bolide.spark.source.bounds import begin_offsets
 from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.data_loss import data_lost
-from bolide.spark.source.last_read import LAST, Found, Marks, changed, look, marks_of, marks_to_json
+from bolide.spark.source.last_read import LAST, Marks, MessagesBefore, changed, look, marks_of, marks_to_json
 from bolide.spark.source.queues import LATEST, Offsets, Queue, from_json, to_json
 from bolide.spark.source.ranges import limit_offsets
 from bolide.spark.source.source_options import SourceOptions
@@ -245,7 +245,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             "read it from its first message",
         )
 
-    def _look(self, offsets: Offsets) -> Found:
+    def _look(self, offsets: Offsets) -> MessagesBefore:
         return look(self._connected(), self._options.group, offsets)
 
     def _last_of(self, here: Places, end: Offsets, latest: Offsets) -> Marks:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from bolide.layout.property_columns import Ints
-    from bolide.layout.record_parts import Parts
+    from bolide.layout.record_parts import RecordParts
 
 CHUNK: Final = 2 * 1024 * 1024
 """Bytes read at once; the memory of a task, unless one record is longer."""
@@ -62,12 +62,12 @@ class Stretch:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundRecords:
     """Whole records of a stretch: their places in `data`, whose first byte has physical offset `base`."""
 
     data: bytes
     base: int
-    parts: Parts
+    parts: RecordParts
 
     @property
     def starts(self) -> Ints:
@@ -93,13 +93,13 @@ class BadRange:
     torn: bool = False
 
 
-def scan(part: Stretch, check_crc: bool = False, chunk: int = CHUNK) -> Iterator[Found | BadRange]:
+def scan(part: Stretch, check_crc: bool = False, chunk: int = CHUNK) -> Iterator[FoundRecords | BadRange]:
     """The records that a stretch owns, in order, a chunk at a time, and the bad ranges after them."""
     file = os.open(part.path, os.O_RDONLY)
     try:
-        steps = _Scan(file, part, chunk).steps()
+        steps = _LogScan(file, part, chunk).steps()
         for step in steps if part.named < 0 else _after_named(steps, part):
-            if check_crc and isinstance(step, Found):
+            if check_crc and isinstance(step, FoundRecords):
                 yield from _checked(step, part.path)
             else:
                 yield step
@@ -113,11 +113,11 @@ def scan(part: Stretch, check_crc: bool = False, chunk: int = CHUNK) -> Iterator
         yield BadRange(part.path, end, -part.gap, "bytes beyond the start of the next file")
 
 
-def _after_named(steps: Iterator[Found | BadRange], part: Stretch) -> Iterator[Found | BadRange]:
+def _after_named(steps: Iterator[FoundRecords | BadRange], part: Stretch) -> Iterator[FoundRecords | BadRange]:
     """The same steps, and the gap before the first record if a queue names a record in it."""
     first = -1
     for step in steps:
-        if first < 0 and isinstance(step, Found):
+        if first < 0 and isinstance(step, FoundRecords):
             first = step.base + int(step.starts[0])
             if first > part.named:
                 yield _unnamed(part, first)
@@ -130,7 +130,7 @@ def _unnamed(part: Stretch, end: int) -> BadRange:
     return BadRange(part.path, part.named, end - part.named, "bytes that are not a record, where a queue names one")
 
 
-class _Scan:
+class _LogScan:
     """The state of a scan. Positions are bytes of the file; `expected` is where the next record should begin, or -1."""
 
     def __init__(self, file: int, part: Stretch, chunk: int) -> None:
@@ -141,7 +141,7 @@ class _Scan:
         self._limit = part.end if part.known_end else part.size
         self._done = False
 
-    def steps(self) -> Iterator[Found | BadRange]:
+    def steps(self) -> Iterator[FoundRecords | BadRange]:
         part = self._part
         at = part.begin
         want = min(self._chunk, part.end - at + _LAP)
@@ -179,7 +179,7 @@ class _Scan:
     def _finished(self) -> bool:
         return self._done
 
-    def _chunk_of(self, data: bytes, at: int, parts: Parts) -> Iterator[Found | BadRange]:
+    def _chunk_of(self, data: bytes, at: int, parts: RecordParts) -> Iterator[FoundRecords | BadRange]:
         part = self._part
         starts, ends = parts.starts, parts.end
         known = self._expected - at if self._expected >= 0 else (int(starts[0]) if len(starts) else 0)
@@ -194,7 +194,7 @@ class _Scan:
             if hole <= own:
                 bad.append(self._bad(at + int(before[hole]), at + int(starts[hole])))
         if own:
-            yield Found(data, part.start + at, parts.of(slice(own)))
+            yield FoundRecords(data, part.start + at, parts.of(slice(own)))
         yield from bad
         if own < len(starts):
             self._done = True
@@ -237,14 +237,14 @@ class _Scan:
             yield BadRange(part.path, part.start + begin, size, reason, torn)
 
 
-def _checked(step: Found, path: str) -> Iterator[Found | BadRange]:
+def _checked(step: FoundRecords, path: str) -> Iterator[FoundRecords | BadRange]:
     """The same records without those whose body does not match its CRC."""
     good = crc_matches(step.records())
     if good.all():
         yield step
         return
     if good.any():
-        yield Found(step.data, step.base, step.parts.of(good))
+        yield FoundRecords(step.data, step.base, step.parts.of(good))
     for at in step.starts[~good].tolist():
         size = int.from_bytes(step.data[at : at + 4], "big")
         yield BadRange(path, step.base + at, size, "a record whose body does not match its CRC")

@@ -51,7 +51,7 @@ def gaps(files: Sequence[Segment]) -> list[int]:
 
 
 @dataclass(frozen=True)
-class LogEnd:
+class RecordedEnd:
     """What a store's own files say about the end of its log."""
 
     named: int
@@ -60,7 +60,7 @@ class LogEnd:
     """The store was stopped cleanly, so its last record must be complete."""
 
 
-def log_end(root: Path) -> LogEnd:
+def log_end(root: Path) -> RecordedEnd:
     """Read it from a store. Call this before listing its log, so that no later record is expected."""
     clean = not (root / "abort").exists()
     named = 0
@@ -72,7 +72,7 @@ def log_end(root: Path) -> LogEnd:
         named = max(named, checkpoint.logics_physical_offset + 1, checkpoint.confirm_physical_offset)
     except (FileNotFoundError, LayoutError):
         pass
-    return LogEnd(named if named > 1 else 0, clean and not (root / "abort").exists())
+    return RecordedEnd(named if named > 1 else 0, clean and not (root / "abort").exists())
 
 
 def last_unit(folder: Path) -> tuple[int, int]:

@@ -24,7 +24,7 @@ LATEST: Final = -1
 
 
 @dataclass(frozen=True)
-class StoreOptions:
+class StoreReadOptions:
     """The options of a read of a store folder; plain data, sent to executors. Times are ms, 0 means no end."""
 
     path: str
@@ -47,12 +47,12 @@ class StoreOptions:
     durable: str = AUTO
 
 
-def columns_of(options: StoreOptions) -> dict[str, str]:
+def columns_of(options: StoreReadOptions) -> dict[str, str]:
     """The columns of a read, and their types."""
     return {**TABLES[options.table], **(options.bad_records.columns() if options.table == MESSAGES else {})}
 
 
-def store_options(options: Mapping[str, str], streaming: bool | None = None) -> StoreOptions:
+def store_options(options: Mapping[str, str], streaming: bool | None = None) -> StoreReadOptions:
     """Check and convert the options of a read; `streaming` is None if unknown. Raises OptionError."""
     given = {name.lower(): value for name, value in options.items()}
     known = [name for name in KNOWN if not streaming or name not in BATCH_ONLY]
@@ -71,7 +71,7 @@ def store_options(options: Mapping[str, str], streaming: bool | None = None) -> 
     end = time("endingTimestamp", given.get("endingtimestamp", "0"))
     if end and end <= begin:
         raise OptionError(f"endingTimestamp {end} is not after startingTimestamp {begin}: nothing would be read")
-    return StoreOptions(
+    return StoreReadOptions(
         path=given["path"].removeprefix("file://"),
         table=table,
         topics=comma_names("subscribe", topics) if topics else (),

@@ -19,17 +19,17 @@ from bolide.spark.source.rows import ROWS_PER_BATCH, column_of
 from bolide.spark.source.schema import arrow_schema
 from bolide.spark.source.sifting import Sifted, sifted
 from bolide.spark.store.deleted import alive, marks_of
-from bolide.spark.store.log_scan import BadRange, Found, Stretch, scan
+from bolide.spark.store.log_scan import BadRange, FoundRecords, Stretch, scan
 from bolide.spark.store.store_options import columns_of
 from bolide.spark.store.store_tables import BAD_RANGES, STRETCHES, TABLES
 
 if TYPE_CHECKING:
-    from bolide.spark.store.store_options import StoreOptions
+    from bolide.spark.store.store_options import StoreReadOptions
 
 _compute: Any = pc  # its stubs do not know plain values as scalars
 
 
-def read_stretch(part: Stretch, options: StoreOptions, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+def read_stretch(part: Stretch, options: StoreReadOptions, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     """The messages of one task. Raises CorruptStore at the first bad range unless they are to be skipped."""
     schema = arrow_schema(columns, columns_of(options))
     marks = marks_of(part.path)
@@ -46,10 +46,12 @@ def read_stretch(part: Stretch, options: StoreOptions, columns: tuple[str, ...])
         count = -(-total // ROWS_PER_BATCH)
         for number in range(count):
             few = slice(total * number // count, total * (number + 1) // count)
-            yield from _rows(Found(step.data, step.base, step.parts.of(few)), options, schema, marks)
+            yield from _rows(FoundRecords(step.data, step.base, step.parts.of(few)), options, schema, marks)
 
 
-def _rows(found: Found, options: StoreOptions, schema: pa.Schema, marks: dict[str, int]) -> Iterator[pa.RecordBatch]:
+def _rows(
+    found: FoundRecords, options: StoreReadOptions, schema: pa.Schema, marks: dict[str, int]
+) -> Iterator[pa.RecordBatch]:
     """Records as rows; nothing if no row is wanted, which is decided before the costly columns are made."""
     records = found.records()
     wanted = np.ones(len(records), np.bool_)

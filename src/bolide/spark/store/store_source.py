@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from bolide.spark.errors import OptionError
 from bolide.spark.source.schema import check_schema
 from bolide.spark.source.sql_table import is_table
-from bolide.spark.store.store_options import StoreOptions, columns_of, store_options
+from bolide.spark.store.store_options import StoreReadOptions, columns_of, store_options
 from bolide.spark.store.store_plan import STRETCH, plan_stretches, store_root, tasks_of, with_topics
 from bolide.spark.store.store_stream import LogPartition, StoreStreamReader, read_parts
 from bolide.spark.store.store_tables import BAD_RANGES, MESSAGES, STRETCHES, TABLES, read_table, table_files
@@ -60,7 +60,7 @@ class RocketMQStoreDataSource(DataSource):
 class StoreReader(DataSourceReader):
     """A batch read of the files as they are when it is planned."""
 
-    def __init__(self, options: StoreOptions, columns: tuple[str, ...]) -> None:
+    def __init__(self, options: StoreReadOptions, columns: tuple[str, ...]) -> None:
         self._options = options
         self._columns = columns
 

@@ -24,7 +24,7 @@ from bolide.spark.store.durable import DurableEnd, next_start
 from bolide.spark.store.last_record import LAST, Before, changed, record_before
 from bolide.spark.store.log_scan import Stretch
 from bolide.spark.store.store_folder import segment_files
-from bolide.spark.store.store_options import EARLIEST, LATEST, StoreOptions
+from bolide.spark.store.store_options import EARLIEST, LATEST, StoreReadOptions
 from bolide.spark.store.store_plan import STRETCH, cut, plan_stretches, store_root, tasks_of
 from bolide.spark.store.store_rows import bad_ranges, read_stretch, stretch_rows
 from bolide.spark.store.store_tables import BAD_RANGES, STRETCHES
@@ -51,7 +51,7 @@ class LogPartition(InputPartition):
 class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Lives in one process for a whole run of a query; `read` runs in executors."""
 
-    def __init__(self, options: StoreOptions, columns: tuple[str, ...]) -> None:
+    def __init__(self, options: StoreReadOptions, columns: tuple[str, ...]) -> None:
         self._options = options
         self._columns = columns
         self._root: Path | None = None
@@ -201,7 +201,9 @@ def stretches_between(root: Path, begin: int, end: int, split_size: int) -> list
     return found
 
 
-def read_parts(partition: LogPartition, options: StoreOptions, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+def read_parts(
+    partition: LogPartition, options: StoreReadOptions, columns: tuple[str, ...]
+) -> Iterator[pa.RecordBatch]:
     """The rows of one task over the log, for any table."""
     if options.table == STRETCHES:
         yield stretch_rows(partition.parts, columns)

@@ -21,7 +21,7 @@ from bolide.spark.source.schema import COLUMNS, arrow_schema
 from bolide.spark.store.store_folder import segment_files
 
 if TYPE_CHECKING:
-    from bolide.spark.store.store_options import StoreOptions
+    from bolide.spark.store.store_options import StoreReadOptions
 
 MESSAGES: Final = "messages"
 BAD_RANGES: Final = "bad_ranges"
@@ -54,7 +54,7 @@ TABLES: Final = {
 """Columns and Spark's types of each value of option `table`."""
 
 
-def table_files(root: Path, options: StoreOptions) -> list[str]:
+def table_files(root: Path, options: StoreReadOptions) -> list[str]:
     """The files of which a table is made, relative to the store; each is a task."""
     if options.table == "consume_queue":
         topics = options.topics or sorted(path.name for path in (root / "consumequeue").glob("*"))
@@ -69,7 +69,7 @@ def table_files(root: Path, options: StoreOptions) -> list[str]:
     return [file]
 
 
-def read_table(root: Path, file: str, options: StoreOptions, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+def read_table(root: Path, file: str, options: StoreReadOptions, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     """The rows of one file of a table."""
     kinds = TABLES[options.table]
     schema = arrow_schema(columns, kinds)
@@ -122,7 +122,7 @@ def _check_slots(path: Path, size: int, slots: int, index_count: int) -> None:
         raise OptionError(f"{path} has no {slots} slots: set option indexSlots to the broker's maxHashSlotNum")
 
 
-def _settings(data: bytes, options: StoreOptions, names: tuple[str, ...]) -> dict[str, Any]:
+def _settings(data: bytes, options: StoreReadOptions, names: tuple[str, ...]) -> dict[str, Any]:
     """Rows of one of the broker's JSON files."""
     value = parse_long(data)
     rows: list[tuple[Any, ...]] = []

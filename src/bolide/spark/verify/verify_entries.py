@@ -22,7 +22,7 @@ from bolide.layout.index_file import (
     entry_position,
     index_file_size,
 )
-from bolide.spark.dispatch.dispatch_parts import TAG_MARK, Entries, Parts
+from bolide.spark.dispatch.dispatch_parts import TAG_MARK, Entries, PartFiles
 from bolide.spark.dispatch.index_pieces import ENTRY, chain, seconds_since
 from bolide.spark.verify.verdict import Findings, IndexRow
 
@@ -74,7 +74,7 @@ def index_header(path: Path, shape: StoreShape) -> IndexHeader | None:
     return header if size >= entry_position(shape.index_slots, int(header.index_count)) else None
 
 
-def audit_index(parts: Parts, task: IndexTask, shape: StoreShape, log_start: int, log_end: int) -> IndexAudit:
+def audit_index(parts: PartFiles, task: IndexTask, shape: StoreShape, log_start: int, log_end: int) -> IndexAudit:
     """Check the chains and slots of a file, and its entries against the log's."""
     path = Path(task.path)
     audit = IndexAudit(IndexRow(path.name))
@@ -223,7 +223,7 @@ def _own_entries(
 class _Expected:
     """The log's entries in order, read up to increasing physical offsets."""
 
-    def __init__(self, parts: Parts, after: int) -> None:
+    def __init__(self, parts: PartFiles, after: int) -> None:
         self._parts = parts
         self._total = parts.entries
         self._next = self._first_behind(after)

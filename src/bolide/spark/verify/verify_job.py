@@ -25,7 +25,7 @@ from bolide.remoting.errors import BodyError
 from bolide.remoting.json import parse_long
 from bolide.spark.dispatch.bitmaps import TopicFilter, read_filters
 from bolide.spark.dispatch.derived_files import QueueTask
-from bolide.spark.dispatch.dispatch_parts import Parts, PartSummary, make_part
+from bolide.spark.dispatch.dispatch_parts import PartFiles, PartSummary, make_part
 from bolide.spark.dispatch.dispatch_plan import bundles
 from bolide.spark.session.progress import OnProgress, Runner, no_progress
 from bolide.spark.store.log_scan import Stretch
@@ -129,7 +129,7 @@ def _check_derived(
     runner: Runner, root: Path, shape: StoreShape, audited: StoreShape, parts: Sequence[PartSummary], verdict: Verdict
 ) -> None:
     """Second stage."""
-    places = Parts([part.file for part in parts])
+    places = PartFiles([part.file for part in parts])
     tasks = [_AuditTask(index=task) for task in _index_tasks(root, shape)]
     tasks += [_AuditTask(queues=task.queues) for task in bundles(parts, {}, TASKS_PER_CORE * runner.parallelism)]
     empty = [QueueTask(topic, queue_id, np.empty(0, _RUNS)) for topic, queue_id in _without_records(root, parts)]
@@ -292,7 +292,7 @@ def _read_stretches(
 
 
 def _audit(
-    task: _AuditTask, root: str, shape: StoreShape, parts: Parts, log_start: int, log_end: int
+    task: _AuditTask, root: str, shape: StoreShape, parts: PartFiles, log_start: int, log_end: int
 ) -> tuple[list[QueueAudit], IndexAudit | None]:
     with parts:
         queues = [audit_queue(root, parts, queue, shape, log_start, log_end) for queue in task.queues]

@@ -13,7 +13,7 @@ from bolide.dispatch.multi import is_lmq
 from bolide.layout.ext_unit import MAX_ADDRESS
 from bolide.layout.queue_unit import PRE_BLANK_SIZE, UNIT_SIZE
 from bolide.spark.dispatch.derived_files import QueueTask, queue_blocks
-from bolide.spark.dispatch.dispatch_parts import UNIT, Parts, QueueRows
+from bolide.spark.dispatch.dispatch_parts import UNIT, PartFiles, QueueRows
 from bolide.spark.store.store_folder import segment_files
 from bolide.spark.verify.verdict import Findings, QueueRow
 
@@ -78,7 +78,7 @@ def check_segments(folder: Path, size: int, found: Findings) -> None:
 
 
 def audit_queue(
-    root: str, parts: Parts, task: QueueTask, shape: StoreShape, log_start: int, log_end: int
+    root: str, parts: PartFiles, task: QueueTask, shape: StoreShape, log_start: int, log_end: int
 ) -> QueueAudit:
     """Look up the unit of each record, then check the units without a record."""
     audit = QueueAudit(QueueRow(task.topic, task.queue_id, task.units))
