@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -92,6 +93,43 @@ def test_tests_mirror_the_source() -> None:
         if not any(subject == module or subject.startswith(f"{module}_") for module in modules):
             lost.append(f"{folder / file.name}: no module of src/bolide/{folder} begins its name")
     assert lost == []
+
+
+BLOCKING = "the class without async"
+SAME_IN_ROCKETMQ = "RocketMQ has one name for what travels and for what is kept"
+BOTH_ENDS = "one hook sees it at the client, another at the broker, as RocketMQ's SendMessageContext"
+ALSO_ON_SPARK = "the same verdict by another engine, which may not import the store"
+TWINS = {
+    "Admin": BLOCKING,
+    "ClientConnection": BLOCKING,
+    "ConnectionPool": BLOCKING,
+    "ConsumeCall": BOTH_ENDS,
+    "DataVersion": SAME_IN_ROCKETMQ,
+    "DefaultSource": "Spark demands this name",
+    "Finding": ALSO_ON_SPARK,
+    "MessageQueue": SAME_IN_ROCKETMQ,
+    "Producer": BLOCKING,
+    "PullConsumer": BLOCKING,
+    "PushConsumer": BLOCKING,
+    "SendCall": BOTH_ENDS,
+    "SubscriptionGroupConfig": SAME_IN_ROCKETMQ,
+    "TopicConfig": SAME_IN_ROCKETMQ,
+    "TransactionProducer": BLOCKING,
+    "Verdict": ALSO_ON_SPARK,
+}
+"""Names that two classes of the package share, because they are one thing."""
+
+
+def test_two_classes_of_one_name_are_one_thing() -> None:
+    places: dict[str, list[str]] = {}
+    for file in sorted((ROOT / "src").rglob("*.py")):
+        for node in ast.parse(file.read_text("utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(file.relative_to(ROOT / "src").as_posix())
+    shared = {name: files for name, files in places.items() if len(files) > 1}
+    assert {name: files for name, files in shared.items() if name not in TWINS} == {}, "give each a name of its own"
+    assert set(TWINS) <= set(shared), "delete the names that no longer have two classes"
+    assert all(len(files) == 2 for files in shared.values())
 
 
 # Put together, so that the rules do not fire on this file.
