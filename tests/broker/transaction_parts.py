@@ -64,7 +64,9 @@ class Transactions(Parts):
 
     def end(self, half: Command, how: int, **fields: str) -> Command | None:
         """END_TRANSACTION as the client makes it of the answer to its send."""
-        outcome = self.service.on_end(self.channel, end_request(half, how, **fields), self.now)
+        outcome = self.service.handlers()[codes.END_TRANSACTION](
+            self.channel, end_request(half, how, **fields), self.now
+        )
         answer = None if isinstance(outcome, Nothing) else reply_of(outcome)
         self.settle()
         return answer

@@ -8,9 +8,10 @@ exception of a hook is logged, and the request continues as without the hook.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from bolide.broker.core.channel import Channel
+from bolide.broker.core.link import Buffer
 from bolide.broker.core.outcome import Ask, Cold, Handler, Hold, Outcome, Parked, Reply, reply
 from bolide.broker.refused import Refused, remark_of, response_code
 from bolide.layout.properties import parse_properties
@@ -21,11 +22,10 @@ from bolide.remoting.errors import HeaderError
 from bolide.remoting.headers.base import Header
 from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.pull import PullMessageRequestHeader
-from bolide.remoting.headers.send import SendMessageRequestHeader, SendMessageRequestHeaderV2
+from bolide.remoting.headers.send import SendHeader
 from bolide.remoting.request_routes import Kind, RequestTable, Row
 
 MAX_ANSWER: Final = 1 << 30
-SendHeader: TypeAlias = SendMessageRequestHeader | SendMessageRequestHeaderV2
 
 
 class Answer:
@@ -235,6 +235,6 @@ class Hooked:
         return outcome
 
 
-def whole(frame: bytes, body: list[Any] | None) -> Command:
+def whole(frame: bytes, body: list[Buffer] | None) -> Command:
     """The broker's answer, parsed again: only brokers with hooks have this cost."""
     return FramedConnection(MAX_ANSWER).receive(frame if body is None else b"".join([frame, *body]))[0]

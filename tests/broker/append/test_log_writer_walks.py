@@ -85,7 +85,7 @@ def test_a_message_sent_back(tmp_path: Path, level: str) -> None:
     (record,) = parts.records("T")
     fields = {"offset": str(record.physical_offset), "group": "g", "delayLevel": level}
     command = make_request(codes.CONSUMER_SEND_MSG_BACK, 1, fields)
-    assert steps(lambda: retries.on_send_back(parts.channel, command, NOW)) == (1, 1, 1)
+    assert steps(lambda: retries.handlers()[codes.CONSUMER_SEND_MSG_BACK](parts.channel, command, NOW)) == (1, 1, 1)
     parts.close()
 
 
@@ -95,7 +95,7 @@ def test_a_recall(tmp_path: Path) -> None:
     recalls = RecallService(parts.options, parts.writer, parts.topics)
     fields = {"topic": "T", "recallHandle": answer.ext()["recallHandle"], "producerGroup": "pg"}
     command = make_request(codes.RECALL_MESSAGE, 4, fields)
-    assert steps(lambda: recalls.on_recall(parts.channel, command, NOW)) == (1, 0, 1)
+    assert steps(lambda: recalls.handlers()[codes.RECALL_MESSAGE](parts.channel, command, NOW)) == (1, 0, 1)
     parts.close()
 
 
@@ -122,7 +122,7 @@ def test_a_transaction(tmp_path: Path, delay: dict[str, str]) -> None:
         return reply_of(answers.pop())
 
     end = end_request(half(), COMMIT)
-    assert steps(lambda: parts.service.on_end(parts.channel, end, parts.now)) == (1, 1, 1)
+    assert steps(lambda: parts.service.handlers()[codes.END_TRANSACTION](parts.channel, end, parts.now)) == (1, 1, 1)
     parts.settle()
     parts.later(1_000)
     parts.now += 40_000

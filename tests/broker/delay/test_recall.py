@@ -31,7 +31,9 @@ class Recalling(Parts):
 
     def recall(self, handle: str = "", topic: str = "T", now: int = NOW, **fields: str) -> Command:
         ext = {"topic": topic, "recallHandle": handle or self.handle, "producerGroup": "pg", **fields}
-        outcome = self.recalls.on_recall(self.channel, make_request(codes.RECALL_MESSAGE, 4, ext), now)
+        outcome = self.recalls.handlers()[codes.RECALL_MESSAGE](
+            self.channel, make_request(codes.RECALL_MESSAGE, 4, ext), now
+        )
         if isinstance(outcome, Parked):
             assert outcome.offset == self.store.end_offset
         self.settle()

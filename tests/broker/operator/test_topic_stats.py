@@ -72,7 +72,7 @@ def test_what_is_sent_back_counts_for_the_topic_it_came_from(parts: Counting) ->
     (record,) = parts.records("T")
     ext = {"group": "g", "offset": str(record.physical_offset), "delayLevel": "3"}
     command = make_request(codes.CONSUMER_SEND_MSG_BACK, 1, ext)
-    assert reply_of(parts.retries.on_send_back(parts.channel, command, NOW)).code == 0
+    assert reply_of(parts.retries.handlers()[codes.CONSUMER_SEND_MSG_BACK](parts.channel, command, NOW)).code == 0
     assert parts.sums("SNDBCK_PUT_NUMS", "T@g") == (1, 1, 1)
 
 

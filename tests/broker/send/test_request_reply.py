@@ -34,7 +34,7 @@ class Replying(Parts):
 
     def reply(self, topic: str = TOPIC, properties: str = text(**SENT), **fields: str) -> Outcome:
         command = send_request(topic, b"answer", properties, code=codes.SEND_REPLY_MESSAGE_V2, **fields)  # type: ignore[arg-type] # the fields of a header are texts
-        return self.service.on_reply_v2(self.channel, command, NOW)
+        return self.service.handlers()[command.code](self.channel, command, NOW)
 
 
 @pytest.fixture

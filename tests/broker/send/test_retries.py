@@ -36,7 +36,7 @@ class Retrying(Parts):
         ext = {"offset": str(record.physical_offset), "group": "g", "delayLevel": str(level), **fields}
         version = int(ext.pop("version", "513"))
         command = make_request(codes.CONSUMER_SEND_MSG_BACK, 1, ext, version=version)
-        answer = reply_of(self.service.on_send_back(self.channel, command, NOW))
+        answer = reply_of(self.service.handlers()[codes.CONSUMER_SEND_MSG_BACK](self.channel, command, NOW))
         self.settle()
         return answer
 

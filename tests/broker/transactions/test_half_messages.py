@@ -16,6 +16,7 @@ from bolide.broker.transactions.transactions import COMMIT, ROLLBACK
 from bolide.layout.names import HALF_TOPIC, OP_HALF_TOPIC, TRANSACTION_GROUP
 from bolide.layout.properties import text_of
 from bolide.layout.record import Record
+from bolide.remoting import codes
 from bolide.store.files import FileFailed, RealFiles
 from bolide.store.message_store import MessageStore
 from bolide.testing.files import SimulatedFiles
@@ -67,7 +68,7 @@ def test_a_decision_that_was_not_written_is_open_again() -> None:
     parts.later(2_000)
     written = parts.store.written_offset
     files.fail_next("write_at")
-    parts.service.on_end(parts.channel, end_request(half, COMMIT), parts.now)
+    parts.service.handlers()[codes.END_TRANSACTION](parts.channel, end_request(half, COMMIT), parts.now)
     with pytest.raises(FileFailed):
         parts.store.write_pending()
     files.faults_over()
@@ -86,7 +87,7 @@ def test_a_decision_that_was_not_written_is_open_again() -> None:
 def test_progress_waits_for_the_op_record_to_be_safe(parts: Transactions) -> None:
     half = parts.half()
     parts.later(1_000)
-    parts.service.on_end(parts.channel, end_request(half, COMMIT), parts.now)
+    parts.service.handlers()[codes.END_TRANSACTION](parts.channel, end_request(half, COMMIT), parts.now)
     parts.service.tick(parts.now + 1_000, 1000)  # nothing was written yet
     assert parts.progress() == (0, 0)
     parts.settle()
@@ -166,7 +167,7 @@ def test_a_renewal_that_java_named_in_no_op_record_is_found(parts: Transactions)
 def test_progress_follows_what_survives_a_power_cut(parts: Transactions) -> None:
     half = parts.half()
     parts.later(1_000)
-    parts.service.on_end(parts.channel, end_request(half, COMMIT), parts.now)
+    parts.service.handlers()[codes.END_TRANSACTION](parts.channel, end_request(half, COMMIT), parts.now)
     parts.flushes = False
     parts.settle()
     for after in (1_000, 2_000):

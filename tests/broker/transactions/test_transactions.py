@@ -107,7 +107,10 @@ def test_a_slave_ends_nothing_and_asks_nobody(tmp_path: Path) -> None:
     parts = Transactions(tmp_path, broker_role="SLAVE")
     header = {"producerGroup": "pg", "tranStateTableOffset": "0", "commitLogOffset": "0", "commitOrRollback": "8"}
     request = make_request(codes.END_TRANSACTION, 3, {**header, "msgId": "U"})
-    assert reply_of(parts.service.on_end(parts.channel, request, NOW)).code == codes.SLAVE_NOT_AVAILABLE
+    assert (
+        reply_of(parts.service.handlers()[codes.END_TRANSACTION](parts.channel, request, NOW)).code
+        == codes.SLAVE_NOT_AVAILABLE
+    )
     assert parts.service.due(NOW) is None
     parts.close()
 
@@ -162,7 +165,12 @@ def test_what_was_given_up_is_not_taken_up_beyond_the_limit(tmp_path: Path) -> N
     parts.service.configure(BrokerOptions(max_open_transactions=1))
     name = parts.writer.message_id(given_up.physical_offset)
     request = make_request(codes.RESUME_CHECK_HALF_MESSAGE, 1, {"msgId": name})
-    assert reply_of(parts.service.on_resume(parts.channel, request, parts.now)).code == codes.SYSTEM_BUSY
+    assert (
+        reply_of(parts.service.handlers()[codes.RESUME_CHECK_HALF_MESSAGE](parts.channel, request, parts.now)).code
+        == codes.SYSTEM_BUSY
+    )
     parts.service.configure(BrokerOptions(max_open_transactions=2))
-    assert reply_of(parts.service.on_resume(parts.channel, request, parts.now)).code == 0
+    assert (
+        reply_of(parts.service.handlers()[codes.RESUME_CHECK_HALF_MESSAGE](parts.channel, request, parts.now)).code == 0
+    )
     parts.close()

@@ -161,7 +161,7 @@ def test_what_was_given_up_can_be_taken_up_again(tmp_path: Path) -> None:
     def resume(physical_offset: int) -> int:
         fields = {"msgId": parts.writer.message_id(physical_offset)}
         command = make_request(codes.RESUME_CHECK_HALF_MESSAGE, 1, fields)
-        answer = reply_of(parts.service.on_resume(parts.channel, command, parts.now))
+        answer = reply_of(parts.service.handlers()[codes.RESUME_CHECK_HALF_MESSAGE](parts.channel, command, parts.now))
         parts.settle()
         return answer.code
 
@@ -191,7 +191,7 @@ def test_a_record_on_a_slow_disk_is_loaded_before_it_is_asked_about(tmp_path: Pa
     parts.later(100)
     assert len(parts.asked()) == 1
     files.warmed.clear()
-    outcome = parts.service.on_end(parts.channel, end_request(half, COMMIT), parts.now)
+    outcome = parts.service.handlers()[codes.END_TRANSACTION](parts.channel, end_request(half, COMMIT), parts.now)
     rounds = 0
     while isinstance(outcome, Cold):
         rounds += 1

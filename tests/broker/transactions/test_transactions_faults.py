@@ -12,6 +12,7 @@ import pytest
 from bolide.broker.core.outcome import Parked
 from bolide.broker.transactions.transactions import COMMIT, ROLLBACK
 from bolide.layout.names import HALF_TOPIC, OP_HALF_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC, TRANSACTION_GROUP
+from bolide.remoting import codes
 from bolide.remoting.command import Command
 from bolide.store.errors import ServiceNotAvailable
 from bolide.store.files import DiskFull, FileFailed
@@ -85,8 +86,8 @@ def test_a_round_that_was_not_written_leaves_everything_as_it_was(parts: Transac
 
 def test_a_repeat_is_answered_when_the_first_end_is_safe(parts: Transactions) -> None:
     half = parts.half()
-    first = parts.service.on_end(parts.channel, end_request(half, COMMIT), parts.now)
-    again = parts.service.on_end(parts.channel, end_request(half, COMMIT), parts.now)
+    first = parts.service.handlers()[codes.END_TRANSACTION](parts.channel, end_request(half, COMMIT), parts.now)
+    again = parts.service.handlers()[codes.END_TRANSACTION](parts.channel, end_request(half, COMMIT), parts.now)
     assert isinstance(first, Parked) and isinstance(again, Parked)
     assert again.offset == first.offset == parts.store.end_offset
     disk(parts).fail_next("write_at")
@@ -263,7 +264,9 @@ def test_what_was_answered_survives_a_power_cut_and_ends_once(seed: int) -> None
         elif what < 0.7 and halves:
             key = chance.choice(list(halves))
             how = chance.choice([COMMIT, ROLLBACK])
-            outcome = parts.service.on_end(parts.channel, end_request(halves[key][0], how), parts.now)
+            outcome = parts.service.handlers()[codes.END_TRANSACTION](
+                parts.channel, end_request(halves[key][0], how), parts.now
+            )
             if (
                 isinstance(outcome, Parked) and reply_of(outcome).remark is None
             ):  # else it was given up, or ended before

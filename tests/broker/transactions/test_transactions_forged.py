@@ -74,7 +74,7 @@ def test_a_half_message_for_nowhere_is_not_committed_but_given_up(
     forged = store_half(parts, properties)
     honest = parts.half()
     stored = parts.store.written_offset
-    refused = parts.service.on_end
+    refused = parts.service.handlers()[codes.END_TRANSACTION]
     with pytest.raises(Exception, match="the message is illegal") as raised:
         refused(
             parts.channel,
@@ -201,7 +201,7 @@ def test_an_end_counts_before_its_half_message_is_dispatched(parts: Transactions
 def resume(parts: Transactions, physical_offset: int) -> Command:
     fields = {"msgId": parts.writer.message_id(physical_offset)}
     command = make_request(codes.RESUME_CHECK_HALF_MESSAGE, 1, fields)
-    answer = reply_of(parts.service.on_resume(parts.channel, command, parts.now))
+    answer = reply_of(parts.service.handlers()[codes.RESUME_CHECK_HALF_MESSAGE](parts.channel, command, parts.now))
     parts.settle()
     return answer
 
@@ -244,7 +244,7 @@ def test_it_is_taken_up_once() -> None:
     (lost,) = parts.records(TRANS_CHECK_MAX_TIME_TOPIC)
     files.fail_next("write_at")
     command = make_request(codes.RESUME_CHECK_HALF_MESSAGE, 1, {"msgId": parts.writer.message_id(lost.physical_offset)})
-    parts.service.on_resume(parts.channel, command, parts.now)
+    parts.service.handlers()[codes.RESUME_CHECK_HALF_MESSAGE](parts.channel, command, parts.now)
     with pytest.raises(FileFailed):
         parts.store.write_pending()
     count = len(parts.records(HALF_TOPIC))

@@ -22,10 +22,9 @@ from bolide.layout.permissions import PERM_WRITE
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.errors import BodyError
-from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.recall import RecallMessageRequestHeader
 from bolide.remoting.recall_handle import RecallHandle, decode_recall_handle
-from bolide.remoting.request_routes import Kind, RawRoute
+from bolide.remoting.request_routes import Kind, Route
 
 RECALL_TAG: Final = "_RECALL_TAG_"
 _NOT_NOW: Final = "recall failed, broker service not available"
@@ -44,10 +43,9 @@ class RecallService(Service):
         self._options = options
 
     def routes(self) -> Routes:
-        return [RawRoute(codes.RECALL_MESSAGE, RecallMessageRequestHeader, self.on_recall, Kind.CHANGE)]
+        return [Route(codes.RECALL_MESSAGE, RecallMessageRequestHeader, self.on_recall, Kind.CHANGE)]
 
-    def on_recall(self, channel: Channel, command: Command, now: int) -> Outcome:
-        header = decode_header(command, RecallMessageRequestHeader)
+    def on_recall(self, channel: Channel, command: Command, header: RecallMessageRequestHeader, now: int) -> Outcome:
         wall = int(self._writer.store.times.wall(now))  # timers go by it, and a handle names it
         refusal = self._closed(wall)
         if refusal is not None:

@@ -7,7 +7,7 @@ the cluster's reply topic.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.core.channel import Channel
@@ -27,10 +27,9 @@ from bolide.layout.properties import format_properties, parse_properties
 from bolide.layout.sysflag import TRANSACTION_MASK
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request, make_response
-from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.reply import ReplyMessageRequestHeader
-from bolide.remoting.headers.send import SendMessageRequestHeader, SendMessageRequestHeaderV2
-from bolide.remoting.request_routes import Kind, RawRoute
+from bolide.remoting.headers.send import SendHeader, SendMessageRequestHeader, SendMessageRequestHeaderV2
+from bolide.remoting.request_routes import Kind, Route
 
 PUSH_TIMEOUT_MS: Final = 10_000
 
@@ -51,24 +50,18 @@ class ReplyService(Service):
 
     def routes(self) -> Routes:
         return [
-            RawRoute(codes.SEND_REPLY_MESSAGE, SendMessageRequestHeader, self.on_reply, Kind.SEND),
-            RawRoute(codes.SEND_REPLY_MESSAGE_V2, SendMessageRequestHeaderV2, self.on_reply_v2, Kind.SEND),
+            Route(codes.SEND_REPLY_MESSAGE, SendMessageRequestHeader, self.on_reply, Kind.SEND),
+            Route(codes.SEND_REPLY_MESSAGE_V2, SendMessageRequestHeaderV2, self.on_reply, Kind.SEND),
         ]
 
-    def on_reply(self, channel: Channel, command: Command, now: int) -> Outcome:
-        return self._reply(channel, command, decode_header(command, SendMessageRequestHeader), now)
-
-    def on_reply_v2(self, channel: Channel, command: Command, now: int) -> Outcome:
-        return self._reply(channel, command, decode_header(command, SendMessageRequestHeaderV2), now)
-
-    def _reply(self, channel: Channel, command: Command, header: Any, now: int) -> Outcome:
+    def on_reply(self, channel: Channel, command: Command, header: SendHeader, now: int) -> Outcome:
         if self._writer.store.times.wall(now) < self._options.start_accept_send_request_time_stamp:
             until = self._options.start_accept_send_request_time_stamp
             return self._answer(command, codes.SYSTEM_ERROR, f"broker unable to service, until {until} (ms)")
         topic = self._topic(command, header, now)
         if not isinstance(topic, TopicConfig):
             return topic
-        queue_id: int = header.queue_id
+        queue_id = header.queue_id
         if queue_id < 0:
             self._spread += 1
             queue_id = self._spread % max(topic.write_queue_nums, 1)
@@ -92,8 +85,8 @@ class ReplyService(Service):
         push = self._push(channel, command, header, properties, wall)
         return Ask(client.channel, push, PUSH_TIMEOUT_MS, then)
 
-    def _topic(self, command: Command, header: Any, now: int) -> TopicConfig | Reply:
-        name: str = header.topic
+    def _topic(self, command: Command, header: SendHeader, now: int) -> TopicConfig | Reply:
+        name = header.topic
         writable = self._options.broker_permission & PERM_WRITE != 0
         if not writable and self._topics.is_order_topic(name):
             remark = f"the broker[{self._options.spoken_name}] sending message is forbidden"
@@ -110,7 +103,9 @@ class ReplyService(Service):
             return self._answer(command, codes.INVALID_PARAMETER, f"request queueId[{header.queue_id}] is illegal")
         return topic
 
-    def _push(self, channel: Channel, command: Command, header: Any, properties: dict[str, str], wall: int) -> Command:
+    def _push(
+        self, channel: Channel, command: Command, header: SendHeader, properties: dict[str, str], wall: int
+    ) -> Command:
         pushed = ReplyMessageRequestHeader(
             producer_group=header.producer_group,
             topic=header.topic,
@@ -129,7 +124,9 @@ class ReplyService(Service):
         )
         return make_request(codes.PUSH_REPLY_MESSAGE_TO_CLIENT, 0, pushed.to_ext(), command.body)
 
-    def _store(self, channel: Channel, command: Command, header: Any, queue_id: int, why: str, now: int) -> Outcome:
+    def _store(
+        self, channel: Channel, command: Command, header: SendHeader, queue_id: int, why: str, now: int
+    ) -> Outcome:
         """Keep the answer, then tell how it went; a store that does not take it changes nothing of that."""
         code = codes.SYSTEM_ERROR if why else codes.SUCCESS
         place = {"msgId": "0", "queueId": str(queue_id), "queueOffset": "0"}
@@ -137,7 +134,7 @@ class ReplyService(Service):
             return self._answer(command, code, why, place if not why else {})
         properties = MessageProperties(header.properties or "")
         properties.terminate()
-        topic: str = header.topic
+        topic = header.topic
         message = BrokerMessage(
             topic, topic.encode(), queue_id, command.body, properties, header.born_timestamp, channel.remote_host
         )

@@ -25,9 +25,8 @@ from bolide.layout.property_names import DELAY, ORIGIN_MESSAGE_ID, RETRY_TOPIC, 
 from bolide.layout.record import Record, copy_of
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
-from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.retries import ConsumerSendMsgBackRequestHeader
-from bolide.remoting.request_routes import DiskReads, Kind, RawRoute
+from bolide.remoting.request_routes import DiskReads, Kind, Route
 from bolide.store.message_store import MessageStore
 
 FIRST_RETRY_LEVEL: Final = 3
@@ -64,7 +63,7 @@ class RetryService(Service):
 
     def routes(self) -> Routes:
         return [
-            RawRoute(
+            Route(
                 codes.CONSUMER_SEND_MSG_BACK,
                 ConsumerSendMsgBackRequestHeader,
                 self.on_send_back,
@@ -73,8 +72,9 @@ class RetryService(Service):
             ),
         ]
 
-    def on_send_back(self, channel: Channel, command: Command, now: int) -> Outcome:
-        header = decode_header(command, ConsumerSendMsgBackRequestHeader)
+    def on_send_back(
+        self, channel: Channel, command: Command, header: ConsumerSendMsgBackRequestHeader, now: int
+    ) -> Outcome:
         config = self._groups.find(header.group, now)
         if config is None:
             remark = f"subscription group not exist, {header.group}"

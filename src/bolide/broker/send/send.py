@@ -6,7 +6,7 @@ plain message to a known topic, runs straight through `_send`; whatever is rarer
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol, final
+from typing import Final, Protocol, final
 
 from bolide.broker.append.light_queues import LightQueueGate
 from bolide.broker.append.log_writer import LogWriter, delay_level
@@ -45,7 +45,7 @@ from bolide.remoting.codes import (
 )
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.headers.decode import decode_header
-from bolide.remoting.headers.send import SendMessageRequestHeader, SendMessageRequestHeaderV2
+from bolide.remoting.headers.send import SendHeader, SendMessageRequestHeader, SendMessageRequestHeaderV2
 from bolide.remoting.recall_handle import encode_recall_handle
 from bolide.remoting.request_routes import Kind, RawRoute
 from bolide.remoting.response_bytes import SendResponses
@@ -85,7 +85,7 @@ class SendService(Service):
         self._writer: LogWriter = writer
         self._topics: TopicTable = topics
         self._groups: GroupTable = groups
-        self._locks: Any = locks
+        self._locks: OrderlyGroups = locks
         self._responses: SendResponses = SendResponses(options.region_id, options.trace_on)
         self._uniq_keys: UniqKeys = uniq_keys
         self._stats: BrokerStats = stats
@@ -94,7 +94,7 @@ class SendService(Service):
         self._slave: bool = options.is_slave
         self._accept_from: int = options.start_accept_send_request_time_stamp
         self._writable: bool = options.broker_permission & PERM_WRITE != 0
-        self._transactions: Any = None if options.reject_transaction_message else transactions
+        self._transactions: OpenTransactions | None = None if options.reject_transaction_message else transactions
         trace = "true" if options.trace_on else "false"
         self._with_no: dict[str, str] = {"MSG_REGION": options.region_id, "TRACE_ON": trace}
         self._suffix: str = (
@@ -132,12 +132,12 @@ class SendService(Service):
         except Refused as refused:
             return self._refuse(command, refused.response_code, str(refused))
 
-    def _send(self, channel: Channel, command: Command, header: Any, now: int) -> Outcome:
+    def _send(self, channel: Channel, command: Command, header: SendHeader, now: int) -> Outcome:
         if self._slave or self._accept_from > 0 or not self._writable:
             refused = self._closed(command, header, now)
             if refused is not None:
                 return refused
-        name: str = header.topic
+        name = header.topic
         topic = self._topics.table.get(name)
         if topic is None or not topic.plain:
             if name in NO_SEND_TOPICS:
@@ -170,7 +170,7 @@ class SendService(Service):
         return self._store(channel, command, header, topic, queue_id, now)
 
     def _store(
-        self, channel: Channel, command: Command, header: Any, topic: TopicConfig, queue_id: int, now: int
+        self, channel: Channel, command: Command, header: SendHeader, topic: TopicConfig, queue_id: int, now: int
     ) -> Outcome:
         properties = MessageProperties(header.properties or "")
         properties.scan()
@@ -244,7 +244,7 @@ class SendService(Service):
         """An answer that says no; producers read the two fields in it as well."""
         return Reply(make_response(command, code, remark, self._with_no))
 
-    def _closed(self, command: Command, header: Any, now: int) -> Outcome | None:
+    def _closed(self, command: Command, header: SendHeader, now: int) -> Outcome | None:
         """The answer while this broker as a whole takes no message, or None."""
         if self._slave:
             remark = "[REJECTREQUEST]this broker is a slave: send to its master"
@@ -255,7 +255,7 @@ class SendService(Service):
             return self._refuse(command, NO_PERMISSION, f"the broker[{self._spoken_name}] sending message is forbidden")
         return None
 
-    def _create(self, header: Any, now: int) -> TopicConfig | None:
+    def _create(self, header: SendHeader, now: int) -> TopicConfig | None:
         # Unit mode (TopicSysFlag): bit 0 for plain topics, bit 1 for a unit's retry topics.
         unit_flag = 0
         if header.unit_mode is True:
@@ -266,7 +266,9 @@ class SendService(Service):
             header.topic, header.default_topic, header.default_topic_queue_nums, unit_flag, now
         )
 
-    def _retries(self, message: BrokerMessage, command: Command, header: Any, topic: TopicConfig, now: int) -> bool:
+    def _retries(
+        self, message: BrokerMessage, command: Command, header: SendHeader, topic: TopicConfig, now: int
+    ) -> bool:
         """Let a message sent to %RETRY%group go there, or to %DLQ%group when it was tried often enough.
 
         False when the group is unknown and may not be created.

@@ -6,7 +6,7 @@ docs/protocol/store.md 2 "Batch"). The properties the broker adds to a single me
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import final
 
 from bolide.broker.append.light_queues import LightQueueGate
 from bolide.broker.append.log_writer import LogWriter, delay_level
@@ -23,6 +23,7 @@ from bolide.remoting.batch import BatchMessage, decode_batch
 from bolide.remoting.codes import BINARY_TYPE
 from bolide.remoting.command import Command
 from bolide.remoting.errors import BodyError
+from bolide.remoting.headers.send import SendHeader
 from bolide.remoting.response_bytes import SendResponses
 
 
@@ -40,10 +41,10 @@ class BatchSend:
         self._most: int = most
 
     def send(
-        self, channel: Channel, command: Command, header: Any, topic: TopicConfig, queue_id: int, now: int
+        self, channel: Channel, command: Command, header: SendHeader, topic: TopicConfig, queue_id: int, now: int
     ) -> Outcome:
         """Store all elements or none; the answer names the offset message ids of all and the first queue offset."""
-        sys_flag: int = header.sys_flag
+        sys_flag = header.sys_flag
         of_batch = MessageProperties(header.properties or "")
         of_batch.scan()
         if sys_flag & TRANSACTION_MASK or delay_level(of_batch) > 0 or of_batch.transactional:

@@ -10,8 +10,9 @@ message alone at the end of the log, where `HalfMessages` finds it.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
-from typing import Any, Final
+from typing import Final
 
 from librt.strings import BytesWriter
 
@@ -38,13 +39,13 @@ from bolide.layout.record import Record, copy_of, encode_record
 from bolide.layout.sysflag import TRANSACTION_COMMIT, TRANSACTION_MASK
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request, make_response
-from bolide.remoting.headers.decode import decode_header, java_int
+from bolide.remoting.headers.decode import java_int
 from bolide.remoting.headers.transactions import (
     CheckTransactionStateRequestHeader,
     EndTransactionRequestHeader,
     ResumeCheckHalfMessageRequestHeader,
 )
-from bolide.remoting.request_routes import Kind, RawRoute
+from bolide.remoting.request_routes import Kind, Route
 from bolide.store.files import FileFailed
 
 COMMIT: Final = 8
@@ -76,7 +77,7 @@ class TransactionService(Service):
         clients: Clients,
         effects: Effects,
         start: int,
-        log: Any = None,
+        log: logging.Logger | None = None,
     ) -> None:
         """`log` is a logger for half messages that cannot be dealt with."""
         self._options = options
@@ -101,7 +102,7 @@ class TransactionService(Service):
         self._resumed: dict[int, int] = {}
         """Physical offset of what was given up -> physical end of the half message it was taken up as."""
         self._op_properties = MessageProperties(f"{names.TAGS}\x01{OP_TAG}\x02{names.WAIT}\x01true\x02")
-        self._log: Any = log
+        self._log = log
         self._said = False
         """True when this round of checks has logged a problem."""
         store.on_taken_back.append(self._taken_back)
@@ -117,8 +118,8 @@ class TransactionService(Service):
 
     def routes(self) -> Routes:
         return [
-            RawRoute(codes.END_TRANSACTION, EndTransactionRequestHeader, self.on_end, Kind.CHANGE),
-            RawRoute(codes.RESUME_CHECK_HALF_MESSAGE, ResumeCheckHalfMessageRequestHeader, self.on_resume, Kind.CHANGE),
+            Route(codes.END_TRANSACTION, EndTransactionRequestHeader, self.on_end, Kind.CHANGE),
+            Route(codes.RESUME_CHECK_HALF_MESSAGE, ResumeCheckHalfMessageRequestHeader, self.on_resume, Kind.CHANGE),
         ]
 
     def configure(self, options: BrokerOptions) -> None:
@@ -132,8 +133,7 @@ class TransactionService(Service):
             return ""
         return f"{self._most} transactions are open, as many as maxOpenTransactions allows: end some of them first"
 
-    def on_end(self, channel: Channel, command: Command, now: int) -> Outcome:
-        header = decode_header(command, EndTransactionRequestHeader)
+    def on_end(self, channel: Channel, command: Command, header: EndTransactionRequestHeader, now: int) -> Outcome:
         if self._options.is_slave:
             remark = "a transaction cannot be ended on a slave: send to its master"
             return reply(make_response(command, codes.SLAVE_NOT_AVAILABLE, remark))
@@ -141,7 +141,7 @@ class TransactionService(Service):
             return NOTHING
         cold = self._store.cold_record(header.commit_log_offset)
         if cold is not None:
-            return Cold([cold], lambda later: self.on_end(channel, command, later))
+            return Cold([cold], lambda later: self.on_end(channel, command, header, later))
         record = self._store.record_at(header.commit_log_offset)
         if record is None or not self._is_half(record):
             return reply(make_response(command, codes.SYSTEM_ERROR, "Find prepared transaction message failed"))
@@ -224,15 +224,16 @@ class TransactionService(Service):
 
     # -- an operator takes a given up message up again
 
-    def on_resume(self, channel: Channel, command: Command, now: int) -> Outcome:
-        header = decode_header(command, ResumeCheckHalfMessageRequestHeader)
+    def on_resume(
+        self, channel: Channel, command: Command, header: ResumeCheckHalfMessageRequestHeader, now: int
+    ) -> Outcome:
         if self._options.is_slave:
             remark = "a half message cannot be put back on a slave: ask its master"
             return reply(make_response(command, codes.SLAVE_NOT_AVAILABLE, remark))
         at = decode_offset_message_id(header.msg_id or "")[2]
         cold = self._store.cold_record(at)
         if cold is not None:
-            return Cold([cold], lambda later: self.on_resume(channel, command, later))
+            return Cold([cold], lambda later: self.on_resume(channel, command, header, later))
         record = self._store.record_at(at)
         if record is None or not self._is_given_up(record):
             remark = f"no half message was given up at {header.msg_id}: name one of {TRANS_CHECK_MAX_TIME_TOPIC}"

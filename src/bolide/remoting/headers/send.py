@@ -5,6 +5,8 @@ Fields and names: the Java header classes of the same names, releases 4.9.7 and 
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from bolide.remoting.headers.base import Header, Int32, Int64
 
 
@@ -61,6 +63,10 @@ class SendMessageRequestHeaderV2(
     max_reconsume_times: Int32 | None = None
     batch: bool | None = None
     broker_name: str | None = None  # 4.9.5
+
+
+SendHeader: TypeAlias = SendMessageRequestHeader | SendMessageRequestHeaderV2
+"""A send in either form."""
 
 
 class SendMessageResponseHeader(Header, rename="camel"):
