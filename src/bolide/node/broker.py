@@ -32,7 +32,7 @@ from bolide.node.assembly import BrokerParts, Surroundings
 from bolide.node.loop.cold_reads import ColdReads
 from bolide.node.loop.executor import Executor
 from bolide.node.loop.flusher import THREAD_NAME, FlushThread
-from bolide.node.loop.front import ALL_SERVED, Connections, Front
+from bolide.node.loop.front import Connections, Front
 from bolide.node.loop.host import POOL_THREADS, NodeHost, log_failure
 from bolide.node.loop.persist import ConfigFiles
 from bolide.node.loop.turns import Turns
@@ -53,6 +53,7 @@ from bolide.node.settings.config import load_daemon, shown
 from bolide.node.settings.live_settings import LiveSettings
 from bolide.node.settings.unkept import refuse_unkept_options
 from bolide.remoting.bodies.base import MessageQueue
+from bolide.remoting.request_routes import NO_CODES
 from bolide.store.message_store import MessageStore
 from bolide.store.options import Resources
 from bolide.transport.protocol_detector import Ingress
@@ -266,7 +267,7 @@ class BrokerNode:
     async def _serve(self, turns: Turns, parts: BrokerParts, ingress: Ingress) -> None:
         options = self.options
         limits = (options.max_frame_length, options.client_write_buffer_high, options.client_write_buffer_limit)
-        for port, not_served in zip(self._ports, (ALL_SERVED, parts.services.not_on_fast_port), strict=False):
+        for port, not_served in zip(self._ports, (NO_CODES, parts.services.not_on_fast_port), strict=False):
             front = Front(turns, self.connections, parts.stats, self._log, not_served)
             await port.serve(accepting(front, *limits, ingress, self._unfinished))
 

@@ -27,6 +27,7 @@ Answer = TypeVar("Answer")
 H = TypeVar("H", bound=Header)
 
 NO_CODES: Final[frozenset[int]] = frozenset()
+"""For a port that serves every code, and a row without ordinary refusals."""
 ORDINARY: Final = frozenset(
     {codes.SUCCESS, codes.FLUSH_DISK_TIMEOUT, codes.FLUSH_SLAVE_TIMEOUT, codes.SLAVE_NOT_AVAILABLE}
 )

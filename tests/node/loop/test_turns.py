@@ -15,12 +15,12 @@ from bolide.broker.core.service import Routes, Service
 from bolide.broker.core.stats import BrokerStats
 from bolide.layout.message_id import encode_host
 from bolide.node.loop.clock import Clock
-from bolide.node.loop.front import ALL_SERVED, LIGHT_AT_ONCE, Connections, Front
+from bolide.node.loop.front import LIGHT_AT_ONCE, Connections, Front
 from bolide.node.loop.services import TICKS_MS
 from bolide.node.loop.turns import FAILED_WAIT_MS, READS_MS, Turns
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request, make_response
-from bolide.remoting.request_routes import Kind, RawRoute
+from bolide.remoting.request_routes import NO_CODES, Kind, RawRoute
 from tests.node.loop.test_executor import NOW, OTHER, PULLS, Handlers, NotingHost, World, held
 
 TEN_MS = 10
@@ -91,7 +91,7 @@ class Shared(World):
         self.patient = self.host
         self.turns = Turns(self.loop, self.executor, Clock(lambda: NOW, lambda: self.loop.passed))
         self.patient.turns_of = self.turns
-        self.front = Front(self.turns, Connections(10, 1), BrokerStats(NOW), logging.getLogger("test"), ALL_SERVED)
+        self.front = Front(self.turns, Connections(10, 1), BrokerStats(NOW), logging.getLogger("test"), NO_CODES)
         self.answers = {OTHER: self.slow, codes.SEND_MESSAGE_V2: self.slow}
 
     def handlers(self) -> Service:
@@ -256,7 +256,7 @@ def test_a_fault_of_ours_stops_no_clock(world: Shared, place: str) -> None:
         return outcome
 
     world.answers[OTHER] = send
-    world.executor.handle(world.peer, make_request(OTHER, 1), ALL_SERVED, NOW)
+    world.executor.handle(world.peer, make_request(OTHER, 1), NO_CODES, NOW)
     turns.schedule()
     if place == "tick":
         loop.turn()

@@ -12,7 +12,6 @@ from bolide.node.loop.turns import READS_MS, Turns
 from bolide.remoting.command import Command
 from bolide.transport.server import ServerConnection
 
-ALL_SERVED: Final[frozenset[int]] = frozenset()
 LIGHT_AT_ONCE: Final = 32
 """The clock is read after so many light requests (their rows say so), and after each request of another kind."""
 REFUSALS_MS: Final = 1000

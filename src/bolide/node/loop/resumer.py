@@ -15,8 +15,8 @@ from bolide.node.loop.host_protocol import Host
 from bolide.node.loop.outbox import Outbox, WaitingRequest
 from bolide.remoting.codes import SYSTEM_ERROR
 from bolide.remoting.command import Command, make_response
+from bolide.remoting.request_routes import NO_CODES
 
-ALL_SERVED: Final[frozenset[int]] = frozenset()
 WAITING_MS: Final = 15
 """What requests that waited for their turn, and pulls that woke, may take of one turn."""
 WOKEN_AT_ONCE: Final = 16
@@ -119,13 +119,13 @@ class Resumer:
             held = pulls[at]
             at += 1
             if held.channel.alive:
-                self._outbox.postpone(held.channel, WaitingRequest(held.command, ALL_SERVED, held.again, COLD_ROUNDS))
+                self._outbox.postpone(held.channel, WaitingRequest(held.command, NO_CODES, held.again, COLD_ROUNDS))
 
     def _run(self, channel: Channel, command: Command, again: Callable[[int], Outcome], rounds: int, now: int) -> None:
         if not channel.alive:
             return
         if self._outbox.full(channel):
-            self._outbox.wait(channel, WaitingRequest(command, ALL_SERVED, again, rounds))
+            self._outbox.wait(channel, WaitingRequest(command, NO_CODES, again, rounds))
             return
         self._go_on(channel, command, again, rounds, now)
 
