@@ -11,6 +11,7 @@ from bolide.remoting.command import Command, make_request
 from bolide.remoting.connection import FramedConnection
 from bolide.remoting.errors import HeaderError
 from bolide.remoting.headers import decode_header
+from bolide.remoting.headers.base import Header
 from bolide.remoting.headers.decode import java_int
 from bolide.remoting.headers.offsets import QueryConsumerOffsetRequestHeader, SearchOffsetRequestHeader
 from bolide.remoting.headers.pull import PullMessageRequestHeader
@@ -175,3 +176,23 @@ def test_unknown_fields_do_not_disturb() -> None:
 )
 def test_java_int(text: str, bits: int, expected: int | None) -> None:
     assert java_int(text, bits) == expected
+
+
+@pytest.mark.parametrize("unit_mode", [None, False, True])
+@pytest.mark.parametrize("properties", [None, "", "TAGS\x01a\x02"])
+def test_the_header_of_a_send_is_written_out_as_the_fields_say(unit_mode: bool | None, properties: str | None) -> None:
+    header = SendMessageRequestHeaderV2(
+        producer_group="g",
+        topic="T",
+        default_topic="TBW102",
+        default_topic_queue_nums=4,
+        queue_id=-1,
+        sys_flag=8,
+        born_timestamp=1 << 53,
+        flag=3,
+        properties=properties,
+        unit_mode=unit_mode,
+    )
+    assert header.to_ext() == Header.to_ext(header)
+    header.reconsume_times, header.max_reconsume_times, header.batch, header.broker_name = 2, 16, True, "b"
+    assert header.to_ext() == Header.to_ext(header)

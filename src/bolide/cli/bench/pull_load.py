@@ -18,6 +18,7 @@ from bolide.layout.limits import DEFAULT_MAX_MESSAGE_SIZE
 from bolide.layout.names import AUTO_CREATE_TOPIC
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
+from bolide.remoting.headers.send import SendMessageRequestHeaderV2
 
 if TYPE_CHECKING:
     from bolide.transport.client import ClientConnection
@@ -131,18 +132,19 @@ async def copies_of_a_body() -> float:
         await node.start()
         try:
             client = await ClientConnection.connect(node.address)
-            sent = {
-                "a": GROUP,
-                "b": "Bench",
-                "c": AUTO_CREATE_TOPIC,
-                "d": "1",
-                "e": "0",
-                "f": "0",
-                "g": "1",
-                "h": "0",
-                "i": "",
-            }
-            stored = await client.request(make_request(codes.SEND_MESSAGE_V2, 0, sent, bytes(JUDGED_BYTES)), TIMEOUT_S)
+            sent = SendMessageRequestHeaderV2(
+                producer_group=GROUP,
+                topic="Bench",
+                default_topic=AUTO_CREATE_TOPIC,
+                default_topic_queue_nums=1,
+                queue_id=0,
+                sys_flag=0,
+                born_timestamp=1,
+                flag=0,
+                properties="",
+            )
+            request = make_request(codes.SEND_MESSAGE_V2, 0, sent.to_ext(), bytes(JUDGED_BYTES))
+            stored = await client.request(request, TIMEOUT_S)
             client.close()
             await client.wait_closed()
             if stored.code != codes.SUCCESS:

@@ -11,7 +11,7 @@ from typing import Final
 
 from bolide.client.consuming.group_member import GroupMember
 from bolide.client.instance.instance import now_ms
-from bolide.client.instance.send_frame import send_ext
+from bolide.client.instance.send_frame import send_header
 from bolide.client.messages.errors import NoQueue
 from bolide.client.messages.received import ReceivedMessage
 from bolide.client.producing.publish import TopicQueues
@@ -73,15 +73,9 @@ async def send_to_retry_topic(member: GroupMember, message: ReceivedMessage, max
     address = instance.master_address(queue.broker_name)
     if address is None:
         raise NoQueue(f"broker {queue.broker_name} of {member.retry_topic} has no master now")
-    ext = send_ext(
-        member.group,
-        queue,
-        1,
-        message.sys_flag & KEPT_FLAGS,
-        now_ms(),
-        message.flag,
-        format_properties(properties),
-        reconsume_times=message.reconsume_times + 1,
-        max_reconsume_times=max_times,
-    )
+    header = send_header(member.group, queue, 1, message.sys_flag & KEPT_FLAGS)
+    header.born_timestamp, header.flag = now_ms(), message.flag
+    header.properties = format_properties(properties)
+    header.reconsume_times, header.max_reconsume_times = message.reconsume_times + 1, max_times
+    ext = header.to_ext()
     await instance.call(address, codes.SEND_MESSAGE_V2, ext, message.record.body, timeout=TIMEOUT, accept=STORED)

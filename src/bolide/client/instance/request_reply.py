@@ -10,7 +10,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from bolide.client.instance.send_frame import send_ext
+from bolide.client.instance.send_frame import send_header
 from bolide.client.messages.errors import MessageRefused
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
@@ -105,5 +105,6 @@ async def send_reply(
     if address is None:
         raise ConnectionLost(f"broker {request.broker_name} has no master now: the answer cannot reach {asker}")
     queue = MessageQueue(cluster + REPLY_TOPIC_SUFFIX, request.broker_name, 0)
-    ext = send_ext(group, queue, 1, 0, now, 0, format_properties(properties))
-    await instance.call(address, codes.SEND_REPLY_MESSAGE_V2, ext, body, timeout=timeout)
+    header = send_header(group, queue, 1)
+    header.born_timestamp, header.properties = now, format_properties(properties)
+    await instance.call(address, codes.SEND_REPLY_MESSAGE_V2, header.to_ext(), body, timeout=timeout)

@@ -13,48 +13,36 @@ import msgspec
 from bolide.client.messages.queue import MessageQueue
 from bolide.layout.names import AUTO_CREATE_TOPIC
 from bolide.remoting import codes
+from bolide.remoting.headers.send import SendMessageRequestHeaderV2
 
 _LENGTHS: Final = Struct(">II")
 _text: Final = msgspec.json.encode
 _cache: dict[tuple[str, MessageQueue, int, bool], bytes] = {}
 
 
-def send_ext(
-    group: str,
-    queue: MessageQueue,
-    queue_count: int,
-    sys_flag: int,
-    born_timestamp: int,
-    flag: int,
-    properties: str,
-    *,
-    batch: bool = False,
-    reconsume_times: int = 0,
-    max_reconsume_times: int | None = None,
-) -> dict[str, str]:
-    """The fields of a send request by their names on the wire."""
-    ext = {
-        "a": group,
-        "b": queue.topic,
-        "c": AUTO_CREATE_TOPIC,
-        "d": str(queue_count),
-        "e": str(queue.queue_id),
-        "f": str(sys_flag),
-        "g": str(born_timestamp),
-        "h": str(flag),
-        "i": properties,
-        "j": str(reconsume_times),
-        "k": "false",
-        "m": "true" if batch else "false",
-        "n": queue.broker_name,
-    }
-    if max_reconsume_times is not None:
-        ext["l"] = str(max_reconsume_times)
-    return ext
+def send_header(group: str, queue: MessageQueue, queue_count: int, sys_flag: int = 0) -> SendMessageRequestHeaderV2:
+    """The header of a send to this queue; born timestamp, flag and properties are set by the caller."""
+    return SendMessageRequestHeaderV2(
+        producer_group=group,
+        topic=queue.topic,
+        default_topic=AUTO_CREATE_TOPIC,
+        default_topic_queue_nums=queue_count,
+        queue_id=queue.queue_id,
+        sys_flag=sys_flag,
+        born_timestamp=0,
+        flag=0,
+        properties="",
+        reconsume_times=0,
+        unit_mode=False,
+        batch=False,
+        broker_name=queue.broker_name,
+    )
 
 
 def _head(group: str, queue: MessageQueue, queue_count: int, batch: bool) -> bytes:
-    ext = send_ext(group, queue, queue_count, 0, 0, 0, "", batch=batch)
+    header = send_header(group, queue, queue_count)
+    header.batch = batch
+    ext = header.to_ext()
     for changing in "fghi":
         del ext[changing]
     fields = msgspec.json.encode(ext)[1:-1]
@@ -74,7 +62,7 @@ def send_frame(
     body: bytes,
     batch: bool,
 ) -> bytes:
-    """A whole request frame; equal in meaning to `send_ext` in a JSON header."""
+    """A whole request frame; equal in meaning to `send_header` in a JSON header."""
     key = (group, queue, queue_count, batch)
     head = _cache.get(key)
     if head is None:

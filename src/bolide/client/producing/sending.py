@@ -10,7 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from bolide.client.instance.instance import now_ms
-from bolide.client.instance.send_frame import send_ext, send_frame
+from bolide.client.instance.send_frame import send_frame, send_header
 from bolide.client.messages.arguments import shown
 from bolide.client.messages.errors import (
     MessageRefused,
@@ -211,16 +211,10 @@ class Sending:
 
     def _general_frame(self, address: str, opaque: int, queue: MessageQueue) -> bytes:
         producer = self.producer
-        ext = send_ext(
-            producer.group,
-            queue,
-            producer.routes.queue_count,
-            self.sys_flag,
-            now_ms(),
-            self.flag,
-            self.properties,
-            batch=self.batch,
-        )
+        header = send_header(producer.group, queue, producer.routes.queue_count, self.sys_flag)
+        header.born_timestamp, header.flag = now_ms(), self.flag
+        header.properties, header.batch = self.properties, self.batch
+        ext = header.to_ext()
         code = codes.SEND_BATCH_MESSAGE if self.batch else codes.SEND_MESSAGE_V2
         self.call = call = RpcCall(address, code, ext, self.body, self.oneway)
         for hook in producer.options.hooks:

@@ -64,6 +64,32 @@ class SendMessageRequestHeaderV2(
     batch: bool | None = None
     broker_name: str | None = None  # 4.9.5
 
+    def to_ext(self) -> dict[str, str]:
+        """As `Header.to_ext`, written out: it runs once per message where a client has hooks."""
+        ext = {
+            "a": self.producer_group,
+            "b": self.topic,
+            "c": self.default_topic,
+            "d": str(self.default_topic_queue_nums),
+            "e": str(self.queue_id),
+            "f": str(self.sys_flag),
+            "g": str(self.born_timestamp),
+            "h": str(self.flag),
+        }
+        if self.properties is not None:
+            ext["i"] = self.properties
+        if self.reconsume_times is not None:
+            ext["j"] = str(self.reconsume_times)
+        if self.unit_mode is not None:
+            ext["k"] = "true" if self.unit_mode else "false"
+        if self.max_reconsume_times is not None:
+            ext["l"] = str(self.max_reconsume_times)
+        if self.batch is not None:
+            ext["m"] = "true" if self.batch else "false"
+        if self.broker_name is not None:
+            ext["n"] = self.broker_name
+        return ext
+
 
 SendHeader: TypeAlias = SendMessageRequestHeader | SendMessageRequestHeaderV2
 """A send in either form."""

@@ -22,6 +22,7 @@ from bolide.layout.sysflag import TRANSACTION_PREPARED
 from bolide.remoting import codes
 from bolide.remoting.batch import ELEMENT_FIXED, BatchMessage, encode_batch
 from bolide.remoting.command import Command, make_request
+from bolide.remoting.headers.send import SendMessageRequestHeaderV2
 from bolide.spark.errors import ClusterUnavailable, OptionError
 from bolide.spark.sink.messages import Outgoing, Refusal
 from bolide.spark.sink.sink_options import SinkOptions
@@ -33,9 +34,6 @@ STORED: Final = frozenset(
     {codes.SUCCESS, codes.FLUSH_DISK_TIMEOUT, codes.FLUSH_SLAVE_TIMEOUT, codes.SLAVE_NOT_AVAILABLE}
 )
 """Answers after which the message is in the broker's log."""
-HALF: Final = str(TRANSACTION_PREPARED)
-"""The sys flag of a prepared message."""
-PLAIN: Final = "0"
 MAX_IN_BATCH: Final = 1024
 MAX_GATHERED: Final = 8 * 1024 * 1024
 """Bytes that wait for more messages of their queue, over all queues."""
@@ -311,20 +309,20 @@ class Sender:
             )
         elif self._marks is not None:
             properties += self._marks(bundle.queue.broker, address, max(0, now - born) // 1000)
-        ext = {
-            "a": self._options.connection.group,
-            "b": first.topic,
-            "c": AUTO_CREATE_TOPIC,
-            "d": "4",
-            "e": str(bundle.queue.queue_id),
-            "f": PLAIN if self._marks is None else HALF,
-            "g": str(born),
-            "h": str(first.flag),
-            "i": properties,
-            "j": "0",
-            "k": "false",
-            "m": "true" if batch else "false",
-            "n": bundle.queue.broker,
-        }
+        header = SendMessageRequestHeaderV2(
+            producer_group=self._options.connection.group,
+            topic=first.topic,
+            default_topic=AUTO_CREATE_TOPIC,
+            default_topic_queue_nums=4,
+            queue_id=bundle.queue.queue_id,
+            sys_flag=0 if self._marks is None else TRANSACTION_PREPARED,
+            born_timestamp=born,
+            flag=first.flag,
+            properties=properties,
+            reconsume_times=0,
+            unit_mode=False,
+            batch=batch,
+            broker_name=bundle.queue.broker,
+        )
         code = codes.SEND_BATCH_MESSAGE if batch else codes.SEND_MESSAGE_V2
-        return signed(make_request(code, 0, ext, body), self._options.connection)
+        return signed(make_request(code, 0, header.to_ext(), body), self._options.connection)
