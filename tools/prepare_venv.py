@@ -80,6 +80,17 @@ def build_wheel(pip: tuple[str | Path, ...], folder: Path) -> None:
     say(f"the wheel took {time.monotonic() - start:.0f} s")
 
 
+def begin_requirements(pip: tuple[str | Path, ...], extras: str) -> subprocess.Popen[bytes] | None:
+    """Start to install the lock file, if all of it is wanted: that takes as long as the compiler, on another processor.
+
+    Whether it succeeds is seen by the install that follows.
+    """
+    if "all" not in extras.split(","):
+        return None
+    command = [*map(str, pip), "install", "--quiet", "--requirement", "requirements.lock"]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
 def holds(stamp: Path, requirements_hash: str, extras: str) -> bool:
     """Whether the environment has the requirements of these extras already; `all` brings the demo's."""
     if not stamp.exists():
@@ -101,11 +112,16 @@ def install(python: Path, venv: Path, extras: str) -> None:
     if not wheel_old and not requirements_old:
         return
     pip = (python, "-m", "pip", "--disable-pip-version-check")
+    meanwhile = begin_requirements(pip, extras) if wheel_old and requirements_old else None
     if wheel_old:
         say("building the wheel (the hot modules are compiled where a C compiler is found)")
         wheel_stamp.unlink(missing_ok=True)
         shutil.rmtree(wheels, ignore_errors=True)
-        build_wheel(pip, wheels)
+        try:
+            build_wheel(pip, wheels)
+        finally:
+            if meanwhile is not None:
+                meanwhile.wait()
     wheel = next(wheels.glob("*.whl"))
     if requirements_old:
         say(f"installing what {extras} need, as pinned in requirements.lock")
