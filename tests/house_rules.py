@@ -147,6 +147,48 @@ def pure_rooms_stay_pure(path: PurePosixPath, text: str) -> Iterator[str]:
             yield f"{path}:{node.lineno}: calls {node.func.id}(); only store.files opens, only the command line prints"
 
 
+WORLDLY_ROOMS = ("client", "node", "transport")
+WORLD = {
+    *("fcntl", "http", "multiprocessing", "queue", "random", "secrets", "shutil", "socket", "subprocess", "tempfile"),
+    *("threading", "time", "urllib", "uuid"),
+}
+"""Modules through which clocks, chance, threads, sockets and files come in."""
+WORLD_CALLS = {
+    *("ProcessPoolExecutor", "ThreadPoolExecutor", "create_connection", "create_datagram_endpoint", "create_server"),
+    *("getaddrinfo", "new_event_loop", "open", "open_connection", "read_bytes", "read_text", "start_server"),
+    *("to_thread", "urandom", "write_bytes", "write_text"),
+}
+BESIDE_THE_WORLD: dict[str, tuple[set[str], str]] = {
+    "client/instance/loop_thread.py": ({"threading", "new_event_loop"}, "the blocking clients are a thread and a loop"),
+    "client/instance/name_servers.py": ({"http", "urllib"}, "asks an address server, in a thread of the world"),
+    "client/instance/unique_id.py": ({"time"}, "asks the calendar in which month a time of the world is"),
+    "client/producing/producer.py": ({"uuid"}, "writes random bits of the world as a UUID"),
+    "node/process/node_world.py": ({"shutil"}, "is the machine"),
+    "node/settings/config.py": ({"open"}, "reads the settings before there is a node"),
+    "node/standalone.py": ({"socket", "time"}, "starts processes and finds ports for them"),
+    "transport/blocking.py": ({"create_connection", "socket", "time"}, "serves Spark's workers, which have no loop"),
+    "transport/reasons.py": ({"socket"}, "names the classes of errors"),
+}
+"""Files of these rooms that reach past the world, what they may use, and why."""
+
+
+def world_enters_by_one_door(path: PurePosixPath, text: str, exceptions: bool = True) -> Iterator[str]:
+    """Node, client and transport get clocks, chance, threads, sockets and files from their `World`."""
+    if room_of(path) not in WORLDLY_ROOMS:
+        return
+    allowed, _ = BESIDE_THE_WORLD.get(path.as_posix().removeprefix("src/bolide/"), (set(), ""))
+    for node in ast.walk(tree(text)):
+        found: set[str] = set()
+        if isinstance(node, ast.ImportFrom):
+            found = WORLD & {(node.module or "").split(".")[0]} | WORLD_CALLS & {alias.name for alias in node.names}
+        elif isinstance(node, ast.Import):
+            found = WORLD & {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.Call):
+            found = WORLD_CALLS & {_called(node)}
+        for name in sorted(found - (allowed if exceptions else set())):
+            yield f"{path}:{getattr(node, 'lineno', 0)}: uses {name}; ask the world of the node or client for it"
+
+
 def _called(node: ast.Call) -> str:
     return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
 
@@ -309,6 +351,7 @@ PYTHON_RULES: tuple[Rule, ...] = (
     few_parameters,
     silencers_give_reasons,
     pure_rooms_stay_pure,
+    world_enters_by_one_door,
     no_fixed_sleeps,
     no_patching,
     nothing_swallowed,

@@ -7,7 +7,6 @@ from typing import Final
 
 from bolide.admin.calls import AdminCalls, ext_of
 from bolide.client.consuming.pull import PullRequest, PullStatus, pull
-from bolide.client.instance.instance import now_ms
 from bolide.client.messages.errors import ResponseError
 from bolide.client.messages.moment import Moment, moment_ms
 from bolide.client.messages.queue import MessageQueue
@@ -103,7 +102,7 @@ class MessageCalls(AdminCalls):
     async def messages_at(self, queue: MessageQueue, offset: int, max_messages: int = 32) -> list[ReceivedMessage]:
         """Up to `max_messages` messages of a queue from `offset` on, independent of any group."""
         await self.instance.route(queue.topic)
-        wanted = subscription(queue.topic, "*", now_ms())
+        wanted = subscription(queue.topic, "*", self.instance.world.wall_ms())
         request = PullRequest(TOOLS_GROUP, queue, offset, wanted, max_messages, suspend=0, send_subscription=True)
         try:
             result = await pull(self.instance, request)

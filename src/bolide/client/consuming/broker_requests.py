@@ -5,7 +5,6 @@ directly (309). Bodies as in docs/protocol/remoting.md 12, with MessageQueue key
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Any
@@ -67,7 +66,7 @@ def running_info(member: GroupMember, command: Command, started_ms: int, orderly
 
 def _queue_info(member: GroupMember, process_queue: ProcessQueue) -> dict[str, Any]:
     first, last = process_queue.offsets
-    wall_minus_loop = time.time() - time.monotonic()
+    wall_minus_loop = member.options.world.wall_ms() / 1000 - asyncio.get_running_loop().time()
     return {
         "cachedMsgCount": process_queue.cached_count,
         "cachedMsgMaxOffset": last,
@@ -96,13 +95,14 @@ async def consume_directly(
     """Answer CONSUME_MESSAGE_DIRECTLY: give the message to the listener now, outside any queue."""
     message = ReceivedMessage(decode_record(command.body, 0), command.ext().get("brokerName", ""))
     show_origin(message)
-    begin = time.monotonic()
+    loop = asyncio.get_running_loop()
+    begin = loop.time()
     failed = await call_of(message).run([message], threads)
     result = {
         "autoCommit": True,
         "consumeResult": "CR_LATER" if failed else "CR_SUCCESS",
         "order": orderly,
         "remark": None,
-        "spentTimeMills": int((time.monotonic() - begin) * 1000),
+        "spentTimeMills": int((loop.time() - begin) * 1000),
     }
     return make_response(command, codes.SUCCESS, body=json_text(result))

@@ -6,7 +6,6 @@ Java's MQClientInstance.checkClientInBroker: an expression that is refused ends 
 from __future__ import annotations
 
 import logging
-import random
 from collections.abc import Iterable
 
 from bolide.client.instance.instance import ClientInstance
@@ -31,7 +30,7 @@ async def check_expressions(instance: ClientInstance, group: str, subscriptions:
             names = list((await instance.route(wanted.topic)).brokers)
         except (TopicNotFound, NoNameServer):
             continue
-        address = instance.any_address(random.choice(names)) if names else None
+        address = instance.any_address(instance.world.random.choice(names)) if names else None
         if address is None:
             continue
         body = json_text({"clientId": instance.client_id, "group": group, "subscriptionData": wanted.data()})

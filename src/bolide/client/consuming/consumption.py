@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -22,7 +22,7 @@ class ConsumeSetup:
     call_of: Callable[[ReceivedMessage], ListenerCall]
     concurrency: int
     max_reconsume_times: int
-    threads: ThreadPoolExecutor
+    threads: Executor
 
 
 class Consumption(Protocol):

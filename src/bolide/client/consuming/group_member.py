@@ -18,7 +18,7 @@ from bolide.client.consuming.members import member_ids
 from bolide.client.consuming.offset_store import GroupOffsets
 from bolide.client.consuming.process_queue import ProcessQueue
 from bolide.client.consuming.strategies import Strategy
-from bolide.client.instance.instance import ClientInstance, now_ms
+from bolide.client.instance.instance import ClientInstance
 from bolide.client.instance.options import ClientOptions
 from bolide.client.messages.errors import ClientStateError, NoQueue, TopicNotFound
 from bolide.client.messages.light_queues import check_parent
@@ -140,9 +140,11 @@ class GroupMember:
             self.parents[topic] = with_namespace(self.options.namespace, parent)
             if self._instance is not None:
                 self._instance.parents.update(self.parents)
-        self.subscriptions[topic] = subscription(topic, expression, now_ms())
+        self.subscriptions[topic] = subscription(topic, expression, self.options.world.wall_ms())
         if self.model == CLUSTERING and self._with_retry:
-            self.subscriptions.setdefault(self.retry_topic, subscription(self.retry_topic, "*", now_ms()))
+            self.subscriptions.setdefault(
+                self.retry_topic, subscription(self.retry_topic, "*", self.options.world.wall_ms())
+            )
         if self._instance is not None:
             self._instance.spawn(self._tell(), f"subscribe {self.group}")
 
@@ -262,7 +264,7 @@ class GroupMember:
     async def _tell_anew(self, moved: list[Subscription]) -> None:
         """If members subscribe to a topic differently, a broker uses the newest subscription: send this one again."""
         for wanted in moved:
-            wanted.told_at = max(now_ms(), wanted.version + 1)
+            wanted.told_at = max(self.options.world.wall_ms(), wanted.version + 1)
         await self.instance.heartbeats.send()
         for wanted in moved:
             wanted.version = wanted.told_at  # a pull must not be ahead of the heartbeat: it would be refused (25)

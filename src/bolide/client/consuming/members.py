@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 from bolide.client.instance.instance import ClientInstance
 from bolide.client.instance.json_body import json_body
 from bolide.errors import BolideError
@@ -13,7 +11,7 @@ from bolide.remoting import codes
 async def member_ids(instance: ClientInstance, group: str, broker_names: list[str]) -> list[str]:
     """The client ids, by any of these brokers, since every member tells all of them; none when none of them knows."""
     failure: BolideError | None = None
-    for name in random.sample(broker_names, len(broker_names)):
+    for name in instance.world.random.sample(broker_names, len(broker_names)):
         address = instance.any_address(name)
         if address is None:
             continue

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, Protocol
@@ -21,6 +20,8 @@ from bolide.client.messages.errors import response_error
 from bolide.client.messages.queue import MessageQueue
 from bolide.errors import ArgumentError, BolideError
 from bolide.remoting import codes
+from bolide.world.contract import World
+from bolide.world.real import THE_WORLD
 
 log = logging.getLogger("bolide.client")
 
@@ -59,7 +60,11 @@ def group_offsets(
     """Where a consumer keeps the offsets of its group: in a store of the user's, in a file, or at the brokers."""
     if store is not None:
         return CustomOffsets(store, group)
-    return FileOffsets(instance.client_id, group, folder) if broadcasting else BrokerOffsets(instance, group)
+    return (
+        FileOffsets(instance.client_id, group, folder, instance.world)
+        if broadcasting
+        else BrokerOffsets(instance, group)
+    )
 
 
 def check_offset_store(store: OffsetStore | None, folder: Path | None) -> OffsetStore | None:
@@ -180,10 +185,12 @@ class BrokerOffsets:
 class FileOffsets:
     """Progress in ``<folder>/<client id>/<group>/offsets.json`` of this machine, for broadcasting."""
 
-    def __init__(self, client_id: str, group: str, folder: Path | None = None) -> None:
+    def __init__(self, client_id: str, group: str, folder: Path | None = None, world: World = THE_WORLD) -> None:
         self.path = (folder or Path.home() / ".rocketmq_offsets") / client_id / group / "offsets.json"
         self._offsets: dict[MessageQueue, int] = {}
         self._stored: dict[MessageQueue, int] | None = None
+        self._files = world.files
+        self._in_thread = world.in_thread
         self._lock = asyncio.Lock()
 
     def update(self, queue: MessageQueue, offset: int) -> None:
@@ -208,20 +215,20 @@ class FileOffsets:
     async def load(self, queue: MessageQueue) -> int:
         """The progress in the file, or in its backup when the file is torn; -1 when there is none."""
         if self._stored is None:
-            self._stored = await asyncio.to_thread(self._read)
+            self._stored = await self._in_thread(self._read)
         return self._stored.get(queue, -1)
 
     async def persist(self, queues: Iterable[MessageQueue], wait: bool) -> None:
         """Rewrite the file. Failures are logged."""
         async with self._lock:
-            before = self._stored if self._stored is not None else await asyncio.to_thread(self._read)
+            before = self._stored if self._stored is not None else await self._in_thread(self._read)
             changed = {queue: self._offsets[queue] for queue in queues if queue in self._offsets}
             stored = {**before, **changed}
             if stored == before:
                 return
             try:
-                await asyncio.to_thread(self._save, stored)
-            except OSError as error:
+                await self._in_thread(self._save, stored)
+            except (OSError, BolideError) as error:
                 log.warning("offsets are not stored in %s: %s", self.path, error)
             else:
                 self._stored = stored
@@ -229,21 +236,15 @@ class FileOffsets:
     def _read(self) -> dict[MessageQueue, int]:
         for path in (self.path, self.path.with_suffix(".json.bak")):
             try:
-                table = queue_map(json_body(path.read_bytes()).get("offsetTable"))
+                data = self._files.read_file(str(path))
+                if data is None:
+                    continue
+                table = queue_map(json_body(data).get("offsetTable"))
                 return {queue: int(offset) for queue, offset in table.items()}
-            except FileNotFoundError:
-                continue
             except (OSError, ValueError, TypeError, AttributeError, BolideError) as error:
                 log.warning("offsets in %s cannot be read: %s", path, error)
         return {}
 
     def _save(self, stored: dict[MessageQueue, int]) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = self.path.with_suffix(".json.tmp")
-        with fresh.open("wb") as file:
-            file.write(b'{"offsetTable":%b}' % queue_map_text(stored))
-            file.flush()
-            os.fsync(file.fileno())
-        if self.path.exists():
-            os.replace(self.path, self.path.with_suffix(".json.bak"))
-        os.replace(fresh, self.path)
+        self._files.make_dir(str(self.path.parent))
+        self._files.write_file(str(self.path), b'{"offsetTable":%b}' % queue_map_text(stored))

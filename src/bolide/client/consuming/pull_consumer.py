@@ -22,7 +22,7 @@ from bolide.client.consuming.process_queue import MAX_CACHED_BYTES, MAX_CACHED_C
 from bolide.client.consuming.pull import PullRequest, PullResult, pull
 from bolide.client.consuming.queue_pulls import MAX_PULL_BATCH
 from bolide.client.consuming.strategies import Strategy, find_strategy
-from bolide.client.instance.instance import ClientInstance, now_ms
+from bolide.client.instance.instance import ClientInstance
 from bolide.client.instance.options import DEFAULT_NAMESRV, ClientOptions, ConnectionOptions
 from bolide.client.instance.unclosed import Closeable
 from bolide.client.messages.arguments import (
@@ -122,7 +122,7 @@ class PullConsumer(Closeable):
             if self._closed:
                 raise ClientStateError(f"consumer {self.group} is closed, make a new one")
             if not self._started:
-                self._started_ms = now_ms()
+                self._started_ms = self._member.options.world.wall_ms()
                 try:
                     await start_all(self._interceptors)
                     await self._member.join(self._make_store)
@@ -197,7 +197,7 @@ class PullConsumer(Closeable):
         if self._member.subscriptions:
             raise ClientStateError("topics are subscribed already, subscribe to topics or assign queues, not both")
         wanted = list(queues)
-        self._prefetch.assigned = subscription("", expression, now_ms())
+        self._prefetch.assigned = subscription("", expression, self._member.options.world.wall_ms())
         for topic in {queue.topic for queue in wanted}:
             check_parent(topic, parent)
             if parent:
@@ -235,7 +235,7 @@ class PullConsumer(Closeable):
             self._prefetch.consumed()
         messages = await self._prefetch.messages(timeout, max_messages)
         if messages and self._interceptors:
-            see_polled(self.group, messages, self._interceptors)
+            see_polled(self.group, messages, self._interceptors, self._member.options.world)
         return messages
 
     async def pull(
@@ -257,7 +257,7 @@ class PullConsumer(Closeable):
         check_count("max_messages", max_messages, 1, MAX_PULL_BATCH)
         instance = self._member.instance
         await instance.route(queue.topic)
-        wanted = subscription(queue.topic, expression, now_ms())
+        wanted = subscription(queue.topic, expression, self._member.options.world.wall_ms())
         wait = check_seconds("wait", wait, zero=True)
         result = await pull(
             instance,

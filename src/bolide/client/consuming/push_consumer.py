@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, Self, Unpack, overload
@@ -26,7 +26,7 @@ from bolide.client.consuming.process_queue import MAX_CACHED_BYTES, MAX_CACHED_C
 from bolide.client.consuming.queue_pulls import MAX_PULL_BATCH, PullSettings, QueuePulls
 from bolide.client.consuming.send_back import DEFAULT_MAX_RECONSUME_TIMES
 from bolide.client.consuming.strategies import Strategy, find_strategy
-from bolide.client.instance.instance import ClientInstance, now_ms
+from bolide.client.instance.instance import ClientInstance
 from bolide.client.instance.options import DEFAULT_NAMESRV, ClientOptions, ConnectionOptions
 from bolide.client.instance.request_reply import send_reply
 from bolide.client.instance.unclosed import Closeable
@@ -74,7 +74,7 @@ class PushConsumer(Closeable):
 
     _closed = False
     _started_ms = 0
-    _threads: ThreadPoolExecutor | None = None
+    _threads: Executor | None = None
 
     def __init__(
         self,
@@ -189,7 +189,9 @@ class PushConsumer(Closeable):
         check_parent(topic, parent)
         check_count("batch", batch, 0)
         check_callable("listener", listener, "messages" if batch else "message")
-        self._calls[topic] = ListenerCall(around(listener, batch, self.group, self._interceptors, self._codec), batch)
+        world = self._member.options.world
+        seen = around(listener, batch, self.group, self._interceptors, self._codec, world)
+        self._calls[topic] = ListenerCall(seen, batch)
         self._member.subscribe(topic, expression, parent)
 
     async def unsubscribe(self, topic: str) -> None:
@@ -207,8 +209,8 @@ class PushConsumer(Closeable):
             if self._closed:
                 raise ClientStateError(f"consumer {self.group} is closed, make a new one")
             if self._threads is None:
-                self._started_ms = now_ms()
-                self._threads = ThreadPoolExecutor(self.concurrency, f"bolide-{self.group}")
+                self._started_ms = self._member.options.world.wall_ms()
+                self._threads = self._member.options.world.pool(self.concurrency, f"bolide-{self.group}")
                 self._pulls.consumption = self._make_consumption(self._threads)
                 try:
                     await start_all(self._interceptors)
@@ -238,7 +240,7 @@ class PushConsumer(Closeable):
             store=self._offset_store,
         )
 
-    def _make_consumption(self, threads: ThreadPoolExecutor) -> Consumption:
+    def _make_consumption(self, threads: Executor) -> Consumption:
         limit = DEFAULT_MAX_RECONSUME_TIMES if self._max_times < 0 and not self.orderly else self._max_times
         setup = ConsumeSetup(self._member, self._call_of, self.concurrency, limit, threads)
         if self.orderly:
@@ -255,7 +257,7 @@ class PushConsumer(Closeable):
                 return
             await asyncio.shield(self._leave(threads))
 
-    async def _leave(self, threads: ThreadPoolExecutor) -> None:
+    async def _leave(self, threads: Executor) -> None:
         self._pulls.stop()
         await self._pulls.consumption.close()
         await close_all(self._interceptors)
@@ -318,7 +320,9 @@ class PushConsumer(Closeable):
 
         Raises `MessageRefused` when it was not, `ResponseError` when the one who asked is gone.
         """
-        await send_reply(self._member.instance, self.group, request, body, now_ms(), timeout)
+        await send_reply(
+            self._member.instance, self.group, request, body, self._member.options.world.wall_ms(), timeout
+        )
 
     def pause(self, queues: Iterable[MessageQueue] | None = None) -> None:
         """Stop pulling these queues, or all of them, until `resume`. What was pulled is still consumed."""

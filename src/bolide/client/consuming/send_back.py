@@ -10,7 +10,6 @@ import logging
 from typing import Final
 
 from bolide.client.consuming.group_member import GroupMember
-from bolide.client.instance.instance import now_ms
 from bolide.client.instance.send_frame import send_header
 from bolide.client.messages.errors import NoQueue
 from bolide.client.messages.received import ReceivedMessage
@@ -62,7 +61,7 @@ async def send_to_retry_topic(member: GroupMember, message: ReceivedMessage, max
     Raises `BolideError` when no broker takes it.
     """
     instance = member.instance
-    queues = TopicQueues(await instance.route(member.retry_topic))
+    queues = TopicQueues(await instance.route(member.retry_topic), instance.world)
     properties = {
         name: value for name, value in message.properties.items() if name not in (names.TRAN_MSG, names.DELAY)
     }
@@ -74,7 +73,7 @@ async def send_to_retry_topic(member: GroupMember, message: ReceivedMessage, max
     if address is None:
         raise NoQueue(f"broker {queue.broker_name} of {member.retry_topic} has no master now")
     header = send_header(member.group, queue, 1, message.sys_flag & KEPT_FLAGS)
-    header.born_timestamp, header.flag = now_ms(), message.flag
+    header.born_timestamp, header.flag = instance.world.wall_ms(), message.flag
     header.properties = format_properties(properties)
     header.reconsume_times, header.max_reconsume_times = message.reconsume_times + 1, max_times
     ext = header.to_ext()

@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import random
-import time
 from collections.abc import Coroutine
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -80,7 +78,10 @@ class ClientInstance:
         self.options = options
         self.client_id = options.client_id
         self.heartbeats = Heartbeats(self)
-        self.pool = ConnectionPool(self._on_request, options.ssl, options.call_timeout, self.heartbeats.greet)
+        self.world = options.world
+        self.pool = ConnectionPool(
+            self._on_request, options.ssl, options.call_timeout, self.heartbeats.greet, options.world
+        )
         self.producers: dict[str, ProducerMember] = {}
         self.consumers: dict[str, ConsumerMember] = {}
         self.replies = Replies()
@@ -91,9 +92,9 @@ class ClientInstance:
         """Of light queues (LMQ), which are in no route: the topic whose brokers have them."""
         self.pid = os.getpid()
         self._loop = asyncio.get_running_loop()
-        self.name_servers = NameServers(options.namesrv)
+        self.name_servers = NameServers(options.namesrv, options.world)
         # Clients spread over the name servers, as RocketMQ's do.
-        self._namesrv = random.randrange(1000)
+        self._namesrv = options.world.random.randrange(1000)
         self._members = 0
         self._tasks: set[asyncio.Task[Any]] = set()
         self._fetching: dict[str, asyncio.Task[TopicRoute]] = {}
@@ -395,8 +396,3 @@ class ClientInstance:
             if check is not None and check(connection.address, command):
                 return
         log.warning("%s asks about a transaction of no producer here", connection.address)
-
-
-def now_ms() -> int:
-    """Wall time in milliseconds, as messages carry it."""
-    return time.time_ns() // 1_000_000

@@ -17,6 +17,8 @@ from urllib.request import Request, urlopen
 from bolide.client.messages.arguments import check_text
 from bolide.errors import ArgumentError, ConfigError, ConnectionLost
 from bolide.transport.address import NAMESRV_VARIABLES, split_addresses
+from bolide.world.contract import World
+from bolide.world.real import THE_WORLD
 
 log = logging.getLogger("bolide.client")
 
@@ -86,7 +88,8 @@ def _domain_url(unit: str) -> str:
 class NameServers:
     """The addresses known now."""
 
-    def __init__(self, configured: tuple[str, ...]) -> None:
+    def __init__(self, configured: tuple[str, ...], world: World = THE_WORLD) -> None:
+        self._in_thread = world.in_thread
         self.url = configured[0] if configured and configured[0].startswith(SCHEMES) else ""
         self.addresses: tuple[str, ...] = () if self.url else configured
         self._asking = asyncio.Lock()
@@ -103,7 +106,7 @@ class NameServers:
         """Ask the address server again. Raises `ConnectionLost`, and keeps the addresses known."""
         try:
             async with asyncio.timeout(3 * HTTP_TIMEOUT):  # for a server that drips its answer
-                text = await asyncio.to_thread(_fetch, self.url)
+                text = await self._in_thread(_fetch, self.url)
             self.addresses = split_addresses(text)
         except (OSError, HTTPException, ValueError, ConfigError) as error:
             raise ConnectionLost(f"the address server {self.url} names no name servers: {error}") from error

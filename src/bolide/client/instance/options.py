@@ -8,10 +8,12 @@ from typing import Final, TypedDict
 
 from bolide.client.instance.environment_tls import environment_ssl
 from bolide.client.instance.name_servers import LOCAL_NAMESRV, configured_namesrv
-from bolide.client.instance.unique_id import default_client_id, local_ip
+from bolide.client.instance.unique_id import default_client_id
 from bolide.client.messages.arguments import check_method
 from bolide.client.messages.hooks import AclHook, RpcHook, UnitHook
 from bolide.client.messages.namespace import check_namespace
+from bolide.world.contract import World
+from bolide.world.real import THE_WORLD
 
 DEFAULT_NAMESRV: Final = ""
 """Says that the environment names the name servers (NAMESRV_ADDR), and without it 127.0.0.1:9876."""
@@ -25,7 +27,8 @@ class ConnectionOptions(TypedDict, total=False):
     request and answer, in their order; `ssl` encrypts every connection; `binary_header` encodes requests in
     RocketMQ's binary form instead of JSON (Java's ``rocketmq.serialize.type=ROCKETMQ``); `namespace` goes before the
     names of topics and groups, so that users of one cluster do not meet; `unit` names the unit a client works for
-    (Java's unitName with unitMode): what it creates is marked so, and the id ends with it.
+    (Java's unitName with unitMode): what it creates is marked so, and the id ends with it. `world` is what the client
+    asks for time, random numbers, threads, sockets and files; another one than the machine is for simulations.
     """
 
     instance_name: str
@@ -37,6 +40,7 @@ class ConnectionOptions(TypedDict, total=False):
     binary_header: bool
     namespace: str
     unit: str
+    world: World
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,7 @@ class ClientOptions:
     binary_header: bool = False
     namespace: str = ""
     unit: str = ""
+    world: World = THE_WORLD
     heartbeat_interval: float = 30.0
     route_interval: float = 30.0
     persist_interval: float = 5.0
@@ -71,6 +76,7 @@ class ClientOptions:
         binary_header: bool = False,
         namespace: str = "",
         unit: str = "",
+        world: World = THE_WORLD,
     ) -> ClientOptions:
         """Options from what a user writes: ``host:port;host:port`` or the URL of an address server, and any of
         `ConnectionOptions`. Raises `ArgumentError`, and `ConfigError` for what the environment says.
@@ -88,11 +94,12 @@ class ClientOptions:
         return cls(
             namesrv=configured_namesrv(namesrv, unit),
             client_id=client_id
-            or (f"{local_ip()}@{instance_name}" if fixed_name else default_client_id(instance_name))
+            or (f"{world.own_ip()}@{instance_name}" if fixed_name else default_client_id(instance_name, world))
             + (f"@{unit}" if unit else ""),
             hooks=hooks,
             ssl=ssl or environment_ssl(),
             binary_header=binary_header,
             namespace=check_namespace(namespace),
             unit=unit,
+            world=world,
         )

@@ -5,24 +5,12 @@ Only length and uniqueness matter to brokers. A forked child gets a prefix of it
 
 from __future__ import annotations
 
-import os
-import secrets
-import socket
+import ipaddress
 import time
-from typing import Final
+from weakref import WeakKeyDictionary
 
-_NO_ROUTE_ADDRESS: Final = "203.0.113.1"
-"""A documentation address (RFC 5737): connecting a UDP socket to it sends nothing, and shows which address we use."""
-
-
-def local_ip() -> str:
-    """The IPv4 address this machine uses towards others, or 127.0.0.1 when it has none."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect((_NO_ROUTE_ADDRESS, 9))
-            return str(probe.getsockname()[0])
-        except OSError:
-            return "127.0.0.1"
+from bolide.world.contract import World
+from bolide.world.real import THE_WORLD
 
 
 def _month_start_ms(now: float) -> tuple[int, int]:
@@ -36,8 +24,11 @@ def _month_start_ms(now: float) -> tuple[int, int]:
 class UniqueIds:
     """Makes ids of 32 hexadecimal digits, unique over machines, processes and restarts."""
 
-    def __init__(self, ip: str | None = None) -> None:
-        self._ip = ip or local_ip()
+    def __init__(self, world: World = THE_WORLD, ip: str | None = None) -> None:
+        self._world = world
+        self._process_id = world.process_id
+        self._wall_ms = world.wall_ms
+        self._ip = ip or world.own_ip()
         self._pid = -1
         self._prefix = ""
         self._counter = 0
@@ -45,32 +36,35 @@ class UniqueIds:
 
     def next_id(self) -> str:
         """A new id."""
-        if os.getpid() != self._pid:
+        if self._process_id() != self._pid:
             self._begin()
-        now = time.time_ns() // 1_000_000
+        now = self._wall_ms()
         if now >= self._after:
             self._start, self._after = _month_start_ms(now / 1000)
         self._counter = counter = (self._counter + 1) & 0xFFFF
         return f"{self._prefix}{(now - self._start) & 0xFFFFFFFF:08X}{counter:04X}"
 
     def _begin(self) -> None:
-        self._pid = os.getpid()
-        random = secrets.token_bytes(4)  # Java takes the hash of its class loader: any number of this process will do
-        self._prefix = (socket.inet_aton(self._ip) + (self._pid & 0xFFFF).to_bytes(2, "big") + random).hex().upper()
+        self._pid = self._world.process_id()
+        # Java takes the hash of its class loader: any number of this process will do.
+        random = self._world.random.randbytes(4)
+        ip = ipaddress.IPv4Address(self._ip).packed
+        self._prefix = (ip + (self._pid & 0xFFFF).to_bytes(2, "big") + random).hex().upper()
 
 
-def default_client_id(instance: str = "DEFAULT") -> str:
+def default_client_id(instance: str = "DEFAULT", world: World = THE_WORLD) -> str:
     """``ip@instance`` as Java builds it; DEFAULT becomes ``pid#nanoseconds``, one value for the whole process."""
     if instance == "DEFAULT":
-        instance = _process_name()
-    return f"{local_ip()}@{instance}"
+        instance = _process_name(world)
+    return f"{world.own_ip()}@{instance}"
 
 
-_process: list[tuple[int, str]] = []
+_processes: WeakKeyDictionary[World, tuple[int, str]] = WeakKeyDictionary()
 
 
-def _process_name() -> str:
-    pid = os.getpid()
-    if not _process or _process[-1][0] != pid:
-        _process.append((pid, f"{pid}#{time.monotonic_ns()}"))
-    return _process[-1][1]
+def _process_name(world: World) -> str:
+    pid = world.process_id()
+    known = _processes.get(world)
+    if known is None or known[0] != pid:  # a forked child is another process
+        known = _processes[world] = (pid, f"{pid}#{int(world.monotonic() * 1e9)}")
+    return known[1]

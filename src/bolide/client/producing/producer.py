@@ -14,7 +14,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Final, Self, Unpack
 
-from bolide.client.instance.instance import ClientInstance, now_ms
+from bolide.client.instance.instance import ClientInstance
 from bolide.client.instance.options import DEFAULT_NAMESRV, ClientOptions, ConnectionOptions
 from bolide.client.instance.request_reply import send_reply
 from bolide.client.instance.unclosed import Closeable
@@ -128,7 +128,8 @@ class Producer(Closeable):
         self._closed = False
         self._pid = 0
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._ids = UniqueIds()
+        self.wall_ms = self.options.world.wall_ms
+        self._ids = UniqueIds(self.options.world)
         self._announced: set[str] = set()
         self._in_flight: set[Sending] = set()
         self._slot_free = asyncio.Event()
@@ -288,7 +289,7 @@ class Producer(Closeable):
         deadline = self.loop.time() + timeout
         await self._announce(with_namespace(self.options.namespace, message.topic))
         instance = self.instance
-        correlation_id = str(uuid.uuid4())
+        correlation_id = str(uuid.UUID(int=self.options.world.random.getrandbits(128), version=4))
         answer: asyncio.Future[ReceivedMessage] = self.loop.create_future()
         instance.replies.waiting[correlation_id] = answer
         try:
@@ -308,7 +309,7 @@ class Producer(Closeable):
 
     async def reply_to(self, request: ReceivedMessage, body: bytes, timeout: float | None = None) -> None:
         """Answer a message that was sent by `request`. Raises `MessageRefused` when it was not, `ResponseError`."""
-        await send_reply(self.instance, self.group, request, body, now_ms(), timeout)
+        await send_reply(self.instance, self.group, request, body, self.options.world.wall_ms(), timeout)
 
     async def _announce(self, topic: str) -> None:
         """Before the first request to a topic: its brokers find the asker among the producers they know."""
@@ -341,7 +342,7 @@ class Producer(Closeable):
         try:
             message = with_body(message, self.codec)
             if self.interceptors:
-                calls.append(begin_send(self.group, message, self.interceptors, oneway))
+                calls.append(begin_send(self.group, message, self.interceptors, oneway, self.options.world))
                 message = calls[0].message
             message = self._in_namespace(message)
             check_topic(message.topic)
@@ -369,7 +370,7 @@ class Producer(Closeable):
             messages = [with_body(message, self.codec) for message in messages]
             if self.interceptors:
                 for message in messages:
-                    calls.append(begin_send(self.group, message, self.interceptors))
+                    calls.append(begin_send(self.group, message, self.interceptors, world=self.options.world))
                 messages = [call.message for call in calls]
             messages = [self._in_namespace(message) for message in messages]
             ids, body = pack_batch(messages, self.max_body, self._ids.next_id)
@@ -432,7 +433,7 @@ def _refusal(error: BaseException, messages: Iterable[object]) -> BaseException:
 
 def tracer(name: str, options: ClientOptions) -> Tracer:
     """A tracer for a client with these options, which sends by a producer of its own."""
-    return Tracer(TraceProducer(f"{TRACE_GROUP}-{name}", options))
+    return Tracer(TraceProducer(f"{TRACE_GROUP}-{name}", options), world=options.world)
 
 
 class TraceProducer(Producer):

@@ -7,7 +7,6 @@ another broker than the one that failed (RocketMQ's TopicPublishInfo.selectOneMe
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +17,8 @@ from bolide.client.messages.message import Message
 from bolide.client.messages.queue import MessageQueue
 from bolide.layout.hashes import java_hash
 from bolide.layout.names import AUTO_CREATE_TOPIC
+from bolide.world.contract import World
+from bolide.world.real import THE_WORLD
 
 if TYPE_CHECKING:
     from bolide.client.instance.instance import ClientInstance
@@ -31,10 +32,10 @@ KNOWN_KEYS: Final = 100_000
 class TopicQueues:
     """The writable queues of one topic, with the place of its round robin."""
 
-    def __init__(self, route: TopicRoute) -> None:
+    def __init__(self, route: TopicRoute, world: World = THE_WORLD) -> None:
         self.route = route
         self.queues = route.write_queues()
-        self._next = random.randrange(len(self.queues)) if self.queues else 0
+        self._next = world.random.randrange(len(self.queues)) if self.queues else 0
         self._by_key: dict[str, MessageQueue] = {}
 
     def next_queue(self, avoid_broker: str = "", faulty: Collection[str] = ()) -> MessageQueue:
@@ -90,7 +91,7 @@ class PublishRoutes:
             return known
         if route is None:
             return None
-        known = self._topics[topic] = TopicQueues(route)
+        known = self._topics[topic] = TopicQueues(route, instance.world)
         return known
 
     def forget(self, instance: ClientInstance, topic: str) -> None:
@@ -112,5 +113,5 @@ class PublishRoutes:
                 raise missing from None
             # A light queue (LMQ) is a topic that is in no route, with one queue.
             route = template.from_template(topic, 1 if is_lmq(topic) else self.queue_count)
-        known = self._topics[topic] = TopicQueues(route)
+        known = self._topics[topic] = TopicQueues(route, instance.world)
         return known

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from bolide.client.instance.instance import now_ms
 from bolide.client.instance.send_frame import send_frame, send_header
 from bolide.client.messages.arguments import shown
 from bolide.client.messages.errors import (
@@ -195,7 +194,7 @@ class Sending:
                 queue,
                 producer.routes.queue_count,
                 self.sys_flag,
-                now_ms(),
+                producer.wall_ms(),
                 self.flag,
                 self.properties,
                 self.body,
@@ -212,7 +211,7 @@ class Sending:
     def _general_frame(self, address: str, opaque: int, queue: MessageQueue) -> bytes:
         producer = self.producer
         header = send_header(producer.group, queue, producer.routes.queue_count, self.sys_flag)
-        header.born_timestamp, header.flag = now_ms(), self.flag
+        header.born_timestamp, header.flag = producer.wall_ms(), self.flag
         header.properties, header.batch = self.properties, self.batch
         ext = header.to_ext()
         code = codes.SEND_BATCH_MESSAGE if self.batch else codes.SEND_MESSAGE_V2

@@ -11,7 +11,6 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, Self, Unpack
 
 from bolide.client.instance.options import DEFAULT_NAMESRV
@@ -64,7 +63,7 @@ class TransactionProducer(Producer):
         check_count("concurrency", concurrency, 1)
         self.listener = listener
         self._checks = asyncio.Semaphore(concurrency)
-        self._threads = ThreadPoolExecutor(concurrency, thread_name_prefix=f"bolide-{group}")
+        self._threads = self.options.world.pool(concurrency, f"bolide-{group}")
 
     async def start(self) -> Self:
         """As in `Producer`; the brokers known already learn of the group at once, so that they can ask it."""
@@ -133,6 +132,7 @@ class TransactionProducer(Producer):
             address,
             True,
             region_id,
+            self.wall_ms(),
         )
         ext = {
             "tranStateTableOffset": asked.get("tranStateTableOffset", ""),
@@ -158,6 +158,7 @@ class TransactionProducer(Producer):
             address,
             False,
             sent.region_id,
+            self.wall_ms(),
         )
         ext = {
             "tranStateTableOffset": str(sent.queue_offset),

@@ -10,13 +10,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bolide.client.instance.instance import now_ms
 from bolide.client.messages.codec import Codec
 from bolide.client.messages.listener import ListenerCall, failed_of
 from bolide.client.messages.message import Message
 from bolide.client.messages.received import ReceivedMessage
 from bolide.client.messages.send_result import SendResult
 from bolide.client.messages.transaction import TransactionState
+from bolide.world.clocks import now_ms
+from bolide.world.contract import World
+from bolide.world.real import THE_WORLD
 
 log = logging.getLogger("bolide.client")
 
@@ -114,9 +116,11 @@ async def close_all(interceptors: Sequence[Interceptor]) -> None:
             log.error("closing %r failed", interceptor, exc_info=failure)
 
 
-def begin_send(group: str, message: Message, interceptors: Sequence[Interceptor], oneway: bool = False) -> SendCall:
+def begin_send(
+    group: str, message: Message, interceptors: Sequence[Interceptor], oneway: bool = False, world: World = THE_WORLD
+) -> SendCall:
     """Let the interceptors see a message; what is to be sent is the call's `message`. Raises what they raise."""
-    call = SendCall(group, message, oneway=oneway)
+    call = SendCall(group, message, world.wall_ms(), oneway)
     for count, interceptor in enumerate(interceptors):
         try:
             interceptor.before_send(call)
@@ -152,9 +156,11 @@ def end_transaction(call: EndTransactionCall, interceptors: Sequence[Interceptor
     _after(interceptors, lambda interceptor: interceptor.after_end_transaction(call))
 
 
-def see_polled(group: str, messages: Sequence[ReceivedMessage], interceptors: Sequence[Interceptor]) -> None:
+def see_polled(
+    group: str, messages: Sequence[ReceivedMessage], interceptors: Sequence[Interceptor], world: World = THE_WORLD
+) -> None:
     """Have the interceptors see messages that a poll returns: as in Java they count as consumed well, at once."""
-    call = ConsumeCall(group, messages, polled=True)
+    call = ConsumeCall(group, messages, world.wall_ms(), polled=True)
     try:
         begin_consume(call, interceptors)
     except Exception as failure:
@@ -185,11 +191,12 @@ def around(
     group: str,
     interceptors: Sequence[Interceptor],
     codec: Codec | None = None,
+    world: World = THE_WORLD,
 ) -> Callable[[Any], Any]:
     """The listener with the interceptors around it, plain or async as it was; its messages are read by `codec`."""
 
     def begin(given: Any) -> ConsumeCall:
-        call = ConsumeCall(group, given if batch else [given])
+        call = ConsumeCall(group, given if batch else [given], world.wall_ms())
         for message in call.messages:
             message.codec = codec
         begin_consume(call, interceptors)

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
-import threading
 from collections import deque
 from itertools import islice
 from typing import Any, Final, Protocol
 
-from bolide.client.instance.instance import now_ms
 from bolide.client.messages.listener import RetryLater
 from bolide.client.messages.message import Message
 from bolide.client.messages.send_result import DEFAULT_REGION, SendResult, SendStatus
@@ -42,6 +39,8 @@ from bolide.errors import BolideError
 from bolide.layout import property_names as names
 from bolide.layout.names import TRACE_TOPIC
 from bolide.layout.sysflag import TRANSACTION_PREPARED
+from bolide.world.contract import World
+from bolide.world.real import THE_WORLD
 
 log = logging.getLogger("bolide.client")
 
@@ -78,19 +77,18 @@ class Tracer(Interceptor):
     """Traces the sends of a producer or the calls of a consumer's listeners; `dropped` counts steps lost to a full
     buffer. Messages whose broker has tracing off (TRACE_ON false) are left out, and so is the trace topic itself."""
 
-    def __init__(self, sender: TraceSender, topic: str = TRACE_TOPIC) -> None:
+    def __init__(self, sender: TraceSender, topic: str = TRACE_TOPIC, world: World = THE_WORLD) -> None:
         self.dropped = 0
         self._sender = sender
         self._topic = topic
         self._waiting: deque[TraceContext] = deque()
-        self._thread = 0
+        self._world = world
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     async def start(self) -> None:
         """Start the producer of traces."""
         self._loop = asyncio.get_running_loop()
-        self._thread = threading.get_ident()
         await self._sender.start()
 
     async def close(self) -> None:
@@ -120,7 +118,7 @@ class Tracer(Interceptor):
             kind,
         )
         success = result.status is SendStatus.SEND_OK
-        cost = now_ms() - call.began
+        cost = self._world.wall_ms() - call.began
         self._append(TraceContext(SENT, call.began, call.group, (bean,), result.region_id, cost, success))
 
     def after_end_transaction(self, call: EndTransactionCall) -> None:
@@ -155,7 +153,7 @@ class Tracer(Interceptor):
             for message in traced
         )
         region = traced[-1].get_property(names.MSG_REGION) or DEFAULT_REGION
-        request_id = secrets.token_hex(16).upper()
+        request_id = self._world.random.randbytes(16).hex().upper()
         begun = TraceContext(CONSUME_BEGINS, call.began, call.group, beans, region, request_id=request_id)
         call.state["trace"] = begun
         self._append(begun)
@@ -165,7 +163,7 @@ class Tracer(Interceptor):
         begun: TraceContext | None = call.state.get("trace")
         if begun is None:
             return
-        now = now_ms()
+        now = self._world.wall_ms()
         if call.success:
             code = SUCCESS
         else:
@@ -189,9 +187,11 @@ class Tracer(Interceptor):
     def _append(self, context: TraceContext) -> None:
         """From any thread."""
         loop = self._loop
-        if threading.get_ident() == self._thread:
+        if loop is None:
+            return  # closed: what is seen now is not sent any more
+        if loop is running_loop():
             self._take(context)
-        elif loop is not None:
+        else:
             loop.call_soon_threadsafe(self._take, context)
 
     def _take(self, context: TraceContext) -> None:
@@ -242,6 +242,14 @@ class Tracer(Interceptor):
             log.warning("%d traces could not be sent: %s", len(text), error)
         else:
             future.add_done_callback(_sent)
+
+
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    """The event loop of this thread; None in a thread without one."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 def _sent(future: asyncio.Future[SendResult]) -> None:
