@@ -1,7 +1,8 @@
 """A running broker: store, services, sockets, threads and timers of one `BrokerOptions`.
 
 `BrokerNode` is the object inside a loop (tests, `bolide.testing`, standalone); `run_broker` is the process. Start
-order: settings checked, store recovered, tables loaded, listener bound, registered; the stop goes the other way.
+order: settings checked, ports bound, store recovered, tables loaded, ports served, registered; a stop goes the other
+way, and so does a start that fails.
 """
 
 from __future__ import annotations
