@@ -86,7 +86,7 @@ def test_a_queue_whose_lock_is_lost_is_not_pulled() -> None:
         async with push:
             await until(lambda: pulls() >= 2, "a pull of each queue")
             broker.script[codes.LOCK_BATCH_MQ] = lambda command: make_response(command, 0, body=b'{"lockOKMQSet":[]}')
-            await push._pulls.locks.refresh()
+            await push._locks.refresh()
             before = pulls()  # one that found nothing for half a second was asked again
             broker.on_loop(lambda: [broker.store("T", queue_id, b"x", "") for queue_id in (0, 1)])
             for _ in range(3):
@@ -94,7 +94,7 @@ def test_a_queue_whose_lock_is_lost_is_not_pulled() -> None:
                 await push.lag()  # the broker has answered what was asked before
             assert pulls() == before and not seen
             del broker.script[codes.LOCK_BATCH_MQ]
-            await push._pulls.locks.refresh()
+            await push._locks.refresh()
             await until(lambda: seen == [b"x", b"x"], "both messages")
 
     with ScriptedBroker() as broker:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final, Protocol
 
 from bolide.client.consuming.client_check import check_expressions
 from bolide.client.consuming.consumer_stats import ConsumerStats
@@ -36,6 +36,8 @@ log = logging.getLogger("bolide.client")
 
 CLUSTERING: Final = "CLUSTERING"
 BROADCASTING: Final = "BROADCASTING"
+PASSIVELY: Final = "CONSUME_PASSIVELY"
+ACTIVELY: Final = "CONSUME_ACTIVELY"
 INCOMPLETE_RETRY: Final = 1.0
 
 
@@ -46,8 +48,20 @@ def model_name(model: str) -> str:
     return model.upper()
 
 
+class QueueOwner(Protocol):
+    """Who reads the queues of a member."""
+
+    async def gained(self, process_queue: ProcessQueue) -> bool:
+        """Take a queue; False when that is not possible yet."""
+
+    async def lost(self, process_queue: ProcessQueue) -> None:
+        """A queue goes to another member."""
+
+
 class GroupMember:
-    """State and rounds shared by the consumers; the hooks `_gained` and `_lost` say what to do with a queue."""
+    """State and rounds shared by the consumers. With the consume type CONSUME_PASSIVELY, a push consumer's, it also
+    subscribes to the group's retry topic.
+    """
 
     def __init__(
         self,
@@ -57,11 +71,8 @@ class GroupMember:
         consume_type: str,
         start_from: StartFrom,
         strategy: Strategy,
-        gained: Callable[[ProcessQueue], Awaitable[bool]],
-        lost: Callable[[ProcessQueue], Awaitable[None]],
         serve: Callable[[Command], Command | Coroutine[Any, Any, Command | None] | None],
         orderly: bool = False,
-        with_retry: bool = True,
     ) -> None:
         self.group = with_namespace(options.namespace, group)
         self.options = options
@@ -73,14 +84,13 @@ class GroupMember:
         self.subscriptions: dict[str, Subscription] = {}
         self.parents: dict[str, str] = {}
         self.owned: dict[MessageQueue, ProcessQueue] = {}
-        self.store: GroupOffsets
         self.stats = ConsumerStats()
         self._instance: ClientInstance | None = None
-        self._gained = gained
-        self._lost = lost
+        self._store: GroupOffsets | None = None
+        self._queues: QueueOwner | None = None
         self._serve = serve
         self._orderly = orderly
-        self._with_retry = with_retry
+        self._with_retry = consume_type == PASSIVELY
         self._wake = asyncio.Event()
         self._round = asyncio.Lock()
         self._tasks: list[asyncio.Task[Any]] = []
@@ -96,6 +106,13 @@ class GroupMember:
         if os.getpid() != self._pid:
             instance.check_process()
         return instance
+
+    @property
+    def store(self) -> GroupOffsets:
+        """The group's offsets, also after `leave`. Raises `ClientStateError` before `join`."""
+        if self._store is None:
+            raise ClientStateError(f"consumer {self.group} is not running: use `async with` or await start()")
+        return self._store
 
     @property
     def retry_topic(self) -> str:
@@ -167,9 +184,10 @@ class GroupMember:
         await self.instance.heartbeats.send()
         self.rebalance_soon()
 
-    async def join(self, store: Callable[[ClientInstance], GroupOffsets]) -> None:
-        """Enter the group: routes, heartbeat, and the first round of rebalance. Raises `ClientStateError`, and
-        `ResponseError` for an expression that a broker refuses.
+    async def join(self, queues: QueueOwner, store: Callable[[ClientInstance], GroupOffsets]) -> None:
+        """Enter the group: routes, heartbeat, and the first round of rebalance; `queues` reads what it brings.
+
+        Raises `ClientStateError`, and `ResponseError` for an expression that a broker refuses.
         """
         instance = ClientInstance.acquire(self.options)
         try:
@@ -180,7 +198,8 @@ class GroupMember:
         self._instance = instance
         self._pid = os.getpid()
         instance.parents.update(self.parents)
-        self.store = store(instance)
+        self._queues = queues
+        self._store = store(instance)
         try:
             await instance.refresh_routes()
             await check_expressions(instance, self.group, self.subscriptions.values())
@@ -297,7 +316,7 @@ class GroupMember:
                 continue
             process_queue = ProcessQueue(queue, self._orderly)
             try:
-                taken = await self._gained(process_queue)
+                taken = self._queues is not None and await self._queues.gained(process_queue)
             except BolideError as error:
                 self.instance.troubles.begin(("take", queue), f"queue {queue} is not taken yet", error)
                 self._unreachable |= isinstance(error, ConnectionLost | RequestTimeout)
@@ -325,7 +344,8 @@ class GroupMember:
         if process_queue is None:
             return
         process_queue.drop()
-        await self._lost(process_queue)
+        if self._queues is not None:
+            await self._queues.lost(process_queue)
         self.owned.pop(queue, None)
         await self.store.persist([queue], wait=True)
         self.store.forget(queue)

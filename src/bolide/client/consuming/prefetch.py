@@ -31,18 +31,19 @@ class Prefetch:
     """The queues of one pull consumer. `limits` are the messages and bytes that may be cached of a queue; `suspend` is
     the time in seconds a pull may wait at its broker; `assigned` is what to read of queues the caller has chosen."""
 
-    member: GroupMember
     assigned: Subscription | None = None
     ended = False
 
     def __init__(
         self,
+        member: GroupMember,
         batch: int,
         suspend: float,
         limits: tuple[int, int],
         codec: Codec | None,
         filters: tuple[FilterMessageHook, ...],
     ) -> None:
+        self.member = member
         self._batch = batch
         self._suspend = suspend
         self._limits = limits
@@ -53,10 +54,6 @@ class Prefetch:
         self._delivered: dict[ProcessQueue, list[ReceivedMessage]] = {}
         self._paused = PausedQueues()
         self._turn = 0
-
-    def attach(self, member: GroupMember) -> None:
-        """Fetch for this member, whose hooks `gained` and `lost` are."""
-        self.member = member
 
     # -- for polls
 

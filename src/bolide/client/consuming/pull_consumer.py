@@ -14,7 +14,7 @@ from typing import Any, Self, Unpack
 
 from bolide.client.consuming import broker_requests
 from bolide.client.consuming.custom_offsets import OffsetStore
-from bolide.client.consuming.group_member import BROADCASTING, GroupMember, model_name
+from bolide.client.consuming.group_member import ACTIVELY, BROADCASTING, GroupMember, model_name
 from bolide.client.consuming.message_filter import FilterMessageHook, check_filters, wanted_messages
 from bolide.client.consuming.offset_store import GroupOffsets, check_offset_store, group_offsets
 from bolide.client.consuming.prefetch import Prefetch
@@ -90,7 +90,7 @@ class PullConsumer(Closeable):
         self._codec = find_codec(codec)
         self._filters = check_filters(filters)
         batch = check_count("pull_batch", pull_batch, 1, MAX_PULL_BATCH)
-        self._prefetch = Prefetch(batch, check_seconds("suspend", suspend), limits, self._codec, self._filters)
+        wait = check_seconds("suspend", suspend)
         self._offset_folder = offset_folder
         self._offset_store = check_offset_store(offset_store, offset_folder)
         options = ClientOptions.of(namesrv, fixed_name=model == BROADCASTING, **connection)
@@ -102,15 +102,12 @@ class PullConsumer(Closeable):
             group,
             options,
             model,
-            "CONSUME_ACTIVELY",
+            ACTIVELY,
             start_from,
             find_strategy(strategy),
-            self._prefetch.gained,
-            self._prefetch.lost,
             self._serve,
-            with_retry=False,
         )
-        self._prefetch.attach(self._member)
+        self._prefetch = Prefetch(self._member, batch, wait, limits, self._codec, self._filters)
 
     # -- life
 
@@ -125,7 +122,7 @@ class PullConsumer(Closeable):
                 self._started_ms = self._member.options.world.wall_ms()
                 try:
                     await start_all(self._interceptors)
-                    await self._member.join(self._make_store)
+                    await self._member.join(self._prefetch, self._make_store)
                 except BaseException:
                     await asyncio.shield(close_all(self._interceptors))
                     raise

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine, Iterable
-from concurrent.futures import Executor
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, Self, Unpack, overload
@@ -18,7 +17,8 @@ from bolide.client.consuming import broker_requests
 from bolide.client.consuming.concurrent import ConcurrentConsumption
 from bolide.client.consuming.consumption import ConsumeSetup, Consumption
 from bolide.client.consuming.custom_offsets import OffsetStore
-from bolide.client.consuming.group_member import BROADCASTING, GroupMember, model_name
+from bolide.client.consuming.group_member import BROADCASTING, PASSIVELY, GroupMember, model_name
+from bolide.client.consuming.locks import HeldLocks
 from bolide.client.consuming.message_filter import FilterMessageHook, check_filters
 from bolide.client.consuming.offset_store import GroupOffsets, check_offset_store, group_offsets
 from bolide.client.consuming.orderly import OrderlyConsumption
@@ -74,7 +74,7 @@ class PushConsumer(Closeable):
 
     _closed = False
     _started_ms = 0
-    _threads: Executor | None = None
+    _started = False
 
     def __init__(
         self,
@@ -137,7 +137,6 @@ class PushConsumer(Closeable):
             check_filters(filters),
             self._codec,
         )
-        self._pulls = QueuePulls(settings, orderly)
         options = ClientOptions.of(namesrv, fixed_name=model == BROADCASTING, **connection)
         interceptors = check_objects("interceptors", interceptors, Interceptor)
         if trace:
@@ -147,15 +146,16 @@ class PushConsumer(Closeable):
             group,
             options,
             model,
-            "CONSUME_PASSIVELY",
+            PASSIVELY,
             start_from,
             find_strategy(strategy),
-            self._pulls.gained,
-            self._pulls.lost,
             self._serve,
             orderly,
         )
-        self._pulls.attach(self._member)
+        self._locks = HeldLocks(self._member)
+        self._threads = options.world.pool(self.concurrency, f"bolide-{group}")
+        self._consumption = self._make_consumption()
+        self._pulls = QueuePulls(self._member, settings, self._consumption, self._locks if orderly else None)
 
     # -- life
 
@@ -208,27 +208,24 @@ class PushConsumer(Closeable):
         async with self._lock:
             if self._closed:
                 raise ClientStateError(f"consumer {self.group} is closed, make a new one")
-            if self._threads is None:
+            if not self._started:
                 self._started_ms = self._member.options.world.wall_ms()
-                self._threads = self._member.options.world.pool(self.concurrency, f"bolide-{self.group}")
-                self._pulls.consumption = self._make_consumption(self._threads)
                 try:
                     await start_all(self._interceptors)
-                    await self._member.join(self._make_store)
+                    await self._member.join(self._pulls, self._make_store)
                 except BaseException:
                     await asyncio.shield(close_all(self._interceptors))
-                    self._threads.shutdown(wait=False)
-                    self._threads = None
                     raise
+                self._started = True
                 self._opened(f"PushConsumer of group {self.group}")
                 self._member.instance.spawn(self._mind_subscriptions(), f"subscriptions {self.group}")
                 if self.orderly:
-                    self._member.instance.spawn(self._pulls.locks.refresh_always(), f"locks {self.group}")
+                    self._member.instance.spawn(self._locks.refresh_always(), f"locks {self.group}")
         return self
 
     async def _mind_subscriptions(self) -> None:
         await asyncio.sleep(NO_SUBSCRIPTION_AFTER)
-        if not self._member.subscriptions and self._threads is not None:
+        if not self._member.subscriptions and self._started:
             log.warning("consumer %s has no subscription and gets no messages: call subscribe(topic, ...)", self.group)
 
     def _make_store(self, instance: ClientInstance) -> GroupOffsets:
@@ -240,11 +237,11 @@ class PushConsumer(Closeable):
             store=self._offset_store,
         )
 
-    def _make_consumption(self, threads: Executor) -> Consumption:
+    def _make_consumption(self) -> Consumption:
         limit = DEFAULT_MAX_RECONSUME_TIMES if self._max_times < 0 and not self.orderly else self._max_times
-        setup = ConsumeSetup(self._member, self._call_of, self.concurrency, limit, threads)
+        setup = ConsumeSetup(self._member, self._call_of, self.concurrency, limit, self._threads)
         if self.orderly:
-            return OrderlyConsumption(setup, self._pulls.locks, self._orderly_pause)
+            return OrderlyConsumption(setup, self._locks, self._orderly_pause)
         return ConcurrentConsumption(setup, self._consume_timeout)
 
     async def close(self) -> None:
@@ -252,17 +249,16 @@ class PushConsumer(Closeable):
         self._closed = True
         self._closing()
         async with self._lock:
-            threads, self._threads = self._threads, None
-            if threads is None:
-                return
-            await asyncio.shield(self._leave(threads))
+            if self._started:
+                self._started = False
+                await asyncio.shield(self._leave())
+            self._threads.shutdown(wait=False)
 
-    async def _leave(self, threads: Executor) -> None:
+    async def _leave(self) -> None:
         self._pulls.stop()
-        await self._pulls.consumption.close()
+        await self._consumption.close()
         await close_all(self._interceptors)
         await self._member.leave()
-        threads.shutdown(wait=False)
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -275,7 +271,7 @@ class PushConsumer(Closeable):
     # -- looking and steering
 
     def _check_running(self) -> None:
-        if self._threads is None:
+        if not self._started:
             raise ClientStateError(f"consumer {self.group} is not running: use `async with` or await start()")
         self._member.instance.check_process()
         self._member.instance.check_loop()
@@ -400,7 +396,7 @@ class PushConsumer(Closeable):
             return broker_requests.consumer_status(self._member, command)
         if command.code == codes.GET_CONSUMER_RUNNING_INFO:
             return broker_requests.running_info(self._member, command, self._started_ms, self.orderly, self.concurrency)
-        if command.code == codes.CONSUME_MESSAGE_DIRECTLY and self._threads is not None:
+        if command.code == codes.CONSUME_MESSAGE_DIRECTLY and self._started:
             return broker_requests.consume_directly(command, self._call_of, self._threads, self.orderly)
         return make_response(command, codes.REQUEST_CODE_NOT_SUPPORTED, f"a consumer does not serve {command.code}")
 

@@ -54,22 +54,20 @@ class PullSettings:
 
 
 class QueuePulls:
-    """The pulls of one group member; `consumption` takes what they bring."""
+    """The pulls of one group member; `consumption` takes what they bring. A `QueueOwner`.
 
-    member: GroupMember
-    locks: HeldLocks
-    consumption: Consumption
+    An orderly consumer gives its `locks`: a queue is pulled only while its lock is held.
+    """
 
-    def __init__(self, settings: PullSettings, orderly: bool) -> None:
+    def __init__(
+        self, member: GroupMember, settings: PullSettings, consumption: Consumption, locks: HeldLocks | None = None
+    ) -> None:
+        self.member = member
         self._settings = settings
-        self._orderly = orderly
+        self._consumption = consumption
+        self._locks = locks
         self._tasks: dict[ProcessQueue, asyncio.Task[None]] = {}
         self._paused = PausedQueues()
-
-    def attach(self, member: GroupMember) -> None:
-        """Pull for this member, whose hooks `gained` and `lost` are."""
-        self.member = member
-        self.locks = HeldLocks(member)
 
     # -- steering
 
@@ -113,12 +111,12 @@ class QueuePulls:
     async def gained(self, process_queue: ProcessQueue) -> bool:
         """Take a queue; False when another member still has its lock."""
         try:
-            if self._orderly and not await self.locks.lock(process_queue):
+            if self._locks is not None and not await self._locks.lock(process_queue):
                 return False
             process_queue.next_offset = await self.member.start_offset(process_queue.queue)
         except BaseException:
-            if self._orderly:
-                await self.locks.unlock(process_queue.queue)
+            if self._locks is not None:
+                await self._locks.unlock(process_queue.queue)
             raise
         self._start(process_queue)
         return True
@@ -137,15 +135,15 @@ class QueuePulls:
         task = self._tasks.pop(process_queue, None)
         if task is not None:
             task.cancel()
-        patience = HAND_OVER_ORDERLY if self._orderly else HAND_OVER
+        patience = HAND_OVER_ORDERLY if self._locks is not None else HAND_OVER
         try:
             async with asyncio.timeout(patience):
                 await process_queue.wait_idle()
         except TimeoutError:
             log.warning("%s goes to another member while a listener still has messages of it", process_queue.queue)
-        if self._orderly:
+        if self._locks is not None:
             await self.member.store.persist([process_queue.queue], wait=True)
-            await self.locks.unlock(process_queue.queue)
+            await self._locks.unlock(process_queue.queue)
 
     # -- pulling
 
@@ -159,7 +157,7 @@ class QueuePulls:
             wanted = member.subscriptions.get(process_queue.queue.topic)
             if process_queue.dropped or wanted is None:
                 return
-            if self._orderly and not process_queue.locked:  # the broker gave the queue to another member
+            if self._locks is not None and not process_queue.locked:  # the broker gave the queue to another member
                 await asyncio.sleep(NOT_LOCKED_PAUSE)
                 continue
             process_queue.last_pull = loop.time()
@@ -213,7 +211,7 @@ class QueuePulls:
                 self.member.store.update(process_queue.queue, process_queue.done(dropped))
             if kept:
                 process_queue.last_consume = process_queue.last_pull
-                self.consumption.put(process_queue, kept)
+                self._consumption.put(process_queue, kept)
         elif process_queue.moved_to(result.next_offset):
             self.member.store.update(process_queue.queue, result.next_offset)
 
