@@ -1,4 +1,4 @@
-"""Hands the extensions to setuptools; everything else about the package stands in pyproject.toml."""
+"""Passes the extensions to setuptools; everything else about the package is in pyproject.toml."""
 
 from setuptools import setup
 

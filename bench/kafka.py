@@ -2,8 +2,8 @@
 
     python bench/kafka.py [--messages 2000000] [--body 128] [--cores 2] [--rounds 3] [--json [FILE]]
 
-A Kafka 4.1 broker gets the messages by Kafka's own ProducerPerformance into eight partitions, a broker of ours by our
-sink into eight queues. Each read takes topic, partition or queue, offset, time and body to nowhere. Each case is read
+A Kafka 4.1 broker gets the messages from Kafka's own ProducerPerformance into eight partitions, a Bolide broker from
+Bolide's sink into eight queues. Each read takes topic, partition or queue, offset, time and body. Each case is read
 once before anything counts, then once a round; the limit is what Spark makes of Arrow batches that are ready in Python.
 """
 

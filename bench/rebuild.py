@@ -81,7 +81,7 @@ def kept_store(folder: Path, messages: int, body: int) -> Path:
 
 
 def compare(homes: dict[str, Path]) -> list[str]:
-    """What differs between the derived files of Java's broker and of each of ours, with whose it is."""
+    """The differences between the derived files of Java's broker and of each contestant of Bolide."""
     found = []
     for name in (name for name in homes if name != JAVA):
         with Step(f"comparing the files of {name} with Java's"):
@@ -102,7 +102,7 @@ def run_rounds(task: Task, names: Sequence[str], rounds: int, work: Path) -> tup
             homes[name] = work / f"{number}-{name.replace(' ', '-')}"
             runs.append(measure(task, name, homes[name], number))
             if task.stamps() != stamps:
-                raise Failed(f"the {name} wrote into a full file of the log: delete {task.store}, it is made anew")
+                raise Failed(f"the {name} wrote into a full file of the log: delete {task.store}, it is created again")
             if number > 1:
                 shutil.rmtree(homes[name])
         if number == 1:
@@ -113,7 +113,7 @@ def run_rounds(task: Task, names: Sequence[str], rounds: int, work: Path) -> tup
 
 
 def ratio(runs: Sequence[Run]) -> float:
-    """Median over the rounds of Java's seconds by those of ours on Spark."""
+    """Median over the rounds of Java's seconds divided by those of Bolide on Spark."""
     seconds = {(run.name, run.round): run.seconds for run in runs}
     return statistics.median(seconds[JAVA, number] / seconds[SPARK, number] for number in {run.round for run in runs})
 

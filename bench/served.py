@@ -45,7 +45,7 @@ def expect(log: Path, topic: str, queues: int, messages: int, segment_size: int)
     except (AssertionError, IndexError, struct.error):
         last = None
     if at < 0 or any(behind) or last is None or (last.queue_id, last.queue_offset) != (number, ends[number] - 1):
-        raise Failed(f"{log} does not hold {messages:,} messages: delete the folder, it is made anew")
+        raise Failed(f"{log} does not contain {messages:,} messages: delete the folder, it is created again")
     return Expected(topic, ends, last.properties["UNIQ_KEY"], last.physical_offset)
 
 

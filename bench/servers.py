@@ -44,7 +44,7 @@ class Server(Protocol):
         """Take no processor time while another is measured."""
 
     def resume(self) -> None:
-        """Go on."""
+        """Resume."""
 
     def kill(self) -> None:
         """End at once."""

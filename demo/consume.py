@@ -2,7 +2,7 @@
 
     python -m demo.consume NAMESRV --group G --result FILE [--tags "UA || DL"] [--orderly] [--topic T]
 
-Lines on standard output: {"assigned": queues} when its share changes, and {"consumed": n, "violations": n}. It goes on
+Lines on standard output: {"assigned": queues} when its share changes, and {"consumed": n, "violations": n}. It runs
 until a line arrives on standard input, closes its consumer (which stores the offsets) and writes the result: JSON with
 `consumed` and `violations`, and beside it a file .rows with how often each row came.
 """

@@ -1,4 +1,4 @@
-"""The demo's child processes: each tells its progress as JSON lines, which a thread of ours keeps."""
+"""The demo's child processes: each reports its progress as JSON lines, which a thread collects."""
 
 from __future__ import annotations
 

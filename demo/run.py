@@ -36,8 +36,8 @@ CRASH_MESSAGES = 40_000
 CRASH_AFTER = 12_000
 FILTER = "UA || DL"
 PATIENCE = ("brokerFastFailureEnable=false", "osPageCacheBusyTimeOutMills=10000", "maxParkedSendMillis=10000")
-"""The producer waits ten seconds for each send, and so does the broker before it refuses any, however slow the machine:
-a flight sent again would come behind those that followed it.
+"""The producer waits ten seconds for each send, and so does the broker before it refuses one, because on a slow machine
+a flight that is sent again would arrive after later ones.
 """
 LONGEST = 600.0
 """Seconds that any step may take: long, for a slow machine is no fault; what ends early is told at once."""

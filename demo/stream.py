@@ -2,8 +2,8 @@
 
     python -m demo.stream NAMESRV FOLDER TOTAL
 
-A Structured Streaming query reads the topic and appends typed rows to Parquet below FOLDER. When half of TOTAL rows
-are in, it is stopped in mid-flow and a new query goes on from its checkpoint. At the end the hourly table is computed
+A Structured Streaming query reads the topic and appends typed rows to Parquet below FOLDER. When half of TOTAL rows are
+in, it is stopped while running, and a new query resumes from its checkpoint. At the end the hourly table is computed
 from the Parquet files alone and written to FOLDER/hourly.json.
 
 Lines on standard output: {"ready": true}, {"rows": n}, {"restarted": rows}, {"done": true, "rows": n}.
@@ -56,7 +56,7 @@ def typed(spark: SparkSession, namesrv: str) -> DataFrame:
 
 
 def start(spark: SparkSession, namesrv: str, folder: Path) -> StreamingQuery:
-    """Start, or go on with, the query."""
+    """Start or resume the query."""
     return (
         typed(spark, namesrv)
         .writeStream.format("parquet")

@@ -147,7 +147,7 @@ class Imports:
         self.plain: dict[str, str] = {}
 
     def learn(self, module: str, node: ast.AST) -> None:
-        """Note every name in an annotation or a default, looked up in the module it stands in."""
+        """Record every name in an annotation or a default, looked up in its module."""
         names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
         for part in source_of(module)[0].body:
             if isinstance(part, ast.ImportFrom) and part.module != "__future__":

@@ -37,7 +37,7 @@ def inputs_hash(names: tuple[str, ...], *more: str) -> str:
 
 
 def say(text: str) -> None:
-    """One line for whoever waits."""
+    """Print one line of progress."""
     print(f"bolide: {text}", flush=True)
 
 
