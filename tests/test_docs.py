@@ -35,7 +35,7 @@ def test_every_link_leads_to_a_page_and_a_heading(page: Path) -> None:
     for target, anchor in LINK.findall(page.read_text(encoding="utf-8")):
         goal = page.parent / target if target else page
         assert goal.exists(), f"{page.name} links to {target}, which does not exist"
-        assert not anchor or anchor in anchors(goal), f"{page.name} links to {target}#{anchor}, which is no heading"
+        assert not anchor or anchor in anchors(goal), f"{page.name} links to {target}#{anchor}, which is not a heading"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

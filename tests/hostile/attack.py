@@ -11,7 +11,7 @@ CLOSED = None
 
 @dataclass(frozen=True)
 class Attack:
-    """`expected` is the response code, or CLOSED. `eof`: our side of the connection ends behind the bytes."""
+    """`expected` is the response code, or CLOSED. `eof`: the connection is closed after the bytes."""
 
     name: str
     data: bytes

@@ -1,4 +1,4 @@
-"""Whatever bytes come: an error of ours that says what is wrong, never another one, and never for long."""
+"""For any bytes: an error of Bolide that says what is wrong, never another one, and never slowly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A name server and a broker of ours for the Java programs of a module."""
+"""A Bolide name server and broker for the Java programs of a module."""
 
 from collections.abc import Iterator
 

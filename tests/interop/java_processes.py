@@ -1,7 +1,7 @@
 """Java name servers, brokers, clients and `mqadmin` as processes: free ports, a folder of their own, quiet logs.
 
 Every process gets `user.home` and `ROCKETMQ_HOME` inside its folder, so that nothing is read from or written to the
-home folder of whoever runs the tests.
+home folder of the user who runs the tests.
 """
 
 import json

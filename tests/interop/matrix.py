@@ -1,7 +1,7 @@
 """The compatibility matrix: which feature is proven for which version in which direction, and by how many tests.
 
 A test names its cell by `@pytest.mark.matrix(feature=..., version=..., direction=...)`; with no `version`, it is the
-one in the test's own id, with "binary" behind it where the id says that the header is. Feature and direction may name
+one in the test's own id, followed by "binary" if the id says that the header is. Feature and direction may name
 parameters of the test in braces. tools/generate_matrix.py writes the
 table into docs/compatibility.md from what is collected; the interop run prints it with what passed and what failed.
 """

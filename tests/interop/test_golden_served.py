@@ -92,7 +92,7 @@ def test_by_pull(golden: Golden) -> None:
                 assert answer.code == SUCCESS, (topic, queue_id, offset, answer)
                 served += stored(answer.body)
                 offset = int(answer.ext["nextBeginOffset"])
-            for message, record in zip(served, records, strict=False):  # behind them may be what we delivered since
+            for message, record in zip(served, records, strict=False):  # later ones may have been delivered since
                 check(message, record)
 
 

@@ -71,7 +71,7 @@ def figures(printed: str, name: str) -> list[int]:
 
 
 def ends(broker: OurBroker, topic: str) -> dict[int, int]:
-    """By queue: the offset behind the last message."""
+    """By queue: the offset after the last message."""
     with Wire(broker.port) as wire:
         found: dict[int, int] = {}
         while True:

@@ -156,7 +156,7 @@ def test_retry_to_dead_letters(java: Java) -> None:
     java.client.call("consume", group=topic, topic=topic, fails=1, times=1)
     java.client.call("consume", group=dead, topic=f"%DLQ%{topic}")
     expected = {(f"sync-{i}", times) for i in range(3) for times in (0, 1)}
-    # A client sends anew what was not answered within five seconds: each comes at least once.
+    # A client sends again what was not answered within five seconds: each arrives at least once.
     tries = java.client.await_until(
         topic, lambda got: {(m["keys"], m["reconsumeTimes"]) for m in got} >= expected, "each one and its retry"
     )

@@ -1,4 +1,4 @@
-"""`mqadmin updateBrokerConfig` against a running broker of ours."""
+"""`mqadmin updateBrokerConfig` against a running Bolide broker."""
 
 from pathlib import Path
 

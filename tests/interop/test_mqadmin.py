@@ -99,6 +99,6 @@ def test_stats_all(mqadmin: MqAdmin, sent: list[dict[str, Any]]) -> None:
     printed = mqadmin.run("statsAll", "-t", TOPIC)
     (line,) = [line for line in printed.splitlines() if line.startswith(TOPIC)]
     words = line.split()
-    # topic, group, messages behind, in and out a second, in and out within a day
+    # topic, group, lag, in and out per second, in and out within a day
     assert words[:2] == [TOPIC, GROUP]
     assert [int(word) for word in words[-2:]] == [COUNT, COUNT]

@@ -42,7 +42,7 @@ def namesrv(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurNameServer]
 
 @contextmanager
 def our_broker(home: Path, namesrv: str) -> Iterator[OurBroker]:
-    """A broker of ours for a while; it must stop cleanly."""
+    """A Bolide broker for a while; it must stop cleanly."""
     with closing(OurBroker(home, namesrv, {**SETTINGS, "flushDiskType": "ASYNC_FLUSH"})) as broker:
         wait_registered(namesrv)
         assert isinstance(broker, OurBroker)

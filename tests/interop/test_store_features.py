@@ -1,7 +1,7 @@
 """A store folder full of unfinished business moves between our broker and Java's, 5.5.0 and 4.9.7, both ways.
 
 The first broker is left with delayed messages, open and decided transactions, retries, groups that filter by SQL92,
-groups in the middle of an ordered queue, and traces. The second one must serve all of it and go on with each.
+groups in the middle of an ordered queue, and traces. The second one must serve all of it and continue each.
 """
 
 from collections import Counter
@@ -234,7 +234,7 @@ def test_retries_go_on(moved: Moved) -> None:
     assert {m["keys"] for m in got} == {f"sync-{i}" for i in range(COUNT)}
     assert all(m["reconsumeTimes"] >= 1 for m in got)
     letters = moved.consume("mourners", "%DLQ%dying", COUNT)
-    # At least once: a client sends anew what a broker does not answer within five seconds.
+    # At least once: a client sends again what a broker does not answer within five seconds.
     assert {m["keys"] for m in letters} == {f"sync-{i}" for i in range(COUNT)}
     assert {(m["topic"], m["properties"]["RETRY_TOPIC"]) for m in letters} == {("%DLQ%dying", "failing")}
 

@@ -258,7 +258,7 @@ def test_java_sends_for_later_and_takes_back(tmp_path: Path, binary: bool) -> No
     wait_registered(namesrv.address)
     client = JavaClient(tmp_path / "client", namesrv.address, BROKER_VERSION, binary_header=binary)
     try:
-        # A client's first send takes seconds on a busy machine: longer than those behind it are to wait.
+        # A client's first send takes seconds on a busy machine: longer than the next ones are to wait.
         client.call("send", topic="first", mode="sync", count=1)
         sent, taken = [], []
         for mode in ("sync", "async"):

@@ -1,4 +1,4 @@
-"""Traces of ours, read by Java's TraceDataEncoder and written again by it byte for byte, and found by its mqadmin."""
+"""Bolide's traces, read by Java's TraceDataEncoder and written again by it byte for byte, and found by its mqadmin."""
 
 import asyncio
 import subprocess

@@ -43,7 +43,7 @@ def namesrv(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurNameServer]
 
 @pytest.fixture(scope="module")
 def broker(namesrv: OurNameServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
-    """A broker of ours that asks soon, and gives up soon."""
+    """A Bolide broker that asks soon, and gives up soon."""
     settings = {**QUICK, "transactionCheckMax": str(CHECKS)}
     server = OurBroker(tmp_path_factory.mktemp("broker"), namesrv.address, settings)
     wait_registered(namesrv.address)
@@ -204,7 +204,7 @@ def test_open_transactions_move_with_the_store(lonely_namesrv: OurNameServer, tm
 def running(
     whose: str, home: Path, namesrv: OurNameServer, settings: dict[str, str], *, last: bool = False
 ) -> Iterator[None]:
-    """A broker of ours or of Java on the store in `home`, until the end of the block."""
+    """A Bolide or Java broker on the store in `home`, until the end of the block."""
     make = OurBroker if whose == "ours" else JavaBroker
     broker = make(home, namesrv.address, settings)
     try:

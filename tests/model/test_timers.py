@@ -14,7 +14,7 @@ from tests.broker.timer_parts import Timer
 WINDOW = 20
 """Seconds a message waits in one go here."""
 REPEATED_MS = 3_000
-"""What was delivered so shortly before a crash may come again: checkpoints are a second apart."""
+"""What was delivered this shortly before a crash may be repeated: checkpoints are a second apart."""
 
 
 class TimerModel(RuleBasedStateMachine):

@@ -1,7 +1,7 @@
 """The committed list of mutations: small wrongs, one for each row of the decision tables that a test must notice.
 
-The list is in the `.toml` files beside this one. Each names a file under src/bolide, a text that stands in it exactly
-once, what to put in its place, and the tests of which one must fail then.
+The list is in the `.toml` files beside this one. Each names a file under src/bolide, a text that occurs in it exactly
+once, its replacement, and the tests of which one must fail then.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Mutation:
         """The source with this wrong in it. Raises MutationError."""
         count = text.count(self.old)
         if count != 1:
-            raise MutationError(f"{self.title}: its old text stands in {self.file} {count} times, not once")
+            raise MutationError(f"{self.title}: its old text occurs in {self.file} {count} times, not once")
         if self.old == self.new:
             raise MutationError(f"{self.title}: changes nothing")
         return text.replace(self.old, self.new)

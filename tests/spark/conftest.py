@@ -28,7 +28,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture(scope="session", params=["bolide", pytest.param("java", marks=pytest.mark.java)])
 def rocketmq(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
-    """A cluster of ours, then one of Java's; the same tests run against both."""
+    """A Bolide cluster, then a Java one; the same tests run against both."""
     if request.param == "bolide":
         yield from bolide_target()
     else:

@@ -1,6 +1,6 @@
 """Seeded rounds of faults: a checkpointed live source and an exactly-once sink lose nothing and repeat nothing.
 
-`python -m tests.spark.fault_rounds --rounds 50` runs seeds 0 to 49 against one broker process of ours, which the rounds
+`python -m tests.spark.fault_rounds --rounds 50` runs seeds 0 to 49 against one Bolide broker process, which the rounds
 kill and start again. In each, one query copies a topic while its driver, its tasks, its commits and the broker die at
 seeded moments; a driver that died is started again, until the query has read everything. The tasks of dead drivers live
 on. Then every message of the round must be visible in the other topic once. At the end all rounds are looked at again:

@@ -1,4 +1,4 @@
-"""A cluster to read from: a name server and a broker of ours, or RocketMQ's own.
+"""A cluster to read from: a name server and a broker of Bolide, or RocketMQ's own.
 
 Both filter by properties, take traces, and have small files, so that a test can have some of them deleted.
 """
@@ -49,7 +49,7 @@ class Target:
         return results
 
     def wait_for(self, topic: str, count: int) -> None:
-        """Return once so many messages of a topic can be read, whoever sent them."""
+        """Return once this many messages of a topic can be read, from any sender."""
         cluster = Cluster(read_options(self.options(topic)))
         queues = cluster.queues([topic])
 

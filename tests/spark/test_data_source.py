@@ -1,4 +1,4 @@
-"""The live source in a real session, against a broker of ours and one of Java's."""
+"""The live source in a real session, against a Bolide and a Java broker."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_a_wrong_option_is_one_sentence(spark: Any, options: dict[str, str], tex
 
 
 def test_an_error_of_a_stream_is_ours(spark: Any, rocketmq: Target, topic: str) -> None:
-    """Spark hides some errors of a stream's start behind its fallback to another kind of reader."""
+    """Spark hides some errors of a stream's start by falling back to another kind of reader."""
     reader = spark.readStream.format("rocketmq").options(**rocketmq.options(topic, endingOffsets="latest"))
     query = reader.load().writeStream.format("noop").start()
     with pytest.raises(Exception, match="a stream has no end: remove endingOffsets"):

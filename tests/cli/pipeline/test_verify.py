@@ -10,7 +10,7 @@ from bolide.errors import BolideError, ConfigError
 
 
 class Broken(BolideError):
-    """Something of ours that went wrong."""
+    """An error of Bolide."""
 
 
 @pytest.mark.parametrize(

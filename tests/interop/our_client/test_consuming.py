@@ -143,7 +143,7 @@ def test_order_is_kept_when_a_member_leaves(cluster: JavaCluster, topic: str) ->
                 await producer.send(Message(topic, b"%d" % number, sharding_key=f"k{number % 7}"))
                 if number == 30:
                     await until(lambda: "b" in at.values(), "a message at the second", PATIENCE)
-                    await members["b"].close()  # gives its locks back: the first goes on at once
+                    await members["b"].close()  # releases its locks: the first continues at once
             await until(lambda: len(at) == 60, "60 messages", PATIENCE)
         assert all(list(dict.fromkeys(found)) == sorted(set(found)) for found in seen.values()), seen
         assert {at[number] for number in (58, 59)} == {"a"}
@@ -167,7 +167,7 @@ def test_retry_then_dead_letter(cluster: JavaCluster, topic: str) -> None:
         async with failing:
             await until(lambda: 1 in tries, "the retry", PATIENCE)
             letters = await received(cluster.namesrv, f"%DLQ%{topic}-group", 1, group=f"{topic}-burial")
-        # What a broker does not answer within five seconds is sent anew: each comes at least once.
+        # What a broker does not answer within five seconds is sent again: each arrives at least once.
         assert tries[0] == 0 and set(tries) == {0, 1}
         assert {(dead.body, dead.get_property("RETRY_TOPIC")) for dead in letters} == {(b"0", topic)}
 

@@ -32,7 +32,7 @@ SHAPE = StoreShape(
 
 
 def log(seed: int) -> bytes:
-    """A log with queues that begin late, leave gaps, go back and begin anew, and records with any number of keys."""
+    """A log with queues that begin late, leave gaps, go back and start again, and records with any number of keys."""
     rng = random.Random(seed)
     w = BytesWriter()
     queues = {(topic, queue): rng.choice([0, 0, 3, 27]) for topic in ("a", "ü" * 60, "c" * 200) for queue in (0, 5)}
@@ -67,7 +67,7 @@ def test_columns_and_rows_write_the_same_files(tmp_path: Path, seed: int) -> Non
     out = OutputFiles(str(tmp_path / "out"))
     state = DerivedState()
     skipped: list[Skipped] = []
-    # All at once, or in batches that go on from where the one before ended.
+    # All at once, or in batches that continue where the previous one ended.
     step = len(stretches) if seed % 4 < 2 else 1 + seed % 5
     for at in range(0, len(stretches), step):
         some = stretches[at : at + step]

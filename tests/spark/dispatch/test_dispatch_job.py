@@ -149,7 +149,7 @@ def test_a_bad_place_in_the_log_stops_it_and_changes_nothing(spark: Any, copy: G
     report = dispatch_store(spark, str(copy.root), copy.shape, skip_corrupt=True)
     assert [bad.physical_offset for bad in report.bad] == [lost["physicalOffset"]]
     assert report.records == len(copy.log()) - 1
-    # The record behind has the next queue offset: its unit stands one place lower than that, as a broker writes it.
+    # The next record has the next queue offset: its unit is one place lower than that, as a broker writes it.
     assert [skip.reason.partition(" ends at")[0] for skip in report.skipped][:1] == [
         f"{lost['topic']} queue {lost['queueId']}"
     ]

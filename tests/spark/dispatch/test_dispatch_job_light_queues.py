@@ -1,4 +1,4 @@
-"""Light queues (LMQ) of a store of ours, rebuilt on Spark, are what the broker wrote, byte for byte."""
+"""Light queues (LMQ) of a Bolide store, rebuilt on Spark, are what the broker wrote, byte for byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job that must not run twice at once does not, on one machine or on two, with brokers of ours and of Java."""
+"""A job that must not run twice at once does not, on one machine or on two, with Bolide's and Java's brokers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`bolide pipeline archive` and `stats`: what they print, their exit codes, Ctrl-C and going on."""
+"""`bolide pipeline archive` and `stats`: what they print, their exit codes, Ctrl-C and resuming."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A second cluster gets the first one's messages, and its groups go on there where they stopped here."""
+"""A second cluster gets the first one's messages, and its groups resume there where they stopped here."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ def test_messages_and_offsets_move_to_another_cluster(
 
 
 def check_translation(spark: Any, bolide_broker: Broker, other: Broker, rows: list[Any], old: dict[bytes, Any]) -> None:
-    """A group's offsets there: nothing it had not consumed is left out, and no more comes again than must."""
+    """A group's offsets there: nothing it had not consumed is skipped, and no more is repeated than necessary."""
     here, there = {"namesrv": bolide_broker.namesrv_addr}, {"namesrv": other.namesrv_addr}
-    # A group consumed some of each queue: at the other side all that it did not consume is at or behind its offsets.
+    # A group consumed some of each queue: at the other side all that it did not consume is at or after its offsets.
     committed = {0: 3, 1: 0, 2: 10_000, 3: 12}
 
     async def commit() -> None:

@@ -1,4 +1,4 @@
-"""The program of the page about messages that cannot be read runs, and a job with the same options goes on."""
+"""The program of the page about messages that cannot be read runs, and a job with the same options continues."""
 
 from __future__ import annotations
 

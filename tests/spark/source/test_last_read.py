@@ -1,4 +1,4 @@
-"""A queue that is no longer the one a query read: its topic made anew, or with fewer queues than it had.
+"""A queue that is no longer the one a query read: its topic was created again, or has fewer queues.
 
 Offsets alone show nothing once the new queue has grown past the old place, so each test lets it grow.
 """

@@ -1,6 +1,6 @@
 """The offsets of a stream, called as Spark calls them but without Spark, against a real broker.
 
-Traps of PySpark 4.3 that would lose or repeat rows: the start of a first batch asked twice and anew, offsets compared
+Traps of PySpark 4.3 that would lose or repeat rows: the start of a first batch asked repeatedly, offsets compared
 by their text, a commit that comes a batch late, polls every 10 ms, a process that forgets everything.
 """
 

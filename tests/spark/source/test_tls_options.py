@@ -1,4 +1,4 @@
-"""Source and sink at a cluster that takes no plain connection, and asks for a certificate of whoever comes."""
+"""Source and sink at a cluster that accepts no plain connection, and asks every client for a certificate."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Writer:
         (self.root / "checkpoint").write_bytes(made.encode())
 
     def end_of(self, number: int) -> int:
-        """Behind record `number`, or in the next file when the log goes on there."""
+        """The end of record `number`, or the next file if the log continues there."""
         entry = self.log[number]
         return int(entry["physicalOffset"] + entry["storeSize"])
 

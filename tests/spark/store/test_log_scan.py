@@ -1,4 +1,4 @@
-"""Every record of a log has one owner, however the log is cut; so has every byte that is none."""
+"""Every record of a log has one owner, however the log is split; so has every other byte."""
 
 from __future__ import annotations
 
