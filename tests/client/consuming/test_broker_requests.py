@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from bolide.client import MessageQueue
-from bolide.client.instance.json_body import json_body, queue_map
+from bolide.client.instance.protocol_json import json_body, queue_map
 from bolide.remoting import codes
 from tests.client.consumer_parts import consumer
 from tests.client.scripted_broker import ScriptedBroker

@@ -8,7 +8,7 @@ import pytest
 
 from bolide.client import ReceivedMessage
 from bolide.client.consuming.consumer_stats import HOUR, MINUTE, ConsumerStats, Window
-from bolide.client.instance.json_body import json_body
+from bolide.client.instance.protocol_json import json_body
 from bolide.remoting import codes
 from tests.client.consumer_parts import consumer
 from tests.client.consuming.test_pull_consumer import fill, pull_consumer

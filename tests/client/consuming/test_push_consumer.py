@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bolide.client import Message, MessageQueue, Producer, ReceivedMessage, sql
-from bolide.client.instance.json_body import json_body, queue_map
+from bolide.client.instance.protocol_json import json_body, queue_map
 from bolide.client.messages.errors import ClientStateError
 from bolide.remoting import codes
 from bolide.remoting.command import Command

@@ -11,7 +11,7 @@ from typing import Any
 
 from bolide.client.consuming.group_member import GroupMember
 from bolide.client.consuming.process_queue import ProcessQueue
-from bolide.client.instance.json_body import json_body, json_text, queue_map, queue_map_text, queue_of
+from bolide.client.instance.protocol_json import json_body, json_text, queue_map, queue_map_text, queue_of
 from bolide.client.messages.listener import ListenerCall
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage, show_origin

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Iterable
 
 from bolide.client.instance.instance import ClientInstance
-from bolide.client.instance.json_body import json_text
+from bolide.client.instance.protocol_json import json_text
 from bolide.client.instance.troubles import NoNameServer
 from bolide.client.messages.errors import TopicNotFound
 from bolide.client.messages.subscription import Subscription

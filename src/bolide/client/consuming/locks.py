@@ -13,7 +13,7 @@ from typing import Final
 
 from bolide.client.consuming.group_member import BROADCASTING, GroupMember
 from bolide.client.consuming.process_queue import ProcessQueue
-from bolide.client.instance.json_body import json_body, json_text, queue_json, queue_of
+from bolide.client.instance.protocol_json import json_body, json_text, queue_json, queue_of
 from bolide.client.messages.queue import MessageQueue
 from bolide.errors import BolideError
 from bolide.remoting import codes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bolide.client.instance.instance import ClientInstance
-from bolide.client.instance.json_body import json_body
+from bolide.client.instance.protocol_json import json_body
 from bolide.errors import BolideError
 from bolide.remoting import codes
 

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 from bolide.client.consuming.custom_offsets import CustomOffsets, OffsetStore
 from bolide.client.instance.instance import ClientInstance
-from bolide.client.instance.json_body import json_body, queue_map, queue_map_text
+from bolide.client.instance.protocol_json import json_body, queue_map, queue_map_text
 from bolide.client.messages.arguments import check_method
 from bolide.client.messages.errors import response_error
 from bolide.client.messages.queue import MessageQueue

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from bolide.client.instance.json_body import json_text
+from bolide.client.instance.protocol_json import json_text
 from bolide.errors import BolideError, RequestTimeout
 from bolide.layout.names import MASTER_ID
 from bolide.remoting import codes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from bolide.client.instance.json_body import json_body
+from bolide.client.instance.protocol_json import json_body
 from bolide.client.messages.queue import MessageQueue
 from bolide.errors import ProtocolError
 from bolide.layout.names import MASTER_ID

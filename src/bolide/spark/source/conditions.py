@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from bolide.spark.source.filters import EVERY_TAG, MAX_OFFSET
+from bolide.spark.source.row_filters import EVERY_TAG, MAX_OFFSET
 
 Narrowing: TypeAlias = dict[str, str]
 """Options that a term adds or replaces, by their names."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql.types import StructType
 
-    from bolide.spark.source.filters import RowFilters
+    from bolide.spark.source.row_filters import RowFilters
 
 ROWS_PER_BATCH: Final = 8_192
 """Spark is fastest with 1,000 to 10,000 rows per batch."""

@@ -14,8 +14,8 @@ from bolide.spark.body.body_format import BodyFormat, read_body_format
 from bolide.spark.errors import OptionError
 from bolide.spark.option_values import comma_names, milliseconds, true_or_false, whole_number
 from bolide.spark.source.bad_records import BAD_RECORD, BadRecords, read_bad_records
-from bolide.spark.source.filters import RowFilters, read_filters
 from bolide.spark.source.positions import Position, forms_of, read_position
+from bolide.spark.source.row_filters import RowFilters, read_filters
 from bolide.spark.source.schema import COLUMNS, PROPERTY_PREFIX
 from bolide.spark.source.selection import Selection, read_selection
 from bolide.spark.source.tls_options import TLS_OPTIONS, Tls, read_tls
