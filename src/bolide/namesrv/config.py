@@ -17,7 +17,7 @@ from bolide.remoting.properties_text import read_properties, write_properties
 from bolide.remoting.request_routes import Kind, RawRoute
 
 
-class ConfigService:
+class NamesrvConfigService:
     """Shows the settings and changes some of them."""
 
     def __init__(self, settings: Settings, effects: NamesrvEffects) -> None:

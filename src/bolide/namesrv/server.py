@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bolide.errors import BolideError
-from bolide.namesrv.config import ConfigService
+from bolide.namesrv.config import NamesrvConfigService
 from bolide.namesrv.effects import Effect, NamesrvEffects
 from bolide.namesrv.kv import KvService
 from bolide.namesrv.options import NamesrvOptions, Settings
@@ -35,7 +35,7 @@ class NameServer:
         self.table.add("RegistrationService", self.registration.routes())
         self.table.add("RouteService", self.routes.routes())
         self.table.add("TopicListService", TopicListService(self.tables, self.settings).routes())
-        self.table.add("ConfigService", ConfigService(self.settings, self.effects).routes())
+        self.table.add("NamesrvConfigService", NamesrvConfigService(self.settings, self.effects).routes())
         self._ordinary = self.table.ordinary()
 
     def handle(self, channel_id: int, remote: str, command: Command, now: int) -> Command | None:
