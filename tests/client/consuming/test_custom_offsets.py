@@ -80,6 +80,7 @@ def test_only_what_has_changed_is_saved_and_a_failed_save_is_repeated() -> None:
         offsets = CustomOffsets(table, "G")
         offsets.update(Q0, 1)
         offsets.update(Q1, 5)
+        assert (offsets.get(Q0), offsets.carry(Q0)) == (1, -1)
         await offsets.persist([Q0, Q1], wait=True)
         offsets.update(Q0, 2)
         await offsets.persist([Q0, Q1], wait=False)
