@@ -156,8 +156,7 @@ class BrokerNode:
         parts = self._make_parts(life, effects, filters, routes, now)
         host = self._make_host(life, parts, pool)
         executor = self._make_executor(parts, effects, host)
-        self._turns = turns = Turns(asyncio.get_running_loop(), executor, self.clock)
-        turns.on_clock_set = self._clock_set
+        self._turns = turns = Turns(asyncio.get_running_loop(), executor, self.clock, self._clock_set)
         life.callback(turns.stop)
         self.connections = connections_of(options, world, self._log)
         self._unfinished = Unfinished(options.max_unfinished_bytes, options.max_frame_seconds, world.monotonic)

@@ -8,11 +8,15 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
+from bolide.broker.core.effects import Effects
 from bolide.layout.record import Record, encode_blank
 from bolide.node.broker import BrokerNode
 from bolide.node.plugins.dispatchers import CHUNK, Dispatchers, cut
 from bolide.remoting.command import Command
 from bolide.transport.client import ClientConnection
+from bolide.world.contract import Worker
 from bolide.world.real import RealWorld
 from tests.client.waiting import PATIENCE, until
 from tests.node.test_broker import options, send_request
@@ -174,3 +178,23 @@ def test_the_blank_at_the_end_of_a_file_leads_to_the_next_one() -> None:
 def test_bytes_that_are_no_record_lead_nowhere() -> None:
     batch = cut(bytes(50), 900, 1000)
     assert (batch.records, batch.end, batch.wanted) == ([], 900, 0)
+
+
+def test_a_thread_that_cannot_be_started_ends_those_before_it(tmp_path: Path) -> None:
+    first, second = Taker(), Taker()
+
+    def worker(name: str) -> Worker:
+        if name.endswith("second"):
+            raise RuntimeError("can't start new thread")
+        return RealWorld().worker(name)
+
+    async def scenario() -> None:
+        async with World(tmp_path) as world:
+            node = world.node
+            made = {"first": first, "second": second}
+            with pytest.raises(RuntimeError, match="start new thread"):
+                Dispatchers(made, node.store, Effects(), lambda *told: None, node.another_turn, node.clock.now, worker)
+        assert first.closed
+        assert not [thread for thread in threading.enumerate() if thread.name == "bolide-dispatcher-first"]
+
+    asyncio.run(scenario())

@@ -21,12 +21,18 @@ READS_MS = 20
 class Turns:
     """Schedules `end_of_turn` once per loop turn and keeps one timer for the earliest thing due."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, executor: Executor, clock: Clock) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        executor: Executor,
+        clock: Clock,
+        on_clock_set: Callable[[int], None] | None = None,
+    ) -> None:
+        """`on_clock_set` is called with the clock's new offset when the wall clock was set."""
         self.executor: Executor = executor
         executor.set_clock(clock.now)
         self.clock: Clock = clock
-        self.on_clock_set: Callable[[int], None] | None = None
-        """Called with the clock's new offset when somebody has set the wall clock."""
+        self._on_clock_set: Callable[[int], None] | None = on_clock_set
         self._loop: asyncio.AbstractEventLoop = loop
         self._scheduled: bool = False
         self._stopped: bool = False
@@ -83,8 +89,8 @@ class Turns:
             least = 1
         finally:
             self._arm(least)
-        if self.clock.moved(now) and self.on_clock_set is not None:
-            self.on_clock_set(self.clock.offset)
+        if self.clock.moved(now) and self._on_clock_set is not None:
+            self._on_clock_set(self.clock.offset)
             self._arm(1)
 
     def _on_timer(self) -> None:

@@ -166,7 +166,13 @@ class Dispatchers(Table):
         self._next_persist = 0
         self._dirty = False
         self._stopped = False
-        self.feeds = [Feed(name, dispatcher, self._thread_of(name), self._told) for name, dispatcher in made.items()]
+        self.feeds: list[Feed] = []
+        try:
+            for name, dispatcher in made.items():
+                self.feeds.append(Feed(name, dispatcher, self._thread_of(name), self._told))
+        except BaseException:
+            self.stop()  # the threads of those before the one that has none
+            raise
 
     # ---- what the node calls
 
