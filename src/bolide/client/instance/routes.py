@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from bolide.client.instance.protocol_json import json_body
 from bolide.client.messages.queue import MessageQueue
 from bolide.errors import ProtocolError
 from bolide.layout.names import MASTER_ID
 from bolide.layout.permissions import PERM_READ, PERM_READ_WRITE, PERM_WRITE
+from bolide.remoting.bodies.base import decode_answer
+from bolide.remoting.bodies.route import TopicRouteData
+from bolide.remoting.errors import BodyError
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,25 +81,20 @@ class TopicRoute:
 
 def decode_route(topic: str, body: bytes) -> TopicRoute:
     """The route in a GET_ROUTEINFO_BY_TOPIC answer. Raises `ProtocolError` when it is not one."""
-    data = json_body(body)
     try:
-        return TopicRoute(
-            topic,
-            tuple(
-                QueueInfo(
-                    str(queue["brokerName"]),
-                    int(queue["readQueueNums"]),
-                    int(queue["writeQueueNums"]),
-                    int(queue["perm"]),
-                )
-                for queue in data.get("queueDatas") or []
-            ),
-            {
-                str(broker["brokerName"]): {int(key): str(value) for key, value in broker["brokerAddrs"].items()}
-                for broker in data.get("brokerDatas") or []
-            },
-            {str(broker["brokerName"]): str(broker.get("cluster", "")) for broker in data.get("brokerDatas") or []},
-            str(data.get("orderTopicConf") or ""),
-        )
-    except (KeyError, ValueError, TypeError, AttributeError) as error:
-        raise ProtocolError(f"the route of topic {topic} cannot be read: {error!r}") from error
+        data = decode_answer(body, TopicRouteData)
+    except BodyError as error:
+        raise ProtocolError(f"the route of topic {topic} cannot be read: {error}") from error
+    names = [queue.broker_name for queue in data.queue_datas] + [broker.broker_name for broker in data.broker_datas]
+    if not all(names):
+        raise ProtocolError(f"the route of topic {topic} cannot be read: a broker in it has no name")
+    return TopicRoute(
+        topic,
+        tuple(
+            QueueInfo(queue.broker_name, queue.read_queue_nums, queue.write_queue_nums, queue.perm)
+            for queue in data.queue_datas
+        ),
+        {broker.broker_name: broker.broker_addrs for broker in data.broker_datas},
+        {broker.broker_name: broker.cluster for broker in data.broker_datas},
+        data.order_topic_conf or "",
+    )
