@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import typer
+from typer.core import TyperGroup
+
+from bolide.cli.main import load
 
 ROOT = Path(__file__).parent.parent
 PROGRAMS = ROOT / "docs" / "programs"
@@ -50,3 +55,28 @@ def test_every_program_compiles_and_is_shown(program: Path) -> None:
     compile(program.read_text(encoding="utf-8"), str(program), "exec")
     shown = {name for page in PAGES for name, _ in BLOCK.findall(page.read_text(encoding="utf-8"))}
     assert f"docs/programs/{program.name}" in shown, f"{program.name} is on no page"
+
+
+def test_the_readme_lists_every_package() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1] for line in readme.splitlines() if line.startswith("| `")]
+    listed = set(re.findall(r"`(\w+)`", " ".join(rows)))
+    packages = {path.parent.name for path in (ROOT / "src" / "bolide").glob("*/__init__.py")}
+    assert packages - listed == set()
+
+
+def test_the_page_of_the_command_line_lists_every_command() -> None:
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    named = [set(re.findall(r"[a-z]+", row)) for row in rows]
+    shown = typer.main.get_group(load())
+    assert [path for path in commands(shown) if not any(set(path) <= row for row in named)] == []
+
+
+def commands(group: TyperGroup, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The words of every command."""
+    for name, command in group.commands.items():
+        if isinstance(command, TyperGroup):
+            yield from commands(command, (*path, name))
+        else:
+            yield (*path, name)
