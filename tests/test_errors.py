@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from bolide.errors import BolideError, PeerError, RequestTimeout, error_class
+from bolide.errors import ArgumentError, BolideError, PeerError, RequestTimeout, error_class
 
 
 def test_two_classes_for_one_code_are_refused() -> None:
@@ -32,3 +32,8 @@ def test_errors_pickle_with_their_text() -> None:
     error = pickle.loads(pickle.dumps(RequestTimeout("no answer from 127.0.0.1:1 within 3000 ms")))
     assert type(error) is RequestTimeout
     assert str(error) == "no answer from 127.0.0.1:1 within 3000 ms"
+
+
+def test_a_bad_argument_pickles_with_its_name() -> None:
+    error = pickle.loads(pickle.dumps(ArgumentError("retries is -1, give a whole number of at least 0", "retries")))
+    assert (type(error), error.argument, str(error).split()[0]) == (ArgumentError, "retries", "retries")

@@ -109,6 +109,22 @@ async def the_address_of_something_else(broker: Broker) -> object:
         server.close()
 
 
+@mistake(ConnectionLost, r"a frame of .* bytes.*; is it a name server of RocketMQ\?$")
+async def the_address_of_a_web_server(broker: Broker) -> object:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    try:
+        async with Producer("P", f"127.0.0.1:{port}", retries=0) as producer:
+            return await producer.send(Message("T", b"x"))
+    finally:
+        server.close()
+
+
 unfit("no_port", lambda: Producer("P", "localhost"), r"'localhost' is not an address, write host:port", "namesrv")
 refused("a_body_of_str", r"the body for topic T is str, give bytes$", "body", body="x")
 refused("no_body", r"is empty, RocketMQ stores no empty messages$", "body", body=b"")

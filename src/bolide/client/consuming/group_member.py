@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, Protocol
 
@@ -20,6 +19,7 @@ from bolide.client.consuming.process_queue import ProcessQueue
 from bolide.client.consuming.strategies import Strategy
 from bolide.client.instance.instance import ClientInstance
 from bolide.client.instance.options import ClientOptions
+from bolide.client.instance.process_id import process_id
 from bolide.client.messages.errors import ClientStateError, NoQueue, TopicNotFound
 from bolide.client.messages.light_queues import check_parent
 from bolide.client.messages.moment import moment_ms
@@ -103,7 +103,7 @@ class GroupMember:
         instance = self._instance
         if instance is None:
             raise ClientStateError(f"consumer {self.group} is not running: use `async with` or await start()")
-        if os.getpid() != self._pid:
+        if process_id() != self._pid:
             instance.check_process()
         return instance
 
@@ -196,7 +196,7 @@ class GroupMember:
             await instance.release()
             raise
         self._instance = instance
-        self._pid = os.getpid()
+        self._pid = process_id()
         instance.parents.update(self.parents)
         self._queues = queues
         self._store = store(instance)

@@ -28,7 +28,7 @@ from bolide.client.messages.errors import (
     response_error,
 )
 from bolide.client.messages.hooks import RpcCall
-from bolide.errors import BolideError, ConnectionLost, RequestTimeout
+from bolide.errors import BolideError, ConnectionLost, ProtocolError, RequestTimeout
 from bolide.layout.names import MASTER_ID
 from bolide.remoting import codes
 from bolide.remoting.codes import BINARY_TYPE, JSON_TYPE
@@ -269,7 +269,7 @@ class ClientInstance:
             address = servers[self._namesrv % len(servers)]
             try:
                 answer = await self.call(address, code, ext, body, accept=accept, timeout=timeout)
-            except (ConnectionLost, RequestTimeout) as error:
+            except (ConnectionLost, RequestTimeout, ProtocolError) as error:
                 failure = error
                 self._namesrv += 1
             except ResponseError as error:
@@ -279,7 +279,7 @@ class ClientInstance:
                 self.troubles.name_servers_answer()
                 return answer
         tried = f"none of {len(servers)} name servers can be reached, the last error: " if len(servers) > 1 else ""
-        hint = "; is it a name server of RocketMQ?" if isinstance(failure, RequestTimeout) else ""
+        hint = "; is it a name server of RocketMQ?" if isinstance(failure, RequestTimeout | ProtocolError) else ""
         raise NoNameServer(f"{tried or 'the name server cannot be reached: '}{failure}{hint}") from failure
 
     # -- routes

@@ -82,9 +82,47 @@ def check_body(message: Message, max_body: int = DEFAULT_MAX_MESSAGE_SIZE) -> No
 
 def properties_text(message: Message, unique_id: str) -> str:
     """The properties of a message as they travel. Raises `MessageRefused` for a name or value that cannot."""
+    parts = ["UNIQ_KEY\x01", unique_id, "\x02WAIT\x01true\x02" if message.wait_stored else "\x02WAIT\x01false\x02"]
+    count = 4  # separators, if no name or value holds one
     try:
-        text, count = _joined(message, unique_id)
-    except (TypeError, AttributeError):  # joined by +: a value of another type than str never becomes its repr
+        if message.tags:
+            parts += ("TAGS\x01", message.tags, "\x02")
+            count += 2
+        keys = message.keys
+        if keys:
+            parts += ("KEYS\x01", keys if isinstance(keys, str) else " ".join(keys), "\x02")
+            count += 2
+        if message.delay_level:
+            check_delay_level(message.delay_level)
+            parts.append(f"DELAY\x01{message.delay_level}\x02")
+            count += 2
+        if message.sharding_key:
+            parts += ("__SHARDINGKEY\x01", message.sharding_key, "\x02")
+            count += 2
+        if message.light_queues:
+            parts += ("INNER_MULTI_DISPATCH\x01", queue_list(message.light_queues), "\x02")
+            count += 2
+        if message.delay or message.deliver_at is not None:
+            if message.delay_level:
+                raise MessageRefused(
+                    "a message takes a delay level, a delay or a time of delivery, give one of them", "delay_level"
+                )
+            parts.append(delay_property(message.delay, message.deliver_at))
+            count += 2
+        if message.flag:
+            check_count("flag", message.flag, -MAX_FLAG, MAX_FLAG - 1)
+        for name, value in message.properties.items():
+            if name in RESERVED or not name or not value:
+                raise MessageRefused(
+                    f"property {name!r} is reserved by RocketMQ"
+                    if name in RESERVED
+                    else f"property {name!r} is empty and would be lost, leave it out",
+                    "properties",
+                )
+            parts += (name, "\x01", value, "\x02")
+            count += 2
+        text = "".join(parts)
+    except (TypeError, AttributeError):  # joined, so that a value of another type than str never becomes its repr
         raise _refused_type(message) from None
     if text.count("\x01") + text.count("\x02") != count:
         raise MessageRefused(
@@ -95,44 +133,6 @@ def properties_text(message: Message, unique_id: str) -> str:
             f"the properties have more than {MAX_PROPERTIES_LENGTH} bytes, move data into the body", "properties"
         )
     return text
-
-
-def _joined(message: Message, unique_id: str) -> tuple[str, int]:
-    """The text, and how many separators it has when no name or value holds one. Raises `TypeError`."""
-    parts = [f"UNIQ_KEY\x01{unique_id}\x02WAIT\x01{'true' if message.wait_stored else 'false'}\x02"]
-    if message.tags:
-        parts.append("TAGS\x01" + message.tags + "\x02")
-    keys = message.keys
-    if keys:
-        parts.append("KEYS\x01" + (keys if isinstance(keys, str) else " ".join(keys)) + "\x02")
-    if message.delay_level:
-        check_delay_level(message.delay_level)
-        parts.append(f"DELAY\x01{message.delay_level}\x02")
-    if message.sharding_key:
-        parts.append("__SHARDINGKEY\x01" + message.sharding_key + "\x02")
-    if message.light_queues:
-        parts.append("INNER_MULTI_DISPATCH\x01" + queue_list(message.light_queues) + "\x02")
-    if message.delay or message.deliver_at is not None:
-        if message.delay_level:
-            raise MessageRefused(
-                "a message takes a delay level, a delay or a time of delivery, give one of them", "delay_level"
-            )
-        parts.append(delay_property(message.delay, message.deliver_at))
-    if message.flag:
-        check_count("flag", message.flag, -MAX_FLAG, MAX_FLAG - 1)
-    count = 2 * (len(parts) + 1)  # the first part holds two pairs
-    if message.properties:
-        for name, value in message.properties.items():
-            if name in RESERVED or not name or not value:
-                raise MessageRefused(
-                    f"property {name!r} is reserved by RocketMQ"
-                    if name in RESERVED
-                    else f"property {name!r} is empty and would be lost, leave it out",
-                    "properties",
-                )
-            parts.append(name + "\x01" + value + "\x02")
-            count += 2
-    return "".join(parts), count
 
 
 def check_delay_level(level: int) -> None:

@@ -7,15 +7,16 @@ compressed with zlib, topics unknown to the name server created through the temp
 from __future__ import annotations
 
 import asyncio
-import os
 import uuid
 from collections.abc import Iterable
 from dataclasses import replace
+from threading import get_ident
 from types import TracebackType
 from typing import Final, Self, Unpack
 
 from bolide.client.instance.instance import ClientInstance
 from bolide.client.instance.options import DEFAULT_NAMESRV, ClientOptions, ConnectionOptions
+from bolide.client.instance.process_id import process_id
 from bolide.client.instance.request_reply import send_reply
 from bolide.client.instance.unclosed import Closeable
 from bolide.client.instance.unique_id import UniqueIds
@@ -127,6 +128,7 @@ class Producer(Closeable):
         self._instance: ClientInstance | None = None
         self._closed = False
         self._pid = 0
+        self._thread = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self.wall_ms = self.options.world.wall_ms
         self._ids = UniqueIds(self.options.world)
@@ -153,7 +155,8 @@ class Producer(Closeable):
                     await instance.release()
                     raise
                 self._loop = asyncio.get_running_loop()
-                self._pid = os.getpid()
+                self._pid = process_id()
+                self._thread = get_ident()
                 self._instance = instance
                 self._opened(f"{type(self).__name__} of group {self.group}")
                 await start_all(self.interceptors)
@@ -355,7 +358,9 @@ class Producer(Closeable):
             if len(body) >= self.compress_above:
                 body = compress(body, self._compression)
                 sys_flag |= COMPRESSED_FLAG | self._compression << TYPE_SHIFT
-            deadline = self._deadline(timeout)
+            if timeout is not None:
+                check_seconds("timeout", timeout)
+            deadline = self.loop.time() + (self.timeout if timeout is None else timeout)
             sending = Sending(self, message, message_id, properties, body, sys_flag, deadline, queue, oneway=oneway)
         except BaseException as error:
             refused = _refusal(error, [message])
@@ -374,7 +379,9 @@ class Producer(Closeable):
                 messages = [call.message for call in calls]
             messages = [self._in_namespace(message) for message in messages]
             ids, body = pack_batch(messages, self.max_body, self._ids.next_id)
-            deadline = self._deadline(timeout)
+            if timeout is not None:
+                check_seconds("timeout", timeout)
+            deadline = self.loop.time() + (self.timeout if timeout is None else timeout)
         except BaseException as error:
             refused = _refusal(error, messages)
             refuse_sends(calls, refused, self.interceptors)
@@ -385,9 +392,6 @@ class Producer(Closeable):
         sending = Sending(self, envelope, ",".join(ids), properties, body, 0, deadline, queue, batch=True)
         return self._go(sending, calls)
 
-    def _deadline(self, timeout: float | None) -> float:
-        return self.loop.time() + (self.timeout if timeout is None else check_seconds("timeout", timeout))
-
     def _in_namespace(self, message: Message) -> Message:
         namespace = self.options.namespace
         return replace(message, topic=with_namespace(namespace, message.topic)) if namespace else message
@@ -396,9 +400,11 @@ class Producer(Closeable):
         instance = self.instance
         if self._closed:
             raise ClientStateError(f"producer {self.group} is closing")
-        if self._pid != os.getpid():
+        if self._pid != process_id():
             instance.check_process()
-        instance.check_loop()
+        # Asking for the running loop is a system call, so it is left to calls that show by other signs to be wrong.
+        if self._thread != get_ident() or self.loop.is_closed():
+            instance.check_loop()
 
     def _check_room(self) -> None:
         self._check_usable()
