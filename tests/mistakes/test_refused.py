@@ -112,6 +112,7 @@ async def the_address_of_something_else(broker: Broker) -> object:
 @mistake(ConnectionLost, r"a frame of .* bytes.*; is it a name server of RocketMQ\?$")
 async def the_address_of_a_web_server(broker: Broker) -> object:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         await reader.read()
         writer.close()
