@@ -162,7 +162,10 @@ BESIDE_THE_WORLD: dict[str, tuple[set[str], str]] = {
     "client/instance/loop_thread.py": ({"threading", "new_event_loop"}, "the blocking clients are a thread and a loop"),
     "client/instance/name_servers.py": ({"http", "urllib"}, "asks an address server, in a thread of the world"),
     "client/instance/unique_id.py": ({"time"}, "asks the calendar in which month a time of the world is"),
-    "client/producing/producer.py": ({"uuid"}, "writes random bits of the world as a UUID"),
+    "client/producing/producer.py": (
+        {"threading", "uuid"},
+        "notices calls from another thread, and writes random bits of the world as a UUID",
+    ),
     "node/process/node_world.py": ({"shutil"}, "is the machine"),
     "node/settings/config.py": ({"open"}, "reads the settings before there is a node"),
     "node/standalone.py": ({"socket", "time"}, "starts processes and finds ports for them"),
