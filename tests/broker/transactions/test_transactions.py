@@ -174,3 +174,14 @@ def test_what_was_given_up_is_not_taken_up_beyond_the_limit(tmp_path: Path) -> N
         reply_of(parts.service.handlers()[codes.RESUME_CHECK_HALF_MESSAGE](parts.channel, request, parts.now)).code == 0
     )
     parts.close()
+
+
+@pytest.mark.parametrize(("attempts", "half"), [("1", False), ("99", True)], ids=["a retry", "a dead letter"])
+def test_a_transactional_retry_with_a_delay(tmp_path: Path, attempts: str, half: bool) -> None:
+    """Its delay counts and not its transaction, unless it is a dead letter, whose level is taken back."""
+    parts = Transactions(tmp_path)
+    sent = text(UNIQ_KEY="U", TRAN_MSG="true", PGROUP="pg", DELAY="3")
+    assert parts.answer(send_request("%RETRY%g", properties=sent, j=attempts)).code == 0
+    assert len(parts.records(HALF_TOPIC)) == half
+    assert len(parts.records(SCHEDULE_TOPIC, 2)) == (not half)
+    parts.close()
