@@ -103,7 +103,9 @@ class MessageProperties:
         self.pairs()[name] = value
         self._stale = True
         if self._scanned:
-            self._see(_SEEN.get(name, 0), value)
+            kind = _SEEN.get(name, 0)
+            if kind:
+                self._see(kind, value)
 
     def drop(self, name: str) -> None:
         """Remove a property that the broker does not keep: a time of delivery, an offset, a mark of its own."""
@@ -149,8 +151,12 @@ class MessageProperties:
 
     def add_uniq_key(self, key: str) -> None:
         """Name a message that has no UNIQ_KEY."""
-        self.append(f"UNIQ_KEY\x01{key}\x02", {names.UNIQ_KEY: key})
         self.uniq_key = key
+        if not self._stale:
+            self.terminate()
+            self._text = f"{self._text}UNIQ_KEY\x01{key}\x02"
+        if self._pairs is not None:
+            self._pairs[names.UNIQ_KEY] = key
 
     def scan(self) -> None:
         """Fill the attributes, once; of two pairs with one name the last wins, as in Java."""
