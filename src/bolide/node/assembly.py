@@ -22,7 +22,7 @@ from bolide.broker.core.stats import BrokerStats
 from bolide.broker.delay.delay_levels import DelayService
 from bolide.broker.delay.recall import RecallService
 from bolide.broker.delay.timers import TimerService
-from bolide.broker.operator.broker_config import ConfigService
+from bolide.broker.operator.broker_config import BrokerConfigService
 from bolide.broker.operator.consume_stats import ConsumeStatsService
 from bolide.broker.operator.group_admin import GroupAdminService
 from bolide.broker.operator.inspection import InspectService
@@ -139,7 +139,7 @@ class BrokerParts:
             GroupAdminService(options, groups, offsets, clients, address),
             ConsumeStatsService(options, store, topics, groups, offsets, clients, topic_stats, address),
             InspectService(options, store, stats, delay, timers, clients, filters, around.disk),
-            ConfigService(options, topics, around.settings, around.update, now),
+            BrokerConfigService(options, topics, around.settings, around.update, now),
             RelayService(options.broker_name, clients, store, topics, groups),
             ReplyService(options, writer, topics, clients),
             assignments,

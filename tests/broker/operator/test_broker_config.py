@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bolide.broker.operator.broker_config import ConfigService
+from bolide.broker.operator.broker_config import BrokerConfigService
 from bolide.remoting import codes
 from bolide.remoting.command import make_request
 from tests.broker.parts import NOW, Parts, reply_of
@@ -12,7 +12,7 @@ from tests.broker.parts import NOW, Parts, reply_of
 
 def test_a_changed_permission_is_news_for_the_name_servers(tmp_path: Path) -> None:
     parts = Parts(tmp_path)
-    service = ConfigService(parts.options, parts.topics, dict, lambda changes: None, NOW)
+    service = BrokerConfigService(parts.options, parts.topics, dict, lambda changes: None, NOW)
     parts.effects.take()
     told = parts.topics.data_version.counter
     for body in (b"fileReservedTime=48\n", b"brokerPermission=4\n"):
@@ -27,7 +27,7 @@ def test_a_changed_permission_is_news_for_the_name_servers(tmp_path: Path) -> No
 def test_settings_and_what_may_not_be_changed(tmp_path: Path) -> None:
     parts = Parts(tmp_path, config_black_list="rejectTransactionMessage;x")
     asked: list[dict[str, str]] = []
-    service = ConfigService(parts.options, parts.topics, lambda: {"brokerName": "b"}, asked.append, NOW)
+    service = BrokerConfigService(parts.options, parts.topics, lambda: {"brokerName": "b"}, asked.append, NOW)
     handlers = service.handlers()
     shown = reply_of(handlers[codes.GET_BROKER_CONFIG](parts.channel, make_request(codes.GET_BROKER_CONFIG, 1), NOW))
     assert b"brokerName=b" in shown.body

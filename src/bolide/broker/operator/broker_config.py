@@ -20,7 +20,7 @@ from bolide.remoting.request_routes import Kind, RawRoute
 BLACK_LIST: Final = frozenset({"configBlackList", "brokerConfigPath", "rocketmqHome"})
 
 
-class ConfigService(Service):
+class BrokerConfigService(Service):
     """Shows the settings, and changes those that `update` accepts."""
 
     def __init__(
