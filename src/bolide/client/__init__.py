@@ -57,6 +57,7 @@ from bolide.errors import (
 from bolide.layout.names import TRACE_TOPIC
 from bolide.remoting.command import Command
 from bolide.remoting.errors import CompressionError
+from bolide.world.contract import World
 
 if TYPE_CHECKING:
     from bolide.client.tracing.otel import OpenTelemetry
@@ -70,8 +71,8 @@ __all__ = [
     # listeners
     "Listener", "BatchListener", "TransactionListener", "ConsumeResult", "RetryLater", "DEAD_LETTER",
     # arguments
-    "ConnectionOptions", "ProducerOptions", "Moment", "StartFrom", "QueueChoice", "Selector", "sql", "selector", "lmq",
-    "Strategy", "strategies", "Codec", "CodecChoice", "JsonCodec", "PydanticCodec",
+    "ConnectionOptions", "ProducerOptions", "World", "Moment", "StartFrom", "QueueChoice", "Selector", "sql", "selector",
+    "lmq", "Strategy", "strategies", "Codec", "CodecChoice", "JsonCodec", "PydanticCodec",
     # hooks, interceptors, traces
     "OffsetStore", "FilterMessageHook", "RpcHook", "RpcCall", "Command", "AclHook", "NamespaceHook",
     "Interceptor", "SendCall", "ConsumeCall", "EndTransactionCall", "OpenTelemetry",
