@@ -132,6 +132,15 @@ def test_an_odd_half_message_does_not_keep_the_round_from_others(
     assert parts.code(honest, COMMIT) == 0 and delivered(parts) == {"U": 1}
 
 
+def test_a_half_message_that_cannot_be_stored_again_keeps_the_round_from_nobody(parts: Transactions) -> None:
+    """The limit was lowered below its size: it can be neither renewed nor given up."""
+    store_half(parts, {}, b"x" * 5_000)
+    parts.half()
+    parts.store.log.max_message_size = 1_000
+    parts.later(INTERVAL_MS)
+    assert [question.ext()["msgId"] for question in parts.asked()] == ["U"]
+
+
 def test_a_half_message_that_cannot_be_read_keeps_the_round_from_nobody(parts: Transactions) -> None:
     for name in ("U0", "U1", "U2"):
         parts.half(UNIQ_KEY=name)
