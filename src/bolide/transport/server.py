@@ -175,6 +175,9 @@ class ServerConnection:
             self._transport.write(frames[0])
         elif bodies:
             self._transport.writelines(frames)
+            if not self._choked and self._transport.get_write_buffer_size() > self._write_high:
+                # asyncio of 3.12.0 to 3.12.8, 3.13.0 and 3.13.1 pauses nobody in writelines; this checks the mark.
+                self._transport.set_write_buffer_limits(high=self._write_high)
         else:
             self._transport.write(b"".join(frames))
         if not self._choked:

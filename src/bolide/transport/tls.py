@@ -152,6 +152,10 @@ class TlsLayer:
         """Take from the socket again."""
         self._below.resume_reading()
 
+    def set_write_buffer_limits(self, high: int) -> None:
+        """The mark above which the peer counts as slow, in encrypted bytes."""
+        self._below.set_write_buffer_limits(high=high)
+
     def get_write_buffer_size(self) -> int:
         """Bytes the peer has not taken yet, encrypted."""
         return int(self._below.get_write_buffer_size())
