@@ -27,6 +27,11 @@ from tests.plugin_wheel import install_plugin
 PACKAGE = "flights-for-bolide 1.2"
 
 
+def path_with(folder: Path) -> str:
+    """PYTHONPATH of a child process: this folder before what the tests themselves run on."""
+    return os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
+
+
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, built by pip as for any user and installed into a folder of its own."""
@@ -67,7 +72,7 @@ class Cluster:
     def _start(self, name: str, listen: str, settings: dict[str, str]) -> ServerProcess:
         words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
         command = [sys.executable, "-m", "bolide.cli", name, "--listen", listen, *words]
-        environment = {"PYTHONPATH": str(self.wheel), "HOME": str(self.home)}
+        environment = {"PYTHONPATH": path_with(self.wheel), "HOME": str(self.home)}
         process = ServerProcess(command, self.home / f"{name}.out", environment)
         process.wait_ready("ready")
         return process
@@ -201,7 +206,7 @@ def test_an_unknown_name_stops_the_start_and_lists_the_known(
     tmp_path: Path, installed: Path, setting: str, sentence: str
 ) -> None:
     command = [sys.executable, "-m", "bolide.cli", "broker", "--listen", "127.0.0.1:0", "--store", str(tmp_path)]
-    environment = {**os.environ, "PYTHONPATH": str(installed)}
+    environment = {**os.environ, "PYTHONPATH": path_with(installed)}
     done = subprocess.run(
         [*command, "--set", setting], env=environment, capture_output=True, text=True, timeout=240, check=False
     )
@@ -235,7 +240,7 @@ def test_the_strategy_is_found_by_name(imported: Path) -> None:
 
 @pytest.mark.parametrize("verb", ["version", "doctor"])
 def test_the_command_line_lists_them(installed: Path, verb: str) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(installed)}
+    environment = {**os.environ, "PYTHONPATH": path_with(installed)}
     command = [sys.executable, "-m", "bolide.cli", verb, "--json"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
     assert PACKAGE in done.stdout, done.stderr
