@@ -71,8 +71,8 @@ __all__ = [
     # listeners
     "Listener", "BatchListener", "TransactionListener", "ConsumeResult", "RetryLater", "DEAD_LETTER",
     # arguments
-    "ConnectionOptions", "ProducerOptions", "World", "Moment", "StartFrom", "QueueChoice", "Selector", "sql", "selector",
-    "lmq", "Strategy", "strategies", "Codec", "CodecChoice", "JsonCodec", "PydanticCodec",
+    "ConnectionOptions", "ProducerOptions", "World", "Moment", "StartFrom", "QueueChoice", "Selector", "sql",
+    "selector", "lmq", "Strategy", "strategies", "Codec", "CodecChoice", "JsonCodec", "PydanticCodec",
     # hooks, interceptors, traces
     "OffsetStore", "FilterMessageHook", "RpcHook", "RpcCall", "Command", "AclHook", "NamespaceHook",
     "Interceptor", "SendCall", "ConsumeCall", "EndTransactionCall", "OpenTelemetry",
