@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import inspect
 import re
 import subprocess
 import sys
@@ -31,10 +30,17 @@ def exported_classes() -> Iterator[type]:
             yield value
 
 
+def source_of(module: str) -> ast.Module:
+    """A module as it is written: the source lies beside a compiled one, too."""
+    file = Path(bolide.__path__[0], *module.split(".")[1:])
+    file = file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
 def class_node(kind: type) -> ast.ClassDef:
     """A class as it is written."""
-    tree = ast.parse(inspect.getsource(sys.modules[kind.__module__]))
-    return next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == kind.__name__)
+    nodes = source_of(kind.__module__).body
+    return next(node for node in nodes if isinstance(node, ast.ClassDef) and node.name == kind.__name__)
 
 
 def public_parts(kind: type) -> Iterator[ast.AnnAssign | ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -62,7 +68,7 @@ def annotations(node: ast.AnnAssign | ast.FunctionDef | ast.AsyncFunctionDef) ->
 
 def of_bolide(module: ModuleType, name: str) -> bool:
     """Whether a name that a module uses comes from Bolide."""
-    for node in ast.walk(ast.parse(inspect.getsource(module))):
+    for node in ast.walk(source_of(module.__name__)):
         if isinstance(node, ast.ImportFrom) and any((alias.asname or alias.name) == name for alias in node.names):
             return (node.module or "").startswith("bolide")
         if isinstance(node, ast.ClassDef) and node.name == name:

@@ -141,7 +141,7 @@ def test_a_bad_place_in_the_log_stops_it_and_changes_nothing(spark: Any, copy: G
     data[lost["physicalOffset"] + 4] ^= 0xFF
     path.write_bytes(data)
     before = contents(copy.root, "")
-    with pytest.raises(Exception, match=f"at physical offset {lost['physicalOffset']}, one of 1 such places"):
+    with pytest.raises(Exception, match=f"at physical offset {lost['physicalOffset']}, one of 1 such ranges"):
         dispatch_store(spark, str(copy.root), copy.shape)
     after = contents(copy.root, "")
     del after["lock"]
@@ -166,7 +166,7 @@ def test_a_store_that_a_broker_has_is_refused(spark: Any, copy: GoldenStore, tmp
         files.unlock(lock)
     assert not (tmp_path / "out").exists()
     (tmp_path / "out" / "index").mkdir(parents=True)
-    with pytest.raises(Exception, match="has index already: name an empty folder"):
+    with pytest.raises(Exception, match="already has index: name an empty folder"):
         dispatch_store(spark, str(copy.root), copy.shape, out=str(tmp_path / "out"))
 
 

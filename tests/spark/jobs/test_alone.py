@@ -149,7 +149,7 @@ def test_a_second_redrive_is_refused_and_sends_nothing(spark: Any, bolide_broker
     checked = options(namesrv, "%DLQ%G", group="bolide-redrive")
     with (
         Lease(checked, queues_of(checked, "%DLQ%G"), "redrive"),
-        pytest.raises(AlreadyRunning, match="another run of redrive G as group bolide-redrive is at work"),
+        pytest.raises(AlreadyRunning, match="another run of redrive G as group bolide-redrive is active"),
     ):
         redrive(spark, "G", {"namesrv": namesrv}, topic="T")
     assert redrive(spark, "G", {"namesrv": namesrv}, topic="T").messages == 1
@@ -178,6 +178,6 @@ def test_a_checkpoint_has_one_run(spark: Any, bolide_broker: Broker, tmp_path: P
     with start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
-        with pytest.raises(AlreadyRunning, match="another mirror runs with the checkpoint .*/c: wait for its end"):
+        with pytest.raises(AlreadyRunning, match="another mirror is running with the checkpoint .*/c: wait"):
             mirror(spark, source, {"namesrv": namesrv}, checkpoint=str(tmp_path / "c"), prefix="Copy")
     assert mirror(spark, source, {"namesrv": namesrv}, checkpoint=f"file://{tmp_path}/c", prefix="Copy").messages == 0

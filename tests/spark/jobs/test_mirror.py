@@ -73,7 +73,7 @@ def check_translation(spark: Any, bolide_broker: Broker, other: Broker, rows: li
             await admin.create_group("movers")
             for queue_id, offset in committed.items():
                 queue = MessageQueue("T", old[b"000"].broker, queue_id)
-                await admin.set_group_offset("movers", queue, min(offset, await admin.max_offset(queue)))
+                await admin.set_group_offset("movers", queue, min(offset, await admin.end_offset(queue)))
 
     asyncio.run(commit())
     with pytest.raises(JobFailed, match="Group movers not exist"):

@@ -68,8 +68,8 @@ def test_files_that_are_deleted_under_a_reader(rocketmq: Target, topic: str, cap
     # Java looks at its files for the first time a minute after its start, and so comes late among the tests.
     until(lambda: len(files()) <= 2, 300, "the broker deletes files")
     with Admin(rocketmq.namesrv_addr, timeout=60) as admin:
-        until(lambda: admin.min_offset(queue) == sum(place < files()[0] for place in places), 120, "its queues know")
-        low = admin.min_offset(queue)
+        until(lambda: admin.begin_offset(queue) == sum(place < files()[0] for place in places), 120, "its queues know")
+        low = admin.begin_offset(queue)
     assert 5 < low < COUNT
     left = list(range(low, COUNT))
 
