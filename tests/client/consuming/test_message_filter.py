@@ -69,3 +69,14 @@ def test_a_filter_that_fails_drops_nothing(caplog: pytest.LogCaptureFixture) -> 
 def test_what_is_not_a_filter_is_refused(kind: Any) -> None:
     with pytest.raises(ArgumentError, match="give a function of"):
         kind("G", filters=("even",))
+
+
+async def late(message: ReceivedMessage) -> bool:
+    return False
+
+
+@pytest.mark.parametrize("kind", [PushConsumer, PullConsumer])
+@pytest.mark.parametrize(("filters", "said"), [((late,), "is async"), (even, "give a tuple of functions")])
+def test_an_async_filter_and_one_outside_a_tuple_are_refused(kind: Any, filters: Any, said: str) -> None:
+    with pytest.raises(ArgumentError, match=said):
+        kind("G", filters=filters)

@@ -127,6 +127,24 @@ def test_paused_queues_return_nothing() -> None:
         asyncio.run(main(broker))
 
 
+def test_a_single_queue_where_several_are_wanted_is_refused() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        queue: Any = Q0
+        async with pull_consumer(broker) as consumer:
+            for given in (consumer.assign, consumer.seek_to_begin, consumer.seek_to_end):
+                with pytest.raises(ArgumentError, match="give a list of MessageQueue"):
+                    await given(queue)
+            with pytest.raises(ArgumentError, match="give a list"):
+                consumer.pause(queue)
+            with pytest.raises(ArgumentError, match="give a list"):
+                consumer.resume(queue)
+            with pytest.raises(ArgumentError, match="MessageQueue"):
+                await consumer.pull(("T", "broker-a", 0), 0)  # type: ignore[arg-type]  # the mistake under test
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
 def test_a_paused_consumer_returns_nothing_until_all_of_it_resumes() -> None:
     async def main(broker: ScriptedBroker) -> None:
         fill(broker, 4)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
+import numpy as np
 import pytest
 
-from bolide.client.messages.arguments import check_topic
+from bolide.client import ArgumentError
+from bolide.client.messages.arguments import check_count, check_seconds, check_topic
 from bolide.client.messages.errors import MessageRefused
 from bolide.client.messages.message import Message, check_body, properties_text
 from bolide.layout.properties import parse_properties
@@ -45,6 +49,27 @@ def test_bodies() -> None:
 def test_properties_that_cannot_travel(message: Message, said: str) -> None:
     with pytest.raises(MessageRefused, match=said):
         properties_text(message, "ID")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"delay_level": np.int64(3)},
+        {"flag": np.int32(1)},
+        {"delay": np.float32(1.5)},
+        {"deliver_at": np.int64(1_795_372_807_548)},
+    ],
+)
+def test_numbers_of_numpy_are_numbers(given: dict[str, Any]) -> None:
+    plain = {name: value.item() for name, value in given.items()}
+    assert properties_text(Message("T", b"x", **given), "ID") == properties_text(Message("T", b"x", **plain), "ID")
+
+
+def test_counts_and_seconds_of_numpy_become_plain_numbers() -> None:
+    assert type(check_count("n", cast("int", np.uint8(3)), 1)) is int
+    assert type(check_seconds("s", cast("float", np.float32(3)))) is float
+    with pytest.raises(ArgumentError):
+        check_count("n", cast("int", np.bool_(True)), 0)
 
 
 def test_properties_text_reads_back() -> None:

@@ -3,12 +3,14 @@ FilterMessageHook)."""
 
 from __future__ import annotations
 
+import inspect
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from bolide.client.messages.arguments import check_callable
+from bolide.client.messages.arguments import check_callable, shown
 from bolide.client.messages.codec import Codec
 from bolide.client.messages.received import ReceivedMessage
+from bolide.errors import ArgumentError
 
 log = logging.getLogger("bolide.client")
 
@@ -18,9 +20,15 @@ FilterMessageHook = Callable[[ReceivedMessage], bool]
 
 def check_filters(filters: tuple[FilterMessageHook, ...]) -> tuple[FilterMessageHook, ...]:
     """The filters a user gave. Raises `ArgumentError` unless each can be called with a message."""
+    given: object = filters
+    if not isinstance(given, Iterable):
+        raise ArgumentError(f"filters is {shown(given)}, give a tuple of functions of (message)", "filters")
+    filters = tuple(filters)
     for wants in filters:
         check_callable("filters", wants, "message")
-    return tuple(filters)
+        if inspect.iscoroutinefunction(wants):  # its coroutine would count as True
+            raise ArgumentError(f"filters has {shown(wants)}, which is async: give a plain function", "filters")
+    return filters
 
 
 def wanted_messages(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
+from bolide.client.messages.arguments import check_queues
 from bolide.client.messages.queue import MessageQueue
 
 
@@ -24,7 +25,7 @@ class PausedQueues:
         if queues is None:
             self._all = True
         else:
-            self._queues.update(queues)
+            self._queues.update(check_queues("queues", queues))
 
     def resume(self, queues: Iterable[MessageQueue] | None = None) -> None:
         """Resume these queues, or everything. A paused consumer does not read queues that are resumed one by one."""
@@ -32,7 +33,7 @@ class PausedQueues:
             self._all = False
             self._queues.clear()
         else:
-            self._queues.difference_update(queues)
+            self._queues.difference_update(check_queues("queues", queues))
         self._resumed.set()
 
     async def wait(self, queue: MessageQueue) -> None:

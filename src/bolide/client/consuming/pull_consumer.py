@@ -29,6 +29,7 @@ from bolide.client.messages.arguments import (
     check_count,
     check_group,
     check_objects,
+    check_queues,
     check_seconds,
     check_topic,
 )
@@ -193,7 +194,7 @@ class PullConsumer(Closeable):
         """
         if self._member.subscriptions:
             raise ClientStateError("topics are subscribed already, subscribe to topics or assign queues, not both")
-        wanted = list(queues)
+        wanted = check_queues("queues", queues)
         self._prefetch.assigned = subscription("", expression, self._member.options.world.wall_ms())
         for topic in {queue.topic for queue in wanted}:
             check_parent(topic, parent)
@@ -250,6 +251,7 @@ class PullConsumer(Closeable):
         Raises `TopicNotFound`, `NoQueue`, `ResponseError`, `ConnectionLost`.
         """
         self._check_running()
+        check_queues("queue", [queue])
         check_count("offset", offset, 0)
         check_count("max_messages", max_messages, 1, MAX_PULL_BATCH)
         instance = self._member.instance
@@ -321,7 +323,7 @@ class PullConsumer(Closeable):
 
     def _sought(self, queues: Iterable[MessageQueue] | None) -> list[MessageQueue]:
         self._check_running()
-        return self.assignment() if queues is None else list(queues)
+        return self.assignment() if queues is None else check_queues("queues", queues)
 
     async def begin_offset(self, queue: MessageQueue) -> int:
         """The offset of the oldest message kept in a queue."""

@@ -35,6 +35,7 @@ from bolide.client.messages.arguments import (
     check_count,
     check_group,
     check_objects,
+    check_queues,
     check_seconds,
     check_topic,
 )
@@ -377,7 +378,7 @@ class PushConsumer(Closeable):
 
     def _sought(self, queues: Iterable[MessageQueue] | None) -> list[MessageQueue]:
         self._check_running()
-        return self.assignment() if queues is None else list(queues)
+        return self.assignment() if queues is None else check_queues("queues", queues)
 
     # -- requests of brokers
 

@@ -10,9 +10,11 @@ import inspect
 import math
 import re
 from collections.abc import Iterable
+from numbers import Integral, Real
 from typing import Final, TypeVar
 
 from bolide.client.messages.errors import MessageRefused
+from bolide.client.messages.queue import MessageQueue
 from bolide.errors import ArgumentError
 from bolide.layout.limits import MAX_LONG_TOPIC_LENGTH, MAX_TOPIC_LENGTH
 from bolide.layout.names import DLQ_PREFIX, RETRY_PREFIX
@@ -58,11 +60,23 @@ def _fault_of_name(kind: str, name: object) -> str:
     return f"{kind} {name[:40]}… has {len(name)} characters, {limit} are allowed" if len(name) > limit else ""
 
 
+def plain_number(value: object) -> int | float | None:
+    """A number as an int or float, those of numpy and pandas too; None for anything else, bool included."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    return float(value) if isinstance(value, Real) else None
+
+
 def check_count(argument: str, value: int, least: int, most: int | None = None, *, off: int | None = None) -> int:
     """A whole number from `least` to `most`, or `off`, which turns the feature off. Raises `ArgumentError`."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        if value == off or (value >= least and (most is None or value <= most)):
-            return value
+    number = plain_number(value)
+    if isinstance(number, int):
+        if number == off or (number >= least and (most is None or number <= most)):
+            return number
     reach = f"of at least {least}" if most is None else f"from {least} to {most}"
     turned_off = "" if off is None else f", or {off} for no limit"
     raise ArgumentError(f"{argument} is {shown(value)}, give a whole number {reach}{turned_off}", argument)
@@ -70,9 +84,10 @@ def check_count(argument: str, value: int, least: int, most: int | None = None, 
 
 def check_seconds(argument: str, value: float, *, zero: bool = False) -> float:
     """A finite number of seconds above 0, or with `zero` from 0. Raises `ArgumentError`."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-        if value > 0 or (zero and value == 0):
-            return value
+    number = plain_number(value)
+    if number is not None and math.isfinite(number):
+        if number > 0 or (zero and number == 0):
+            return number
     raise ArgumentError(f"{argument} is {shown(value)}, give seconds {'from 0' if zero else 'above 0'}", argument)
 
 
@@ -107,6 +122,16 @@ def check_method(argument: str, value: object, method: str, given: str) -> None:
         kind = value.__name__ if isinstance(value, type) else type(value).__name__
         raise ArgumentError(f"{argument} {kind} has no method {method}({given})", argument)
     check_callable(f"{argument}.{method}", found, given)
+
+
+def check_queues(argument: str, queues: Iterable[MessageQueue]) -> list[MessageQueue]:
+    """Several queues, as a list. Raises `ArgumentError`, also for a single queue."""
+    given: object = queues
+    if not isinstance(given, MessageQueue) and isinstance(given, Iterable):
+        listed = list(queues)
+        if all(isinstance(queue, MessageQueue) for queue in listed):
+            return listed
+    raise ArgumentError(f"{argument} is {shown(queues)}, give a list of MessageQueue objects", argument)
 
 
 def check_objects(argument: str, values: Iterable[T], kind: type[T]) -> tuple[T, ...]:

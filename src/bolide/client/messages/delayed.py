@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
-from bolide.client.messages.arguments import shown
+from bolide.client.messages.arguments import plain_number, shown
 from bolide.client.messages.errors import MessageRefused
 from bolide.client.messages.moment import Moment, moment_ms
 from bolide.layout.property_names import TIMER_DELAY_MS, TIMER_DELAY_SEC, TIMER_DELIVER_MS
@@ -30,6 +30,7 @@ def delay_property(delay: float | timedelta, deliver_at: Moment | None) -> str:
 
 
 def _milliseconds(seconds: float) -> int:
-    if isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds < MAX_SECONDS:
-        return round(seconds * 1000)
+    number = plain_number(seconds)
+    if number is not None and 0 <= number < MAX_SECONDS:
+        return round(number * 1000)
     raise MessageRefused(f"delay is {shown(seconds)}, which is not a length of time: give seconds from 0", "delay")

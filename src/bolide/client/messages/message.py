@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from bolide.client.messages.arguments import check_count, shown
+from bolide.client.messages.arguments import check_count, plain_number, shown
 from bolide.client.messages.delayed import delay_property
 from bolide.client.messages.errors import MessageRefused
 from bolide.client.messages.light_queues import queue_list
@@ -137,7 +137,8 @@ def properties_text(message: Message, unique_id: str) -> str:
 
 def check_delay_level(level: int) -> None:
     """Raise `MessageRefused` for a delay level that does not exist."""
-    if not isinstance(level, int) or isinstance(level, bool) or not 0 < level <= MAX_DELAY_LEVEL:
+    number = plain_number(level)
+    if not isinstance(number, int) or not 0 < number <= MAX_DELAY_LEVEL:
         raise MessageRefused(f"delay level {level!r} does not exist, choose 1 to {MAX_DELAY_LEVEL}", "delay_level")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from bolide.client.messages.arguments import shown
+from bolide.client.messages.arguments import plain_number, shown
 from bolide.errors import ArgumentError
 
 Moment = float | datetime
@@ -29,16 +29,17 @@ def moment_ms(argument: str, moment: Moment, refusal: type[ArgumentError] = Argu
                 argument,
             )
         moment = moment.timestamp() * 1000
-    if not isinstance(moment, int | float) or isinstance(moment, bool) or not 0 <= moment < _EXACT:
+    number = plain_number(moment)
+    if number is None or not 0 <= number < _EXACT:
         raise refusal(
             f"{argument} is {shown(moment)}, which is not a time: give {words}milliseconds since 1970, or a"
             " datetime with a time zone",
             argument,
         )
-    if 0 < moment < _SECONDS:
+    if 0 < number < _SECONDS:
         raise refusal(
             f"{argument} is {shown(moment)}, which as milliseconds since 1970 is before 1974: seconds must be"
             " multiplied by 1000",
             argument,
         )
-    return round(moment)
+    return round(number)
