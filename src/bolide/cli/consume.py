@@ -54,7 +54,10 @@ def consume(
     if broadcast and not group:
         output.fail("--broadcast is for a group: give --group NAME, or leave it out to read all queues", output.USAGE)
     printing = Printing(count, as_json)
+    from bolide.client.messages.arguments import check_topic  # the daemons share this command line and need no client
+
     with boundary():
+        check_topic(topic)  # otherwise an invalid name waits for a topic that cannot exist
         begin = start_of("--start", start)
         asyncio.run(_consume(Reading(topic, namesrv, group, tags, sql, begin, broadcast, idle), printing))
     output.note(f"{printing.seen} consumed")

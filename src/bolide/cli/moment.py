@@ -11,7 +11,10 @@ FORMS: Final = "2026-01-31T12:00+01:00, 2026-01-31T11:00Z, or ms since 1970"
 
 
 def moment_of(option: str, text: str) -> int | datetime:
-    """Milliseconds since 1970, or a time with its zone. Raises `ConfigError`, also for a time without a zone."""
+    """Milliseconds since 1970, or a time with its zone.
+
+    Raises `ConfigError`, also for a time without a zone, and `ArgumentError` for seconds since 1970.
+    """
     text = text.strip()
     try:
         found = int(text) if text.isdecimal() and len(text) <= 13 else datetime.fromisoformat(text)
@@ -19,11 +22,14 @@ def moment_of(option: str, text: str) -> int | datetime:
         raise ConfigError(f"{option} {text!r} is not a time: write {FORMS}") from None
     if isinstance(found, datetime) and found.tzinfo is None:
         raise ConfigError(f"{option} {text!r} has no time zone: write {FORMS}")
+    from bolide.client.messages.moment import moment_ms  # the daemons share this command line and need no client
+
+    moment_ms(option, found)
     return found
 
 
 def start_of(option: str, text: str) -> Literal["first", "last"] | int | datetime:
-    """A place in a topic: first, last, or a time. Raises `ConfigError`."""
+    """A place in a topic: first, last, or a time. Raises as `moment_of` does."""
     if text == "first" or text == "last":
         return "first" if text == "first" else "last"
     try:
