@@ -98,6 +98,43 @@ def test_only_what_has_changed_is_saved_and_a_failed_save_is_repeated() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("loaded", [None, "5", True])
+def test_a_store_that_loads_no_number_is_named(loaded: Any) -> None:
+    async def main() -> None:
+        table = Table()
+        table.rows["G", Q0] = loaded
+        with pytest.raises(LocalError, match=r"offset store of G loaded .* return an int, -1 if there is none"):
+            await CustomOffsets(table, "G").load(Q0)
+
+    asyncio.run(main())
+
+
+def test_a_save_that_ends_after_its_queue_was_given_back_keeps_no_later_one_from_being_saved() -> None:
+    async def main() -> None:
+        asked, answered = asyncio.Event(), asyncio.Event()
+
+        class Slow(Table):
+            async def save(self, group: str, offsets: Mapping[MessageQueue, int]) -> None:
+                await super().save(group, offsets)
+                asked.set()
+                await answered.wait()
+
+        table = Slow()
+        offsets = CustomOffsets(table, "G")
+        offsets.update(Q0, 5)
+        saving = asyncio.create_task(offsets.persist([Q0], wait=True))
+        await asked.wait()
+        offsets.forget(Q0)
+        answered.set()
+        await saving
+        table.rows["G", Q0] = 9  # another member read on; then the queue is ours again, and a seek goes back
+        offsets.update(Q0, 5)
+        await offsets.persist([Q0], wait=True)
+        assert table.rows["G", Q0] == 5
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize("kind", [PushConsumer, PullConsumer])
 def test_what_is_not_a_store_is_refused(kind: Any, tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match=r"has no method load\(group, queue\)"):

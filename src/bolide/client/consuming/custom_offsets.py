@@ -11,6 +11,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
+from bolide.client.messages.arguments import plain_number, shown
 from bolide.client.messages.queue import MessageQueue
 from bolide.errors import LocalError
 
@@ -58,11 +59,18 @@ class CustomOffsets:
         """Nothing was carried."""
 
     async def load(self, queue: MessageQueue) -> int:
-        """The stored progress; -1 if there is none. Raises `LocalError` if the store raises anything."""
+        """The stored progress; -1 if there is none. Raises `LocalError` if the store raises, or gives no number."""
         try:
-            return await self._store.load(self._group, queue)
+            loaded = await self._store.load(self._group, queue)
         except Exception as error:
             raise LocalError(f"the offset store of {self._group} cannot load the offset of {queue}: {error}") from error
+        offset = plain_number(loaded)
+        if not isinstance(offset, int):
+            raise LocalError(
+                f"the offset store of {self._group} loaded {shown(loaded)} as the offset of {queue}: return an int, -1 if"
+                " there is none"
+            )
+        return offset
 
     async def persist(self, queues: Iterable[MessageQueue], wait: bool) -> None:
         """Save the progress of these queues, where it has changed. Failures are logged."""
@@ -79,4 +87,5 @@ class CustomOffsets:
             except Exception as error:
                 log.warning("%d offsets of %s are not stored: %s", len(changed), self._group, error, exc_info=error)
             else:
-                self._saved.update(changed)
+                # A queue that was given back meanwhile may be ours again later, with another offset in the store.
+                self._saved.update((queue, offset) for queue, offset in changed.items() if queue in self._offsets)
