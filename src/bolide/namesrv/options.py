@@ -83,7 +83,7 @@ class NamesrvOptions(Struct, frozen=True, kw_only=True, rename=java_key):
         bool, BROKERS("Remove topics that a broker's registration no longer names.", live=True)
     ] = False
     scan_not_active_broker_interval: Annotated[
-        PositiveMs, BROKERS("Time between looks for brokers that are gone.", live=True)
+        PositiveMs, BROKERS("Time between searches for brokers that are gone.", live=True)
     ] = 5000
     broker_channel_expired_time: Annotated[
         PositiveMs,

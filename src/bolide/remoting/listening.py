@@ -13,16 +13,19 @@ TLS: Final = Section("TLS")
 BindAddress = Annotated[str, PLACE("Address to listen on.", java="0.0.0.0")]
 ListenPort = Annotated[Port, PLACE("Port to listen on; 0 picks a free one.")]
 MaxConnections = Annotated[
-    PositiveCount, CONNECTIONS("Open connections; one more is closed at once.", live=True, java=OURS)
+    PositiveCount,
+    CONNECTIONS("Maximum number of open connections; further ones are closed at once.", live=True, java=OURS),
 ]
 MaxIdleSeconds = Annotated[
     PositiveSeconds, CONNECTIONS("Time without traffic after which a connection is closed.", live=True)
 ]
 MaxUnfinishedBytes = Annotated[
     PositiveBytes,
-    CONNECTIONS("Bytes of unfinished frames; beyond it the connection with the oldest is closed.", java=OURS),
+    CONNECTIONS("Maximum bytes of unfinished frames; above it the connection with the oldest is closed.", java=OURS),
 ]
-MaxFrameSeconds = Annotated[PositiveSeconds, CONNECTIONS("A connection whose frame takes longer is closed.", java=OURS)]
+MaxFrameSeconds = Annotated[
+    PositiveSeconds, CONNECTIONS("Time after which a connection with an unfinished frame is closed.", java=OURS)
+]
 TlsMode = Annotated[
     Literal["disabled", "permissive", "enforcing"],
     TLS("permissive: TLS and plain connections, with a certificate. enforcing: TLS only."),
@@ -30,5 +33,5 @@ TlsMode = Annotated[
 TlsCertPath = Annotated[str, TLS("PEM certificate chain; empty: none, so no TLS.")]
 TlsKeyPath = Annotated[str, TLS("PEM private key of the certificate.")]
 TlsKeyPassword = Annotated[str, TLS("Password of the private key.")]
-TlsTrustCertPath = Annotated[str, TLS("PEM certificates that vouch for clients.")]
+TlsTrustCertPath = Annotated[str, TLS("PEM certificates of the authorities trusted for clients.")]
 TlsNeedClientAuth = Annotated[Literal["none", "optional", "require"], TLS("Whether clients show a certificate.")]

@@ -70,7 +70,7 @@ class StoreOptions(ShapeOptions, frozen=True, kw_only=True, rename=java_key):
         RETENTION("Hours of the day, local time, separated by `;`, in which expired files are deleted.", live=True),
     ] = "04"
     file_reserved_time: Annotated[Hours, RETENTION("Time a log file is kept after its last change.", live=True)] = 72
-    clean_resource_interval: Annotated[PositiveMs, RETENTION("Time between looks for expired files.", live=True)] = (
+    clean_resource_interval: Annotated[PositiveMs, RETENTION("Time between searches for expired files.", live=True)] = (
         10_000
     )
     clean_file_forcibly_enable: Annotated[
@@ -93,7 +93,9 @@ class StoreOptions(ShapeOptions, frozen=True, kw_only=True, rename=java_key):
         Percent,
         RETENTION("Use of the disk above which sends are refused. Counts as 35 at least and 90 at most.", live=True),
     ] = 90
-    delete_file_batch_max: Annotated[PositiveCount, RETENTION("Files deleted at once.", live=True)] = 10
+    delete_file_batch_max: Annotated[
+        PositiveCount, RETENTION("Maximum number of files deleted at once.", live=True)
+    ] = 10
 
     access_message_in_memory_max_ratio: Annotated[
         Percent, READS("Share of the machine's memory that the newest part of the log is taken to be in.")

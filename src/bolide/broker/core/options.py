@@ -60,10 +60,10 @@ class BrokerOptions(StoreOptions, frozen=True, kw_only=True, rename=java_key):
 
     broker_cluster_name: Annotated[str, PLACE("Cluster that the broker registers in.")] = "DefaultCluster"
     broker_name: Annotated[str, PLACE("Name that the broker registers.", java="the machine's name")] = "broker-a"
-    broker_id: Annotated[int, Meta(ge=0), PLACE("0: the master of its name. Other values are refused.")] = 0
-    broker_role: Annotated[
-        Literal["ASYNC_MASTER", "SYNC_MASTER", "SLAVE"], PLACE("Other values than ASYNC_MASTER are refused.")
-    ] = "ASYNC_MASTER"
+    broker_id: Annotated[int, Meta(ge=0), PLACE("0 is the master of its name. Only 0 is accepted.")] = 0
+    broker_role: Annotated[Literal["ASYNC_MASTER", "SYNC_MASTER", "SLAVE"], PLACE("Only ASYNC_MASTER is accepted.")] = (
+        "ASYNC_MASTER"
+    )
     broker_ip1: Annotated[
         str,
         PLACE("Address given to clients and stored in records; empty: the bound one.", java="the machine's address"),
@@ -106,8 +106,8 @@ class BrokerOptions(StoreOptions, frozen=True, kw_only=True, rename=java_key):
     default_topic_queue_nums: Annotated[
         int, Meta(ge=1, le=65_536), CREATION("Queues of an implicitly created topic.")
     ] = 8
-    cluster_topic_enable: Annotated[bool, CREATION("Keep a topic called as the cluster.")] = True
-    broker_topic_enable: Annotated[bool, CREATION("Keep a topic called as the broker.")] = True
+    cluster_topic_enable: Annotated[bool, CREATION("Keep a topic named after the cluster.")] = True
+    broker_topic_enable: Annotated[bool, CREATION("Keep a topic named after the broker.")] = True
     trace_topic_enable: Annotated[bool, CREATION("Keep the topic of message traces.")] = False
     msg_trace_topic_name: Annotated[str, CREATION("Name of the topic of message traces.")] = TRACE_TOPIC
     trace_on: Annotated[bool, CREATION("Tell producers to trace.")] = True
@@ -115,17 +115,19 @@ class BrokerOptions(StoreOptions, frozen=True, kw_only=True, rename=java_key):
     enable_split_metadata: Annotated[
         bool, CREATION("Send the tables of topics and groups in parts to a peer that asks for parts.")
     ] = True
-    split_metadata_size: Annotated[PositiveCount, CREATION("Rows of such a part.")] = 2000
+    split_metadata_size: Annotated[
+        PositiveCount, CREATION("Topics or groups in each part of a table that is sent in parts.")
+    ] = 2000
     max_topics: Annotated[
-        PositiveCount, CREATION("Topics; when there are as many, none is created.", live=True, java=OURS)
+        PositiveCount, CREATION("Number of topics from which no further one is created.", live=True, java=OURS)
     ] = 200_000
     max_groups: Annotated[
-        PositiveCount, CREATION("Consumer groups; when there are as many, none is created.", live=True, java=OURS)
+        PositiveCount, CREATION("Number of groups from which no further one is created.", live=True, java=OURS)
     ] = 200_000
     unused_group_expire_time: Annotated[
         Ms,
         CREATION(
-            "Time without member, offset and retry after which a group that a heartbeat created is removed; 0: never.",
+            "Remove an implicitly created group that has had no member, offset or retry for this time; 0: never.",
             live=True,
             java=OURS,
         ),
@@ -133,7 +135,7 @@ class BrokerOptions(StoreOptions, frozen=True, kw_only=True, rename=java_key):
 
     reject_transaction_message: Annotated[bool, SENDS("Refuse transactional messages.")] = False
     max_batch_messages: Annotated[
-        PositiveCount, SENDS("Messages of one batch; a longer one is refused whole.", java=OURS)
+        PositiveCount, SENDS("Maximum number of messages in a batch; a longer batch is refused.", java=OURS)
     ] = 16_384
     store_reply_message_enable: Annotated[
         bool, SENDS("Store the replies of request-reply in the cluster's reply topic.")
@@ -204,14 +206,15 @@ class BrokerOptions(StoreOptions, frozen=True, kw_only=True, rename=java_key):
     ] = True
     use_server_side_reset_offset: Annotated[bool, PULLS("Keep a reset offset until its next pull uses it.")] = True
     max_held_requests: Annotated[
-        PositiveCount, PULLS("Pulls held at once; one more is answered FLOW_CONTROL.", live=True, java=OURS)
+        PositiveCount,
+        PULLS("Maximum number of held pulls; further ones are answered FLOW_CONTROL.", live=True, java=OURS),
     ] = 100_000
     hold_sweep_interval: Annotated[
         PositiveMs, PULLS("Time between comparisons of every held pull with its queue.", java=OURS)
     ] = 5000
     max_cold_read_bytes: Annotated[
         Bytes,
-        PULLS("Memory of requests that wait for the disk; beyond it others are refused.", java=OURS),
+        PULLS("Maximum memory of requests that wait for the disk; above it further ones are refused.", java=OURS),
     ] = 256 * 1024 * 1024
 
     enable_property_filter: Annotated[bool, FILTERS("Accept SQL92 filters.")] = False
@@ -221,13 +224,19 @@ class BrokerOptions(StoreOptions, frozen=True, kw_only=True, rename=java_key):
     filter_data_clean_time_span: Annotated[
         PositiveMs, FILTERS("Time after which a filter that its group no longer names is forgotten.")
     ] = 24 * 3600 * 1000
-    max_filter_length: Annotated[PositiveCount, FILTERS("Characters of a filter.", java=OURS)] = 32_768
+    max_filter_length: Annotated[PositiveCount, FILTERS("Maximum number of characters in a filter.", java=OURS)] = (
+        32_768
+    )
     max_filter_operations: Annotated[
-        PositiveCount, FILTERS("Names, literals and operators of a SQL92 filter.", java=OURS)
+        PositiveCount, FILTERS("Maximum number of names, literals and operators in a SQL92 filter.", java=OURS)
     ] = 5_000
     max_consumer_filter_size: Annotated[
         PositiveCount,
-        FILTERS("Characters of all registered filters with topic and group, and 256 for each.", live=True, java=OURS),
+        FILTERS(
+            "Maximum characters of all registered filters, their topics and groups; each filter counts 256 more.",
+            live=True,
+            java=OURS,
+        ),
     ] = 4 * 1024 * 1024
 
     notify_consumer_ids_changed_enable: Annotated[
@@ -238,30 +247,39 @@ class BrokerOptions(StoreOptions, frozen=True, kw_only=True, rename=java_key):
         PositiveMs, GROUPS("Time after which the queue lock of an orderly consumer lapses.", java=OURS)
     ] = 60_000
     max_consumer_offsets: Annotated[
-        PositiveCount, GROUPS("Committed offsets of all groups and queues.", live=True, java=OURS)
+        PositiveCount, GROUPS("Maximum number of committed offsets of all groups.", live=True, java=OURS)
     ] = 2_000_000
-    max_queue_locks: Annotated[PositiveCount, GROUPS("Queue locks of all groups.", live=True, java=OURS)] = 200_000
+    max_queue_locks: Annotated[
+        PositiveCount, GROUPS("Maximum number of queue locks of all groups.", live=True, java=OURS)
+    ] = 200_000
     max_subscriptions: Annotated[
         PositiveCount,
         GROUPS(
-            "Subscriptions of all connected groups, one more for every 1024 characters of one.", live=True, java=OURS
+            "Maximum subscriptions of all connected groups; every 1024 characters of one count as another.",
+            live=True,
+            java=OURS,
         ),
     ] = 1_000_000
 
     enable_lmq_quota: Annotated[
         bool, LIGHT_QUEUES("Limit light queues to maxLmqConsumeQueueNum; false: to maxTopics.")
     ] = False
-    max_lmq_consume_queue_num: Annotated[PositiveCount, LIGHT_QUEUES("Light queues, with the quota on.")] = 20_000
+    max_lmq_consume_queue_num: Annotated[
+        PositiveCount, LIGHT_QUEUES("Maximum number of light queues if enableLmqQuota is true.")
+    ] = 20_000
 
     transaction_time_out: Annotated[
-        PositiveMs, TRANSACTIONS("Age of a half message from which its producer is asked.")
+        PositiveMs, TRANSACTIONS("Age from which the producer of a half message is asked for the outcome.")
     ] = 6000
     transaction_check_interval: Annotated[PositiveMs, TRANSACTIONS("Time between checks of half messages.")] = 30_000
     transaction_check_max: Annotated[
         Count, TRANSACTIONS("Checks after which a half message goes to TRANS_CHECK_MAX_TIME_TOPIC.")
     ] = 15
     max_open_transactions: Annotated[
-        PositiveCount, TRANSACTIONS("Half messages that wait for their end; one more is refused.", live=True, java=OURS)
+        PositiveCount,
+        TRANSACTIONS(
+            "Maximum number of half messages that are not ended; further ones are refused.", live=True, java=OURS
+        ),
     ] = 1_000_000
 
     default_query_max_num: Annotated[PositiveCount, QUERIES("Messages that a query by unique id returns at most.")] = 32
@@ -282,16 +300,14 @@ class BrokerOptions(StoreOptions, frozen=True, kw_only=True, rename=java_key):
     max_unfinished_bytes: MaxUnfinishedBytes = 256 * 1024 * 1024
     max_frame_seconds: MaxFrameSeconds = 120
     client_write_buffer_high: Annotated[
-        Bytes, CONNECTIONS("A peer that leaves more unread is not read from.", java=OURS)
+        Bytes, CONNECTIONS("Unread bytes of a peer above which its requests are not read.", java=OURS)
     ] = 4 * 1024 * 1024
     client_write_buffer_limit: Annotated[
-        Bytes, CONNECTIONS("A peer that leaves more unread is disconnected.", java=OURS)
+        Bytes, CONNECTIONS("Unread bytes of a peer above which it is disconnected.", java=OURS)
     ] = 128 * 1024 * 1024
     client_write_buffer_total: Annotated[
         Bytes,
-        CONNECTIONS(
-            "While all peers together leave more unread, pulls are answered FLOW_CONTROL.", live=True, java=OURS
-        ),
+        CONNECTIONS("Unread bytes of all peers above which pulls are answered FLOW_CONTROL.", live=True, java=OURS),
     ] = 1024 * 1024 * 1024
 
     tls_mode: TlsMode = "permissive"
@@ -304,11 +320,11 @@ class BrokerOptions(StoreOptions, frozen=True, kw_only=True, rename=java_key):
         Literal["", "true", "false"],
         TLS_OUT("Speak TLS to name servers; empty: when tlsMode is enforcing."),
     ] = ""
-    tls_client_auth_server: Annotated[bool, TLS_OUT("Refuse a name server whose certificate nobody vouches for.")] = (
-        False
-    )
+    tls_client_auth_server: Annotated[
+        bool, TLS_OUT("Refuse a name server whose certificate no trusted authority has signed.")
+    ] = False
     tls_client_trust_cert_path: Annotated[
-        str, TLS_OUT("PEM certificates that vouch for name servers; empty: those of this machine.")
+        str, TLS_OUT("PEM certificates of the authorities trusted for name servers; empty: the system's.")
     ] = ""
     tls_client_cert_path: Annotated[str, TLS_OUT("PEM certificate chain shown to name servers; empty: none.")] = ""
     tls_client_key_path: Annotated[str, TLS_OUT("PEM private key of that certificate.")] = ""

@@ -67,8 +67,8 @@ class CustomOffsets:
         offset = plain_number(loaded)
         if not isinstance(offset, int):
             raise LocalError(
-                f"the offset store of {self._group} loaded {shown(loaded)} as the offset of {queue}: return an int, -1 if"
-                " there is none"
+                f"the offset store of {self._group} loaded {shown(loaded)} as the offset of {queue}: return an int,"
+                " -1 if there is none"
             )
         return offset
 
