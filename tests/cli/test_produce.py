@@ -57,3 +57,12 @@ def test_a_line_that_is_no_message_is_named_by_its_number(bolide_broker: Broker,
     )  # fmt: skip
     assert (done.returncode, said in done.stderr) == (2, True), done.stderr
     assert "SEND_OK" in done.stdout
+
+
+def test_an_empty_argument_is_refused_and_not_passed_over(bolide_broker: Broker) -> None:
+    command = [sys.executable, "-m", "bolide.cli", "produce", "Empty", "", "-n", bolide_broker.namesrv_addr]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "bolide: message 1: the body for topic Empty is empty, RocketMQ stores no empty messages\n0 sent, 1 failed\n"
+    )

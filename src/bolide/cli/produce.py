@@ -180,7 +180,7 @@ async def send_all(
             try:
                 async for text in lines_of(sys.stdin.fileno()) if bodies is None else _given(bodies):
                     line += 1
-                    if not text:
+                    if not text and bodies is None:  # a blank line; an empty argument is refused like any empty body
                         continue
                     try:
                         made = message(text)
