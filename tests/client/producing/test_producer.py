@@ -8,6 +8,7 @@ import zlib
 import pytest
 
 from bolide.client import (
+    ArgumentError,
     Message,
     MessageQueue,
     MessageRefused,
@@ -319,6 +320,17 @@ def test_the_stored_record_is_what_was_sent() -> None:
         record = decode_record(broker.stored["T", result.queue.queue_id][0], 0)
         assert record.body.decode() == "naïve ☃"
         assert parse_properties(record.properties.decode())["näme"] == "wért"
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
+def test_a_single_message_where_several_are_wanted_is_refused() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        async with Producer("P", broker.address) as producer:
+            for send in (producer.send_many, producer.send_batch):
+                with pytest.raises(ArgumentError, match="^messages is Message.*, give several in a list"):
+                    await send(Message("T", b"x"))  # type: ignore[operator]  # the mistake under test
 
     with ScriptedBroker() as broker:
         asyncio.run(main(broker))

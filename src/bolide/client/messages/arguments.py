@@ -134,6 +134,14 @@ def check_queues(argument: str, queues: Iterable[MessageQueue]) -> list[MessageQ
     raise ArgumentError(f"{argument} is {shown(queues)}, give a list of MessageQueue objects", argument)
 
 
+def check_several(argument: str, values: Iterable[T]) -> Iterable[T]:
+    """Several values, each checked later. Raises `ArgumentError` for a single one."""
+    given: object = values
+    if not isinstance(given, Iterable):
+        raise ArgumentError(f"{argument} is {shown(values)}, give several in a list", argument)
+    return values
+
+
 def check_objects(argument: str, values: Iterable[T], kind: type[T]) -> tuple[T, ...]:
     """Several objects of one class, as a tuple. Raises `ArgumentError`."""
     given: object = values

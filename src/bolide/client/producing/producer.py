@@ -25,6 +25,7 @@ from bolide.client.messages.arguments import (
     check_group,
     check_objects,
     check_seconds,
+    check_several,
     check_topic,
     shown,
 )
@@ -247,7 +248,7 @@ class Producer(Closeable):
         """
         self._check_usable()
         futures: list[asyncio.Future[SendResult]] = []
-        for message in messages:
+        for message in check_several("messages", messages):
             await self._wait_for_slot()
             try:
                 future = self.submit(message, queue=queue)
@@ -265,7 +266,7 @@ class Producer(Closeable):
         Raises `MessageRefused` when they differ in topic or `wait_stored`, or exceed `max_body` together.
         """
         await self._wait_for_slot()
-        return await self._accept_batch(list(messages), queue, timeout).future
+        return await self._accept_batch(list(check_several("messages", messages)), queue, timeout).future
 
     async def send_oneway(self, message: Message, *, queue: QueueChoice | None = None) -> None:
         """Send and ask for no answer: fast, and nobody learns when it is lost."""
