@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import queue
 import random
@@ -21,6 +22,8 @@ from bolide.world.contract import BoundPort, SmallFiles, Worker
 T = TypeVar("T")
 P = TypeVar("P")
 BACKLOG: Final = 1024
+_NOT_HERE: Final = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
+"""Errors of an address, or a family of addresses, that this machine does not have."""
 _NO_ROUTE_ADDRESS: Final = "203.0.113.1"
 """A documentation address (RFC 5737): connecting a UDP socket to it sends nothing, and shows which address we use."""
 
@@ -52,15 +55,9 @@ class RealPort:
     """The listening sockets of one port: one for each address of the host."""
 
     def __init__(self, host: str, port: int) -> None:
-        self._sockets: list[socket.socket] = []
         self._servers: list[asyncio.Server] = []
         places = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        try:
-            for family, kind, protocol, _, address in dict.fromkeys(places):
-                self._sockets.append(_bound(family, kind, protocol, address))
-        except BaseException:
-            self.close()
-            raise
+        self._sockets: list[socket.socket] = bound_sockets(places)
 
     @property
     def port(self) -> int:
@@ -81,6 +78,30 @@ class RealPort:
             one.close()
         self._sockets.clear()
         self._servers.clear()
+
+
+def bound_sockets(places: list[Any]) -> list[socket.socket]:
+    """Sockets bound to these addresses, as `socket.getaddrinfo` gives them. One that this machine does not have (most
+    often it has no IPv6, but a name that resolves to it) is left out, as asyncio does. Raises `OSError`, with no socket
+    left open, when an address cannot be had or none is left.
+    """
+    made: list[socket.socket] = []
+    missing: OSError | None = None
+    try:
+        for family, kind, protocol, _, address in dict.fromkeys(places):
+            try:
+                made.append(_bound(family, kind, protocol, address))
+            except OSError as error:
+                if error.errno not in _NOT_HERE:
+                    raise
+                missing = missing or error
+        if missing is not None and not made:
+            raise missing
+    except BaseException:
+        for one in made:
+            one.close()
+        raise
+    return made
 
 
 def _bound(family: int, kind: int, protocol: int, address: Any) -> socket.socket:
