@@ -14,6 +14,7 @@ nothing else.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -32,6 +33,7 @@ NO_ORIGINS: Final[Mapping[str, str]] = {}
 SAME: Final = ""
 """RocketMQ's default is ours."""
 _MAX_QUOTED: Final = 60
+_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,20}")
 _IRREGULAR: Final = {
     "broker_ip1": "brokerIP1",
     "broker_ip2": "brokerIP2",
@@ -150,7 +152,7 @@ def value_of(setting: Setting, text: str, origin: str) -> Value:
         if setting.type is bool:
             value: Value = {"true": True, "false": False}[text.lower()]
         else:
-            value = int(text) if setting.type is int else text
+            value = _whole(text) if setting.type is int else text
     except (KeyError, ValueError):
         raise _refusal(setting, text, origin) from None
     if not _allowed(setting, value):
@@ -202,6 +204,13 @@ def text_of(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
+
+
+def _whole(text: str) -> int:
+    """A number as RocketMQ takes it, which refuses Python's `1_000`. Raises `ValueError`."""
+    if not _WHOLE.fullmatch(text):
+        raise ValueError
+    return int(text)
 
 
 def _allowed(setting: Setting, value: object) -> bool:

@@ -56,6 +56,7 @@ def test_unknown_keys_warn(tmp_path: Path) -> None:
     [
         ("listenPort=70000", r"listenPort = '70000' \(file .*\) is not allowed: .* from 0 to 65535 \(port\)"),
         ("listenPort=x", "a whole number"),
+        ("listenPort=10_911", "listenPort = '10_911' .* a whole number"),
         ("flushDiskType=NEVER", "ASYNC_FLUSH or SYNC_FLUSH"),
         ("autoCreateTopicEnable=yes", "true or false"),
         ("registerNameServerPeriod=1", "from 10000 to 60000"),
@@ -64,6 +65,10 @@ def test_unknown_keys_warn(tmp_path: Path) -> None:
 def test_bad_values_name_key_value_and_what_is_allowed(tmp_path: Path, line: str, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         load_options(BrokerOptions, {}, conf(tmp_path, line), {})
+
+
+def test_a_number_may_have_a_sign_and_leading_zeros_as_in_java(tmp_path: Path) -> None:
+    assert load_options(BrokerOptions, {}, conf(tmp_path, "listenPort=+010911\n"), {}).options.listen_port == 10911
 
 
 def test_a_file_that_is_not_there_is_named() -> None:
