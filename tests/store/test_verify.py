@@ -64,6 +64,20 @@ def test_inspect_agrees_with_the_store() -> None:
     assert shape_of(machine.files, ROOT, options) == SHAPE
 
 
+def test_a_store_is_read_by_its_files_where_a_queue_file_ends_within_an_entry() -> None:
+    machine = Machine()
+    machine.turn(70)
+    machine.store.close(machine.now)
+    for name in machine.files.list_dir(f"{ROOT}/index"):
+        machine.files.remove(f"{ROOT}/index/{name}")
+    first = f"{ROOT}/consumequeue/T/0/{0:020d}"
+    handle = machine.files.open(first)
+    machine.files.truncate(handle, 187)
+    machine.files.close(handle)
+    shape = shape_of(machine.files, ROOT, None)
+    assert (shape.commit_log_segment_size, shape.consume_queue_segment_size) == (4096, 200)
+
+
 @SHAPES
 @pytest.mark.parametrize("seed", range(12))
 def test_a_power_cut_leaves_nothing_that_the_next_start_does_not_mend(shape: StoreShape, seed: int) -> None:

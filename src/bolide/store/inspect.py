@@ -99,15 +99,19 @@ def shape_of(files: Files, root: str, options: ShapeOptions | None) -> StoreShap
 
 
 def _shape_of_files(files: Files, root: str, log_size: int) -> StoreShape:
-    default = StoreShape()
+    default = ShapeOptions()
     queue, ext = _first_segment(files, f"{root}/consumequeue"), _first_segment(files, f"{root}/consumequeue_ext")
-    return StoreShape(
-        commit_log_segment_size=log_size,
-        consume_queue_segment_size=default.consume_queue_segment_size if queue is None else queue.size,
-        consume_queue_ext_segment_size=default.consume_queue_ext_segment_size if ext is None else ext.size,
+    light = any(is_lmq(topic) for topic in files.list_dir(f"{root}/consumequeue"))
+    options = ShapeOptions(
+        mapped_file_size_commit_log=log_size,
+        # Rounded up like the setting: a copy of a queue file may end within an entry.
+        mapped_file_size_consume_queue=default.mapped_file_size_consume_queue if queue is None else queue.size,
+        mapped_file_size_consume_queue_ext=default.mapped_file_size_consume_queue_ext if ext is None else ext.size,
         enable_consume_queue_ext=ext is not None,
-        multi_dispatch=any(is_lmq(topic) for topic in files.list_dir(f"{root}/consumequeue")),
+        enable_lmq=light,
+        enable_multi_dispatch=light,
     )
+    return StoreShape.of(options)
 
 
 def queue_folders(files: Files, root: str, folder: str = "consumequeue") -> list[tuple[str, int, str]]:
