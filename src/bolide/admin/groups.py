@@ -86,7 +86,7 @@ class GroupCalls(AdminCalls):
         return sorted(masters)
 
     async def _groups_at(self, address: str) -> dict[str, SubscriptionGroupConfig]:
-        # PendingRequests for one group (code 352) would create it.
+        # Asking for one group (code 352) would create it.
         wrapper = await self.decoded(SubscriptionGroupWrapper, address, codes.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
         return wrapper.subscription_group_table
 

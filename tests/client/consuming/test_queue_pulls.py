@@ -248,7 +248,7 @@ def test_what_comes_after_a_drain_waits_at_its_broker() -> None:
             await until(lambda: len(broker.held) >= 2, "pulls that wait at the broker")
             assert await push.drain(60)
             broker.on_loop(lambda: [broker.store("T", queue_id, b"late", "") for queue_id in (0, 1)])
-            # PendingRequest after the answers to those pulls, on the same connection.
+            # Asked after the answers to those pulls, on the same connection.
             assert [(await push.lag())[queue] for queue in push.assignment()] == [1, 1]
             await asyncio.sleep(0)
             assert seen == []

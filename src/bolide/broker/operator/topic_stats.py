@@ -1,7 +1,7 @@
 """VIEW_BROKER_STATS_DATA (315): what topics took and groups got over the last minute, hour and day.
 
 RocketMQ's StatsItem: one look at each counter every 10 s, 10 min and hour; a span is from its oldest look until now.
-The counters are raised on the hot path (`broker.stats.Tally`), everything else happens here.
+The counters are raised on the hot path (`broker.core.stats.Tally`), everything else happens here.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from bolide.store.reads import Fetched
 
 
 class Host(Protocol):
-    """All methods are called on the loop and return at once. `node.host.NodeHost` is the real one."""
+    """All methods are called on the loop and return at once. `node.loop.host.NodeHost` is the real one."""
 
     def write(self, channel: Channel) -> int:
         """Hand the channel's frames to its socket; the bytes the peer leaves unread, 0 while it keeps up."""

@@ -1,5 +1,5 @@
-"""The gate before the handlers: holds sends against what is parked right now, as `broker.overload` decides, and pulls
-against what peers have left unread."""
+"""The gate before the handlers: holds sends against what is parked right now, as `broker.core.overload` decides, and
+pulls against what peers have left unread."""
 
 from __future__ import annotations
 

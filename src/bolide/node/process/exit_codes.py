@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 STOPPED: Final = 0
-"""PendingRequest to stop, and did so cleanly."""
+"""Asked to stop, and did so cleanly."""
 FAILED: Final = 1
 """Ended by a fault: starting it again may help."""
 BAD_CONFIG: Final = 2

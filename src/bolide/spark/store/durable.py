@@ -53,7 +53,7 @@ def read_limit(root: Path, rule: str = AUTO) -> Limit:
         checkpoint = decode_checkpoint((root / "checkpoint").read_bytes())
     except (FileNotFoundError, LayoutError):
         checkpoint = Checkpoint()
-    # PendingRequest last: a broker that started in between has written nothing yet when the checkpoint was read.
+    # Asked last: a broker that started in between has written nothing yet when the checkpoint was read.
     if stopped and not (root / "abort").exists() and rule == AUTO:
         return Limit(0, 0, whole=True)
     flushed = checkpoint.physic_msg_timestamp
