@@ -14,6 +14,7 @@ from bolide.remoting.command import make_request
 from bolide.remoting.request_routes import Kind
 from bolide.transport.client import ClientConnection
 from tests.client.waiting import PATIENCE
+from tests.interop.processes import free_ports
 from tests.node.test_broker import broker
 from tests.remoting.vectors import requests
 
@@ -49,7 +50,7 @@ def test_the_page_has_every_code_once() -> None:
 
 def test_a_broker_answers_what_is_listed(tmp_path: Path) -> None:
     async def scenario() -> set[int]:
-        async with broker(tmp_path, fast_port_enable=True) as (node, client):
+        async with broker(tmp_path, listen_port=free_ports(-2), fast_port_enable=True) as (node, client):
             found = await answered(client)
             fast = await ClientConnection.connect(f"{node.ip}:{node.port - 2}")
             try:
