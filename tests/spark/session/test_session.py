@@ -38,13 +38,13 @@ def test_a_process_with_a_session_of_its_own_gets_no_home_of_ours(
     assert "SPARK_HOME" not in session.environment()
 
 
+@pytest.mark.spark
 def test_an_archive_is_loaded_once_it_exists_and_with_its_own_home(tmp_path: Path) -> None:
     plain = session._settings("local[1]", QUICK_START, tmp_path / "a")
     assert os.environ["SPARK_HOME"] == str(tmp_path / "a" / "spark-home")
     assert "SharedArchiveFile" not in plain[JAVA_OPTIONS]
     archive = archive_of(spark_package())
-    if archive is None:
-        pytest.skip("there is no Java")
+    assert archive is not None
     archive.folder.mkdir(parents=True)
     archive.path.write_bytes(b"classes")
     prepared = shlex.split(session._settings("local[1]", QUICK_START, tmp_path / "b")[JAVA_OPTIONS])
@@ -53,10 +53,10 @@ def test_an_archive_is_loaded_once_it_exists_and_with_its_own_home(tmp_path: Pat
     assert os.environ["SPARK_HOME"] == str(archive.home)
 
 
+@pytest.mark.spark
 def test_a_home_of_the_users_is_kept_and_gets_no_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = archive_of(spark_package())
-    if archive is None:
-        pytest.skip("there is no Java")
+    assert archive is not None
     archive.folder.mkdir(parents=True)
     archive.path.write_bytes(b"classes")
     monkeypatch.setenv("SPARK_HOME", str(tmp_path / "theirs"))
