@@ -59,6 +59,7 @@ words: str = seen[0].value_as(int)  # error
 """
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_type_checker_sees_each_mistake(tmp_path: Path) -> None:
     api = pytest.importorskip("mypy.api")

@@ -25,6 +25,8 @@ from bolide.client.blocking import Producer
 from tests.children import start
 from tests.interop.processes import free_ports
 
+pytestmark = pytest.mark.slow  # each verb is a process, and each test has a cluster of processes
+
 MANY_BYTES = 50
 """More than one line of these tests."""
 

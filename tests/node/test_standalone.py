@@ -117,6 +117,7 @@ def last_line(folder: Path, namesrv_port: int, broker_port: int) -> tuple[int, s
     return done.returncode, done.stderr.strip().splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_the_last_line_says_which_part_did_not_start_and_why(tmp_path: Path) -> None:
     free = free_ports()
     with socket.socket() as other:

@@ -253,6 +253,7 @@ class TestNewFile:
             machine.append(40)
         assert "folder" in machine.store.failure
 
+    @pytest.mark.slow
     def test_its_blocks_are_reserved_in_steps_ahead_of_the_writer(self) -> None:
         size = 4 * RESERVE_STEP
         machine = Machine(shape=replace(SHAPE, commit_log_segment_size=size))
@@ -285,6 +286,7 @@ class TestNewFile:
         assert blocks < 64 << 20
         machine.store.close(machine.now)
 
+    @pytest.mark.slow
     def test_blocks_that_are_refused_are_asked_for_again_further_on(self) -> None:
         machine = Machine(shape=replace(SHAPE, commit_log_segment_size=1 << 30))
         log = machine.store.log

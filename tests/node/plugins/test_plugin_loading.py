@@ -24,6 +24,8 @@ from tests.interop.processes import ServerProcess, free_ports
 from tests.node.test_broker import pull_request, send_request
 from tests.plugin_wheel import install_plugin
 
+pytestmark = pytest.mark.slow  # builds a wheel and starts a cluster of processes
+
 PACKAGE = "flights-for-bolide 1.2"
 
 

@@ -117,6 +117,7 @@ def test_a_lease_that_another_took_is_lost(rocketmq: Target, topic: str) -> None
             second.__exit__()
 
 
+@pytest.mark.slow
 def test_a_lease_that_cannot_be_renewed_is_given_up_before_it_expires() -> None:
     with Broker() as broker:
         broker.create_topic("T")

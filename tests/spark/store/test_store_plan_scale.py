@@ -24,6 +24,7 @@ def cpu_seconds(run: Callable[[], object]) -> float:
     return time.process_time() - began
 
 
+@pytest.mark.slow
 def test_ten_thousand_files_are_few_tasks(tmp_path: Path) -> None:
     make_store(tmp_path / "few", 11 * 1_000, 128, FILE)
     make_store(tmp_path / "many", 11 * 10_000, 128, FILE)
@@ -55,6 +56,7 @@ def summaries(queues: int, parts: int) -> list[PartSummary]:
     return found
 
 
+@pytest.mark.slow
 def test_ten_thousand_queues_are_shared_out() -> None:
     parts = summaries(10_000, 20)
     queues = queue_tasks(parts, {})

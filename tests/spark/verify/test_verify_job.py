@@ -313,6 +313,7 @@ def bits(path: Path) -> list[tuple[int, int]]:
     return found
 
 
+@pytest.mark.slow
 def test_a_bad_record_that_is_alone_in_what_is_read_at_once_is_found(tmp_path: Path) -> None:
     size = make_store(tmp_path, 6, 3_000_000)
     flip(tmp_path / "commitlog" / f"{0:020d}", 2 * size + 1_000_000, 1)
