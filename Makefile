@@ -89,4 +89,4 @@ venv-test:
 
 clean:
 	rm -rf $(VENV) .venv-3.* build dist src/*.egg-info .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	find src tests docs demo bench build_backend tools -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests docs demo bench proof build_backend tools -name __pycache__ -type d -prune -exec rm -rf {} +

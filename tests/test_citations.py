@@ -27,7 +27,7 @@ LINK = re.compile(r"\]\(((?!https?:)[^()\s]*)#([^()\s]+)\)")
 
 def texts() -> Iterator[tuple[str, str]]:
     """Path and text of every file that may cite, this one apart: its examples are not citations."""
-    for folder in ("src", "tests", "docs", "tools", "bench", "demo", "build_backend"):
+    for folder in ("src", "tests", "docs", "tools", "bench", "demo", "proof", "build_backend"):
         for file in sorted((ROOT / folder).rglob("*")):
             if file.suffix in SUFFIXES and file != Path(__file__) and file.is_file():
                 yield file.relative_to(ROOT).as_posix(), file.read_text(encoding="utf-8")

@@ -34,7 +34,7 @@ TEST_SECONDS = 60
 RUN_SECONDS = 300
 POLL_SECONDS = 0.01
 PASSED, FAILED, KILLED, CRASHED = 0, 1, -9, 70  # pytest's exit codes, and ours for a run without an end
-COPIED = ("src", "tests", "tools", "docs", "pyproject.toml")
+COPIED = ("src", "tests", "proof", "tools", "docs", "pyproject.toml")
 
 
 class Run:
@@ -78,7 +78,7 @@ def run_tests(copy: Path, words: list[str], output: Path) -> int:
     os.environ["BOLIDE_IMPL"] = "python"
     os.environ["PYTHONPATH"] = str(copy / "src")  # for processes that tests start
     sys.path = [str(copy / "src"), *(path for path in sys.path if path not in ("", str(ROOT)))]
-    for name in [name for name in sys.modules if name.partition(".")[0] in ("tests", "tools", "bolide")]:
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("tests", "tools", "proof", "bolide")]:
         del sys.modules[name]
     usual = ["-q", "-p", "no:cacheprovider", "--no-header", "--tb=no", f"--timeout={TEST_SECONDS}"]
     usual += [f"--basetemp={copy / 'tmp'}", "-o", "faulthandler_timeout=0"]  # it crashed where a wrong spun threads

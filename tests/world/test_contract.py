@@ -14,7 +14,7 @@ from bolide.layout.record import decode_records
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.broker import BrokerNode
 from bolide.node.namesrv import NamesrvNode
-from tests.world.simulated import EPOCH_MS, SimulatedWorld, Universe, VirtualLoop
+from proof.simulation.world import EPOCH_MS, SimulatedWorld, Universe, VirtualLoop
 
 SMALL: dict[str, Any] = {
     "mapped_file_size_commit_log": 1 << 18,

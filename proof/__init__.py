@@ -1,0 +1,1 @@
+"""The programs that look for faults: simulation, attack on real processes, soak, fuzzing, comparison with RocketMQ."""

@@ -1,0 +1,1 @@
+"""Deterministic simulation: name servers, brokers and clients in one thread, from one seed."""
