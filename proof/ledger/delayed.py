@@ -1,0 +1,72 @@
+"""Delays and timers: not before their time, not long after it, and not after they were taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from proof.ledger.copies import Copies
+from proof.ledger.facts import Finding, Kind, Outcome, Send
+
+RECALL_MARGIN_S: Final = 2.0
+"""A message that is due just when it is taken back may still come."""
+
+
+def judge(copies: Copies) -> Iterator[Finding]:
+    """All delayed messages."""
+    promises = copies.promises
+    for send in copies.ledger.sends:
+        if send.kind is not Kind.DELAYED:
+            continue
+        found = copies.own[send.number]
+        clock_s = promises.clock_s if send.by_clock else 0.0
+        from_s = send.due_at - promises.early_s - clock_s
+        until = max(due_from_answer(send), promises.faults_over_at) + promises.late_s + clock_s
+        for served in found:
+            at = served.stored_at
+            if at is not None and at < from_s:
+                yield Finding("not before its time", f"{send} is at {served.place} {send.due_at - at:.3f} s early")
+            if at is not None and at > until and len(found) == 1:
+                late = at - due_from_answer(send)
+                yield Finding("not long after its time", f"{send} is at {served.place} {late:.3f} s late")
+        # A crash repeats the deliveries of which no progress was on disk.
+        most = send.attempts * (1 + copies.crashes_since(send.due_at))
+        if len(found) > most:
+            yield Finding("delivered once", f"{send} is there {len(found)} times, and {most} can be explained")
+        if _taken_back(copies, send) and found:
+            yield Finding("taken back", f"{send} was taken back in time, and is at {found[0].place}")
+    yield from (Finding("delayed is delivered", finding.detail) for finding in awaited(copies))
+    yield from _early_seen(copies)
+
+
+def _taken_back(copies: Copies, send: Send) -> bool:
+    if send.recall is not Outcome.DONE or send.recalled_at > send.due_at - RECALL_MARGIN_S:
+        return False
+    brokers = {crash.broker for crash in copies.ledger.crashes}
+    return not any(copies.lost_with_power(broker, send.recalled_at, send.recalled_at) for broker in brokers)
+
+
+def _early_seen(copies: Copies) -> Iterator[Finding]:
+    for seen in copies.ledger.seen:
+        if seen.number >= 0:
+            send = copies.ledger.sends[seen.number]
+            early_s = copies.promises.early_s + (copies.promises.clock_s if send.by_clock else 0.0)
+            if send.kind is Kind.DELAYED and seen.at < send.due_at - early_s:
+                early = send.due_at - seen.at
+                yield Finding("not before its time", f"{seen.group} got {send} {early:.3f} s early")
+
+
+def due_from_answer(send: Send) -> float:
+    """When it is due if the delay began with the answer: the broker counts from a moment before."""
+    return send.due_at + send.ended_at - send.began_at
+
+
+def awaited(copies: Copies) -> Iterator[Finding]:
+    """Delayed messages that were acknowledged, are due, and are not there."""
+    for send in copies.ledger.sends:
+        if send.kind is not Kind.DELAYED or send.outcome is not Outcome.DONE or copies.own[send.number]:
+            continue
+        due_at = due_from_answer(send) + copies.promises.late_s
+        due_at += copies.promises.clock_s if send.by_clock else 0.0
+        if send.recall is None and due_at <= copies.view.at and not copies.excused(send):
+            yield Finding("awaited", f"{send} was due {copies.view.at - send.due_at:.1f} s ago")
