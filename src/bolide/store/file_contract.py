@@ -13,6 +13,7 @@ several threads as long as no two use one handle for writing the same bytes.
 
 from __future__ import annotations
 
+import errno
 from typing import Protocol
 
 from bolide.errors import LocalError, PeerError
@@ -34,6 +35,18 @@ class SyncFailed(FileFailed):
 
 class FileLocked(PeerError):
     """Another process, or another store of this process, holds the lock file."""
+
+
+def sync_failed(path: str, error: OSError) -> SyncFailed:
+    """What a sync raises for an error of the operating system."""
+    return SyncFailed(f"cannot sync {path}: {error.strerror or error}; what was written to it may be lost")
+
+
+def call_failed(verb: str, path: str, error: OSError) -> FileFailed:
+    """What every other call raises for an error of the operating system."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return DiskFull(f"cannot {verb} {path}: the disk is full; free space or add a larger disk")
+    return FileFailed(f"cannot {verb} {path}: {error.strerror or error}")
 
 
 class Files(Protocol):

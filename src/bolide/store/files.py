@@ -18,7 +18,7 @@ from collections.abc import Callable
 from io import BytesIO
 from typing import Final
 
-from bolide.store.file_contract import DiskFull, FileFailed, FileLocked, Files, SyncFailed
+from bolide.store.file_contract import DiskFull, FileFailed, FileLocked, Files, SyncFailed, call_failed, sync_failed
 from bolide.store.system_calls import fallocate_call, syncfs_call
 
 __all__ = ["DiskFull", "FileFailed", "FileLocked", "Files", "RealFiles", "SyncFailed"]
@@ -54,7 +54,7 @@ class RealFiles:
         try:
             fd = os.open(path, flags, _FILE_MODE)
         except OSError as error:
-            raise _failed("open", path, error) from error
+            raise call_failed("open", path, error) from error
         try:
             # One call sets the whole length, so a crash leaves either an empty file, which loading deletes, or a
             # file of the right size: never one of a size that loading would refuse.
@@ -62,7 +62,7 @@ class RealFiles:
                 os.ftruncate(fd, size)
         except OSError as error:
             os.close(fd)
-            raise _failed("set the size of", path, error) from error
+            raise call_failed("set the size of", path, error) from error
         self._paths[fd] = path
         return fd
 
@@ -71,7 +71,7 @@ class RealFiles:
         try:
             os.close(handle)
         except OSError as error:
-            raise _failed("close", path, error) from error
+            raise call_failed("close", path, error) from error
 
     def write_at(self, handle: int, buffers: list[bytes], offset: int) -> None:
         try:
@@ -88,7 +88,7 @@ class RealFiles:
                     offset += done
                     rest = _without(rest, done)
         except OSError as error:
-            raise _failed("write", self._paths.get(handle, "?"), error) from error
+            raise call_failed("write", self._paths.get(handle, "?"), error) from error
 
     def read_at(self, handle: int, size: int, offset: int) -> bytes:
         try:
@@ -100,7 +100,7 @@ class RealFiles:
                 data += more
             return data
         except OSError as error:
-            raise _failed("read", self._paths.get(handle, "?"), error) from error
+            raise call_failed("read", self._paths.get(handle, "?"), error) from error
 
     def read_warm(self, handle: int, size: int, offset: int) -> bytes | None:
         if not self._nowait:
@@ -122,7 +122,7 @@ class RealFiles:
             if error.errno in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
                 self._nowait = 0  # this file system cannot tell: all reads count as warm from now on
                 return self.read_at(handle, size, offset)
-            raise _failed("read", self._paths.get(handle, "?"), error) from error
+            raise call_failed("read", self._paths.get(handle, "?"), error) from error
         if have < size:
             buffer.truncate(have)
         return buffer.getvalue()
@@ -137,7 +137,7 @@ class RealFiles:
                 return -1
             if error.errno in (errno.EINVAL, errno.EOPNOTSUPP):
                 return offset if offset < os.fstat(handle).st_size else -1
-            raise _failed("look into", self._paths.get(handle, "?"), error) from error
+            raise call_failed("look into", self._paths.get(handle, "?"), error) from error
 
     def warm(self, path: str, offset: int, size: int) -> None:
         while size > 0:
@@ -154,11 +154,11 @@ class RealFiles:
         except FileNotFoundError:
             return b""
         except OSError as error:
-            raise _failed("open", path, error) from error
+            raise call_failed("open", path, error) from error
         try:
             return os.pread(fd, size, offset)
         except OSError as error:
-            raise _failed("read", path, error) from error
+            raise call_failed("read", path, error) from error
         finally:
             os.close(fd)
 
@@ -169,7 +169,7 @@ class RealFiles:
             else:
                 os.fdatasync(handle)
         except OSError as error:
-            raise _sync_failed(self._paths.get(handle, "?"), error) from error
+            raise sync_failed(self._paths.get(handle, "?"), error) from error
 
     def sync_dir(self, path: str) -> None:
         try:
@@ -177,11 +177,11 @@ class RealFiles:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise _failed("open", path, error) from error
+            raise call_failed("open", path, error) from error
         try:
             os.fsync(fd)
         except OSError as error:
-            raise _sync_failed(path, error) from error
+            raise sync_failed(path, error) from error
         finally:
             os.close(fd)
 
@@ -199,10 +199,10 @@ class RealFiles:
         try:
             fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
-            raise _failed("open", folder, error) from error
+            raise call_failed("open", folder, error) from error
         try:
             if syncfs(fd) != 0:
-                raise _sync_failed(folder, OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno())))
+                raise sync_failed(folder, OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno())))
         finally:
             os.close(fd)
 
@@ -219,7 +219,7 @@ class RealFiles:
             if number in _NO_RESERVATION:
                 return
             path = self._paths.get(handle, "?")
-            raise _failed("reserve blocks of", path, OSError(number, os.strerror(number)))
+            raise call_failed("reserve blocks of", path, OSError(number, os.strerror(number)))
 
     def reserve_new(self, handle: int, size: int) -> None:
         if not hasattr(os, "posix_fallocate"):  # macOS
@@ -228,7 +228,7 @@ class RealFiles:
             os.posix_fallocate(handle, 0, size)
         except OSError as error:
             if error.errno not in _NO_RESERVATION:
-                raise _failed("reserve blocks of", self._paths.get(handle, "?"), error) from error
+                raise call_failed("reserve blocks of", self._paths.get(handle, "?"), error) from error
 
     def open_unnamed(self, folder: str) -> int:
         flag = getattr(os, "O_TMPFILE", 0)
@@ -239,7 +239,7 @@ class RealFiles:
         except OSError as error:
             if error.errno in _NO_UNNAMED:
                 return -1
-            raise _failed("make a file in", folder, error) from error
+            raise call_failed("make a file in", folder, error) from error
         self._paths[handle] = folder
         return handle
 
@@ -260,13 +260,13 @@ class RealFiles:
         try:
             os.ftruncate(handle, size)
         except OSError as error:
-            raise _failed("set the size of", self._paths.get(handle, "?"), error) from error
+            raise call_failed("set the size of", self._paths.get(handle, "?"), error) from error
 
     def rename(self, source: str, target: str) -> None:
         try:
             os.replace(source, target)
         except OSError as error:
-            raise _failed("rename", source, error) from error
+            raise call_failed("rename", source, error) from error
 
     def remove(self, path: str) -> None:
         try:
@@ -277,13 +277,13 @@ class RealFiles:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise _failed("delete", path, error) from error
+            raise call_failed("delete", path, error) from error
 
     def make_dir(self, path: str) -> None:
         try:
             _make_folders(path)
         except OSError as error:
-            raise _failed("make the folder", path, error) from error
+            raise call_failed("make the folder", path, error) from error
 
     def list_dir(self, path: str) -> list[str]:
         try:
@@ -291,7 +291,7 @@ class RealFiles:
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
-            raise _failed("list", path, error) from error
+            raise call_failed("list", path, error) from error
 
     def size(self, path: str) -> int:
         try:
@@ -299,7 +299,7 @@ class RealFiles:
         except (FileNotFoundError, NotADirectoryError):
             return -1
         except OSError as error:
-            raise _failed("look at", path, error) from error
+            raise call_failed("look at", path, error) from error
         return -1 if stat.S_ISDIR(found.st_mode) else found.st_size
 
     def modified_ms(self, path: str) -> int:
@@ -308,7 +308,7 @@ class RealFiles:
         except (FileNotFoundError, NotADirectoryError):
             return -1
         except OSError as error:
-            raise _failed("look at", path, error) from error
+            raise call_failed("look at", path, error) from error
 
     def read_file(self, path: str) -> bytes | None:
         try:
@@ -317,7 +317,7 @@ class RealFiles:
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return None
         except OSError as error:
-            raise _failed("read", path, error) from error
+            raise call_failed("read", path, error) from error
 
     def write_file(self, path: str, data: bytes) -> None:
         fresh = path + ".tmp"
@@ -338,7 +338,7 @@ class RealFiles:
             # Crash here: path and .bak are both the old content, and readable.
             os.replace(fresh, path)
         except OSError as error:
-            raise _failed("write", path, error) from error
+            raise call_failed("write", path, error) from error
         self.sync_dir(os.path.dirname(path) or ".")
 
     def lock(self, path: str) -> int:
@@ -348,7 +348,7 @@ class RealFiles:
         try:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
         except OSError as error:
-            raise _failed("open", path, error) from error
+            raise call_failed("open", path, error) from error
         try:
             fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
             os.pwrite(fd, LOCK_BYTES, 0)
@@ -358,7 +358,7 @@ class RealFiles:
                 raise FileLocked(
                     f"{path} is locked by another process; stop the broker that uses the folder"
                 ) from error
-            raise _failed("lock", path, error) from error
+            raise call_failed("lock", path, error) from error
         RealFiles._locked.add(key)
         self._locks[fd] = key
         return fd
@@ -368,13 +368,13 @@ class RealFiles:
         try:
             os.close(handle)  # closing the descriptor gives the lock back
         except OSError as error:
-            raise _failed("unlock", "lock file", error) from error
+            raise call_failed("unlock", "lock file", error) from error
 
     def disk_use(self, path: str) -> float:
         try:
             found = os.statvfs(path)
         except OSError as error:
-            raise _failed("look at the partition of", path, error) from error
+            raise call_failed("look at the partition of", path, error) from error
         used = found.f_blocks - found.f_bfree
         whole = used + found.f_bavail
         return used / whole if whole > 0 else 0.0
@@ -455,7 +455,7 @@ def _device(folder: str) -> int:
     except FileNotFoundError:
         return -1
     except OSError as error:
-        raise _failed("look for", folder, error) from error
+        raise call_failed("look for", folder, error) from error
 
 
 @functools.cache
@@ -473,13 +473,3 @@ def _mac_boot_id() -> str:
     size = ctypes.c_size_t(64)
     failed = ctypes.CDLL(None).sysctlbyname(b"kern.bootsessionuuid", text, ctypes.byref(size), None, 0)
     return "" if failed else text.value.decode("ascii", "replace")
-
-
-def _sync_failed(path: str, error: OSError) -> SyncFailed:
-    return SyncFailed(f"cannot sync {path}: {error.strerror or error}; what was written to it may be lost")
-
-
-def _failed(verb: str, path: str, error: OSError) -> FileFailed:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return DiskFull(f"cannot {verb} {path}: the disk is full; free space or add a larger disk")
-    return FileFailed(f"cannot {verb} {path}: {error.strerror or error}")

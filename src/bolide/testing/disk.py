@@ -1,4 +1,8 @@
-"""The contents of a simulated disk: files and folders, each with its durable state and that of a running machine."""
+"""The contents of a simulated disk: files and folders, each with its durable state and that of a running machine.
+
+A file keeps only the sectors that were written, so a large sparse file costs nothing. Sectors are immutable, so the two
+states of a file, and the copies of a disk, share them.
+"""
 
 from __future__ import annotations
 
@@ -6,59 +10,124 @@ from collections.abc import Callable
 from typing import Final
 
 SECTOR: Final = 512
+_ZEROS: Final = bytes(SECTOR)
 
 
 class Inode:
-    """One file: durable bytes, and the state a running machine sees."""
+    """One file: the sectors and the length that a running machine sees, and those that are durable."""
 
     def __init__(self) -> None:
-        self.durable = bytearray()
-        self.now = bytearray()
+        self.size = 0
+        self.durable_size = 0
         self.dirty: set[int] = set()
+        """Sectors whose two states may differ."""
         self.modified_ms = 0
+        self._now: dict[int, bytes] = {}
+        self._durable: dict[int, bytes] = {}
 
     def clone(self) -> Inode:
         other = Inode()
-        other.durable = bytearray(self.durable)
-        other.now = bytearray(self.now)
+        other.size = self.size
+        other.durable_size = self.durable_size
         other.dirty = set(self.dirty)
         other.modified_ms = self.modified_ms
+        other._now = dict(self._now)
+        other._durable = dict(self._durable)
         return other
 
+    def read(self, offset: int, size: int) -> bytes:
+        """Bytes as the running machine sees them, fewer at the end of the file."""
+        end = min(offset + size, self.size)
+        if end <= offset:
+            return b""
+        first, last = offset // SECTOR, (end - 1) // SECTOR
+        get = self._now.get
+        data = b"".join([get(sector, _ZEROS) for sector in range(first, last + 1)])
+        return data[offset - first * SECTOR : end - first * SECTOR]
+
     def write(self, data: bytes, offset: int) -> None:
-        if offset > len(self.now):
-            self.now.extend(bytes(offset - len(self.now)))
-        self.now[offset : offset + len(data)] = data
-        self.dirty.update(range(offset // SECTOR, (offset + len(data) + SECTOR - 1) // SECTOR))
+        if not data:
+            return
+        end = offset + len(data)
+        first, last = offset // SECTOR, (end - 1) // SECTOR
+        head, tail = offset - first * SECTOR, (last + 1) * SECTOR - end
+        if head:
+            data = self._now.get(first, _ZEROS)[:head] + data
+        if tail:
+            data += self._now.get(last, _ZEROS)[SECTOR - tail :]
+        for sector in range(first, last + 1):
+            at = (sector - first) * SECTOR
+            self._now[sector] = bytes(data[at : at + SECTOR])
+            self.dirty.add(sector)
+        self.size = max(self.size, end)
 
     def resize(self, size: int) -> None:
-        if size < len(self.now):
-            del self.now[size:]
-        else:
-            self.now.extend(bytes(size - len(self.now)))
+        if size < self.size:
+            _shorten(self._now, size)
+            self.dirty.update(range(size // SECTOR, (self.size + SECTOR - 1) // SECTOR))
+        self.size = size
+
+    def next_data(self, offset: int) -> int:
+        """The first offset from this one on that holds something else than zeros; -1 when there is none."""
+        for sector in sorted(sector for sector in self._now if (sector + 1) * SECTOR > offset):
+            kept = self._now[sector][max(offset - sector * SECTOR, 0) :]
+            if kept.strip(b"\0"):
+                return (sector + 1) * SECTOR - len(kept.lstrip(b"\0"))
+        return -1
 
     def sync(self) -> None:
-        if len(self.durable) != len(self.now):
-            self.durable = bytearray(self.now)
-        else:
-            for sector in self.dirty:
-                part = slice(sector * SECTOR, (sector + 1) * SECTOR)
-                self.durable[part] = self.now[part]
+        for sector in self.dirty:
+            self._keep(sector)
+        self.dirty.clear()
+        self.durable_size = self.size
+
+    def forget_dirty(self) -> None:
+        """A sync failed: as on Linux, what was to be written counts as written from now on, and never will be."""
         self.dirty.clear()
 
-    def cut(self, survives: Callable[[], bool]) -> None:
-        """What the disk holds after the power came back."""
-        after = self.durable
-        if len(self.now) != len(after) and survives():
-            del after[len(self.now) :]
-            after.extend(bytes(len(self.now) - len(after)))
+    def _keep(self, sector: int) -> None:
+        data = self._now.get(sector)
+        if data is None:
+            self._durable.pop(sector, None)
+        else:
+            self._durable[sector] = data
+
+    def flip(self, offset: int, bit: int) -> None:
+        """Change one bit, in both states of the file."""
+        sector, at = divmod(offset, SECTOR)
+        for state in (self._now, self._durable):
+            data = bytearray(state.get(sector, _ZEROS))
+            data[at] ^= 1 << bit
+            state[sector] = bytes(data)
+
+    def cut(self, survives: Callable[[], bool], sectors_at_once: int = 1) -> None:
+        """What the disk holds when the power is back; so many sectors are written as one."""
+        if self.size != self.durable_size and survives():
+            if self.size < self.durable_size:
+                _shorten(self._durable, self.size)
+            self.durable_size = self.size
+        groups: dict[int, bool] = {}
         for sector in sorted(self.dirty):
-            at = sector * SECTOR
-            if at < len(after) and survives():
-                part = self.now[at : min(at + SECTOR, len(after))]
-                after[at : at + len(part)] = part
-        self.now = bytearray(after)
-        self.dirty = set()
+            if sector * SECTOR >= min(self.size, self.durable_size):
+                continue
+            group = sector // sectors_at_once
+            if group not in groups:
+                groups[group] = survives()
+            if groups[group]:
+                self._keep(sector)
+        _shorten(self._durable, self.durable_size)
+        self._now = dict(self._durable)
+        self.size = self.durable_size
+        self.dirty.clear()
+
+
+def _shorten(sectors: dict[int, bytes], size: int) -> None:
+    """Drop what lies beyond a length."""
+    last, used = divmod(size, SECTOR)
+    for sector in [sector for sector in sectors if sector > last or (sector == last and not used)]:
+        del sectors[sector]
+    if used and last in sectors:
+        sectors[last] = sectors[last][:used] + bytes(SECTOR - used)
 
 
 class Folder:
@@ -70,6 +139,13 @@ class Folder:
 
     def sync(self) -> None:
         self.durable = dict(self.now)
+
+    def keep(self, name: str, thing: Inode | Folder | None) -> None:
+        """One change of a name becomes durable; None = the name is gone."""
+        if thing is None:
+            self.durable.pop(name, None)
+        else:
+            self.durable[name] = thing
 
     def cut(self, survives: Callable[[], bool]) -> None:
         names = dict(self.durable)
@@ -99,17 +175,22 @@ def clone_of(thing: Inode | Folder, seen: dict[int, Inode | Folder]) -> Inode | 
     return folder
 
 
-def cut(folder: Folder, survives: Callable[[], bool]) -> None:
-    """Cut the power of everything in the folder and below."""
-    folder.cut(survives)
+def cut(
+    folder: Folder,
+    survives: Callable[[], bool],
+    sectors_at_once: int = 1,
+    names: Callable[[], bool] | None = None,
+) -> None:
+    """Cut the power of everything in the folder and below; `names` decides which names survive, if not `survives`."""
+    folder.cut(names if names is not None else survives)
     for name in sorted(folder.now):
         child = folder.now[name]
         if isinstance(child, Folder):
-            cut(child, survives)
+            cut(child, survives, sectors_at_once, names)
         else:
-            child.cut(survives)
+            child.cut(survives, sectors_at_once)
 
 
 def used_by(folder: Folder) -> int:
     """Bytes of all files in the folder and below."""
-    return sum(len(child.now) if isinstance(child, Inode) else used_by(child) for child in folder.now.values())
+    return sum(child.size if isinstance(child, Inode) else used_by(child) for child in folder.now.values())

@@ -5,8 +5,11 @@ names and, over them, names created, renamed or removed that are not synced yet.
 
 * `datasync` makes the bytes and the length of one file durable, `sync_dir` the names of one folder. Nothing else does.
 * `power_cut(seed)` decides independently for each 512-byte sector of each unsynced write whether it survived: so writes
-  are lost, torn and reordered. Lengths and names survive or not in the same way. A file whose name did not survive is
-  lost with all its bytes, synced or not.
+  are lost, torn and reordered (`sectors_at_once` = 8 for a disk of 4096-byte sectors). Lengths survive or not in the
+  same way. A file whose name did not survive is lost with all its bytes, synced or not.
+* Names are *strict* as a rule: each survives or not by itself, so that of a rename one half may survive. With
+  `journaled_names` the file system keeps them as ext4 and xfs do: in the order in which they were made, each rename
+  whole, and any sync makes all names before it durable.
 * Outside the model: bytes that change on their own, a sync that lies, names swapped between folders.
 
 `clone()` copies the whole disk, so one moment can be cut in many ways. Faults for which the store must have an answer:
@@ -51,11 +54,17 @@ class SimulatedFiles:
         """The path of every datasync, in order."""
         self.boots = 0
         """How often the machine was restarted."""
+        self.journaled_names = False
+        """Names survive a power cut in the order in which they were made; False = each by itself."""
+        self.sectors_at_once = 1
+        """Sectors of 512 bytes that the disk writes as one."""
         self._root = Folder()
         self._handles: dict[int, tuple[str, Inode]] = {}
         self._locks: dict[int, str] = {}
         self._next_handle = 3
         self._failures: dict[str, list[FileFailed]] = {}
+        self._journal: list[list[tuple[Folder, str, Inode | Folder | None]]] = []
+        """Changes of names that are not durable, oldest first; the parts of one survive together."""
 
     # -- control --
 
@@ -64,10 +73,18 @@ class SimulatedFiles:
         other = SimulatedFiles(self.capacity)
         other.now_ms = self.now_ms
         other.boots = self.boots
+        other.journaled_names = self.journaled_names
+        other.sectors_at_once = self.sectors_at_once
         seen: dict[int, Inode | Folder] = {}
         root = clone_of(self._root, seen)
         assert isinstance(root, Folder)
         other._root = root
+        for change in self._journal:
+            other._journal.append([])
+            for folder, name, thing in change:
+                copy = clone_of(folder, seen)
+                assert isinstance(copy, Folder)
+                other._journal[-1].append((copy, name, None if thing is None else clone_of(thing, seen)))
         return other
 
     def power_cut(self, seed: int) -> None:
@@ -75,7 +92,13 @@ class SimulatedFiles:
         chance = random.Random(seed)
         part = chance.random()
         survives: Callable[[], bool] = {0: lambda: False, 1: lambda: True}.get(seed, lambda: chance.random() < part)
-        cut(self._root, survives)
+        if self.journaled_names:
+            kept = next((at for at in range(len(self._journal)) if not survives()), len(self._journal))
+            self._keep_names(kept)
+            cut(self._root, survives, self.sectors_at_once, names=lambda: False)
+        else:
+            cut(self._root, survives, self.sectors_at_once)
+        self._journal.clear()
         self.boots += 1
         self.process_crash()
 
@@ -108,6 +131,30 @@ class SimulatedFiles:
         self.calls += 1
         self._fails(call)
 
+    def _named(self, *changes: tuple[Folder, str, Inode | Folder | None]) -> None:
+        """Give names in folders; None takes one away. What is given at once survives at once where it is journaled."""
+        for folder, name, thing in changes:
+            if thing is None:
+                folder.now.pop(name, None)
+            else:
+                folder.now[name] = thing
+        if self.journaled_names:
+            self._journal.append(list(changes))
+
+    def _keep_names(self, count: int) -> None:
+        """The oldest changes of names become durable."""
+        for change in self._journal[:count]:
+            for folder, name, thing in change:
+                folder.keep(name, thing)
+        del self._journal[:count]
+
+    def _sync_names(self, folder: Folder | None) -> None:
+        """The names of a folder become durable; where names are journaled, all names do, at a sync of anything."""
+        if self.journaled_names:
+            self._keep_names(len(self._journal))
+        elif folder is not None:
+            folder.sync()
+
     def _fails(self, call: str) -> None:
         waiting = self._failures.get(call)
         if waiting:
@@ -124,14 +171,15 @@ class SimulatedFiles:
         found = folder.now.get(name) if folder is not None else None
         if isinstance(found, Folder):
             raise FileFailed(f"cannot open {path}: it is a folder")
-        if found is None or (create and size > 0 and not found.now):
+        if found is None or (create and size > 0 and not found.size):
             if not create or folder is None:
                 raise FileFailed(f"cannot open {path}: no such file")
             self._changes("open")
             self._room(size)
             if found is None:
-                found = folder.now[name] = Inode()
+                found = Inode()
                 found.modified_ms = self.now_ms
+                self._named((folder, name, found))
             found.resize(size)
         self._next_handle += 1
         self._handles[self._next_handle] = (path, found)
@@ -145,18 +193,16 @@ class SimulatedFiles:
         inode = self._inode(handle)
         self._changes("write_at")
         data = b"".join(buffers)
-        self._room(offset + len(data) - len(inode.now))
+        self._room(offset + len(data) - inode.size)
         inode.write(data, offset)
         inode.modified_ms = self.now_ms
 
     def read_at(self, handle: int, size: int, offset: int) -> bytes:
         self._fails("read_at")
-        return bytes(self._inode(handle).now[offset : offset + size])
+        return self._inode(handle).read(offset, size)
 
     def next_data(self, handle: int, offset: int) -> int:
-        now = self._inode(handle).now
-        kept = len(now[offset:].lstrip(b"\0"))
-        return len(now) - kept if kept else -1
+        return self._inode(handle).next_data(offset)
 
     def read_warm(self, handle: int, size: int, offset: int) -> bytes | None:
         if self._handles[handle][0] in self.cold:
@@ -175,6 +221,7 @@ class SimulatedFiles:
         self._changes("datasync")
         self.synced.append(self._handles[handle][0])
         inode.sync()
+        self._sync_names(None)
 
     def sync_file_systems(self, folders: set[str]) -> bool:
         return False  # so that a power cut shows every file that was not synced by itself
@@ -195,9 +242,8 @@ class SimulatedFiles:
     def truncate(self, handle: int, size: int) -> None:
         inode = self._inode(handle)
         self._changes("truncate")
-        self._room(size - len(inode.now))
+        self._room(size - inode.size)
         inode.resize(size)
-        inode.dirty = {sector for sector in inode.dirty if sector * SECTOR < size}
 
     # -- Files: names --
 
@@ -206,7 +252,7 @@ class SimulatedFiles:
         if folder is None:
             return
         self._changes("sync_dir")
-        folder.sync()
+        self._sync_names(folder)
 
     def rename(self, source: str, target: str) -> None:
         folder, name = self._place(source)
@@ -214,7 +260,7 @@ class SimulatedFiles:
         if folder is None or into is None or name not in folder.now:
             raise FileFailed(f"cannot rename {source}: no such file")
         self._changes("rename")
-        into.now[as_name] = folder.now.pop(name)
+        self._named((into, as_name, folder.now[name]), (folder, name, None))
 
     def remove(self, path: str) -> None:
         folder, name = self._place(path)
@@ -224,7 +270,7 @@ class SimulatedFiles:
         if isinstance(found, Folder) and found.now:
             raise FileFailed(f"cannot delete {path}: the folder is not empty")
         self._changes("remove")
-        del folder.now[name]
+        self._named((folder, name, None))
 
     def make_dir(self, path: str) -> None:
         folder = self._root
@@ -232,7 +278,8 @@ class SimulatedFiles:
             found = folder.now.get(name)
             if found is None:
                 self._changes("make_dir")
-                found = folder.now[name] = Folder()
+                found = Folder()
+                self._named((folder, name, found))
             if isinstance(found, Inode):
                 raise FileFailed(f"cannot make the folder {path}: a file is in the way")
             folder = found
@@ -243,7 +290,7 @@ class SimulatedFiles:
 
     def size(self, path: str) -> int:
         found = self._find(path)
-        return len(found.now) if isinstance(found, Inode) else -1
+        return found.size if isinstance(found, Inode) else -1
 
     def modified_ms(self, path: str) -> int:
         found = self._find(path)
@@ -251,7 +298,7 @@ class SimulatedFiles:
 
     def read_file(self, path: str) -> bytes | None:
         found = self._find(path)
-        return bytes(found.now) if isinstance(found, Inode) else None
+        return found.read(0, found.size) if isinstance(found, Inode) else None
 
     def write_file(self, path: str, data: bytes) -> None:
         folder, name = self._place(path)
@@ -264,9 +311,9 @@ class SimulatedFiles:
         fresh.write(data, 0)
         fresh.sync()
         if name in folder.now:
-            folder.now[name + ".bak"] = folder.now[name]
-        folder.now[name] = fresh
-        folder.sync()
+            self._named((folder, name + ".bak", folder.now[name]))
+        self._named((folder, name, fresh))
+        self._sync_names(folder)
 
     # -- Files: the rest --
 
