@@ -1,0 +1,1 @@
+"""Real brokers, name servers and clients under real faults, judged by the ledger: `make attack`."""
