@@ -23,6 +23,7 @@ from tests.layout.records import put_record
 
 Answer = Callable[[Command], Command | None]
 HOST = encode_host("127.0.0.1", 10911)
+TABLE_MADE_S = 0.2
 
 
 class Client(asyncio.Protocol):
@@ -290,3 +291,25 @@ class ScriptedBroker:
 
     def on_consumer_send_msg_back(self, command: Command) -> Command:
         return make_response(command, codes.SUCCESS)
+
+
+class UnlockedOffsets(ScriptedBroker):
+    """Stores offsets as a Java broker does: a first commit of a group in a topic that finds no table makes one, in a
+    thread of its own, and it replaces a table that another first commit has made meanwhile.
+    """
+
+    def handle(self, client: Client, command: Command) -> Command | None:
+        if command.code != codes.UPDATE_CONSUMER_OFFSET or command.code in self.script or self._has_table(command):
+            return super().handle(client, command)
+        self._loop.call_later(TABLE_MADE_S, self._make_table, client, command)
+        return None
+
+    def _has_table(self, command: Command) -> bool:
+        return any(key[:2] == self._offset_key(command)[:2] for key in self.offsets)
+
+    def _make_table(self, client: Client, command: Command) -> None:
+        own = self._offset_key(command)
+        self.offsets = {key: offset for key, offset in self.offsets.items() if key[:2] != own[:2]}
+        answer = self.on_update_consumer_offset(command)
+        if not command.is_oneway:
+            client.write(answer)

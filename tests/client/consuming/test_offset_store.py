@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from bolide.client import MessageQueue
 from bolide.client.consuming.offset_store import BrokerOffsets
 from bolide.client.instance.instance import ClientInstance
 from bolide.client.instance.options import ClientOptions
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
-from tests.client.scripted_broker import ScriptedBroker
+from tests.client.scripted_broker import ScriptedBroker, UnlockedOffsets
 
 QUEUE = MessageQueue("T", "broker-a", 0)
 
@@ -47,6 +49,8 @@ def test_the_progress_that_a_pull_carried_does_not_replace_what_was_stored_for_c
         try:
             await instance.route("T")
             store = BrokerOffsets(instance, "G")
+            store.update(QUEUE, 3)
+            await store.persist([QUEUE], True)
             store.update(QUEUE, 4)
             assert store.carry(QUEUE) == 4
             store.update(QUEUE, 25)
@@ -61,7 +65,7 @@ def test_the_progress_that_a_pull_carried_does_not_replace_what_was_stored_for_c
             broker.script[codes.UPDATE_CONSUMER_OFFSET] = late
             await store.persist([QUEUE], True)
             assert broker.offsets["G", "T", 0] == 25
-            assert len(broker.requests(codes.UPDATE_CONSUMER_OFFSET)) == 2
+            assert len(broker.requests(codes.UPDATE_CONSUMER_OFFSET)) == 3
 
             store.update(QUEUE, 30)
             assert store.carry(QUEUE) == 30
@@ -74,4 +78,75 @@ def test_the_progress_that_a_pull_carried_does_not_replace_what_was_stored_for_c
             await instance.release()
 
     with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_the_first_commits_of_a_group_are_all_kept_where_the_first_one_makes_the_table(wait: bool) -> None:
+    queues = [MessageQueue(topic, "broker-a", number) for topic in ("T", "U") for number in range(4)]
+
+    async def main(broker: ScriptedBroker) -> None:
+        instance = ClientInstance.acquire(ClientOptions.of(broker.address))
+        try:
+            await instance.route("T")
+            store = BrokerOffsets(instance, "G")
+            for number, queue in enumerate(queues):
+                store.update(queue, 5 + number)
+                assert store.carry(queue) == -1, "a pull would be a first commit"
+            # Two tasks at once, as when queues are given back while the rest is written.
+            await asyncio.gather(store.persist(queues[1:], wait), store.persist(queues[:2], wait))
+            assert [await store.load(queue) for queue in queues] == list(range(5, 13))
+            assert [store.carry(queue) for queue in queues] == list(range(5, 13))
+        finally:
+            await instance.release()
+
+    with UnlockedOffsets(queues=4) as broker:
+        asyncio.run(main(broker))
+
+
+def test_a_group_with_stored_offsets_commits_together_at_once() -> None:
+    queues = [MessageQueue("T", "broker-a", number) for number in range(3)]
+
+    async def main(broker: ScriptedBroker) -> None:
+        instance = ClientInstance.acquire(ClientOptions.of(broker.address))
+        try:
+            await instance.route("T")
+            store = BrokerOffsets(instance, "G")
+            assert [await store.load(queue) for queue in queues] == [-1, 7, -1]
+            for queue in queues:
+                store.update(queue, 9)
+            broker.script[codes.UPDATE_CONSUMER_OFFSET] = lambda command: None  # none is answered
+            await store.persist(queues, False)
+            await instance.call(broker.address, codes.GET_MAX_OFFSET, {"topic": "T", "queueId": "0"})
+            assert len(broker.requests(codes.UPDATE_CONSUMER_OFFSET)) == 3
+        finally:
+            await instance.release()
+
+    with ScriptedBroker(queues=3) as broker:
+        broker.offsets["G", "T", 1] = 7
+        asyncio.run(main(broker))
+
+
+def test_a_refused_first_commit_makes_no_table_so_the_next_is_alone_too() -> None:
+    queues = [MessageQueue("T", "broker-a", number) for number in range(4)]
+
+    async def main(broker: ScriptedBroker) -> None:
+        instance = ClientInstance.acquire(ClientOptions.of(broker.address))
+        try:
+            await instance.route("T")
+            store = BrokerOffsets(instance, "G")
+            for queue in queues:
+                store.update(queue, 9)
+
+            def refuse(command: Command) -> Command:
+                del broker.script[codes.UPDATE_CONSUMER_OFFSET]
+                return make_response(command, codes.ILLEGAL_OPERATION, "no such queue")
+
+            broker.script[codes.UPDATE_CONSUMER_OFFSET] = refuse
+            await store.persist(queues, True)
+            assert broker.offsets == {("G", "T", number): 9 for number in (1, 2, 3)}
+        finally:
+            await instance.release()
+
+    with UnlockedOffsets(queues=4) as broker:
         asyncio.run(main(broker))

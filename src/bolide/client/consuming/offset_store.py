@@ -16,7 +16,7 @@ from bolide.client.consuming.custom_offsets import CustomOffsets, OffsetStore
 from bolide.client.instance.instance import ClientInstance
 from bolide.client.instance.protocol_json import json_body, queue_map, queue_map_text
 from bolide.client.messages.arguments import check_method
-from bolide.client.messages.errors import response_error
+from bolide.client.messages.errors import ResponseError, response_error
 from bolide.client.messages.queue import MessageQueue
 from bolide.errors import ArgumentError, BolideError
 from bolide.remoting import codes
@@ -24,6 +24,9 @@ from bolide.world.contract import World
 from bolide.world.real import THE_WORLD
 
 log = logging.getLogger("bolide.client")
+
+Table = tuple[str, str]
+"""Topic and broker: what a broker keeps a table of a group's offsets for."""
 
 PULL_READ: Final = 0.25
 """Seconds after which a broker has read a pull, and stored the progress it carries."""
@@ -79,7 +82,12 @@ def check_offset_store(store: OffsetStore | None, folder: Path | None) -> Offset
 
 
 class BrokerOffsets:
-    """Progress kept by each queue's broker (UPDATE_CONSUMER_OFFSET, QUERY_CONSUMER_OFFSET)."""
+    """Progress kept by each queue's broker (UPDATE_CONSUMER_OFFSET, QUERY_CONSUMER_OFFSET).
+
+    A Java broker makes the table of a group in a topic with the first commit, and without a lock: of two first commits
+    that arrive together, one may be lost although both are answered. So the first commit to a broker for a topic is
+    sent alone; once it is answered, the others are sent together.
+    """
 
     def __init__(self, instance: ClientInstance, group: str) -> None:
         self._instance = instance
@@ -87,6 +95,8 @@ class BrokerOffsets:
         self._offsets: dict[MessageQueue, int] = {}
         self._written: dict[MessageQueue, int] = {}
         self._carried: dict[MessageQueue, tuple[int, float]] = {}
+        self._tables: set[Table] = set()
+        self._making: dict[Table, asyncio.Lock] = {}
 
     def update(self, queue: MessageQueue, offset: int) -> None:
         """Note progress in memory."""
@@ -103,8 +113,11 @@ class BrokerOffsets:
         self._carried.pop(queue, None)
 
     def carry(self, queue: MessageQueue) -> int:
-        """The progress for a pull to carry along, so that the broker knows it without a request of its own."""
-        offset = self.get(queue)
+        """The progress for a pull to carry along, so that the broker knows it without a request of its own.
+
+        None before the first commit: pulls of several queues are on their way together.
+        """
+        offset = self.get(queue) if _table(queue) in self._tables else -1
         self._carried[queue] = (offset, asyncio.get_running_loop().time())
         return offset
 
@@ -132,19 +145,37 @@ class BrokerOffsets:
             timeout=5.0,
             accept=(codes.SUCCESS, codes.QUERY_NOT_FOUND),
         )
-        return int(answer.ext()["offset"]) if answer.code == codes.SUCCESS else -1
+        offset = int(answer.ext()["offset"]) if answer.code == codes.SUCCESS else -1
+        if offset > 0:  # a broker says 0, too, where nothing is stored
+            self._tables.add(_table(queue))
+        return offset
 
     async def persist(self, queues: Iterable[MessageQueue], wait: bool) -> None:
         """Tell the brokers, each queue's own; what has not changed since is left out. Failures are logged."""
-        work = []
+        changed: dict[Table, dict[MessageQueue, int]] = {}
         for queue in queues:
             offset = self._offsets.get(queue, -1)
             if offset >= 0 and self._written.get(queue) != offset:
-                work.append(self._write_for_certain(queue, offset) if wait else self._write(queue, offset, wait))
-        await asyncio.gather(*work)
+                changed.setdefault(_table(queue), {})[queue] = offset
+        await asyncio.gather(*(self._persist_table(table, offsets, wait) for table, offsets in changed.items()))
 
-    async def _write_for_certain(self, queue: MessageQueue, offset: int) -> None:
-        """Write, and see that no older progress replaces it.
+    async def _persist_table(self, table: Table, offsets: dict[MessageQueue, int], wait: bool) -> None:
+        if table not in self._tables:
+            async with self._making.setdefault(table, asyncio.Lock()):
+                for queue in list(offsets):
+                    if table in self._tables:
+                        break
+                    if not await self._write_for_certain(queue, offsets.pop(queue)):
+                        break  # it cannot be reached: the others are not to wait for that one after the other
+        await asyncio.gather(
+            *(
+                self._write_for_certain(queue, offset) if wait else self._write(queue, offset, wait)
+                for queue, offset in offsets.items()
+            )
+        )
+
+    async def _write_for_certain(self, queue: MessageQueue, offset: int) -> bool:
+        """Write, and see that no older progress replaces it; whether the broker has answered.
 
         A broker serves pulls and commits in threads of their own, so the progress that a pull carried can be stored
         after that of a commit sent later, and the next owner of the queue would begin there. The pull itself tells
@@ -152,21 +183,23 @@ class BrokerOffsets:
         """
         before, sent = self._carried.get(queue, (-1, 0.0))
         unread = sent + PULL_READ - asyncio.get_running_loop().time()
-        await self._write(queue, offset, wait=True)
+        answered = await self._write(queue, offset, wait=True)
         if before in (-1, offset) or unread <= 0:
-            return
+            return answered
         await asyncio.sleep(unread)
         try:
             if await self.load(queue) == before:
                 await self._write(queue, offset, wait=True)
         except BolideError as error:
             log.warning("offset %d of %s may be stored as %d: %s", offset, queue, before, error)
+        return answered
 
-    async def _write(self, queue: MessageQueue, offset: int, wait: bool) -> None:
+    async def _write(self, queue: MessageQueue, offset: int, wait: bool) -> bool:
+        """Send one commit; whether the broker has answered it."""
         address = self._instance.any_address(queue.broker_name)
         if address is None:
             log.warning("offset %d of %s is not stored: no address of its broker is known", offset, queue)
-            return
+            return False
         ext = {**self._ext(queue), "commitOffset": str(offset)}
         try:
             if wait:
@@ -175,11 +208,20 @@ class BrokerOffsets:
                 await self._instance.oneway(address, codes.UPDATE_CONSUMER_OFFSET, ext)
         except BolideError as error:
             log.warning("offset %d of %s is not stored: %s", offset, queue, error)
-        else:
-            if wait:
-                self._written[queue] = offset
-            else:  # it may be lost, or not: only an answer is reason not to write again
-                self._written.pop(queue, None)
+            if isinstance(error, ResponseError):
+                return True
+            self._tables.discard(_table(queue))  # a broker that starts again may have lost it
+            return False
+        if wait:
+            self._written[queue] = offset
+            self._tables.add(_table(queue))
+        else:  # it may be lost, or not: only an answer is reason not to write again
+            self._written.pop(queue, None)
+        return wait
+
+
+def _table(queue: MessageQueue) -> Table:
+    return queue.topic, queue.broker_name
 
 
 class FileOffsets:

@@ -50,6 +50,7 @@ class Cluster:
         self._listed: tuple[float, list[str]] | None = None
         self._met = False
         self._masters: dict[str, str] = {}
+        self._tables: dict[str, set[str]] = {}
         self.addresses: dict[str, tuple[str, ...]] = {}
         """Broker name to addresses, the master's first; filled by `queues`."""
         self.answered: dict[str, str] = {}
@@ -163,8 +164,23 @@ class Cluster:
         return self._fill(found, queues, default)
 
     def commit(self, offsets: Mapping[Queue, int]) -> None:
-        """Store offsets as the progress of the group. Raises ClusterUnavailable."""
+        """Store offsets as the progress of the group. Raises ClusterUnavailable.
 
+        A Java broker makes the table of a group in a topic with the first commit, and without a lock: of two first
+        commits that arrive together, one may be lost although both are answered. So the first commit to a broker for
+        a topic is answered before the others are sent.
+        """
+        first: dict[tuple[str, str], Queue] = {}
+        for queue in offsets:
+            if queue.topic not in self._tables.get(queue.broker, ()):
+                first.setdefault((queue.topic, queue.broker), queue)
+        self._commit(list(first.values()), offsets)
+        for topic, broker in first:
+            self._tables.setdefault(broker, set()).add(topic)
+        alone = set(first.values())
+        self._commit([queue for queue in offsets if queue not in alone], offsets)
+
+    def _commit(self, queues: list[Queue], offsets: Mapping[Queue, int]) -> None:
         def question(queue: Queue) -> tuple[int, dict[str, str]]:
             header = UpdateConsumerOffsetRequestHeader(
                 consumer_group=self._options.group,
@@ -174,7 +190,7 @@ class Cluster:
             )
             return codes.UPDATE_CONSUMER_OFFSET, header.to_ext()
 
-        for queue, answer in self.answers(list(offsets), question):
+        for queue, answer in self.answers(queues, question):
             if answer.code != codes.SUCCESS:
                 raise ClusterUnavailable(
                     f"the broker of {queue} refuses the offset of group {self._options.group} with {answer.code}: "
@@ -322,6 +338,8 @@ class Cluster:
                 except (ConnectionLost, RequestTimeout) as error:
                     last = error
                     self._pool.drop(address)
+                    if broker is not None:
+                        self._tables.pop(broker, None)  # one that starts again may have lost them
             rounds += 1
             if rounds >= ATTEMPTS and time.monotonic() - begin >= patience:
                 break
