@@ -183,7 +183,7 @@ class Page:
         return found
 
     def clock(self, seconds: float) -> None:
-        """Set the wall clock this far ahead of the machine's, or after it; the monotonic clock stays."""
+        """Set the wall clock this far from the machine's, ahead or back; the monotonic clock stays."""
         struct.pack_into("=q", self._map, CLOCK_AT, int(seconds * 1e9))
 
     @property
