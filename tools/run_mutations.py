@@ -83,7 +83,11 @@ def run_tests(copy: Path, words: list[str], output: Path) -> int:
     usual = ["-q", "-p", "no:cacheprovider", "--no-header", "--tb=no", f"--timeout={TEST_SECONDS}"]
     usual += [f"--basetemp={copy / 'tmp'}", "-o", "faulthandler_timeout=0"]  # it crashed where a wrong spun threads
     usual += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # of what was imported for the forks
-    code = int(pytest.main([*usual, *words]))
+    try:
+        code = int(pytest.main([*usual, *words]))
+    except pytest.PytestUnraisableExceptionWarning:
+        traceback.print_exc()
+        code = FAILED  # the wrong left a socket open, say, which pytest tells when it is about to end
     sys.stdout.flush()
     return code
 
