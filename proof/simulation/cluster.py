@@ -368,7 +368,7 @@ class Cluster:
             self.network.block(target, source)
 
     def heal(self) -> None:
-        """End every partition, slow link and slow disk, and let paused processes continue."""
+        """End every partition, slow link and slow disk, let paused processes continue, and kill nobody any more."""
         self._note("partitions are healed")
         for source, target in self.network.blocked():
             self.network.heal(source, target)
@@ -376,6 +376,7 @@ class Cluster:
             link.slowed = 1.0
         for process in list(self.processes.values()):
             process.world.disk_files.pace.slowed = 1.0
+            process.die_at_call = -1
             process.resume()
 
     def slow_link(self, one: str, other: str, factor: float) -> None:

@@ -276,15 +276,15 @@ class Process:
             del self.host.processes[self.name]
         # What runs now is not at a place where it can be taken down.
         self.scheduler.at(self.scheduler.now, self._bury)
+        told, self._on_end = self._on_end, []
+        for one in told:
+            one()
 
     def _bury(self) -> None:
         """End the jobs and coroutines: whatever they do on the way out meets a world that is gone."""
         for strand in list(self.stopped_jobs):
             self.enter(strand, strand.resume)
         self.enter(self.loop.strand, self._close_tasks)
-        told, self._on_end = self._on_end, []
-        for one in told:
-            one()
 
     def _close_tasks(self) -> None:
         for task in asyncio.all_tasks(self.loop):

@@ -262,7 +262,7 @@ class Repair:
             self._log.write(hole.physical_offset, [_filling(hole)])
         if not plan.holes:
             self._cut(plan, folder)
-        for path in {self._log.path_at(hole.physical_offset) for hole in plan.holes}:
+        for path in sorted({self._log.path_at(hole.physical_offset) for hole in plan.holes}):
             self._files.datasync(self._handles.get(path))
         return folder
 

@@ -56,7 +56,7 @@ class GroupExpiry(Service):
         """Check at most `budget` groups, and the rest soon."""
         if not self._left:
             made = self._groups.made_by_use
-            self._left = list(made)
+            self._left = sorted(made)
             self._idle = {name: since for name, since in self._idle.items() if name in made}
         for _ in range(min(budget, len(self._left))):
             self._look(self._left.pop(), now)

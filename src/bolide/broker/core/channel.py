@@ -46,7 +46,7 @@ class Channel:
         """The transport's connection of this channel; used by the node, never by a service."""
         self.held: int = 0
         """Pull requests of this channel now in the hold table (limited, so a peer cannot park without end)."""
-        self.pulls: set[Any] = set()
+        self.pulls: dict[Any, None] = {}
         """Those requests: what is to be forgotten when the channel closes."""
 
     def __repr__(self) -> str:

@@ -7,7 +7,7 @@ once, in the turn that stored it. The sweep stays as a safety net, and for pulls
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, final
 
 from bolide.broker.core.channel import Channel
@@ -55,7 +55,7 @@ class HoldTable:
             waiting.append(held)
         held.waiting = True
         held.channel.held += 1
-        held.channel.pulls.add(held)
+        held.channel.pulls[held] = None
         self.count += 1
         self._serial += 1
         heapq.heappush(self._deadlines, (held.deadline, self._serial, held))
@@ -104,7 +104,7 @@ class HoldTable:
                 self._out(held)
                 late.append(held)
         if late:
-            self._clear({(held.topic, held.queue_id) for held in late})
+            self._clear(dict.fromkeys((held.topic, held.queue_id) for held in late))
         return late
 
     def next_deadline(self) -> int | None:
@@ -157,10 +157,10 @@ class HoldTable:
     def _out(self, held: HeldPull) -> None:
         held.waiting = False
         held.channel.held -= 1
-        held.channel.pulls.discard(held)
+        held.channel.pulls.pop(held, None)
         self.count -= 1
 
-    def _clear(self, places: set[tuple[str, int]]) -> None:
+    def _clear(self, places: Iterable[tuple[str, int]]) -> None:
         """Drop from these queues the pulls that no longer wait, all at once: one queue may have many."""
         for topic, queue_id in places:
             queues = self._topics[topic]

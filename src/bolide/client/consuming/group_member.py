@@ -176,7 +176,7 @@ class GroupMember:
             await self._tell()
 
     async def _tell(self) -> None:
-        for topic in self.topics():
+        for topic in sorted(self.topics()):
             try:
                 await self.instance.route(topic)
             except TopicNotFound:
@@ -335,7 +335,7 @@ class GroupMember:
     async def take_exactly(self, queues: Sequence[MessageQueue]) -> None:
         """Hold these queues and no others, without asking the group. Raises `NoQueue` when one cannot be taken."""
         async with self._round:
-            for topic in {queue.topic for queue in [*self.owned, *queues]}:
+            for topic in dict.fromkeys(queue.topic for queue in [*self.owned, *queues]):
                 if not await self._apply(topic, [queue for queue in queues if queue.topic == topic]):
                     raise NoQueue(f"not all queues of topic {topic} could be taken, see the log")
 

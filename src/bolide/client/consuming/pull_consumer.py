@@ -196,7 +196,7 @@ class PullConsumer(Closeable):
             raise ClientStateError("topics are subscribed already, subscribe to topics or assign queues, not both")
         wanted = check_queues("queues", queues)
         self._prefetch.assigned = subscription("", expression, self._member.options.world.wall_ms())
-        for topic in {queue.topic for queue in wanted}:
+        for topic in dict.fromkeys(queue.topic for queue in wanted):
             check_parent(topic, parent)
             if parent:
                 self._member.instance.parents[topic] = with_namespace(self._member.options.namespace, parent)

@@ -96,7 +96,7 @@ class ClientInstance:
         # Clients spread over the name servers, as RocketMQ's do.
         self._namesrv = options.world.random.randrange(1000)
         self._members = 0
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: dict[asyncio.Task[Any], None] = {}
         self._fetching: dict[str, asyncio.Task[TopicRoute]] = {}
 
     # -- life
@@ -132,12 +132,12 @@ class ClientInstance:
     def spawn(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
         """Run `work` as a task that ends with the instance at the latest."""
         task = self._loop.create_task(work, name=f"bolide {name}")
-        self._tasks.add(task)
+        self._tasks[task] = None
         task.add_done_callback(self._ended)
         return task
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("%s ended with %s", task.get_name(), error, exc_info=error)
 
@@ -294,13 +294,13 @@ class ClientInstance:
         if task is None:
             task = self._loop.create_task(self._fetch_route(topic), name=f"bolide route {topic}")
             self._fetching[topic] = task
-            self._tasks.add(task)
+            self._tasks[task] = None
             task.add_done_callback(lambda done: self._fetched(topic, done))
         return await asyncio.shield(task)
 
     def _fetched(self, topic: str, task: asyncio.Task[TopicRoute]) -> None:
         self._fetching.pop(topic, None)
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         if not task.cancelled():
             task.exception()  # taken by those who asked, or wanted by nobody any more
 
@@ -324,7 +324,7 @@ class ClientInstance:
         topics: set[str] = set()
         for member in [*self.producers.values(), *self.consumers.values()]:
             topics |= member.topics()
-        for topic in topics:
+        for topic in sorted(topics):
             try:
                 await self.fetch_route(topic)
             except TopicNotFound:
@@ -334,7 +334,7 @@ class ClientInstance:
             else:
                 self.troubles.over(("route", topic))
         routed = {name for route in self.routes.values() for name in route.brokers}
-        for name in set(self.brokers) - routed:
+        for name in sorted(set(self.brokers) - routed):
             for address in self.brokers.pop(name).values():
                 self.pool.drop(address)
 

@@ -126,8 +126,8 @@ class ConfigFiles:
         A table that changes while it is written is written once more, for all changes together. A write that fails is
         tried again until it succeeds.
         """
-        known = [name for name in names if name in self._tables]
-        for name in names.difference(known):
+        known = [name for name in sorted(names) if name in self._tables]
+        for name in sorted(names.difference(known)):
             log.warning("no table is named %r: nothing was written", name)
         waiting = PersistWaiter(len(known), then)
         for name in known:

@@ -156,7 +156,7 @@ class Registration:
         if "" in names or not names:
             chosen = list(table.values())
         else:
-            chosen = [table[name] for name in names if name in table]
+            chosen = [table[name] for name in sorted(names) if name in table]
         version = self._topics.data_version
         body = encode_register_body(
             RegisterBrokerBody(
