@@ -48,7 +48,7 @@ class TableWrite:
 
 @final
 class ParkedReplies:
-    """A queue, since offsets and deadlines both grow in the order of arrival. What is taken out is the caller's."""
+    """A queue in the order of offsets, in which deadlines grow, too. What is taken out is the caller's."""
 
     def __init__(self) -> None:
         self._waiting: list[ParkedReply] = []
@@ -69,10 +69,20 @@ class ParkedReplies:
 
     def add(self, entry: ParkedReply, wait: bool) -> None:
         """Keep an answer; `wait` False (WAIT=false) leaves with the next write, confirmed or not."""
-        if wait:
-            self._waiting.append(entry)
-        else:
+        if not wait:
             self._unwaited.append(entry)
+            return
+        waiting = self._waiting
+        at = len(waiting)
+        while at > self._head and waiting[at - 1].offset > entry.offset:
+            at -= 1
+        if at < len(waiting):
+            # It answers for an older record, as the second end of a transaction does. At the end of the queue it
+            # would look as if everything before it were confirmed with it.
+            entry.deadline = min(entry.deadline, waiting[at].deadline)
+            waiting.insert(at, entry)
+        else:
+            waiting.append(entry)
 
     def take_unwaited(self) -> list[ParkedReply]:
         """What does not wait for confirmation: the log was written."""
