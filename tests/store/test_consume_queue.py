@@ -106,6 +106,22 @@ def test_a_gap_is_counted_and_written_at_the_end(tmp_path: Path) -> None:
     assert all_units(queue) == [(0, 100, 7), (500, 100, 7)]
 
 
+def test_numbers_stay_when_what_is_missing_left_the_log(tmp_path: Path) -> None:
+    queue = open_queue(tmp_path)
+    for offset in range(4):
+        put(queue, offset)
+    queue.flush()
+    queue.correct_min_offset(700)  # the log begins with the record of unit 7: a power cut took units 4 to 6
+    assert put(queue, 7)
+    assert (queue.min_offset, queue.max_offset, queue.gaps) == (7, 8, 0)
+    assert queue.unit(7) == (700, 100, 7)
+    queue.flush()
+    again = open_queue(tmp_path)
+    again.load()
+    again.recover()
+    assert (again.max_offset, again.unit(7)) == (8, (700, 100, 7)), "what is missing is filled up in the file"
+
+
 def test_the_first_unit_may_have_any_offset(tmp_path: Path) -> None:
     queue = open_queue(tmp_path)
     put(queue, 23)

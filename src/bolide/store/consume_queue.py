@@ -88,7 +88,9 @@ class ConsumeQueue:
             self.duplicates += 1
             return False
         if queue_offset != self.max_offset:
-            if self.max_offset == self.segments.min_offset // UNIT_SIZE and queue_offset > self.max_offset:
+            if self.min_offset >= self.max_offset and queue_offset > self.max_offset:
+                # Nothing that the queue holds is in the log any more, and neither is what it lacks: a power cut took
+                # units whose records had been deleted by their age. Those that follow keep their numbers.
                 self._fill_pre_blank(queue_offset)
             elif queue_offset > self.max_offset:
                 self.gaps += 1

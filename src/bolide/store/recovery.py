@@ -131,6 +131,8 @@ class Recovery:
             # Beyond the last thorough flush a power cut may have torn or swallowed any unit: they are all made again.
             safe = checkpoint.logics_physical_offset
             self.queues.truncate(safe + 1 if safe > 0 else report.scanned_from)
+            # So that each queue knows before it gets units again whether what it lacks has left the log.
+            self.queues.delete_before(int(self.log.min_offset))
         if self._todo_from >= 0:
             self._dispatch(self._todo_from, end, now)
         # Newest file first; a crash in between leaves files that the next start finds beyond the end again.
