@@ -210,6 +210,21 @@ def test_a_deleted_topic_is_gone_with_its_messages_and_offsets(parts: Topics) ->
         assert parts.ask(codes.DELETE_TOPIC_IN_BROKER, topic=topic).code == codes.INVALID_PARAMETER
 
 
+def test_the_same_again_waits_for_the_file_that_lacks_it(parts: Topics) -> None:
+    parts.create()
+    parts.effects.take()
+    parts.create()
+    assert parts.effects.persists == {"topics"}, "the first change is not on disk yet"
+    parts.effects.take()
+    parts.effects.saved("topics", parts.effects.changes("topics"))
+    parts.create()
+    assert not parts.effects.persists
+    for _ in range(2):
+        parts.ask(codes.DELETE_TOPIC_IN_BROKER, topic="T")
+        assert "topics" in parts.effects.persists
+        parts.effects.take()
+
+
 def test_system_topics_are_listed(parts: Topics) -> None:
     topics = json.loads(parts.ask(codes.GET_SYSTEM_TOPIC_LIST_FROM_BROKER).body)["topicList"]
     assert {"TBW102", "SCHEDULE_TOPIC_XXXX", "BenchmarkTest", "CHECKPOINT_TOPIC", "broker-a"} <= set(topics)

@@ -30,6 +30,8 @@ class Effects:
         self.wakes: list[object] = []
         self.releases: list[tuple[str, int]] = []
         self.pending: bool = False
+        self._asked: dict[str, int] = {}
+        self._saved: dict[str, int] = {}
 
     def send(self, channel: Channel, command: Command) -> None:
         """Send a request (oneway, or one whose answer nobody waits for) to a client; dropped if it is gone."""
@@ -44,8 +46,23 @@ class Effects:
     def persist(self, name: str) -> None:
         """Write the table of this name (`persist_name`) to config/<name>.json, off the loop."""
         self.persists.add(name)
+        self._asked[name] = self._asked.get(name, 0) + 1
         self.persisted += 1
         self.pending = True
+
+    def persist_unsaved(self, name: str) -> None:
+        """Write the table once more if its file may lack a change: the answer to a request that asks for what the
+        table says already waits for the file as the first one did."""
+        if self._asked.get(name, 0) != self._saved.get(name, 0):
+            self.persist(name)
+
+    def changes(self, name: str) -> int:
+        """How often this table was to be written so far."""
+        return self._asked.get(name, 0)
+
+    def saved(self, name: str, changes: int) -> None:
+        """The file of this table holds what it did after so many changes."""
+        self._saved[name] = changes
 
     def register(self, topic_names: list[str]) -> None:
         """Tell every name server about these topics at once ([] = everything)."""

@@ -130,6 +130,8 @@ class GroupAdminService(Service):
     ) -> Outcome:
         if header.readable is not None and header.readable != self._groups.may_read(header.group, header.topic):
             self._groups.forbid_read(header.group, header.topic, not header.readable, now)
+        elif header.readable is not None:
+            self._groups.repeated()
         readable = self._groups.may_read(header.group, header.topic)
         body = {"group": header.group, "readable": readable, "topic": header.topic}
         return reply(make_response(command, codes.SUCCESS, body=encode_body(body)))

@@ -126,6 +126,8 @@ class TopicAdminService(Service):
             known = self._topics.get(config.topic_name)
             if known is None or known.to_json() != config.to_json():
                 self._topics.put(config, now)
+            else:
+                self._topics.repeated()
         if self._picks is not None:
             self._picks.changed()
 

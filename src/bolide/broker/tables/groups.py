@@ -185,6 +185,7 @@ class GroupTable(Table):
     def delete(self, group: str, now: int) -> bool:
         """Forget a group's settings; False when there were none."""
         if self.table.pop(group, None) is None:
+            self.repeated()  # the file may still have it
             return False
         self.forbidden.pop(group, None)
         self.made_by_use.discard(group)
@@ -192,6 +193,10 @@ class GroupTable(Table):
         self.data_version.next(now)
         self._effects.persist(self.persist_name)
         return True
+
+    def repeated(self) -> None:
+        """A request asked for what the table says already: its answer waits until the file says so, too."""
+        self._effects.persist_unsaved(self.persist_name)
 
     def may_read(self, group: str, topic: str) -> bool:
         """False when the group was forbidden to read this topic (5.x)."""

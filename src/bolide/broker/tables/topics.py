@@ -195,6 +195,7 @@ class TopicTable(Table):
     def delete(self, topic: str, now: int) -> bool:
         """Forget a topic; False when there was none. Its files are the store's to delete."""
         if self.table.pop(topic, None) is None:
+            self._effects.persist_unsaved(self.persist_name)  # the file may still have it
             return False
         self._rows.touch(topic)
         self.data_version.next(now)
@@ -244,6 +245,10 @@ class TopicTable(Table):
     def wait_for_file(self) -> None:
         """Hold the current answer back until the file has what the table has now."""
         self._effects.persist(self.persist_name)
+
+    def repeated(self) -> None:
+        """A request asked for what the table says already: its answer waits until the file says so, too."""
+        self._effects.persist_unsaved(self.persist_name)
 
     def set_order(self, topic: str, order: bool, now: int) -> None:
         """A group's retry topic is ordered while the group subscribes to an ordered topic."""

@@ -12,6 +12,7 @@ from functools import partial
 from typing import final
 
 from bolide.broker.core.channel import Channel
+from bolide.broker.core.effects import Effects
 from bolide.broker.core.outcome import Reply
 from bolide.node.loop.host_protocol import Host
 from bolide.node.loop.parked import ParkedReply, TableWrite
@@ -26,10 +27,12 @@ class DurableReplies:
     def __init__(
         self,
         host: Host,
+        effects: Effects,
         answer: Callable[[Channel, Command, Reply], None],
         leave: Callable[[ParkedReply], None],
     ) -> None:
         self._host: Host = host
+        self._effects: Effects = effects
         self._answer: Callable[[Channel, Command, Reply], None] = answer
         self._leave: Callable[[ParkedReply], None] = leave
         self._held: list[tuple[Channel, Command, Reply]] = []
@@ -52,10 +55,20 @@ class DurableReplies:
         held, self._held = self._held, []
         write, self._write = self._write, None
         self.count += 1
-        self._host.persist(names, partial(self._written, held, write))
+        changes = {name: self._effects.changes(name) for name in names}
+        self._host.persist(names, partial(self._written, held, write, changes))
 
-    def _written(self, held: list[tuple[Channel, Command, Reply]], write: TableWrite | None, error: str) -> None:
+    def _written(
+        self,
+        held: list[tuple[Channel, Command, Reply]],
+        write: TableWrite | None,
+        changes: dict[str, int],
+        error: str,
+    ) -> None:
         self.count -= 1
+        if not error:
+            for name, count in changes.items():
+                self._effects.saved(name, count)
         for channel, command, outcome in held:
             if error:
                 remark = f"it is done, but a restart may undo it: {error}"

@@ -86,7 +86,7 @@ class Executor:
             self.outbox, host, self._begin, self.settle, self._handler_failed, self.gate.look
         )
         self._pending: PendingRequests = PendingRequests()
-        self._durable: DurableReplies = DurableReplies(host, self._reply, self._confirmed)
+        self._durable: DurableReplies = DurableReplies(host, effects, self._reply, self._confirmed)
         self._persisted: int = 0
         """`effects.persisted` when a handler began: any increase is that handler's."""
         self._tick_failed: Callable[[Service, BaseException], None] = self._service_failed
