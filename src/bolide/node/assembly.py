@@ -25,7 +25,7 @@ from bolide.broker.delay.timers import TimerService
 from bolide.broker.operator.broker_config import BrokerConfigService
 from bolide.broker.operator.consume_stats import ConsumeStatsService
 from bolide.broker.operator.group_admin import GroupAdminService
-from bolide.broker.operator.inspection import InspectService
+from bolide.broker.operator.inspection import InspectService, MachineUse
 from bolide.broker.operator.query import QueryService
 from bolide.broker.operator.relay import RelayService
 from bolide.broker.operator.topic_admin import Picks, TopicAdminService
@@ -60,8 +60,8 @@ class Surroundings:
     """Every setting in force, by Java key."""
     update: Callable[[dict[str, str]], str | None]
     """Changes settings; the reason when it cannot."""
-    disk: Callable[[], tuple[int, int]]
-    """Total and free bytes of the store's disk."""
+    machine: Callable[[], MachineUse]
+    """What the process and the store use of the machine."""
     clock: Callable[[], int]
     """The current time, for work that watches how long it takes."""
     ask_route: Callable[[str], None] | None
@@ -138,7 +138,7 @@ class BrokerParts:
             TopicAdminService(options, store, topics, offsets, picks),
             GroupAdminService(options, groups, offsets, clients, address),
             ConsumeStatsService(options, store, topics, groups, offsets, clients, topic_stats, address),
-            InspectService(options, store, stats, delay, timers, clients, filters, around.disk),
+            InspectService(options, store, stats, delay, timers, clients, filters, around.machine),
             BrokerConfigService(options, topics, around.settings, around.update, now),
             RelayService(options.broker_name, clients, store, topics, groups),
             ReplyService(options, writer, topics, clients),

@@ -22,6 +22,7 @@ from bolide.broker.core.effects import Effects
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.expressions import ExpressionTypes
 from bolide.broker.hooks import Hooked
+from bolide.broker.operator.inspection import MachineUse
 from bolide.broker.pull.hold import HoldTable
 from bolide.broker.tables.filters import ConsumerFilters
 from bolide.broker.tables.pull_filter import FilterCache
@@ -216,7 +217,7 @@ class BrokerNode:
             UniqKeys(encode_host(self.ip, 0)[:-4], world.process_id(), world.random.getrandbits(32)),
             self.settings,
             self._update,
-            partial(world.disk_space, self.root),
+            partial(machine_use, world, self.root),
             self.clock.now,
             routes.ask if routes is not None else None,
             self._log,
@@ -408,6 +409,12 @@ def check_log_folder(options: BrokerOptions) -> None:
             f"storePathCommitLog = {wanted} is not supported: the log is in commitlog/ under storePathRootDir, which "
             f"is {used.resolve()}; leave it out"
         )
+
+
+def machine_use(world: NodeWorld, root: str) -> MachineUse:
+    """What runtime info tells of the machine."""
+    total, free = world.disk_space(root)
+    return MachineUse(total, free, world.allocated_blocks())
 
 
 def store_resources(world: NodeWorld) -> Resources:

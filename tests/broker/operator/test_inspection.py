@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bolide.broker.operator.inspection import InspectService, byte_count
+from bolide.broker.operator.inspection import InspectService, MachineUse, byte_count
 from bolide.broker.tables.clients import Client
 from bolide.layout.hashes import java_hash
 from bolide.remoting import codes
@@ -26,7 +26,7 @@ class Inspected(Parts):
         unread: Any = None
         self.service = InspectService(
             self.options, self.store, self.stats, unread, unread, self.clients, self.filters,
-            lambda: (3 << 40, 1 << 39),
+            lambda: MachineUse(3 << 40, 1 << 39, 7),
         )  # fmt: skip
 
     def ask(self, code: int, **fields: str) -> Command:

@@ -239,6 +239,51 @@ class Ringing(Loop):
         call()
 
 
+def test_how_long_turns_take_is_counted(world: Shared) -> None:
+    turns = world.executor.stats.turns
+    assert turns.text().startswith("[<=0ms]:0 [0~5ms]:0 [5~10ms]:0 [10~20ms]:0")
+    for cost in (700, TEN_MS, 0):
+        world.cost = cost
+        world.read(world.peer, 1)
+        world.loop.turn()
+    assert (turns.counts, turns.longest) == ([1, 0, 1, 0, 0, 0, 0, 0, 1, 0], 700)
+
+
+class SlowTick(SharedHandlers):
+    """One tick, 300 ms after the start, which takes 60 ms."""
+
+    ticked = False
+
+    def due(self, now: int) -> int | None:
+        return None if self.ticked else NOW + 300
+
+    def tick(self, now: int, budget: int) -> None:
+        self.ticked = True
+        assert isinstance(self.world, Shared)
+        self.world.loop.passed += 60
+
+
+class Ticking(Shared):
+    """An executor with one service that wants a tick."""
+
+    def handlers(self) -> Service:
+        return SlowTick(self)
+
+
+def test_a_tick_is_part_of_its_turn_and_a_late_ring_is_counted(tmp_path: Path) -> None:
+    world = Ticking(tmp_path)
+    world.loop = loop = Ringing()
+    stats = world.executor.stats
+    world.services.start(NOW)
+    turns = Turns(loop, world.executor, Clock(lambda: NOW, lambda: loop.passed))
+    turns.start()
+    loop.passed += 40  # the loop is busy with something else when the timer should ring
+    loop.ring()
+    assert (stats.late_timers.longest, sum(stats.late_timers.counts)) == (40, 1)
+    assert (stats.turns.longest, sum(stats.turns.counts)) == (60, 1)
+    world.store.close(NOW)
+
+
 @pytest.mark.parametrize("place", ["tick", "turn"])
 def test_a_fault_of_ours_stops_no_clock(world: Shared, place: str) -> None:
     loop = Ringing()

@@ -14,6 +14,8 @@ DAY_MS: Final = 86_400_000
 """Days change at midnight UTC here; in Java at the machine's own."""
 SAMPLES: Final = 61
 """Ten minutes of samples, one every 10 s, as StoreStatsService keeps them."""
+UPPER_MS: Final = (0, 5, 10, 20, 50, 100, 200, 500, 1000)
+"""Upper bounds of the counts of durations: no request may hold the loop for 50 ms."""
 
 
 @final
@@ -49,6 +51,36 @@ def count(tallies: dict[str, Tally], key: str, messages: int, size: int) -> None
 
 
 @final
+class Durations:
+    """How often something took how long, in milliseconds, since the start."""
+
+    def __init__(self) -> None:
+        self.counts: list[int] = [0] * (len(UPPER_MS) + 1)
+        """By the bounds of `UPPER_MS`; the last is for what took longer than all of them."""
+        self.longest: int = 0
+
+    def add(self, took: int) -> None:
+        """Count one of `took` ms; a clock that seems to go back counts as no time."""
+        if took <= 0:
+            self.counts[0] += 1
+            return
+        at = 1
+        while at < len(UPPER_MS) and took > UPPER_MS[at]:
+            at += 1
+        self.counts[at] += 1
+        if took > self.longest:
+            self.longest = took
+
+    def text(self) -> str:
+        """As Java writes putMessageDistributeTime, with its own bounds: `[<=0ms]:5 [0~5ms]:1 ... [1000ms~]:0`."""
+        shown = [f"[<=0ms]:{self.counts[0]}"]
+        for at in range(1, len(UPPER_MS)):
+            shown.append(f"[{UPPER_MS[at - 1]}~{UPPER_MS[at]}ms]:{self.counts[at]}")
+        shown.append(f"[{UPPER_MS[-1]}ms~]:{self.counts[-1]}")
+        return " ".join(shown)
+
+
+@final
 class BrokerStats(Service):
     """Plain counters, incremented on the hot path; everything else is worked out when somebody asks."""
 
@@ -66,6 +98,10 @@ class BrokerStats(Service):
         self.handler_errors: int = 0
         self.bad_frames: int = 0
         self.connections: int = 0
+        self.turns: Durations = Durations()
+        """Of each turn of the loop, from its first read to its last write."""
+        self.late_timers: Durations = Durations()
+        """How much later than wanted the timer rang that keeps what is due."""
         self.put_yesterday: int = 0
         self.put_morning: int = 0
         self.got_yesterday: int = 0

@@ -7,6 +7,7 @@ Keys and units of runtime info: docs/protocol/remoting.md 12, as mqadmin's clust
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from bolide.broker.core.channel import Channel
@@ -30,6 +31,17 @@ from bolide.store.message_store import MessageStore
 MAX_UNITS: Final = 1_000
 
 
+@dataclass(frozen=True, slots=True)
+class MachineUse:
+    """What the broker's process and its store use of the machine."""
+
+    disk_bytes: int
+    """Size of the disk that holds the store."""
+    disk_free: int
+    allocated_blocks: int
+    """Blocks of memory that Python objects occupy."""
+
+
 class InspectService(Service):
     """Answers questions about this broker."""
 
@@ -42,10 +54,9 @@ class InspectService(Service):
         timers: TimerService,
         clients: Clients,
         filters: ConsumerFilters,
-        disk: Callable[[], tuple[int, int]],
+        machine: Callable[[], MachineUse],
     ) -> None:
-        """`disk()` gives the total and the free bytes of the store's disk."""
-        self._disk = disk
+        self._machine = machine
         self._options = options
         self._store = store
         self._stats = stats
@@ -79,10 +90,11 @@ class InspectService(Service):
         return reply(make_response(command, codes.SUCCESS, body=encode_body(KVTable(self.runtime_info(now)))))
 
     def runtime_info(self, now: int) -> dict[str, str]:
-        """Every figure as text, under Java's keys."""
+        """Every figure as text, under Java's keys; those of the loop and the process are Bolide's own."""
         stats, store = self._stats, self._store
         put = self._rates(stats.put_rate, now)
         got = self._rates(stats.got_rate, now)
+        machine = self._machine()
         late, behind, waiting = self._timers.behind(now)
         enqueued, dequeued = self._timers.metrics.rates(now)
         info = {
@@ -119,7 +131,9 @@ class InspectService(Service):
             "consumeQueueDiskRatio": f"{store.disk_ratio():.4f}",
             "startAcceptSendRequestTimeStamp": str(self._options.start_accept_send_request_time_stamp),
             "remainTransientStoreBufferNumbs": str((1 << 31) - 1),
-            "commitLogDirCapacity": self._capacity(),
+            "commitLogDirCapacity": (
+                f"Total : {byte_count(machine.disk_bytes)}, Free : {byte_count(machine.disk_free)}."
+            ),
             "sendThreadPoolQueueSize": "0",
             "sendThreadPoolQueueCapacity": "10000",
             "pullThreadPoolQueueSize": "0",
@@ -142,14 +156,15 @@ class InspectService(Service):
             "timerCongestNum": str(waiting),
             "timerEnqueueTps": f"{enqueued:.1f}",
             "timerDequeueTps": f"{dequeued:.1f}",
+            "loopTurnDistributeTime": stats.turns.text(),
+            "loopTurnTimeMax": str(stats.turns.longest),
+            "loopTimerLateDistributeTime": stats.late_timers.text(),
+            "loopTimerLateTimeMax": str(stats.late_timers.longest),
+            "processAllocatedBlocks": str(machine.allocated_blocks),
         }
         for level, (offset, end) in self._delay.behind().items():
             info[f"scheduleMessageOffset_{level}"] = f"{offset},{end}"
         return info
-
-    def _capacity(self) -> str:
-        total, free = self._disk()
-        return f"Total : {byte_count(total)}, Free : {byte_count(free)}."
 
     def _rates(self, rate: Callable[[int, int], float], now: int) -> str:
         """Java's three windows: 10 seconds, one minute, ten minutes."""

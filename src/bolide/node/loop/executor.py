@@ -71,7 +71,7 @@ class Executor:
         """Codes whose requests take microseconds."""
         self._effects: Effects = effects
         self._host: Host = host
-        self._stats: BrokerStats = stats
+        self.stats: BrokerStats = stats
         self._store: MessageStore = store
         self._hold: HoldTable = hold
         self._dispatched: i64 = -1
@@ -115,7 +115,7 @@ class Executor:
             self.outbox.postpone(channel, WaitingRequest(command, not_served, None, 0, since))
 
     def _begin(self, channel: Channel, command: Command, not_served: frozenset[int], now: int) -> None:
-        self._stats.requests += 1
+        self.stats.requests += 1
         self._services.touched = True
         code = command.code
         handler = self._handlers.get(code)
@@ -247,7 +247,7 @@ class Executor:
     # ---- faults
 
     def _handler_failed(self, channel: Channel, command: Command, error: Exception) -> None:
-        self._stats.handler_errors += 1
+        self.stats.handler_errors += 1
         code = response_code(error)
         response = make_response(command, code, remark_of(error))
         if code == SYSTEM_ERROR and not isinstance(error, PeerError):

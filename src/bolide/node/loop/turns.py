@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import final
 
+from bolide.broker.core.stats import Durations
 from bolide.node.loop.clock import Clock
 from bolide.node.loop.executor import Executor
 from bolide.node.loop.parked import NO_DEADLINE
@@ -38,8 +39,11 @@ class Turns:
         self._stopped: bool = False
         self._reading: bool = False
         self._began: int = 0
+        self._turn_times: Durations = executor.stats.turns
+        self._late_timers: Durations = executor.stats.late_timers
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at: int = NO_DEADLINE
+        self._rings_at: int = 0
         self._end: Callable[[], None] = self._end_of_turn
         self._ring: Callable[[], None] = self._on_timer
 
@@ -68,7 +72,7 @@ class Turns:
 
     def start(self) -> None:
         """Begin to keep time."""
-        self._arm(1)
+        self._arm(1, self.now())
 
     def stop(self) -> None:
         """Keep time no more."""
@@ -78,38 +82,48 @@ class Turns:
             self._timer = None
 
     def _end_of_turn(self) -> None:
+        now = self.now()
+        self._finish(now, self._began if self._reading else now)
+
+    def _finish(self, now: int, began: int) -> None:
+        """End the turn that began at `began` (ms)."""
         self._scheduled = False
         self._reading = False
         if self._stopped:
             return  # threads are being joined; what is left is written by the stop itself
-        now = self.now()
         least = FAILED_WAIT_MS
         try:
             self.executor.end_of_turn(now)
             least = 1
         finally:
-            self._arm(least)
+            ended = self.now()
+            self._turn_times.add(ended - began)
+            self._arm(least, ended)
         if self.clock.moved(now) and self._on_clock_set is not None:
             self._on_clock_set(self.clock.offset)
-            self._arm(1)
+            self._arm(1, ended)
 
     def _on_timer(self) -> None:
         self._timer = None
         self._timer_at = NO_DEADLINE
         if self._stopped:
             return
+        began = self.now()
+        self._late_timers.add(began - self._rings_at)
         try:
-            self.executor.tick(self.now())
+            self.executor.tick(began)
         finally:
-            self._end_of_turn()  # what was done is written and answered, and the clock goes on
+            # What was done is written and answered, and the clock runs on.
+            self._finish(self.now(), min(began, self._began) if self._reading else began)
 
-    def _arm(self, least: int) -> None:
+    def _arm(self, least: int, now: int) -> None:
         """Have the timer ring when something is due, in `least` ms at the soonest."""
         at = self.executor.next_due()
         if at >= self._timer_at or self._stopped:
             return  # the timer set rings early enough; it looks again then
         if self._timer is not None:
             self._timer.cancel()
-        wait = min(max(at - self.now(), least), MAX_WAIT_MS)
+        wait = min(max(at - now, least), MAX_WAIT_MS)
         self._timer_at = at
+        self._rings_at = now + wait
         self._timer = self._loop.call_later(wait / 1000.0, self._ring)
