@@ -60,6 +60,11 @@ rocketmq-tests: venv-test
 mutations: venv-test
 	$(BIN)/python -m tools.run_mutations $(ARGS)
 
+# Hours of mixed traffic; a series that grows, or a message that is lost, fails it.
+.PHONY: soak
+soak: venv-test
+	@exec $(BIN)/python -m proof.soak $(ARGS)
+
 lint: venv-test
 	$(BIN)/ruff check .
 	$(BIN)/mypy

@@ -135,9 +135,7 @@ class Accounts:
 
     def repeated(self) -> int:
         """Deliveries to a reader beyond the first: legal, at least once is what is promised."""
-        return sum(
-            max(flags[number] - 1, 0) for flags in self._seen.values() for number in range(len(flags))
-        )
+        return sum(max(flags[number] - 1, 0) for flags in self._seen.values() for number in range(len(flags)))
 
     def faults(self) -> Iterator[Fault]:
         """Everything that is wrong, once all has settled."""

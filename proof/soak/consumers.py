@@ -210,11 +210,8 @@ async def consume(given: Arguments, told: Told) -> None:
     async with AsyncExitStack() as stack:
         for consumer in pushing:
             await stack.enter_async_context(consumer)
-        pulls = asyncio.gather(made.pulling("pull", Stream.PLAIN.topic), made.pulling("dead", DEAD_TOPIC))
         told.counts["ready"] = 1
-        leave = asyncio.create_task(told.leave.wait())
-        await asyncio.wait([leave, pulls], return_when=asyncio.FIRST_COMPLETED)
-        await pulls
+        await asyncio.gather(made.pulling("pull", Stream.PLAIN.topic), made.pulling("dead", DEAD_TOPIC))
     told.counts["done"] = 1
     journal.close()
 

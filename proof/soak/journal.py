@@ -49,9 +49,7 @@ class Journal:
         """Append an event."""
         reader = NOBODY if event.reader is None else _READER_NUMBERS[event.reader.name]
         late = max(min(event.late_ms, (1 << 31) - 1), -(1 << 31))
-        self._file.write(
-            RECORD.pack(event.what.value, reader, NUMBERS[event.stream], event.number, event.at_ms, late)
-        )
+        self._file.write(RECORD.pack(event.what.value, reader, NUMBERS[event.stream], event.number, event.at_ms, late))
 
     def close(self) -> None:
         """Close the file."""

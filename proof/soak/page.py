@@ -1,4 +1,4 @@
-"""The page of a soak: verdict, what was checked, one plot for each kind of figure; one file, readable with no network."""
+"""The page of a soak: verdict, what was checked, one plot for each kind of figure; one file that needs no network."""
 
 from __future__ import annotations
 
@@ -125,8 +125,9 @@ def plot(members: Sequence[tuple[Series, Verdict]], warm_up: float) -> str:
         at = LEFT + index % per_row * ENTRY
         down = HEIGHT + 12 + 18 * (index // per_row)
         grows = " ✗" if verdict.state is State.GROWS else ""
+        middle = down - 4
         parts.append(
-            f'<line x1="{at}" x2="{at + 16}" y1="{down - 4}" y2="{down - 4}" stroke="{colour}" stroke-width="3"{dashes}/>'
+            f'<line x1="{at}" x2="{at + 16}" y1="{middle}" y2="{middle}" stroke="{colour}" stroke-width="3"{dashes}/>'
             f'<text x="{at + 22}" y="{down}">{html.escape(series.name)}{grows}</text>'
         )
     return "".join(parts) + "</svg>"
@@ -177,8 +178,8 @@ dt {{ color: #616e7c; }} dd {{ margin: 0; }}
 <table><thead><tr><th>What</th><th>Expected</th><th>Found</th><th></th></tr></thead><tbody>{checks}</tbody></table>
 {figures}
 <h2>Series</h2>
-<p>The slope is the median of the slopes between all points after the warm-up (grey). A series grows if the rise over the
-time measured is above what is allowed, and the slope is above zero with a confidence of 99 %.</p>
+<p>The slope is the median of the slopes between all points after the warm-up (grey). A series grows if the rise over
+the time measured is above what is allowed, and the slope is above zero with a confidence of 99 %.</p>
 <table><thead><tr><th>Series</th><th>First</th><th>Last</th><th>Slope</th><th>Rise</th><th>Allowed</th><th></th><th></th>
 </tr></thead><tbody>{series}</tbody></table>
 </body></html>

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import platform
@@ -41,6 +42,8 @@ CLIENTS = ("consumers", "senders", "churn")
 JOURNALS = ("sent", "consumed", "churn")
 SETTLE_S = 120.0
 """After the traffic: this long without progress, and what is outstanding counts as lost."""
+LOOK_S = 0.2
+"""How often the run looks whether its processes still run."""
 ASKED = 3
 """Answers of a sample whose times are compared."""
 MOST_FAILED = 0.001
@@ -144,7 +147,9 @@ class Soak:
             if self._second() - said >= self._said_every:
                 said = self._second()
                 self._say(self.progress())
-            await asyncio.wait([asyncio.ensure_future(self._asked.wait())], timeout=0.1)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_S):
+                    await self._asked.wait()
             self._cluster.check()
 
     def _is_over(self) -> bool:
@@ -163,9 +168,7 @@ class Soak:
 
     def progress(self) -> str:
         """A line of progress."""
-        latest = {
-            (series.group, series.name): series.values[-1] for series in self._measurements.series.values()
-        }
+        latest = {(series.group, series.name): series.values[-1] for series in self._measurements.series.values()}
         owed = sum(value for (group, _), value in latest.items() if group == "Owed to readers")
         memory = latest.get(("Resident memory", "broker"), 0.0)
         blocks = latest.get(("Blocks of objects", "broker"), 0.0)
@@ -247,7 +250,6 @@ class Soak:
         """Stop the traffic and wait for what is under way; False if the wait was interrupted."""
         for name in ("senders", "churn"):
             self._cluster.named(name).write_line()
-        ended = all
         deadline = time.monotonic() + SETTLE_S
         left = -1
         while time.monotonic() < deadline:
@@ -258,7 +260,7 @@ class Soak:
             now_left = sum(self._accounts.outstanding(reader) for reader in READERS)
             if now_left != left:
                 left, deadline = now_left, time.monotonic() + SETTLE_S
-            done = ended("done" in self._cluster.named(name).counts() for name in ("senders", "churn"))
+            done = all("done" in self._cluster.named(name).counts() for name in ("senders", "churn"))
             if done and left == 0:
                 break
             await asyncio.sleep(0.2)
@@ -275,15 +277,16 @@ class Soak:
         bad = [check.what for check in checks if not check.good]
         good = not growing and not bad
         unjudged = [series for series, verdict in judged if verdict.state is State.NOT_JUDGED]
-        verdict = self._verdict(growing, bad, len(judged), len(unjudged))
+        verdict = self._verdict(growing, bad, len(unjudged), settled)
         page = self._plan.folder / "soak.html"
         title = f"Bolide soak: {span(self._second())} at {self._plan.rate:g} messages a second"
         write_page(page, Report(title, verdict, good, checks, judged, self._plan.warm_up, self._facts()))
         self._write_json(judged, verdict, good)
         return Result(good, verdict, page, self.counts())
 
-    def _verdict(self, growing: Sequence[str], bad: Sequence[str], judged: int, unjudged: int) -> str:
-        said = []
+    def _verdict(self, growing: Sequence[str], bad: Sequence[str], unjudged: int, settled: bool) -> str:
+        judged = len(self._measurements.series)
+        said = ["interrupted"] if self._interrupted else []
         if growing:
             said.append(f"{len(growing)} of {judged} series grow: {', '.join(growing)}")
         elif unjudged == judged:
@@ -293,7 +296,7 @@ class Soak:
             said.append(f"all {judged - unjudged} series are flat{not_judged}")
         if bad:
             said.append("wrong: " + ", ".join(bad))
-        else:
+        elif settled:
             said.append("each acknowledged message reached each reader that wanted it")
         return "; ".join(said)
 
@@ -313,7 +316,8 @@ class Soak:
         checks.append(Check("Broken promises", "none", found, not faults))
         checks += [Check(f"Clients: {what}", "0", f"{counts.get(what, 0):,}", not counts.get(what)) for what in HARMFUL]
         missing = self.missing()
-        checks.append(Check("Kinds of traffic that never flowed", "none", ", ".join(missing) or "none", not missing))
+        flowed = not missing or self._interrupted > 0
+        checks.append(Check("Kinds of traffic that never flowed", "none", ", ".join(missing) or "none", flowed))
         return checks
 
     def _facts(self) -> dict[str, str]:
@@ -337,7 +341,7 @@ class Soak:
         }
         failed = {what: count for what, count in sorted(counts.items()) if what.startswith("failed ")}
         if failed:
-            facts["What failed"] = ", ".join(f"{what.removeprefix('failed ')} {count:,}" for what, count in failed.items())
+            facts["What failed"] = ", ".join(f"{what[len('failed ') :]} {count:,}" for what, count in failed.items())
             errors = [str(process.said.get("error", "")) for process in self._cluster.processes]
             facts["Last errors"] = " | ".join(error for error in errors if error)
         return facts

@@ -46,11 +46,14 @@ class Endings:
 class Senders:
     """All producers and the next number of each stream."""
 
-    def __init__(self, plain: Producer, transactions: TransactionProducer, journal: Journal, told: Told) -> None:
+    def __init__(
+        self, plain: Producer, transactions: TransactionProducer, journal: Journal, told: Told, quick: bool
+    ) -> None:
         self._plain = plain
         self._transactions = transactions
         self._journal = journal
         self._told = told
+        self._quick = quick
         self._next = dict.fromkeys(Stream, 0)
         self._out: set[asyncio.Task[None]] = set()
         self._ways: dict[Stream, Callable[[int], Awaitable[None]]] = {
@@ -81,7 +84,8 @@ class Senders:
     async def _guarded(self, stream: Stream, number: int, count: int) -> None:
         what = What.ACKNOWLEDGED
         try:
-            await self._ways.get(stream, lambda number: self._one(stream, number))(number)
+            way = self._ways.get(stream)
+            await (self._one(stream, number) if way is None else way(number))
         except BolideError as error:
             self._told.failed(f"sends ({stream.value})", error)
             what = What.FAILED
@@ -121,18 +125,18 @@ class Senders:
             raise NotStored(f"answered {sent.status.name}")
 
     async def _level(self, number: int) -> None:
-        level = streams.level_of(number)
+        level = streams.level_of(number, self._quick)
         message = self._message(Stream.LEVEL, number, streams.LEVELS[level])
         message.delay_level = level
         await self._stored(message)
 
     async def _timer(self, number: int) -> None:
-        seconds = streams.timer_seconds(number)
+        seconds = streams.timer_seconds(number, self._quick)
         message = self._message(Stream.TIMER, number, seconds)
         message.delay = seconds
         asked = now_ms()
         handle = await self._stored(message)
-        if streams.recalled(number) and now_ms() - asked < 1000:
+        if streams.recalled(number, self._quick):
             await self._plain.recall(message.topic, handle)
             if now_ms() - asked < (seconds - 2) * 1000:  # else it may have been on its way already
                 self._journal.note(Event(What.RECALLED, Stream.TIMER, number, now_ms()))
@@ -178,7 +182,7 @@ async def send(given: Arguments, told: Told) -> None:
         "soak-transactions", given.namesrv, Endings(), timeout=TIMEOUT_S, instance_name="senders"
     )
     async with plain, transactions:
-        senders = Senders(plain, transactions, journal, told)
+        senders = Senders(plain, transactions, journal, told, given.quick)
         order = schedule(500)
         loop = asyncio.get_running_loop()
         due = loop.time()
