@@ -15,7 +15,7 @@ from mypy_extensions import i64
 from bolide.layout.errors import LayoutError
 from bolide.layout.ext_unit import ExtUnit, is_ext_address
 from bolide.layout.queue_unit import UNIT_SIZE
-from bolide.layout.record import GOOD, check_record, properties_at
+from bolide.layout.record import BLANK_SIZE, is_good, properties_at
 from bolide.store.commit_log import CommitLog
 from bolide.store.consume_queue import ConsumeQueue
 from bolide.store.consume_queue_ext import ConsumeQueueExt
@@ -55,12 +55,15 @@ _NEXT_UNITS: Final = 256
 _WARM_UNITS: Final = 1024
 _MAX_EXTENTS: Final = 256
 _NO_SKIP: Final = -1
-_GAP: Final = 2048
+_GAP: Final = 16 * 1024
 """Records of other queues this long, in bytes, are read along: cheaper than another call to the kernel."""
 _SPAN: Final = 256 * 1024
 _WINDOW: Final = 64 * 1024
-_SPARSE: Final = 8
-"""Times its own size that a record may keep in memory of what was read along with it."""
+_LARGE: Final = 16 * 1024
+"""Records of this size, in bytes, are handed on as views of what was read with them, smaller ones are copied out of it:
+one buffer is cheaper for the socket than many, and keeps nothing in memory that is not sent."""
+_LOOK: Final = 8
+"""Records checked by a predicate between two looks at the clock."""
 
 
 def status_name(status: int) -> str:
@@ -103,8 +106,8 @@ class ReadResult:
         self.min_offset: i64 = min_offset
         self.max_offset: i64 = max_offset
         self.buffers: list[bytes | memoryview] = []
-        """Whole records, in the order of the queue; one buffer may hold several. They are what `Files` read, or views
-        into it: nothing is copied between the page cache and the socket."""
+        """Whole records, in the order of the queue; one buffer may hold several. What lay alone, and large records, are
+        what `Files` read, or views into it; small records that lay among others are copied together."""
         self.size: i64 = 0
         self.message_count: i64 = 0
         self.last_physical_offset: i64 = 0
@@ -143,9 +146,9 @@ class QueueReader:
         """Records of `queue` from a queue offset on.
 
         `tag_codes` are tag hashes of which a unit's must be one (None: every unit), `units` looks at filter bitmaps;
-        `predicate` then decides on the record's raw properties; once `enough` says so, asked after each, the read ends
-        with what it has, at least one record further. A queue nobody ever put into reads like an empty one,
-        as Java creates it on the spot.
+        `predicate` then decides on the record's raw properties; once `enough` says so, asked after the first and every
+        eighth, the read ends with what it has, at least one record further. A queue nobody ever put into reads like an
+        empty one, as Java creates it on the spot.
         """
         if queue is None:
             return ReadResult(NO_MESSAGE_IN_QUEUE, 0, 0, 0)
@@ -246,6 +249,7 @@ class _UnitScan:
         self._sizes: list[int] = []
         self._window: bytes = b""
         self._window_at: i64 = 0
+        self._checked: i64 = 0
 
     def take(self, physical_offset: i64, size: i64, tags_code: i64) -> None:
         """Look at one unit: leave it, or add its record."""
@@ -315,22 +319,15 @@ class _UnitScan:
             return False
         data = self._window
         at = physical_offset - self._window_at
-        if check_record(data, at, at + size, False).status != GOOD:
+        if at + size > len(data) or size < BLANK_SIZE or not is_good(data, at, at + size, False):
             return False
         passes = predicate(properties_at(data, at))
-        if self.enough is not None:
+        if self.enough is not None and self._checked % _LOOK == 0:
             self.ended = self.enough()
-        if not passes:
-            return False
-        whole: i64 = len(data)
-        if whole > _SPARSE * size:
-            # A view would keep the whole window in memory until the peer has read it.
-            alone = self.log.segments.read_warm(physical_offset, size)
-            if alone is not None and len(alone) == size:
-                self.result.buffers.append(alone)
-                return True
-        self.result.buffers.append(data if size == whole else memoryview(data)[int(at) : int(at + size)])
-        return True
+        self._checked += 1
+        if passes:
+            self.result.buffers.append(data if size == i64(len(data)) else data[at : at + size])
+        return passes
 
     def _bring(self, physical_offset: i64, size: i64) -> bool:
         """Have one record in the window; False when it is cold. Where records lie close together, ever more of the log
@@ -386,6 +383,9 @@ class _UnitScan:
                 after += 1
             self._read_span(first, after, begin, end)
             first = after
+        buffers = self.result.buffers
+        if len(buffers) > 1 and self.result.size < _LARGE * len(buffers):
+            self.result.buffers = [b"".join(buffers)]
 
     def _read_span(self, first: int, after: int, begin: i64, end: i64) -> None:
         """Read the runs from `first` to before `after`, which lie close together, by one call."""
@@ -403,10 +403,19 @@ class _UnitScan:
         if after == first + 1:
             buffers.append(data)
             return
-        view = memoryview(data)
+        wanted: i64 = 0
+        for run in range(first, after):
+            wanted += self._sizes[run]
+        if wanted >= _LARGE * (after - first):
+            view = memoryview(data)
+            while first < after:
+                at = self._starts[first] - int(begin)
+                buffers.append(view[at : at + self._sizes[first]])
+                first += 1
+            return
         while first < after:
-            at = self._starts[first] - int(begin)
-            buffers.append(view[at : at + self._sizes[first]])
+            within: i64 = self._starts[first] - begin
+            buffers.append(data[within : within + self._sizes[first]])
             first += 1
 
 

@@ -54,16 +54,20 @@ def test_records_are_given_from_the_offset_on(parts: Parts) -> None:
     assert bodies(parts.pulled(maxMsgNums=1)) == [b"0"]
 
 
-def test_the_answer_is_made_of_the_very_bytes_that_were_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("size", "buffers"), [(1, 1), (20_000, 3)], ids=["small", "large"])
+def test_small_records_are_one_buffer_and_large_ones_the_very_bytes_that_were_read(
+    tmp_path: Path, size: int, buffers: int
+) -> None:
     files = TracedFiles()
     parts = Parts(tmp_path, files)
     for number in range(6):
-        parts.answer(send_request(body=b"%d" % number, e=str(number % 2)))
+        parts.answer(send_request(body=b"%d" % number * size, e=str(number % 2)))
     outcome = parts.pull()
     assert isinstance(outcome, Reply) and outcome.body is not None
-    assert [bodies(reply_of(outcome)), len(outcome.body)] == [[b"0", b"2", b"4"], 3]
-    for piece in outcome.body:
-        files.source(piece)
+    assert [bodies(reply_of(outcome)), len(outcome.body)] == [[b"0" * size, b"2" * size, b"4" * size], buffers]
+    if buffers > 1:
+        for piece in outcome.body:
+            files.source(piece)
     parts.close()
 
 
@@ -255,22 +259,23 @@ def test_where_the_next_pull_will_begin_is_kept(parts: Parts) -> None:
 
 def test_a_filter_looks_at_records_for_a_short_time_and_tells_where_to_go_on(tmp_path: Path) -> None:
     parts = Parts(tmp_path, enable_property_filter=True)
-    for number in range(12):
+    for number in range(60):
         parts.answer(send_request(properties=text(n=str(number)), body=b"%d" % number))
     passed = [0]
 
     def clock() -> int:
-        passed[0] += FILTER_MS // 5
+        passed[0] += FILTER_MS // 3
         return passed[0]
 
     parts.pull_service.clock = clock
     sql = {"expressionType": "SQL92"}
-    none = parts.pulled(**sql, subscription="n = 11")
-    assert (none.code, none.remark, offsets(none)[0]) == (codes.PULL_RETRY_IMMEDIATELY, "NO_MATCHED_MESSAGE", 5)
-    some = parts.pulled(offset=5, **sql, subscription="n = 6 OR n = 11")
-    assert (some.code, bodies(some), offsets(some)[0]) == (0, [b"6"], 10)
-    last = parts.pulled(offset=10, **sql, subscription="n = 11")
-    assert (last.code, bodies(last), offsets(last)[0]) == (0, [b"11"], 12)
+    # The clock is looked at once before, and then at every eighth record: the fourth look says that it is time.
+    none = parts.pulled(**sql, subscription="n = 59")
+    assert (none.code, none.remark, offsets(none)[0]) == (codes.PULL_RETRY_IMMEDIATELY, "NO_MATCHED_MESSAGE", 25)
+    some = parts.pulled(offset=25, **sql, subscription="n = 30 OR n = 59")
+    assert (some.code, bodies(some), offsets(some)[0]) == (0, [b"30"], 50)
+    last = parts.pulled(offset=50, **sql, subscription="n = 59")
+    assert (last.code, bodies(last), offsets(last)[0]) == (0, [b"59"], 60)
     parts.pull_service.clock = lambda: passed.append(0) or FILTER_MS * len(passed)
     slow = parts.pulled(**sql, subscription="n = 11")
     assert offsets(slow)[0] == 1  # one record further at least
