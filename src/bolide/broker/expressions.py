@@ -6,7 +6,7 @@ text that it refuses. RocketMQ's FilterFactory and FilterAPI (docs/protocol/beha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
 from bolide.dispatch.sql92 import MAX_LENGTH, MAX_OPERATIONS, EvaluationError, Sql92Error, compile_sql92
@@ -23,15 +23,21 @@ Evaluate: TypeAlias = Callable[[dict[str, str]], bool | None]
 class Compiled:
     """A filter: `tag_codes` (None = any tag) on the queue unit, then `evaluate` (None = no more) on the properties.
 
-    Only True delivers a record; False, None and an exception drop it. `operations` says what `evaluate` costs.
+    Only True delivers a record; False, None and an exception drop it. `operations` says what `evaluate` costs. With
+    `names` it gets these properties alone, and must give the same result for the same values.
     """
 
     def __init__(
-        self, tag_codes: set[int] | None = None, evaluate: Evaluate | None = None, operations: int = 10
+        self,
+        tag_codes: set[int] | None = None,
+        evaluate: Evaluate | None = None,
+        operations: int = 10,
+        names: Sequence[str] | None = None,
     ) -> None:
         self.tag_codes = tag_codes
         self.evaluate = evaluate
         self.operations = operations
+        self.names = names
 
 
 Compile: TypeAlias = Callable[[str], Compiled]
@@ -63,7 +69,7 @@ def compile_sql(text: str, max_length: int = MAX_LENGTH, max_operations: int = M
         except EvaluationError:
             return None
 
-    return Compiled(None, evaluate, expression.operations)
+    return Compiled(None, evaluate, expression.operations, expression.names)
 
 
 def built_in(name: str) -> Compile:

@@ -24,9 +24,11 @@ MAX_OPERATIONS: Final = 65_536
 class Expression:
     """A compiled filter."""
 
-    def __init__(self, text: str, root: BooleanNode, operations: int) -> None:
+    def __init__(self, text: str, root: BooleanNode, operations: int, names: list[str]) -> None:
         self.text = text
         self.operations = operations
+        self.names = names
+        """The only properties that `evaluate` looks at."""
         self._root = root
 
     def evaluate(self, properties: Mapping[str, str]) -> bool | None:
@@ -46,4 +48,5 @@ def compile_sql92(
         raise Sql92Error(f"the filter has {len(text)} characters, more than {max_length}; shorten it")
     keywords = KEYWORDS_4_9 if version.startswith("4.") else KEYWORDS_5
     parser = Parser(Lexer(text, keywords), max_operations)
-    return Expression(text, parser.parse(), parser.operations)
+    root = parser.parse()
+    return Expression(text, root, parser.operations, list(parser.names))

@@ -55,6 +55,8 @@ class Parser:
         self._token: Token = lexer.next()
         self._most = max_operations
         self.operations = 0
+        self.names: dict[str, bool] = {}
+        """The properties that the expression names."""
         self._nesting = 0
 
     def parse(self) -> BooleanNode:
@@ -241,6 +243,7 @@ class Parser:
             raise self._unexpected("a name, a literal or a parenthesis")
         self._advance()
         if token.kind == NAME:
+            self.names[token.text] = True
             return Property(token.text)
         if token.kind == STRING:
             return Constant(token.text)

@@ -51,7 +51,12 @@ def text_of(raw: bytes) -> str:
 
 def property_value(raw: bytes, name: str) -> str | None:
     """One property out of the stored bytes, or None; cheaper than parsing all of them."""
-    wanted = name.encode("utf-8") + b"\x01"
+    found = raw_value(raw, name.encode("utf-8") + b"\x01")
+    return None if found is None else text_of(found)
+
+
+def raw_value(raw: bytes, wanted: bytes) -> bytes | None:
+    """The stored bytes of one property, or None; `wanted` is its name and the 0x01 that ends it."""
     size: i64 = len(wanted)
     end: i64 = len(raw)
     at: i64 = raw.rfind(wanted)
@@ -61,6 +66,6 @@ def property_value(raw: bytes, name: str) -> str | None:
             if stop < 0:
                 stop = end
             if stop > at + size:
-                return text_of(raw[at + size : stop])
+                return raw[at + size : stop]
         at = raw.rfind(wanted, 0, at)
     return None

@@ -6,14 +6,21 @@ PullMessageProcessor and FilterAPI (docs/protocol/behaviour.md 1, docs/protocol/
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, final
 
+from mypy_extensions import i64
+
 from bolide.broker.expressions import SQL92, SUB_ALL, TAG, ExpressionRefused, ExpressionTypes
-from bolide.layout.properties import parse_properties_bytes
+from bolide.layout.properties import parse_properties_bytes, raw_value, text_of
 from bolide.store.unit_filter import UnitFilter
 
 _REMEMBERED: Final = 1000
+_FEW: Final = 4
+"""Names up to which each is looked for in the raw properties, which are not parsed then."""
+_RESULTS: Final = 128
+_SHORT: Final = 256
+"""Bytes of values up to which a result is remembered: a thousand filters together keep some 40 MB at the worst."""
 PARSING: Final = 20
 """What it costs to read the properties of a record, in operations of an expression."""
 
@@ -76,7 +83,7 @@ class FilterCache:
         if known is not None:
             return known
         compiled: Any = self._types.compile(expression_type, text)
-        predicate = None if compiled.evaluate is None else predicate_of(compiled.evaluate)
+        predicate = None if compiled.evaluate is None else predicate_of(compiled.evaluate, compiled.names)
         made = PullFilter(compiled.tag_codes, predicate, True)
         made.expression_type = expression_type
         made.cost = PARSING + compiled.operations
@@ -91,16 +98,72 @@ def is_tag(expression_type: str | None) -> bool:
     return expression_type is None or expression_type == "" or expression_type == TAG
 
 
-def predicate_of(evaluate: Callable[[dict[str, str]], bool | None]) -> Callable[[bytes], bool]:
-    """True only where the expression is true: false, null and an error of evaluation all drop the record."""
+@final
+class _WholePredicate:
+    """Evaluates an expression that may look at any property."""
 
-    def passes(properties: bytes) -> bool:
+    def __init__(self, evaluate: Callable[[dict[str, str]], bool | None]) -> None:
+        self._evaluate: Callable[[dict[str, str]], bool | None] = evaluate
+
+    def passes(self, properties: bytes) -> bool:
+        """Whether the expression is true of these raw properties."""
         try:
-            return evaluate(parse_properties_bytes(properties)) is True
+            return self._evaluate(parse_properties_bytes(properties)) is True
         except Exception:  # whatever an installed type raises: Java drops the record, too
             return False
 
-    return passes
+
+@final
+class _NamedPredicate:
+    """Evaluates an expression that looks at few properties, and remembers what it came to for their values."""
+
+    def __init__(self, evaluate: Callable[[dict[str, str]], bool | None], names: list[str]) -> None:
+        self._evaluate: Callable[[dict[str, str]], bool | None] = evaluate
+        self._names: list[str] = names
+        self._wanted: list[bytes] = [name.encode("ascii") + b"\x01" for name in names]
+        self._known: dict[tuple[bytes | None, ...], bool] = {}
+
+    def passes(self, properties: bytes) -> bool:
+        """Whether the expression is true of these raw properties."""
+        values: list[bytes | None] = []
+        size: i64 = 0
+        for wanted in self._wanted:
+            value = raw_value(properties, wanted)
+            if value is not None:
+                size += len(value)
+            values.append(value)
+        key = tuple(values)
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        passes = self._passes(values)
+        if size <= _SHORT:
+            if len(self._known) >= _RESULTS:
+                self._known.clear()
+            self._known[key] = passes
+        return passes
+
+    def _passes(self, values: list[bytes | None]) -> bool:
+        properties: dict[str, str] = {}
+        for index, value in enumerate(values):
+            if value is not None:
+                properties[self._names[index]] = text_of(value)
+        try:
+            return self._evaluate(properties) is True
+        except Exception:  # as above
+            return False
+
+
+def predicate_of(
+    evaluate: Callable[[dict[str, str]], bool | None], names: Sequence[str] | None = None
+) -> Callable[[bytes], bool]:
+    """True only where the expression is true: false, null and an error of evaluation all drop the record.
+
+    `names` are the only properties that the expression looks at; None: any.
+    """
+    if names is None or len(names) > _FEW or not all(name and name.isascii() for name in names):
+        return _WholePredicate(evaluate).passes
+    return _NamedPredicate(evaluate, list(names)).passes
 
 
 __all__ = ["EVERYTHING", "ExpressionRefused", "FilterCache", "PullFilter", "is_tag"]
