@@ -17,7 +17,7 @@ UNCOMPILED := $(addprefix --ignore=tests/,admin cli interop test_plugins.py test
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo quick test test-interpreted test-compiled lint quick-pythons bench interop rocketmq-tests mutations dev lock \
-  clean venv-demo venv-test
+  clean venv-demo venv-test attack
 
 demo: venv-demo
 	@home=$$(tools/ensure_java.sh jre) && export JAVA_HOME=$$home && exec $(BIN)/python -m demo.run $(ARGS)
@@ -75,6 +75,10 @@ lint: venv-test
 
 bench: venv-test
 	@home=$$(tools/ensure_java.sh jdk-maven) && export JAVA_HOME=$$home && exec $(BIN)/python bench/run.py $(ARGS)
+
+# Faults at real processes: SIGKILL, SIGSTOP, full and slow disks, wrong clocks and more, and a verdict at the end.
+attack: venv-test
+	@exec $(BIN)/python -m proof.attack $(ARGS)
 
 # An editable, interpreted environment beside the one that the tests use.
 dev:

@@ -1,0 +1,164 @@
+"""Producers and consumers as processes, and what their journals say so far."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import signal
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from proof.attack import journal
+from proof.attack.consuming import ALL, ORDERLY
+from proof.attack.fault_shim import ROOT
+
+
+class Client:
+    """A client process; one that a fault kills starts again, and continues its journal."""
+
+    def __init__(self, name: str, module: str, setup: dict[str, Any], folder: Path) -> None:
+        self.name = name
+        self.module = module
+        self.setup = {**setup, "name": name, "journal": str(folder / f"{name}.journal")}
+        self.log = folder / f"{name}.log"
+        self.process: asyncio.subprocess.Process | None = None
+        self.problems: list[str] = []
+        self.starts = 0
+        self._task: asyncio.Task[None] | None = None
+        self._over = False
+
+    def begin(self) -> None:
+        """Start, and start again when killed."""
+        self._task = asyncio.create_task(self._supervise(), name=self.name)
+
+    async def _supervise(self) -> None:
+        while not self._over:
+            setup = dict(self.setup)
+            if "first" in setup:
+                # A process that starts again counts on from a number that no earlier one can have reached.
+                setup["first"] += self.starts * 1_000_000 * setup["stride"]
+            setup["seed"] += self.starts
+            self.starts += 1
+            with self.log.open("ab") as log:
+                self.process = await asyncio.create_subprocess_exec(
+                    *(sys.executable, "-m", self.module, json.dumps(setup)),
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=log,
+                    stderr=log,
+                    cwd=ROOT,  # where `proof` is
+                    start_new_session=True,
+                )
+            status = await self.process.wait()
+            self.process = None
+            if status != 0 and status != -signal.SIGKILL:
+                self.problems.append(f"{self.name} ended with status {status}, see {self.log.name}")
+                return
+            await asyncio.sleep(0.2)
+
+    def signal(self, number: signal.Signals) -> bool:
+        """Send a signal; False when it is down."""
+        if self.process is None or self.process.returncode is not None:
+            return False
+        with contextlib.suppress(ProcessLookupError):
+            self.process.send_signal(number)
+        return True
+
+    def quiet(self) -> bool:
+        """Tell it to send no more; False when it is down. From now on it does not start again."""
+        self._over = True
+        if self.process is None or self.process.stdin is None:
+            return False
+        with contextlib.suppress(OSError, RuntimeError):
+            self.process.stdin.write(b"quiet\n")
+        return True
+
+    async def stop(self, patience: float) -> None:
+        """End its standard input, and it when that takes too long."""
+        self._over = True
+        process = self.process
+        if process is not None and process.stdin is not None:
+            with contextlib.suppress(OSError, RuntimeError):
+                process.stdin.close()
+        if self._task is None:
+            return
+        done, _ = await asyncio.wait([self._task], timeout=patience)
+        if not done:
+            self.problems.append(f"{self.name} did not close within {patience:.0f} s")
+            await self.end()
+
+    async def end(self) -> None:
+        """End it at once, if it still runs."""
+        self._over = True
+        self.signal(signal.SIGKILL)
+        if self._task is not None:
+            await self._task
+            self._task = None
+
+
+@dataclass
+class Progress:
+    """What the journals say so far: enough to show, and to know when everything has been consumed."""
+
+    followers: list[journal.Follower]
+    entries: list[journal.Entry] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    sent: int = 0
+    last_done: dict[tuple[str, str], float] = field(default_factory=dict)
+    """By broker and topic: when the last send was acknowledged."""
+    ready: int = 0
+    _topic: dict[int, tuple[str, str]] = field(default_factory=dict)
+    _awaited: dict[str, set[int]] = field(default_factory=lambda: {ALL: set(), ORDERLY: set()})
+    _accepted: dict[str, set[int]] = field(default_factory=lambda: {ALL: set(), ORDERLY: set()})
+    _listening: dict[str, tuple[str, int]] = field(default_factory=dict)
+    quiet: int = 0
+    """Producers that have said that they send no more."""
+
+    def read(self) -> None:
+        """Take what is new."""
+        for follower in self.followers:
+            for entry in follower.entries():
+                self.entries.append(entry)
+                self._take(entry[0], entry[1], entry[2:])
+
+    def _take(self, at: float, what: str, fields: list[Any]) -> None:
+        if what == journal.SEND:
+            self.sent += 1
+            self._topic[fields[0]] = (fields[1], fields[6])
+        elif what in (journal.DONE, journal.REFUSED, journal.UNKNOWN):
+            self.counts[what] = self.counts.get(what, 0) + len(fields[0])
+            if what == journal.DONE:
+                self.last_done[fields[1], fields[2]] = at
+                self._await(fields[0])
+        elif what == journal.GOT:
+            self._listening[fields[0]] = (fields[1], fields[6])
+        elif what == journal.LISTENED:
+            group, number = self._listening.pop(fields[0], ("", 0))
+            if fields[1]:
+                self.counts["consumed"] = self.counts.get("consumed", 0) + 1
+                if group in self._accepted:
+                    self._accepted[group].add(number)
+                    self._awaited[group].discard(number)
+        elif what == journal.READY:
+            self.ready += 1
+        elif what == "quiet":
+            self.quiet += 1
+
+    def _await(self, numbers: list[int]) -> None:
+        for number in numbers:
+            topic, kind = self._topic[number]
+            if kind == "half" and not journal.commits(number):
+                continue
+            for group in (ALL, ORDERLY) if topic == "orders" else (ALL,):
+                if topic in TOPICS and number not in self._accepted[group]:
+                    self._awaited[group].add(number)
+
+    def waiting(self) -> list[tuple[str, int, str]]:
+        """What was acknowledged and has not been consumed by a group that wants it: group, number, topic."""
+        return [(group, number, self._topic[number][0]) for group, found in self._awaited.items() for number in found]
+
+
+TOPICS = frozenset({"plain", "batch", "delay", "timer", "trans", "orders"})
+"""Topics that somebody consumes; those of the operator have no consumers."""

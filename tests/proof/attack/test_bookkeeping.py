@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from proof.attack import journal
+from proof.attack.bookkeeping import Bookkeeping
+from proof.ledger import Content, Place, Promises, Queue, QueueView, Served, View, judge
+
+QUEUE = Queue("broker-1", "plain", 0)
+SENT = [1.0, journal.SEND, 77, "plain", 100, "c", "k77", {"n": "5"}, "plain", 0.0, ""]
+DONE = [2.0, journal.DONE, [77], "broker-1", "plain", 0, 0]
+BODY = journal.body(77, 100)
+GOT = [3.0, journal.GOT, "9-1", "attack-all", "broker-1", "plain", 0, 0, 77, "plain", journal.check(BODY), "c", "k77"]
+GOT = [*GOT, {"n": "5"}]
+LISTENED = [4.0, journal.LISTENED, "9-1", True]
+
+
+def view(body: bytes = BODY, tags: str = "c") -> View:
+    content = Content("plain", body, tags, "k77", (("n", "5"),))
+    return View({QUEUE: QueueView(0, 1, [Served(Place(QUEUE, 0), content)])}, at=10.0)
+
+
+def findings(entries: list[journal.Entry], found: View) -> list[str]:
+    book = Bookkeeping()
+    book.tell(entries)
+    book.number_in_ledger(found)
+    return [finding.promise for finding in judge(book.ledger, found, Promises())]
+
+
+def test_a_message_that_is_kept_and_consumed_is_no_finding() -> None:
+    assert findings([LISTENED, GOT, DONE, SENT], view()) == []  # journals are told in the order of their times
+
+
+def test_an_acknowledged_message_that_is_gone_is_found() -> None:
+    assert "acknowledged is kept" in findings([SENT, DONE], View(at=10.0))
+
+
+def test_a_message_that_no_group_consumed_is_found() -> None:
+    assert findings([SENT, DONE], view()) == ["consumed at least once"]
+
+
+def test_a_refused_message_that_is_there_is_found() -> None:
+    refused = [2.0, journal.REFUSED, [77], "busy"]
+    assert "refused is nowhere" in findings([SENT, refused], view())
+
+
+def test_other_bytes_than_were_sent_are_found() -> None:
+    assert "served as sent" in findings([SENT, DONE, GOT, LISTENED], view(BODY[:-1] + b"?"))
+    assert "served as sent" in findings([SENT, DONE, GOT, LISTENED], view(tags="d"))
+    other = [*GOT[:10], 1, *GOT[11:]]
+    assert "served as sent" in findings([SENT, DONE, other, LISTENED], view())
+
+
+def test_what_nobody_sent_is_found() -> None:
+    assert "served what was not sent" in findings([SENT, DONE, GOT, LISTENED], view(b"#5#what nobody sent"))
+
+
+def test_a_change_that_was_answered_must_last() -> None:
+    key = ["topic", "broker-1", "op-1"]
+    entries = [[1.0, journal.CHANGING, "9-2", key, [2, 2, 6]], [2.0, journal.CHANGED, "9-2", journal.DONE]]
+    kept, lost = View(), View()
+    kept.tables[tuple(key)], lost.tables[tuple(key)] = (2, 2, 6), None
+    assert findings(entries, kept) == []
+    assert findings(entries, lost) == ["answered tables are kept"]
