@@ -18,7 +18,7 @@ from proof.attack.servers import Server, conf_of
 from proof.ledger import Finding, Kind, Outcome, Promises, View, judge
 
 MOST_SHOWN: Final = 20
-TRACEBACK: Final = "Traceback (most recent call last)"
+TRACEBACK: Final = "Traceback (most recent call last):\n"
 
 
 @dataclass

@@ -89,17 +89,25 @@ def _dead_letters(copies: Copies, group: Group, seen_by: list[Seen]) -> Iterator
 def _orderly(copies: Copies, group: Group, seen_by: list[Seen]) -> Iterator[Finding]:
     """An orderly group gets a message only after all before it in the queue were accepted."""
     accepted: dict[Queue, set[int]] = defaultdict(set)
+    through: dict[Queue, int] = {}
+    """By queue: all before this offset was accepted, or is nothing that the group wants."""
+    moved: dict[Queue, bool] = {}
     for seen in seen_by:
         queue, offset = seen.place
         if queue.topic not in group.topics:
             continue
-        first = max(group.skipped.get(queue, 0), copies.view.queues[queue].first if queue in copies.view.queues else 0)
-        if not _moved(copies, queue):
-            for before in range(first, offset):
+        if queue not in through:
+            first = copies.view.queues[queue].first if queue in copies.view.queues else 0
+            through[queue], moved[queue] = max(group.skipped.get(queue, 0), first), _moved(copies, queue)
+        if not moved[queue]:
+            before = through[queue]
+            while before < offset:
                 served = copies.at.get(seen.place._replace(offset=before))
                 if served is not None and before not in accepted[queue] and group.wants(served.content):
                     yield Finding("in order", f"{group.name} got {seen.place} before it accepted {before}")
                     return
+                before += 1
+            through[queue] = before
         if seen.accepted:
             accepted[queue].add(offset)
 
