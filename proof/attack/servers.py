@@ -66,11 +66,15 @@ class End:
     said: str
     wanted: bool
     strained: bool
+    served: bool
+    """Whether it got so far as to serve."""
 
     def problem(self) -> str:
         """What is wrong with this end; "" for nothing."""
         if self.wanted or (self.strained and self.status in (FAILED, STORE_FAILED)):
             return ""
+        if self.strained and not self.served and self.status == -signal.SIGABRT:
+            return ""  # libuv aborts when its first pipe cannot be made for lack of descriptors
         if self.status == DAMAGED:
             return f"refused to start: {self.said}"
         return f"ended with status {self.status}: {self.said or 'it said nothing'}"
@@ -123,7 +127,7 @@ class Server:
         self.strained = False
         hits = self.page.total_hits()
         environment = {**os.environ, **self.page.environment(self.folder)}
-        said = ""
+        said, served = "", False
         with self.log.open("ab") as log:
             process = self.process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "bolide.node.processes", self.kind, json.dumps(self.flags)),
@@ -139,6 +143,7 @@ class Server:
             while line := await process.stdout.readline():
                 text = line.decode("utf-8", "replace").strip()
                 if text.startswith(READY):
+                    served = True
                     self.ready.set()
                 elif text:
                     said = text
@@ -149,7 +154,7 @@ class Server:
         self._limits = None
         self.struck = self.page.total_hits()
         wanted = status == -signal.SIGKILL or (status == 0 and process.pid in self._wanted)
-        return End(time.monotonic(), status, said, wanted, self.strained or self.struck > hits)
+        return End(time.monotonic(), status, said, wanted, self.strained or self.struck > hits, served)
 
     @property
     def pid(self) -> int:
