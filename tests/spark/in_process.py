@@ -12,6 +12,9 @@ class InProcess:
 
     parallelism = 2
 
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
     def each(
         self, stage: str, unit: str, tasks: Sequence[Any], run: Callable[[Any], Any], weights: Sequence[int]
     ) -> list[Any]:

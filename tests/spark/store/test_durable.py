@@ -76,6 +76,10 @@ def test_a_stopped_store_that_lacks_what_its_queues_name_has_no_end(tmp_path: Pa
     skipping = DurableEnd(golden.root, skip_corrupt=True)
     assert [skipping.find(), skipping.find()] == [last["physicalOffset"] + last["storeSize"]] * 2
     (golden.root / "abort").touch()
+    with pytest.raises(CorruptStore, match=f"at physical offset {begin}, where the checkpoint says"):
+        DurableEnd(golden.root).find()
+    before = Checkpoint(physic_msg_timestamp=golden.log()[-41]["storeTimestamp"])
+    (golden.root / "checkpoint").write_bytes(before.encode())
     assert DurableEnd(golden.root).find() == begin  # a broker may just be writing there
 
 

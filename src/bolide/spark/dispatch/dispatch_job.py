@@ -80,6 +80,18 @@ def dispatch_store(
     Raises FileLocked while a broker uses the store, CorruptStore if the log has bad ranges that are not to be skipped,
     OptionError if `out` already has such files. A failure leaves the store unchanged.
     """
+    return dispatch_with(Runner(spark, progress), store, shape, out, skip_corrupt, split_size)
+
+
+def dispatch_with(
+    runner: Runner,
+    store: str,
+    shape: StoreShape,
+    out: str | None = None,
+    skip_corrupt: bool = False,
+    split_size: int = SPLIT_SIZE,
+) -> DispatchReport:
+    """The same, with any runner of tasks."""
     began = time.monotonic()
     root = store_root(store).absolute()
     target = root if out is None else Path(out).absolute()
@@ -100,7 +112,6 @@ def dispatch_store(
         new = staging / "new"
         for name in ("consumequeue", "index", *(("consumequeue_ext",) if shape.enable_consume_queue_ext else ())):
             (new / name).mkdir(parents=True)
-        runner = Runner(spark, progress)
         job = DispatchJob(runner, shape, filters, str(staging / "parts"))
         state = job.run(stretches, DerivedState(), str(new), report, skip_corrupt, split_size)
         replace_file(str(new / INVENTORY), state.inventory())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.data_loss import data_lost
-from bolide.spark.source.queues import EARLIEST, LATEST, Offsets
+from bolide.spark.source.queues import EARLIEST, LATEST, Offsets, Queue
 from bolide.spark.source.source_options import SourceOptions
 
 
@@ -26,6 +26,8 @@ def begin_offsets(cluster: Cluster, options: SourceOptions, default: int) -> Off
     A stream by pattern may begin without any topic. Raises DataLost if the first messages are gone.
     """
     queues = cluster.selected(tolerant=default == LATEST and bool(options.selection.pattern))
+    if options.starting.kind != "latest":
+        _check_hidden(cluster, queues, options)
     begin = cluster.resolve(options.starting, queues, default)
     floor = cluster.earliest(queues)
     if options.starting.kind in ("offsets", "group"):
@@ -41,3 +43,24 @@ def begin_offsets(cluster: Cluster, options: SourceOptions, default: int) -> Off
         times = cluster.by_time(dict.fromkeys(queues, options.filters.stored_from))
         begin = {queue: max(offset, times[queue]) for queue, offset in begin.items()}
     return {queue: max(offset, floor[queue]) for queue, offset in begin.items()}
+
+
+def _check_hidden(cluster: Cluster, queues: list[Queue], options: SourceOptions) -> None:
+    """Raise DataLost if a topic was made smaller and its former queues still hold messages of the read."""
+    hidden = cluster.hidden(queues)
+    end = {queue: offset for queue, offset in cluster.latest(list(hidden)).items() if offset > 0}
+    if not end:
+        return
+    begin = cluster.earliest(list(end))
+    if options.starting.kind in ("timestamp", "times"):
+        times = {queue: time for queue in end if (time := options.starting.time_of(queue)) is not None}
+        begin |= cluster.by_time(times)
+    for queue in sorted(end):
+        if end[queue] > begin[queue]:
+            data_lost(
+                f"{queue} holds messages at offsets {begin[queue]} to {end[queue]}, but its topic has only "
+                f"{hidden[queue]} queues for reading on {queue.broker} now: give it {queue.queue_id + 1} again to read "
+                "them",
+                options.fail_on_data_loss,
+                "read without them",
+            )

@@ -16,7 +16,7 @@ from bolide.layout.names import MASTER_ID
 from bolide.layout.permissions import PERM_READ, PERM_WRITE
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_answer
-from bolide.remoting.bodies.route import TopicRouteData
+from bolide.remoting.bodies.route import ClusterInfo, TopicRouteData
 from bolide.remoting.bodies.topics import TopicList
 from bolide.remoting.command import Command, make_request
 from bolide.remoting.headers.offsets import UpdateConsumerOffsetRequestHeader
@@ -32,6 +32,8 @@ T = TypeVar("T")
 ATTEMPTS: Final = 3
 PAUSE_S: Final = 0.5
 MAX_PAUSE_S: Final = 2.0
+HIDDEN: Final = 8
+"""Queues after the last one of a topic in which messages are looked for."""
 AT_ONCE: Final = 256
 """Requests in flight to one broker: more would fill the sockets of both sides before either reads."""
 
@@ -47,6 +49,8 @@ class Cluster:
         self._fresh = options.discovery_interval_ms / 1000
         self._pool = connections(options)
         self._routes: dict[str, tuple[float, TopicRouteData]] = {}
+        self._absent: set[str] = set()
+        """Topics that had no route when they were asked for last."""
         self._listed: tuple[float, list[str]] | None = None
         self._met = False
         self._masters: dict[str, str] = {}
@@ -89,7 +93,9 @@ class Cluster:
             except OptionError:
                 if not tolerant:
                     raise
+                self._absent.add(topic)
                 continue
+            self._absent.discard(topic)
             self._note(route)
             for queue_data in route.queue_datas:
                 count = queue_data.write_queue_nums if writable else queue_data.read_queue_nums
@@ -115,6 +121,35 @@ class Cluster:
                 ):
                     found[queue] = data.read_queue_nums
         return found
+
+    def hidden(self, queues: Iterable[Queue]) -> dict[Queue, int]:
+        """Selected queues that topics may have had before they were made smaller, with the number of read queues now.
+
+        A broker keeps their messages, and returns nothing from them. These are the first few; senders take turns among
+        all queues, so one of these has messages if any has.
+        """
+        found: dict[Queue, int] = {}
+        for topic in sorted({queue.topic for queue in queues}):
+            for data in self._routes[topic][1].queue_datas:
+                count = data.read_queue_nums
+                most = max(count + HIDDEN, min(data.write_queue_nums, count + AT_ONCE))
+                for queue_id in range(count, most) if data.perm & PERM_READ else ():
+                    queue = Queue(topic, data.broker_name, queue_id)
+                    if self._options.selection.keeps(queue):
+                        found[queue] = count
+        return found
+
+    def routed(self, queue: Queue) -> bool:
+        """Whether the topic of a queue is on its broker, readable or not."""
+        route = None if queue.topic in self._absent else self._routes.get(queue.topic)
+        return route is not None and any(data.broker_name == queue.broker for data in route[1].queue_datas)
+
+    def registered(self) -> set[str]:
+        """The names of the brokers that the name servers know now."""
+        answer = self._ask_namesrv(codes.GET_BROKER_CLUSTER_INFO, {})
+        if answer.code != codes.SUCCESS:
+            raise ClusterUnavailable(f"the list of brokers: the name server answered {answer.code}: {answer.remark}")
+        return set(decode_answer(answer.body, ClusterInfo).broker_addr_table)
 
     def _note(self, route: TopicRouteData) -> None:
         for broker in route.broker_datas:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from bolide.layout.columns import RecordColumns
 
+_LOG: Final = logging.getLogger("bolide.spark")
 MAX_PLAIN_BODY: Final = 64 * 1024 * 1024
 MAX_PLAIN: Final = 64 * 1024 * 1024
 """Maximum bytes of decompressed bodies in a batch of rows, without the last: kilobytes may become megabytes."""
@@ -84,6 +86,10 @@ def _sift(
     if bad.mode == COLUMN:
         reasons = pa.array([why.get(row) for row in range(len(records))], pa.string())
         return Sifted(records, body, good, reasons)
+    row = min(why)
+    _LOG.warning(
+        "left out %d messages whose bodies cannot be read, the first is %s: %s", len(why), place(records, row), why[row]
+    )
     if bad.path:
         put_aside(records, why, bad.path, broker)
     return Sifted(records.only(good), body.filter(pa.array(good)), None, None)

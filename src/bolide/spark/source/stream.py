@@ -9,6 +9,7 @@ it with what the queue holds now.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+_LOG: Final = logging.getLogger("bolide.spark")
 QUEUES: Final = "queues"
 FROM: Final = "from"
 INITIAL: Final = "initial"
@@ -82,6 +84,8 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Ends of queues whose last message has expired and could not be read; not requested again."""
         self._left: set[Queue] = set()
         """Queues that were removed with messages in them, and were reported."""
+        self._away: set[Queue] = set()
+        """Queues that no route names, and were reported."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_options": self._options, "_schema": self._schema}
@@ -117,9 +121,11 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         fresh = self._begin_of_new([queue for queue in latest if queue not in reached])
         begin = {**reached, **fresh}
         self._check_dropped(reached, latest)
+        deleted = self._check_away([queue for queue in reached if queue not in latest])
+        begin = {queue: offset for queue, offset in begin.items() if queue not in deleted}
         # A queue that is missing for a moment, or was asked of a replica, keeps its position.
         ahead = {queue: max(offset, latest.get(queue, offset)) for queue, offset in begin.items()}
-        here = Places(begin, ahead, marks_of(start))
+        here = Places(begin, ahead, {queue: mark for queue, mark in marks_of(start).items() if queue in begin})
         self._begin_again(here, self._shorter(reached, latest))
         if not self._compared:
             self._compare(here, [queue for queue in reached if queue in latest])
@@ -128,7 +134,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return start
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else 0
         end = limit_offsets(here.begin, here.ahead, most)
-        if not here.again and all(end[queue] == offset for queue, offset in begin.items()):
+        if not here.again and not deleted and all(end[queue] == offset for queue, offset in begin.items()):
             return start  # Spark compares offsets by their text: the same object means that nothing is new
         last = self._last_of(here, end, latest)
         # Compared after the ends were read: a queue created again before that is noticed now, a later one next time.
@@ -276,6 +282,33 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     "continue without them",
                 )
                 self._left.add(queue)
+
+    def _check_away(self, queues: list[Queue]) -> set[Queue]:
+        """Check queues that no route names now; returns those whose topic was deleted, if loss is allowed.
+
+        A run that ends by itself must not end as if they were empty. A continuous one waits for them.
+        """
+        cluster = self._connected()
+        self._away.intersection_update(queues)
+        gone = [queue for queue in queues if queue not in self._away and not cluster.dropped([queue])]
+        gone = [queue for queue in gone if self._options.selection.keeps(queue)]
+        if not gone:
+            return set()
+        registered = cluster.registered()
+        deleted = {queue for queue in gone if queue.broker in registered and not cluster.routed(queue)}
+        for queue in gone:
+            if queue in deleted:
+                what = f"{queue} no longer exists: its topic was deleted, with what had not been read"
+            elif queue.broker in registered:
+                what = f"{queue} cannot be read to its end: its topic is not readable on {queue.broker}"
+            else:
+                what = f"{queue} cannot be read to its end: broker {queue.broker} is not registered with a name server"
+            if self._until is None:
+                _LOG.warning("%s; the query waits for it", what)
+            else:
+                data_lost(what, self._options.fail_on_data_loss, "continue without it")
+        self._away.update(gone)
+        return set() if self._until is None or self._options.fail_on_data_loss else deleted
 
     def _is_too_little(self, here: Places, limit: ReadLimit) -> bool:
         """Whether to wait for more rows, as `minOffsetsPerTrigger` and `maxTriggerDelay` say."""

@@ -8,8 +8,10 @@ the confirm offset only at its start.
 
 from __future__ import annotations
 
+import logging
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -20,8 +22,9 @@ from bolide.layout.checkpoint import Checkpoint, decode_checkpoint
 from bolide.layout.columns import RecordColumns, blank_at, find_starts
 from bolide.layout.errors import LayoutError
 from bolide.spark.errors import CorruptStore
-from bolide.spark.store.log_scan import first_store_timestamp
-from bolide.spark.store.store_folder import Segment, log_end, segment_files
+from bolide.spark.store.last_record import record_before
+from bolide.spark.store.log_scan import first_store_timestamp, store_timestamp_at
+from bolide.spark.store.store_folder import RecordedEnd, Segment, log_end, segment_files
 
 if TYPE_CHECKING:
     from bolide.layout.property_columns import Ints
@@ -34,6 +37,10 @@ AUTO: Final = "auto"
 CONFIRM: Final = "confirm"
 FLUSHED: Final = "flushed"
 RULES: Final = (AUTO, CONFIRM, FLUSHED)
+FILLED: Final = 0
+LIMITED: Final = 1
+BROKEN: Final = 2
+_LOG: Final = logging.getLogger("bolide.spark")
 
 
 @dataclass(frozen=True)
@@ -66,9 +73,10 @@ def read_limit(root: Path, rule: str = AUTO) -> Limit:
 class DurableEnd:
     """Follows the end of what is durable, record by record in the newest file, by file names and times in older ones.
 
-    Only consecutive whole records count, so neither a torn record nor an old one after the end is included. In a store
-    that was stopped cleanly, all records that its queues or its checkpoint name must exist: otherwise `find` raises
-    CorruptStore, or with `skip_corrupt` returns where they should end.
+    Only consecutive whole records count, so neither a torn record nor an old one after the end is included. What must
+    exist is compared with what does: in a store that was stopped cleanly, the records that its queues or its checkpoint
+    name, and nothing after them; while a broker writes, the records that the checkpoint calls flushed. If some are
+    missing, `find` raises CorruptStore, or with `skip_corrupt` continues with the records after them.
     """
 
     def __init__(self, root: Path, rule: str = AUTO, skip_corrupt: bool = False) -> None:
@@ -76,13 +84,14 @@ class DurableEnd:
         self._rule = rule
         self._skip_corrupt = skip_corrupt
         self._at = -1
-        self._compared = -1
-        """The end that includes all named records."""
+        self._told = -1
+        """The end after which missing records were reported."""
 
     def find(self) -> int:
         """Physical offset after the last durable record; the first file's start if there is none."""
-        # Read the limit before the files: it does not cover what is written later.
+        # Read the limit and the names before the files: neither covers what is written later.
         limit = read_limit(self._root, self._rule)
+        known = log_end(self._root)
         files = segment_files(self._root / "commitlog")
         if not files:
             return max(self._at, 0)
@@ -97,28 +106,58 @@ class DurableEnd:
                 self._at = following[0]
                 continue
             try:
-                self._at, done = _walk(path, start, size, max(self._at, start), limit)
+                done = self._walk_over(path, start, size, limit)
             except FileNotFoundError:
                 continue  # deleted since it was listed: the next files follow
             if not done or following is None or not _begins_within(following, limit):
                 break
             self._at = following[0]
-        if limit.whole and self._compared != self._at:
-            self._compare(files[-1])
+        if self._told != self._at:
+            self._compare(files, limit, known)
         return self._at
 
-    def _compare(self, last: Segment) -> None:
-        known = log_end(self._root)
-        end = min(known.named, last[0] + last[2])
-        if known.clean and end > self._at:
+    def _walk_over(self, path: Path, start: int, size: int, limit: Limit) -> bool:
+        """Walk to the end of the durable records of a file; returns whether its filler follows."""
+        while True:
+            self._at, ended = _walk(path, start, size, max(self._at, start), limit)
+            if ended != BROKEN:
+                return ended == FILLED
+            after = next_start(str(path), start, size, self._at)
+            # A record that is durable is no part of a write in progress, and what precedes it is older.
+            if after >= start + size or not _is_within(path, start, after, limit):
+                return False
             if not self._skip_corrupt:
-                raise CorruptStore(
-                    f"{self._root} holds no whole record at physical offset {self._at}, where queues or checkpoint "
-                    f"name records up to {known.named}: set corruptRecords to skip to read the rest, or bring the file "
-                    "back"
-                )
-            self._at = end
-        self._compared = self._at
+                raise self._corrupt(f"where records follow at {after}")
+            self._at = after
+
+    def _compare(self, files: Sequence[Segment], limit: Limit, known: RecordedEnd) -> None:
+        """Raise CorruptStore, or say so, if records should follow the end that was found."""
+        last_end = files[-1][0] + files[-1][2]
+        if limit.whole and known.clean:
+            if known.named > self._at:
+                self._missing(f"where queues or checkpoint name records up to {known.named}", known.named - self._at)
+                self._at = max(self._at, min(known.named, last_end))
+            elif self._at < last_end and _holds_bytes(files[-1], self._at):
+                self._missing("in a store that was stopped cleanly", last_end - self._at)
+        elif not limit.whole and limit.timestamp and not _holds_record(files, self._at):
+            before = record_before(files, self._at)
+            if before is not None or self._at == 0:
+                stored = -1 if before is None else before.stored_ms
+                if stored < limit.timestamp:
+                    sentence = f"where the checkpoint says that records stored until {limit.timestamp} ms are on disk"
+                    self._missing(sentence, max(last_end - self._at, 1))
+        self._told = self._at
+
+    def _missing(self, where: str, size: int) -> None:
+        if not self._skip_corrupt:
+            raise self._corrupt(where)
+        _LOG.warning("%s: left out %d bytes at physical offset %d, %s", self._root, size, self._at, where)
+
+    def _corrupt(self, where: str) -> CorruptStore:
+        return CorruptStore(
+            f"{self._root} holds no whole record at physical offset {self._at}, {where}: set corruptRecords to skip to "
+            "read the rest, or bring the file back"
+        )
 
 
 def _begins_within(file: tuple[int, Path, int], limit: Limit) -> bool:
@@ -131,8 +170,35 @@ def _begins_within(file: tuple[int, Path, int], limit: Limit) -> bool:
     return stored >= 0 and (limit.whole or start < limit.offset or stored <= limit.timestamp)
 
 
-def _walk(path: Path, start: int, size: int, at: int, limit: Limit) -> tuple[int, bool]:
-    """The end of the last durable record from physical offset `at` on, and whether the file's filler follows."""
+def _is_within(path: Path, start: int, at: int, limit: Limit) -> bool:
+    """True if the record at physical offset `at` of a file is durable."""
+    stored = store_timestamp_at(str(path), start, at)
+    return stored >= 0 and (limit.whole or at < limit.offset or stored <= limit.timestamp)
+
+
+def _holds_record(files: Sequence[Segment], at: int) -> bool:
+    """True if a record begins at a physical offset."""
+    for start, path, size in files:
+        if start <= at < start + size:
+            try:
+                return store_timestamp_at(str(path), start, at) >= 0
+            except FileNotFoundError:
+                return True
+    return False
+
+
+def _holds_bytes(file: Segment, at: int) -> bool:
+    """True if a file has anything but zeros from physical offset `at` on, which is not its filler."""
+    start, path, _ = file
+    with path.open("rb") as opened:
+        opened.seek(at - start)
+        data = opened.read()
+    return any(data) and not blank_at(data, 0)
+
+
+def _walk(path: Path, start: int, size: int, at: int, limit: Limit) -> tuple[int, int]:
+    """The end of the last durable record from physical offset `at` on, and what follows: FILLED if the file's filler
+    does, LIMITED if a record that is not durable does, else BROKEN."""
     file = os.open(path, os.O_RDONLY)
     try:
         want = CHUNK
@@ -143,7 +209,7 @@ def _walk(path: Path, start: int, size: int, at: int, limit: Limit) -> tuple[int
                 claimed = int.from_bytes(data[:4], "big")
                 proven = data[4:7] == b"\xda\xa3\x20" and int.from_bytes(data[28:36], "big") == at
                 if not proven or not len(data) < claimed <= start + size - at:
-                    return at, blank_at(data, 0)
+                    return at, FILLED if blank_at(data, 0) else BROKEN
                 want = claimed
                 continue
             if not limit.whole:
@@ -151,9 +217,9 @@ def _walk(path: Path, start: int, size: int, at: int, limit: Limit) -> tuple[int
                 offsets, times = records.numbers("physical_offset"), records.numbers("store_timestamp")
                 beyond = np.flatnonzero((offsets >= limit.offset) & (times > limit.timestamp))
                 if len(beyond):
-                    return int(offsets[beyond[0]]), False
+                    return int(offsets[beyond[0]]), LIMITED
             at, want = at + end, CHUNK
-        return at, True
+        return at, FILLED
     finally:
         os.close(file)
 

@@ -297,12 +297,17 @@ def _next_data(file: int, at: int) -> int:
 
 def first_store_timestamp(path: str, start: int) -> int:
     """Store time in ms of the first record of a CommitLog file; -1 if it does not begin with a record."""
+    return store_timestamp_at(path, start, start)
+
+
+def store_timestamp_at(path: str, start: int, at: int) -> int:
+    """Store time in ms of the record at physical offset `at` of the file that begins at `start`; -1 without one."""
     file = os.open(path, os.O_RDONLY)
     try:
-        head = _read(file, MIN_RECORD_SIZE + 24, 0)
+        head = _read(file, MIN_RECORD_SIZE + 24, at - start)
     finally:
         os.close(file)
-    if len(head) < MIN_RECORD_SIZE or int.from_bytes(head[28:36], "big") != start or head[4:7] != b"\xda\xa3\x20":
+    if len(head) < MIN_RECORD_SIZE or int.from_bytes(head[28:36], "big") != at or head[4:7] != b"\xda\xa3\x20":
         return -1
-    at = 68 if int.from_bytes(head[36:40], "big") & BORN_HOST_V6 else 56
-    return int.from_bytes(head[at : at + 8], "big")
+    stored = 68 if int.from_bytes(head[36:40], "big") & BORN_HOST_V6 else 56
+    return int.from_bytes(head[stored : stored + 8], "big")

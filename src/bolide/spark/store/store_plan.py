@@ -106,7 +106,7 @@ def packed(stretches: Sequence[Stretch], split_size: int) -> list[tuple[Stretch,
     size = split_size
     for part in stretches:
         size += part.end - part.begin
-        if size > split_size:
+        if size > split_size or not groups:
             groups.append((part,))
             size = part.end - part.begin
         else:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from bolide.spark.store.store_options import StoreReadOptions
 
 _compute: Any = pc  # its stubs do not know plain values as scalars
+_LOG: Final = logging.getLogger("bolide.spark")
 
 
 def read_stretch(part: Stretch, options: StoreReadOptions, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
@@ -40,6 +42,11 @@ def read_stretch(part: Stretch, options: StoreReadOptions, columns: tuple[str, .
                     f"{step.path} holds {step.reason} at physical offset {step.physical_offset} ({step.size} bytes): "
                     'set corruptRecords to skip to read the rest, option("table", "bad_ranges") lists all such places'
                 )
+            if not step.torn:
+                _LOG.warning(
+                    "%s: left out %d bytes at physical offset %d, %s", step.path, step.size, step.physical_offset,
+                    step.reason,
+                )  # fmt: skip
             continue
         # Batches of equal size: a small rest would cost Spark as much as a whole one.
         total = len(step.starts)

@@ -1,0 +1,126 @@
+"""Queues that a read can no longer reach: a run that ends by itself says so, and does not end as if they were empty."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pyspark.sql.datasource import CaseInsensitiveDict
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+from pyspark.sql.types import LongType, StructField, StructType
+
+from bolide.admin.blocking import Admin
+from bolide.client import Message
+from bolide.spark.data_source import RocketMQDataSource
+from bolide.spark.errors import DataLost
+from bolide.spark.source.cluster import Cluster
+from bolide.spark.source.source_options import read_options
+from bolide.spark.source.stream import RocketMQStreamReader
+from bolide.testing.broker import Broker
+from tests.interop.processes import until
+from tests.spark.produce import send
+from tests.spark.source.test_stream import stored
+from tests.spark.target import Target
+
+SCHEMA = StructType([StructField("queue_offset", LongType())])
+ALL = ReadAllAvailable()
+
+
+@pytest.fixture
+def opened() -> Iterator[list[RocketMQStreamReader]]:
+    """Readers that are closed after the test."""
+    readers: list[RocketMQStreamReader] = []
+    yield readers
+    for reader in readers:
+        reader.stop()
+
+
+def reader_of(opened: list[RocketMQStreamReader], namesrv: str, topic: str, now: bool, **more: str) -> Any:
+    options = {"namesrv": namesrv, "subscribe": topic, "discoveryIntervalMs": "100", "startingOffsets": "earliest"}
+    made = RocketMQStreamReader(read_options({**options, **more}, streaming=True), SCHEMA)
+    opened.append(made)
+    if now:
+        made.prepareForTriggerAvailableNow()
+    return made
+
+
+def read_some(opened: list[RocketMQStreamReader], target: Broker | Target, topic: str, queues: int = 2) -> Any:
+    """The offset of a query that has read a few messages of a new topic."""
+    target.create_topic(topic, queues=queues)
+    send(target.namesrv_addr, [Message(topic, b"m%d" % number) for number in range(8)])
+    first = reader_of(opened, target.namesrv_addr, topic, False)
+    start = stored(first.initialOffset())
+    until(lambda: sum(stored(first.latestOffset(start, ALL))["queues"][topic]["broker-a"].values()) == 8, 60, "read")
+    return stored(first.latestOffset(start, ALL))
+
+
+def delete_topic(namesrv: str, topic: str) -> None:
+    with Admin(namesrv, timeout=60) as admin:
+        admin.delete_topic(topic)
+        until(lambda: topic not in admin.topics(), 60, "the name server forgets the topic")
+
+
+def test_a_deleted_topic(opened: list[RocketMQStreamReader], caplog: pytest.LogCaptureFixture) -> None:
+    with Broker() as broker:
+        end = read_some(opened, broker, "T")
+        delete_topic(broker.namesrv_addr, "T")
+        with pytest.raises(DataLost, match="T@broker-a:0 no longer exists: its topic was deleted"):
+            reader_of(opened, broker.namesrv_addr, "T", True).latestOffset(end, ALL)
+        waiting = reader_of(opened, broker.namesrv_addr, "T", False)
+        with caplog.at_level(logging.WARNING, "bolide.spark"):
+            assert waiting.latestOffset(end, ALL) is end
+            assert waiting.latestOffset(end, ALL) is end
+        said = [one.getMessage() for one in caplog.records if "waits for it" in one.getMessage()]
+        assert len(said) == 2, "one for each queue, once"
+        loose = reader_of(opened, broker.namesrv_addr, "T", True, failOnDataLoss="false")
+        settled = stored(loose.latestOffset(end, ALL))
+        assert settled["queues"] == {}
+        following = reader_of(opened, broker.namesrv_addr, "T", True)
+        assert following.latestOffset(settled, ALL) is settled, "it is settled"
+
+
+def test_a_broker_that_is_down(opened: list[RocketMQStreamReader]) -> None:
+    with Broker() as namesrv:
+        with Broker(broker_name="broker-b", namesrv_addr=namesrv.namesrv_addr) as second:
+            with Admin(namesrv.namesrv_addr, timeout=60) as admin:
+                admin.create_topic("T", queues=1, broker="broker-b")
+            send(namesrv.namesrv_addr, [Message("T", b"m%d" % number) for number in range(5)])
+            first = reader_of(opened, namesrv.namesrv_addr, "T", True)
+            end = stored(first.latestOffset(stored(first.initialOffset()), ALL))
+            assert end["queues"] == {"T": {"broker-b": {"0": 5}}}
+            assert second.broker_addr
+        with pytest.raises(DataLost, match="T@broker-b:0 cannot be read to its end: broker broker-b is not registered"):
+            reader_of(opened, namesrv.namesrv_addr, "T", True).latestOffset(end, ALL)
+        loose = reader_of(opened, namesrv.namesrv_addr, "T", True, failOnDataLoss="false")
+        assert loose.latestOffset(end, ALL) is end, "its position is kept: it may come back"
+        narrowed = reader_of(opened, namesrv.namesrv_addr, "T", True, brokers="broker-a")
+        assert narrowed.latestOffset(end, ALL) is end, "nobody asks for it"
+
+
+def test_messages_in_the_former_queues_of_a_topic(
+    opened: list[RocketMQStreamReader], rocketmq: Target, topic: str
+) -> None:
+    rocketmq.create_topic(topic, queues=2)
+    rocketmq.send([Message(topic, b"m%d" % number) for number in range(8)])
+    rocketmq.create_topic(topic, queues=1)
+    where = {"namesrv": rocketmq.namesrv_addr, "subscribe": topic, "discoveryIntervalMs": "100"}
+
+    def shrunk() -> bool:
+        cluster = Cluster(read_options(where))
+        try:
+            return len(cluster.queues([topic])) == 1
+        finally:
+            cluster.close()
+
+    until(shrunk, 60, "the name server knows")
+    said = f"{topic}@broker-a:1 holds messages at offsets 0 to [0-9]+, but its topic has only 1 queues for reading"
+    with pytest.raises(DataLost, match=said):
+        RocketMQDataSource(CaseInsensitiveDict(where)).reader(SCHEMA).partitions()
+    with pytest.raises(DataLost, match=said):
+        reader_of(opened, rocketmq.namesrv_addr, topic, False).initialOffset()
+    for more in ({"failOnDataLoss": "false"}, {"queueIds": "0"}):
+        assert RocketMQDataSource(CaseInsensitiveDict(where | more)).reader(SCHEMA).partitions()
+    late = reader_of(opened, rocketmq.namesrv_addr, topic, False, startingOffsets="latest")
+    assert late.initialOffset()["queues"], "it wants nothing of what is there"
