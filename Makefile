@@ -1,4 +1,5 @@
-# make demo | quick | test | lint | quick-pythons | bench | interop | rocketmq-tests | mutations | dev | lock | clean.
+# make demo | quick | test | lint | quick-pythons | bench | interop | rocketmq-tests | mutations | sequences | dev | lock |
+# clean.
 # Variables: PYTHON, VENV, BOLIDE_BUILD=auto|yes|no, WORKERS, ARGS
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -16,8 +17,8 @@ UNCOMPILED := $(addprefix --ignore=tests/,admin cli interop test_plugins.py test
 # Without byte code each worker would rewrite every assertion of the suite anew: six of its ten seconds before a test.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo quick test test-interpreted test-compiled lint quick-pythons bench interop rocketmq-tests mutations dev lock \
-  clean venv-demo venv-test attack
+.PHONY: demo quick test test-interpreted test-compiled lint quick-pythons bench interop rocketmq-tests mutations \
+  attack sequences dev lock clean venv-demo venv-test
 
 demo: venv-demo
 	@home=$$(tools/ensure_java.sh jre) && export JAVA_HOME=$$home && exec $(BIN)/python -m demo.run $(ARGS)
@@ -64,6 +65,10 @@ mutations: venv-test
 .PHONY: soak
 soak: venv-test
 	@exec $(BIN)/python -m proof.soak $(ARGS)
+
+# Random sequences of what operators and disks do, under every reader and job of the Spark pipeline.
+sequences: venv-test
+	@home=$$(tools/ensure_java.sh jre) && export JAVA_HOME=$$home && $(BIN)/python -m proof.sequences $(ARGS)
 
 lint: venv-test
 	$(BIN)/ruff check .
