@@ -192,8 +192,14 @@ def _holds_bytes(file: Segment, at: int) -> bool:
     start, path, _ = file
     with path.open("rb") as opened:
         opened.seek(at - start)
-        data = opened.read()
-    return any(data) and not blank_at(data, 0)
+        data = opened.read(CHUNK)
+        if blank_at(data, 0):
+            return False
+        while data:
+            if data.count(0) < len(data):
+                return True
+            data = opened.read(CHUNK)
+    return False
 
 
 def _walk(path: Path, start: int, size: int, at: int, limit: Limit) -> tuple[int, int]:
