@@ -2,8 +2,8 @@
 
     python -m proof.attack.consuming '{"name": "consumer-1", "namesrv": "...", ...}'
 
-It consumes until its standard input ends. Listeners refuse some messages the first time, so that these come again by
-the retry topic.
+It consumes until its standard input ends. Listeners refuse some messages the first time, so that the retry
+topic redelivers them.
 """
 
 from __future__ import annotations

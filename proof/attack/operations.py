@@ -1,4 +1,4 @@
-"""An operator at work: topics, groups, keys and settings change while the faults go on, and each answer is noted."""
+"""An operator at work: topics, groups, keys and settings change during the faults, and each answer is noted."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ class Traffic:
         number = number_of(message)
         try:
             self.stored([number], await self.producer.send(message, queue=queue))
-        except Exception as error:  # noted as it is; what is no BolideError is a finding of its own
+        except Exception as error:  # noted as it is; anything but a BolideError is a finding of its own
             self.failed([number], error)
             await self._sleep(0.2)
 

@@ -100,7 +100,7 @@ def read_store(folder: Path, broker: str, deleted: set[str]) -> Found:
 
 
 def read_log(folder: Path) -> Iterator[Logged]:
-    """Every record. Raises `ValueError` for bytes that are none, but zeros at the end."""
+    """Every record. Raises `ValueError` for other bytes, except zeros at the end."""
     files = sorted(path for path in folder.iterdir() if path.name.isdigit())
     expected = int(files[0].name) if files else 0
     for number, path in enumerate(files):
