@@ -149,28 +149,43 @@ def pure_rooms_stay_pure(path: PurePosixPath, text: str) -> Iterator[str]:
 
 WORLDLY_ROOMS = ("client", "node", "transport")
 WORLD = {
-    *("fcntl", "http", "multiprocessing", "queue", "random", "secrets", "shutil", "socket", "subprocess", "tempfile"),
-    *("threading", "time", "urllib", "uuid"),
+    *("clocks", "fcntl", "glob", "http", "mmap", "multiprocessing", "os", "queue", "random", "secrets", "select"),
+    *("selectors", "shutil", "signal", "socket", "subprocess", "tempfile", "threading", "time", "urllib", "uuid"),
 }
 """Modules through which clocks, chance, threads, sockets and files come in."""
 WORLD_CALLS = {
-    *("ProcessPoolExecutor", "ThreadPoolExecutor", "create_connection", "create_datagram_endpoint", "create_server"),
+    *("ProcessPoolExecutor", "ThreadPoolExecutor", "add_reader", "add_writer", "connect_read_pipe"),
+    *("create_connection", "create_datagram_endpoint", "create_server", "create_subprocess_exec", "sock_connect"),
     *("getaddrinfo", "new_event_loop", "open", "open_connection", "read_bytes", "read_text", "start_server"),
     *("to_thread", "urandom", "write_bytes", "write_text"),
 }
 BESIDE_THE_WORLD: dict[str, tuple[set[str], str]] = {
-    "client/instance/loop_thread.py": ({"threading", "new_event_loop"}, "the blocking clients are a thread and a loop"),
-    "client/instance/name_servers.py": ({"http", "urllib"}, "asks an address server, in a thread of the world"),
+    "client/instance/environment_tls.py": ({"os"}, "reads the environment before there is a client"),
+    "client/instance/instance.py": ({"os"}, "notices a fork"),
+    "client/instance/loop_thread.py": (
+        {"threading", "new_event_loop", "os"},
+        "the blocking clients are a thread and a loop, and notice a fork",
+    ),
+    "client/instance/name_servers.py": (
+        {"http", "os", "urllib"},
+        "reads the environment before there is a client; asks an address server, in a thread of the world",
+    ),
+    "client/instance/process_id.py": ({"os"}, "notices a fork"),
+    "client/instance/unclosed.py": ({"os"}, "notices a fork"),
     "client/instance/unique_id.py": ({"time"}, "asks the calendar in which month a time of the world is"),
     "client/producing/producer.py": (
         {"threading", "uuid"},
         "notices calls from another thread, and writes random bits of the world as a UUID",
     ),
-    "node/process/node_world.py": ({"shutil"}, "is the machine"),
-    "node/settings/config.py": ({"open"}, "reads the settings before there is a node"),
-    "node/standalone.py": ({"socket", "time"}, "starts processes and finds ports for them"),
+    "client/tracing/interceptor.py": ({"clocks"}, "records that a user makes have the time of the machine"),
+    "node/loop/clock.py": ({"clocks"}, "reads the machine by a native call, where the world is the machine"),
+    "node/process/daemon.py": ({"connect_read_pipe", "signal"}, "is the process around a node"),
+    "node/process/node_world.py": ({"os", "shutil"}, "is the machine"),
+    "node/processes.py": ({"create_subprocess_exec", "signal"}, "starts processes"),
+    "node/settings/config.py": ({"open", "os"}, "reads the settings before there is a node"),
+    "node/standalone.py": ({"signal", "socket", "time"}, "starts processes and finds ports for them"),
     "transport/blocking.py": ({"create_connection", "socket", "time"}, "serves Spark's workers, which have no loop"),
-    "transport/reasons.py": ({"socket"}, "names the classes of errors"),
+    "transport/reasons.py": ({"os", "socket"}, "names errors"),
 }
 """Files of these rooms that reach past the world, what they may use, and why."""
 
@@ -183,7 +198,8 @@ def world_enters_by_one_door(path: PurePosixPath, text: str, exceptions: bool = 
     for node in ast.walk(tree(text)):
         found: set[str] = set()
         if isinstance(node, ast.ImportFrom):
-            found = WORLD & {(node.module or "").split(".")[0]} | WORLD_CALLS & {alias.name for alias in node.names}
+            module = (node.module or "").removeprefix("bolide.world.").split(".")[0]
+            found = WORLD & {module} | WORLD_CALLS & {alias.name for alias in node.names}
         elif isinstance(node, ast.Import):
             found = WORLD & {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.Call):
@@ -192,15 +208,42 @@ def world_enters_by_one_door(path: PurePosixPath, text: str, exceptions: bool = 
             yield f"{path}:{getattr(node, 'lineno', 0)}: uses {name}; ask the world of the node or client for it"
 
 
+SEED_ROOMS = ("admin", "broker", "client", "namesrv", "node", "remoting", "store", "transport")
+IN_ORDER = {"dict", "enumerate", "extend", "fromkeys", "gather", "iter", "join", "list", "map", "next", "tuple", "zip"}
+"""Calls that take what they are given in its order."""
+
+
+def nothing_in_the_order_of_a_set(path: PurePosixPath, text: str) -> Iterator[str]:
+    """A set of texts is walked in an order that PYTHONHASHSEED decides, and no seed of a simulation repeats it."""
+    if room_of(path) not in SEED_ROOMS:
+        return
+    for node in ast.walk(tree(text)):
+        walked: list[ast.expr] = []
+        if isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
+            walked = [node.iter]
+        elif isinstance(node, ast.Starred):
+            walked = [node.value]
+        elif isinstance(node, ast.Call) and _called(node) in IN_ORDER:
+            walked = node.args
+        for expression in walked:
+            if _is_set(expression):
+                yield f"{path}:{expression.lineno}: walks a set in the order of its hashes; sort it, or use a dict"
+
+
+def _is_set(node: ast.expr) -> bool:
+    if isinstance(node, ast.BinOp):
+        return _is_set(node.left) or _is_set(node.right)
+    made = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("set", "frozenset")
+    return made or isinstance(node, ast.Set | ast.SetComp)
+
+
 def _called(node: ast.Call) -> str:
     return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
 
 
 def no_fixed_sleeps(path: PurePosixPath, text: str) -> Iterator[str]:
-    """A test waits for an event or polls a condition with a deadline: a sleep stands inside a loop, or is sleep(0).
-    In the simulation time is virtual.
-    """
-    if path.parts[0] != "tests" or path.parts[1:3] == ("proof", "simulation"):
+    """A test waits for an event or polls a condition with a deadline: a sleep stands inside a loop, or is sleep(0)."""
+    if path.parts[0] != "tests" or path.parts[:3] == ("tests", "proof", "simulation"):  # there time is virtual
         return
 
     def visit(node: ast.AST, polls: bool) -> Iterator[str]:
@@ -357,6 +400,7 @@ PYTHON_RULES: tuple[Rule, ...] = (
     silencers_give_reasons,
     pure_rooms_stay_pure,
     world_enters_by_one_door,
+    nothing_in_the_order_of_a_set,
     no_fixed_sleeps,
     no_patching,
     nothing_swallowed,

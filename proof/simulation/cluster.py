@@ -26,6 +26,7 @@ from __future__ import annotations
 import gc
 import logging
 import random
+import threading
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TextIO, TypeVar
@@ -37,9 +38,11 @@ from bolide.node.broker import BrokerNode
 from bolide.node.namesrv import NamesrvNode
 from bolide.remoting.properties_text import read_properties_utf8, write_properties
 from bolide.testing.files import SimulatedFiles
+from proof.simulation.escapes import watch
 from proof.simulation.network import Network
 from proof.simulation.process import Disk, Host, Process
 from proof.simulation.scheduler import Scheduler
+from proof.simulation.threads import THREADS
 from proof.simulation.trace import KEPT, Trace
 from proof.simulation.world import ProcessWorld
 
@@ -108,10 +111,12 @@ class Simulation:
         log.propagate = False
         try:
             control = cluster.start(CONTROL, lambda process: scenario(cluster))
+            watch(partial(self._inside, threading.get_ident()))
             scheduler.run(lambda: not control.alive)
             cluster.kill_all()
             scheduler.run(scheduler.idle)
         finally:
+            watch(None)
             log.removeHandler(handler)
             log.setLevel(level)
             log.propagate = propagates
@@ -120,6 +125,14 @@ class Simulation:
         if control.error is not None:
             raise control.error
         return Result(control.result, self.trace, cluster, scheduler.now, scheduler.steps)
+
+    def _inside(self, thread: int) -> bool:
+        """Whether this is code of a simulated process, which may touch nothing real."""
+        running = self.scheduler.running
+        if running is None or running.name == CONTROL:
+            return False
+        here = threading.get_ident()
+        return here == thread or here in THREADS.known
 
     def _collect(self) -> None:
         gc.collect(1)

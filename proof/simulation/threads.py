@@ -90,6 +90,8 @@ class _Threads:
 
     def __init__(self) -> None:
         self._idle: list[tuple[threading.Semaphore, list[Callable[[], None]]]] = []
+        self.known: set[int] = set()
+        """What `threading.get_ident` says in them."""
 
     def start(self, run: Callable[[], None]) -> None:
         if self._idle:
@@ -101,6 +103,7 @@ class _Threads:
         begin.release()
 
     def _serve(self, begin: threading.Semaphore, work: list[Callable[[], None]]) -> None:
+        self.known.add(threading.get_ident())
         while True:
             begin.acquire()
             work.pop()()

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import subprocess
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from proof.simulation.cluster import Cluster, NotInTime, Simulation
+from proof.simulation.escapes import Escape
 from proof.simulation.process import Process
 from proof.simulation.threads import Gone
 
@@ -337,3 +341,20 @@ def test_what_nobody_catches_is_a_fault_of_the_process() -> None:
 
     ((name, _, error),) = Simulation(1).run(scenario).faults
     assert name == "one" and isinstance(error, IndexError)
+
+
+@pytest.mark.parametrize("by_calls", [False, True])
+def test_code_that_reaches_past_its_world_is_stopped(by_calls: bool) -> None:
+    async def scenario(cluster: Cluster) -> None:
+        async def main(process: Process) -> None:
+            process.by_calls = by_calls
+            for reach in (Path("/etc/hostname").read_text, socket.socket, lambda: subprocess.run(["true"], check=True)):
+                with pytest.raises(Escape):
+                    reach()
+                with pytest.raises(Escape):
+                    await process.world.in_thread(reach)
+
+        await cluster.ended(cluster.start("one", main))
+        socket.socket().close()  # the scenario itself is outside
+
+    simulate(scenario)
