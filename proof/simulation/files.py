@@ -27,6 +27,10 @@ class Pace:
         self.stall = 0.001
         """Part of those calls that take a hundred times as long."""
 
+    def part(self) -> float:
+        """Which part of the time of a call passes before the disk does what it asks for."""
+        return self._chance.random()
+
     def of(self, call: str, size: int) -> float:
         """Seconds of one call."""
         chance = self._chance.random
@@ -45,11 +49,19 @@ class ProcessFiles:
         self._paths: dict[int, str] = {}
         self.pace = Pace(process)
 
-    def _call(self, call: str, what: str, size: int = 0) -> None:
+    def _call(self, call: str, what: str, size: int = 0) -> float:
+        """The call is about to change or read the disk; what it waits for after that, for `_wait`."""
         process = self._process
-        process.disk_call(self.pace.of(call, size))
+        seconds = self.pace.of(call, size)
+        before = seconds * self.pace.part()
+        process.disk_call(before)
         process.note("disk", f"{call} {what}")
         process.disk.now_ms = process.host.wall_ns(process.strand.now) // 1_000_000
+        return seconds - before
+
+    def _wait(self, seconds: float) -> None:
+        """The disk has done it, and says so only now."""
+        self._process.spend(seconds)
 
     def _path(self, handle: int) -> str:
         return self._paths.get(handle, "?")
@@ -85,16 +97,18 @@ class ProcessFiles:
         return self._disk.next_data(handle, offset)
 
     def warm(self, path: str, offset: int, size: int) -> None:
-        self._call("warm", f"{path} {offset}+{size}", size)
+        left = self._call("warm", f"{path} {offset}+{size}", size)
         self._disk.warm(path, offset, size)
+        self._wait(left)
 
     def fetch(self, path: str, offset: int, size: int) -> bytes:
         self._call("fetch", f"{path} {offset}+{size}", size)
         return self._disk.fetch(path, offset, size)
 
     def datasync(self, handle: int) -> None:
-        self._call("datasync", self._path(handle))
+        left = self._call("datasync", self._path(handle))
         self._disk.datasync(handle)
+        self._wait(left)
 
     def sync_file_systems(self, folders: set[str]) -> bool:
         self._call("sync_file_systems", " ".join(sorted(folders)))
@@ -129,8 +143,9 @@ class ProcessFiles:
     # ---- names
 
     def sync_dir(self, path: str) -> None:
-        self._call("sync_dir", path)
+        left = self._call("sync_dir", path)
         self._disk.sync_dir(path)
+        self._wait(left)
 
     def rename(self, source: str, target: str) -> None:
         self._call("rename", f"{source} to {target}")
@@ -161,8 +176,9 @@ class ProcessFiles:
         return self._disk.read_file(path)
 
     def write_file(self, path: str, data: bytes) -> None:
-        self._call("write_file", f"{path} {summary(data)}", len(data))
+        left = self._call("write_file", f"{path} {summary(data)}", len(data))
         self._disk.write_file(path, data)
+        self._wait(left)
 
     # ---- the rest
 

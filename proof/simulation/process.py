@@ -16,6 +16,8 @@ from proof.simulation.threads import Gone, JobStrand, StoppingStrand
 if TYPE_CHECKING:
     from proof.simulation.world import ProcessWorld
 
+SLOW: Final = 0.1
+"""Part of the processes that get so little of their processor that a turn meets its limit of time."""
 CLOSES: Final = 50
 """Times that a coroutine may answer its end with another wait before it is left alone."""
 
@@ -119,6 +121,9 @@ class Process:
         self.clock_s = 10 ** chance.uniform(-7.5, -6.0)
         """Mean time that reading a clock takes; much in a process that gets little of its processor."""
         self.loop = ProcessLoop(self.scheduler, f"{name} {number}", self)
+        if chance.random() < SLOW:
+            self.clock_s = 10 ** chance.uniform(-4.5, -3.0)
+            self.loop.callback_s = 10 ** chance.uniform(-4.0, -3.5)
         self.strand = self.loop.strand
         self.world: ProcessWorld
         self._deferred: list[Callable[[], None]] = []
