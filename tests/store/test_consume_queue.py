@@ -229,6 +229,26 @@ def test_cold_units_come_back_as_an_extent(tmp_path: Path) -> None:
     assert len(data) == 140
 
 
+@pytest.mark.parametrize("kept", range(20))
+def test_a_torn_last_unit_leaves_the_extension_of_the_others(tmp_path: Path, kept: int) -> None:
+    queue = open_queue(tmp_path, ext=True)
+    for offset in range(4):
+        put(queue, offset, tags_code=offset)
+    queue.flush()
+    with (tmp_path / "cq/T/0" / f"{0:020d}").open("r+b") as file:
+        file.seek(3 * 20 + kept)
+        file.write(bytes(20 - kept))  # a kill while the units were written: the address may be cut, too
+    torn = reopened(tmp_path, clean=False, ext=True)
+    torn.truncate(300)
+    put(torn, 3, tags_code=3)
+    put(torn, 4, tags_code=4)
+    torn.flush()
+    for where in (torn, reopened(tmp_path, clean=False, ext=True)):
+        assert where.ext is not None
+        units = [where.ext.unit(address) for _, _, address in all_units(where)]
+        assert [unit.tags_code for unit in units if unit is not None] == list(range(5))
+
+
 def test_the_extension_is_truncated_with_its_queue(tmp_path: Path) -> None:
     queue = open_queue(tmp_path, ext=True)
     for offset in range(25):

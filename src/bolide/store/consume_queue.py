@@ -236,7 +236,11 @@ class ConsumeQueue:
         self.min_offset = self.segments.min_offset // UNIT_SIZE
 
     def _scan(self, first: i64, address: i64) -> tuple[i64, i64]:
-        """End of the valid units of the file that begins with this unit, and the last ext address seen."""
+        """End of the valid units of the file that begins with this unit, and the highest ext address seen.
+
+        Addresses ascend. A kill can leave the first bytes of the last unit, whose address is then too low by what is
+        missing: were it taken for the end of the extension, that of every unit before would be wiped.
+        """
         at = first
         stop = first + self.units_per_file
         while at < stop:
@@ -251,7 +255,7 @@ class ConsumeQueue:
                 if size != PRE_BLANK_SIZE:
                     self.max_physical_offset = offset + size
                 code = read_i64_be(data, i * UNIT_SIZE + 12)
-                if is_ext_address(code):
+                if is_ext_address(code) and (address == _NO_ADDRESS or code > address):
                     address = code
                 i += 1
             if count == 0:
