@@ -55,3 +55,11 @@ def test_lists_can_be_switched_off(code: int, header: Header | None) -> None:
 def test_nothing_known_gives_empty_lists() -> None:
     for code, header, _, _ in LISTS:
         assert decode_body(World().peer().ask(code, header).body, TopicList) == TopicList()
+
+
+def test_a_name_of_a_cluster_and_of_its_broker_is_listed_once() -> None:
+    made = World()
+    FakeBroker(made, "same", cluster="same").topic("a").register()
+    FakeBroker(made, "same", addr="10.0.0.2:10911", cluster="other").topic("a").register()
+    body = decode_body(made.peer().ask(codes.GET_SYSTEM_TOPIC_LIST_FROM_NS, None).body, TopicList)
+    assert sorted(body.topic_list) == ["other", "same"]

@@ -17,6 +17,7 @@ from bolide.layout.names import FIRST_GROUPS
 from bolide.remoting import codes
 from bolide.remoting.bodies.clients import ConsumerData, SubscriptionData
 from bolide.remoting.command import Command, make_request, make_response
+from bolide.remoting.errors import BodyError
 from tests.broker.parts import NOW, Parts, reply_of
 
 
@@ -212,3 +213,11 @@ def test_numbers_of_a_file_are_those_that_can_be(parts: Groups) -> None:
     parts.groups.load(json.dumps({"subscriptionGroupTable": stored}).encode())
     found = parts.groups.table["g"]
     assert (found.retry_queue_nums, found.retry_max_times, found.broker_id) == (65_536, 16, 0)
+
+
+@pytest.mark.parametrize("body", [b'[{"groupName":"g"}]', b'"g"', b"1"])
+def test_a_body_that_is_no_group_makes_none(parts: Groups, body: bytes) -> None:
+    with pytest.raises(BodyError, match="must be an object"):
+        parts.ask(codes.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body)
+    assert parts.groups.get("g") is None
+    assert parts.ask(codes.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, b"null").code == 0

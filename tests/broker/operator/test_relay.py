@@ -77,9 +77,15 @@ def test_the_offsets_of_a_groups_clients(parts: Parts) -> None:
     outcome = ask(parts, code, topic="T", group="g")
     assert isinstance(outcome, Ask)
     told = make_response(outcome.command, codes.SUCCESS, body=b'{"messageQueueTable":{"a":3}}')
-    assert json.loads(reply_of(outcome.then(told, NOW)).body) == {"consumerTable": {"c": {"a": 3}}}
+    assert json.loads(reply_of(outcome.then(told, NOW)).body) == {
+        "consumerTable": {"c": {"a": 3}},
+        "messageQueueTable": {},
+    }
     # What the field calls an address is a client id.
     assert isinstance(ask(parts, code, topic="T", group="g", clientAddr="c"), Ask)
-    assert json.loads(reply_of(ask(parts, code, topic="T", group="g", clientAddr="d")).body) == {"consumerTable": {}}
+    assert json.loads(reply_of(ask(parts, code, topic="T", group="g", clientAddr="d")).body) == {
+        "consumerTable": {},
+        "messageQueueTable": {},
+    }
     connect(parts, version=27)
     assert reply_of(ask(parts, code, topic="T", group="g")).code == codes.SYSTEM_ERROR

@@ -116,7 +116,10 @@ def test_attributes_are_set_changed_and_removed(parts: Topics) -> None:
     assert parts.create(attributes="+message.type=NORMAL,+queue.type=SimpleCQ").code == 0
     assert parts.create(attributes="+message.type=DELAY").code == 0
     assert parts.attributes("T") == {"message.type": "DELAY", "queue.type": "SimpleCQ"}
-    assert parts.create(attributes="-message.type").code == 0
+    assert parts.create(attributes="-message.type,").code == 0
+    assert parts.attributes("T") == {"queue.type": "SimpleCQ"}
+    assert parts.create(attributes=",,").code == 0, "Java's split leaves out what is empty at the end"
+    assert parts.create(attributes=",+message.type=DELAY").code == codes.SYSTEM_ERROR
     assert parts.attributes("T") == {"queue.type": "SimpleCQ"}
     assert parts.create(perm="4").code == 0
     assert parts.attributes("T") == {"queue.type": "SimpleCQ"}

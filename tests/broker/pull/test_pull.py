@@ -163,6 +163,7 @@ def refuse_cases() -> list[tuple[dict[str, Any], dict[str, Any], int]]:
         ({"enable_property_filter": True}, {"expressionType": "SQL92", "subscription": "a >"}, 23),
         ({}, {"expressionType": "SQL92", "subscription": "a >"}, codes.SYSTEM_ERROR),
         ({}, {"subscription": "||"}, codes.SUBSCRIPTION_PARSE_FAILED),
+        ({}, {"expressionType": "", "subscription": ""}, codes.SUBSCRIPTION_PARSE_FAILED),
         ({}, {"expressionType": "SQL92", "subscription": "a > 1"}, codes.SYSTEM_ERROR),
         ({}, {"sys_flag": 0}, codes.SUBSCRIPTION_NOT_EXIST),
     ]

@@ -60,9 +60,16 @@ def test_rollback_writes_the_op_record_only(parts: Transactions) -> None:
     assert parts.asked() == []
 
 
-@pytest.mark.parametrize("how", [0, 4, 99])
-def test_unknown_changes_nothing_and_gets_no_answer(parts: Transactions, how: int) -> None:
-    assert parts.end(parts.half(), how) is None
+def test_unknown_changes_nothing_and_gets_no_answer(parts: Transactions) -> None:
+    assert parts.end(parts.half(), 0) is None
+    assert parts.ops() == [] and parts.records("T", 2) == []
+
+
+@pytest.mark.parametrize("how", [4, 99, -1])
+def test_what_is_no_decision_is_refused(parts: Transactions, how: int) -> None:
+    answer = parts.end(parts.half(), how)
+    assert answer is not None
+    assert (answer.code, answer.remark) == (codes.SYSTEM_ERROR, "commitOrRollback field wrong")
     assert parts.ops() == [] and parts.records("T", 2) == []
 
 

@@ -24,6 +24,7 @@ from bolide.remoting import codes
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.bodies.topics import TopicList
 from bolide.remoting.command import Command, make_response
+from bolide.remoting.errors import BodyError
 from bolide.remoting.headers.clients import (
     GetConsumerConnectionListRequestHeader,
     GetProducerConnectionListRequestHeader,
@@ -99,8 +100,10 @@ class GroupAdminService(Service):
 
     def on_create(self, channel: Channel, command: Command, now: int) -> Outcome:
         fields: Any = parse_long(command.body, MAX_TEXT) if command.body else None
-        if not isinstance(fields, dict):
+        if fields is None:
             return reply(make_response(command, codes.SUCCESS))  # as Java: no body, nothing to do
+        if not isinstance(fields, dict):
+            raise BodyError("the body must be an object; send a SubscriptionGroupConfig as JSON")
         self._put([fields], now)
         return reply(make_response(command, codes.SUCCESS))
 

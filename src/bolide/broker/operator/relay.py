@@ -110,7 +110,8 @@ class RelayService(Service):
         self, command: Command, header: GetConsumerStatusRequestHeader, left: list[Client], found: dict[str, Any]
     ) -> Outcome:
         if not left:
-            return reply(make_response(command, codes.SUCCESS, body=encode_body({"consumerTable": found})))
+            body = encode_body({"consumerTable": found, "messageQueueTable": {}})
+            return reply(make_response(command, codes.SUCCESS, body=body))
         client, rest = left[0], left[1:]
 
         def then(answer: Command | None, now: int) -> Outcome:

@@ -212,6 +212,8 @@ class PullService(Service):
             text = header.subscription or "*"
             kind = header.expression_type
             try:
+                if kind == "" and not header.subscription:
+                    raise ExpressionRefused("there is no expression for the empty expression type")
                 if kind is None or is_tag(kind):
                     return self._filters.of_tags(text)
                 if not self._property_filter:

@@ -75,7 +75,8 @@ GROUP: Final[Mapping[str, Attribute]] = {
 def parse_changes(text: str) -> dict[str, str]:
     """`+key=value,-key` as a table from the signed key to the value, "" for a removal. Raises `Refused` 1."""
     changes: dict[str, str] = {}
-    for item in text.split(",") if text else []:
+    listed = text.rstrip(",")  # Java does not look at what is empty at the end
+    for item in listed.split(",") if listed else []:
         key, equals, value = item.partition("=")
         if equals and "+" not in key:
             raise _no(f"add/alter attribute format is wrong: {printable(key)}")

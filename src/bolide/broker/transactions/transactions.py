@@ -48,6 +48,7 @@ from bolide.remoting.headers.transactions import (
 from bolide.remoting.request_routes import Kind, Route
 from bolide.store.files import FileFailed
 
+UNKNOWN: Final = 0
 COMMIT: Final = 8
 ROLLBACK: Final = 12
 OP_TAG: Final = "d"
@@ -137,8 +138,10 @@ class TransactionService(Service):
         if self._options.is_slave:
             remark = "a transaction cannot be ended on a slave: send to its master"
             return reply(make_response(command, codes.SLAVE_NOT_AVAILABLE, remark))
-        if header.commit_or_rollback not in (COMMIT, ROLLBACK):
+        if header.commit_or_rollback == UNKNOWN:
             return NOTHING
+        if header.commit_or_rollback not in (COMMIT, ROLLBACK):
+            return reply(make_response(command, codes.SYSTEM_ERROR, "commitOrRollback field wrong"))
         cold = self._store.cold_record(header.commit_log_offset)
         if cold is not None:
             return Cold([cold], lambda later: self.on_end(channel, command, header, later))
