@@ -127,6 +127,21 @@ def test_it_looks_every_tenth_of_a_second_and_at_once_while_there_is_more(parts:
     assert [record.body for record in parts.delivered()] == [b"0", b"1", b"2", b"3", b"4"]
 
 
+def test_it_looks_at_nothing_while_no_message_waits(parts: Delaying) -> None:
+    assert parts.service.due(NOW) is None
+    parts.delayed(1)
+    parts.settle()
+    assert parts.service.due(NOW) is not None
+    parts.tick(NOW + 1000)
+    assert parts.service.due(NOW + 1000) is not None, "its progress is not in the file"
+    parts.flush()
+    parts.tick(NOW + 120_000)
+    assert parts.service.due(NOW + 120_000) is None
+    parts.delayed(2, now=NOW + 120_000)
+    parts.settle()
+    assert parts.service.due(NOW + 120_000) == NOW + 120_100
+
+
 def test_a_restart_goes_on_where_the_file_says(parts: Delaying) -> None:
     for level in (1, 1, 2):
         parts.delayed(level)

@@ -175,7 +175,17 @@ class DelayService(Table):
     # -- delivery
 
     def due(self, now: int) -> int | None:
-        return self._next_check
+        """None while no message waits and the file says so: an arrival has it asked again."""
+        return self._next_check if self._works() else None
+
+    def _works(self) -> bool:
+        for level, persisted in zip(self._levels, self._persisted, strict=True):
+            if level.offset != persisted or level.loading:
+                return True
+            queue = self._store.queues.get(SCHEDULE_TOPIC, level.level - 1)
+            if level.offset != (0 if queue is None else int(queue.max_offset)):
+                return True
+        return False
 
     def tick(self, now: int, budget: int) -> None:
         """Deliver what is due, as much as one turn may; look again in 100 ms, or at once while there is more."""
