@@ -280,8 +280,10 @@ class Cluster:
             await node.start()
             self.nodes[process.name] = node
             process.note("process", f"serves at {node.address}")
+            process.work.start_again()
             process.on_end(partial(self._not_served, process.name))
             await node.stopped.wait()
+            process.work.counts = False
         finally:
             if process.alive:
                 await node.stop()

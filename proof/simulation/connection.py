@@ -147,7 +147,7 @@ class End:
             self._fail()
             return
         data = bytes(data)
-        self.process.sent(len(data))
+        self.process.work.socket(len(data))
         if not self._out:
             data = self._send(data)
         if data:
@@ -203,7 +203,7 @@ class End:
             return
         if self._inbox:
             data = self._take()
-            self.process.received(len(data))
+            self.process.work.socket(len(data))
             self.protocol.data_received(data)
             self._look()
         elif self._error is not None:

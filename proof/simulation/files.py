@@ -54,7 +54,7 @@ class ProcessFiles:
         process = self._process
         seconds = self.pace.of(call, size)
         before = seconds * self.pace.part()
-        process.disk_call(before)
+        process.disk_call(before, size)
         process.note("disk", f"{call} {what}")
         process.disk.now_ms = process.host.wall_ns(process.strand.now) // 1_000_000
         return seconds - before

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, Final, Protocol, TypeVar, TypeVarTuple
 
 from proof.simulation.scheduler import Scheduler
+from proof.simulation.work import Work
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -39,6 +40,7 @@ class Owner(Protocol):
 
     strand: Strand
     """What runs of it now."""
+    work: Work
 
     def enter(self, strand: Strand, run: Callable[[], Any]) -> None:
         """Run something as this process."""
@@ -248,9 +250,10 @@ class ProcessLoop(asyncio.BaseEventLoop):
         return due
 
     def _run(self, handles: list[asyncio.Handle]) -> None:
-        strand, chance, cost = self.strand, self._chance, 2 * self.callback_s
+        strand, chance, cost, work = self.strand, self._chance, 2 * self.callback_s, self._owner.work
         for handle in handles:
             if not handle.cancelled() and not self._closed:
                 self.callbacks += 1
                 strand.now += chance() * cost
                 handle._run()
+                work.ended(handle)

@@ -12,6 +12,7 @@ from proof.simulation.loop import ProcessLoop, Strand
 from proof.simulation.network import Network
 from proof.simulation.scheduler import EPOCH_MS, Scheduler
 from proof.simulation.threads import Gone, JobStrand, StoppingStrand
+from proof.simulation.work import Work
 
 if TYPE_CHECKING:
     from proof.simulation.world import ProcessWorld
@@ -109,8 +110,8 @@ class Process:
         self.ends: dict[Any, None] = {}
         self.stopped_jobs: dict[StoppingStrand, None] = {}
         self.disk_calls = 0
-        self.bytes_sent = 0
-        self.bytes_received = 0
+        self.work = Work()
+        """How much its callbacks do."""
         self.die_at_call = -1
         """The disk call, counted from the start, in which the process is killed."""
         self.die_with_power = False
@@ -166,9 +167,11 @@ class Process:
         else:
             strand.now += seconds
 
-    def disk_call(self, seconds: float) -> None:
+    def disk_call(self, seconds: float, size: int = 0) -> None:
         """The process is about to make a call to its disk, which takes so long. Raises `Gone`."""
         self.check()
+        if self.strand is self.loop.strand:
+            self.work.disk(size)
         self.spend(seconds)
         self.disk_calls += 1
         if self.disk_calls == self.die_at_call:
@@ -177,14 +180,6 @@ class Process:
             else:
                 self.kill()
             raise Gone
-
-    def sent(self, size: int) -> None:
-        """Count bytes that go out."""
-        self.bytes_sent += size
-
-    def received(self, size: int) -> None:
-        """Count bytes that come in."""
-        self.bytes_received += size
 
     def when_running(self, when: float, action: Callable[[], None]) -> None:
         """Do something at a time, unless the process is gone then; later if it is paused."""

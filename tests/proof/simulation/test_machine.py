@@ -358,3 +358,21 @@ def test_code_that_reaches_past_its_world_is_stopped(by_calls: bool) -> None:
         socket.socket().close()  # the scenario itself is outside
 
     simulate(scenario)
+
+
+def test_the_work_of_a_callback_is_counted_and_that_of_jobs_is_not() -> None:
+    async def scenario(cluster: Cluster) -> str:
+        async def main(process: Process) -> None:
+            process.world.files.make_dir("/d")
+            asyncio.get_running_loop().call_soon(process.world.files.read_file, "/d/x")
+            await process.world.in_thread(lambda: [process.world.files.list_dir("/") for _ in range(100)])
+            await asyncio.sleep(0)
+            handle = process.world.files.open("/d/f", True)
+            process.world.files.write_at(handle, [b"12345"], 0)
+
+        process = cluster.start("one", main)
+        await cluster.ended(process)
+        work = process.work
+        return f"{work.calls.count} {work.calls.callback.rpartition('.')[2]} {work.disk_bytes.count}"
+
+    assert Simulation(1).run(scenario).value == "2 main 5"
