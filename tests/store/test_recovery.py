@@ -260,3 +260,21 @@ def test_what_a_start_makes_readable_cannot_be_lost_any_more() -> None:
     assert machine.store.max_queue_offset("T", 2) == 1
     machine.power_cut(0)
     assert machine.store.max_queue_offset("T", 2) == 1
+
+
+def test_the_checkpoint_never_says_more_than_the_log_has_on_disk() -> None:
+    machine = Machine(options=ASYNC)
+    for _ in range(40):
+        machine.append(3)
+        machine.write()
+        machine.dispatch()  # what an asynchronous flush has not synced yet
+    synced = int(machine.store.flushed_offset)
+    machine.tick(1000)
+    machine.tick(61_000)
+    noted = load_checkpoint(machine.files, ROOT)
+    assert noted.logics_physical_offset <= max(synced - 1, 0)
+    machine.power_cut(0)
+    assert machine.report.log_end == synced
+    machine.turn(3)
+    machine.flush()
+    assert not units_agree(machine.store)

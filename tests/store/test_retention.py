@@ -8,7 +8,7 @@ import pytest
 
 from bolide.store.errors import ServiceNotAvailable
 from bolide.store.files import DiskFull, FileFailed
-from bolide.store.jobs import Job
+from bolide.store.jobs import Job, MakeSegment
 from bolide.store.options import StoreOptions
 from bolide.store.read import MESSAGE_WAS_REMOVING, OFFSET_TOO_SMALL
 from bolide.store.running_flags import (
@@ -55,6 +55,24 @@ def test_expired_files_go_at_the_hour_ten_at_a_time() -> None:
     assert log_files(machine) == count - 10
     machine.tick(10_000)
     assert log_files(machine) == 1, "the last file stays"
+
+
+def test_a_file_that_the_pool_may_still_make_stays() -> None:
+    machine = machine_with_files(4)
+    while not (late := [job for job in machine.store.jobs() if isinstance(job, MakeSegment)]):
+        machine.turn(1)  # the pool takes the job, and does not come to it
+    while len(machine.store.log.segments.segment_starts()) < 10:
+        machine.turn(5)
+    machine.now = FOUR_O_CLOCK + 3 * DAY
+    machine.store.tick(machine.now)
+    kept = machine.store.log.segments.segment_starts()
+    assert kept[0] == late[0].start, "it could come back empty, after the writer made it and retention deleted it"
+    late[0].run()
+    machine.store.job_done(late[0])
+    machine.tick(10_000)
+    assert len(machine.store.log.segments.segment_starts()) == 1
+    machine.crash()
+    assert not missing(machine.store, machine.acknowledged[-1:])
 
 
 def test_queues_and_index_follow_the_log() -> None:

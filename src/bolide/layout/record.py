@@ -210,6 +210,16 @@ def decode_record(buf: bytes, at: i64) -> Record:
 
 def properties_at(buf: bytes, at: i64) -> bytes:
     """The raw properties of the record at byte `at`, which is known to be whole."""
+    p = topic_start(buf, at)
+    if read_i32_be(buf, at + 4) == MAGIC_V2:
+        p += 2 + i64(read_i16_be(buf, p))
+    else:
+        p += 1 + i64(buf[p])
+    return buf[p + 2 : p + 2 + i64(read_i16_be(buf, p))]
+
+
+def topic_start(buf: bytes, at: i64) -> i64:
+    """Byte at which the topic of the record at byte `at` begins, with its length."""
     sys_flag: i64 = i64(read_i32_be(buf, at + OFFSET_SYS_FLAG))
     p: i64 = at + 84
     if sys_flag & BORN_HOST_V6:
@@ -220,11 +230,7 @@ def properties_at(buf: bytes, at: i64) -> bytes:
     p += 4
     if body > 0:
         p += body
-    if read_i32_be(buf, at + 4) == MAGIC_V2:
-        p += 2 + i64(read_i16_be(buf, p))
-    else:
-        p += 1 + i64(buf[p])
-    return buf[p + 2 : p + 2 + i64(read_i16_be(buf, p))]
+    return p
 
 
 def decode_records(buf: bytes) -> list[Record]:

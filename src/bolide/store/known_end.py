@@ -20,7 +20,7 @@ from bolide.layout.checkpoint import Checkpoint
 from bolide.store.errors import StoreDamaged
 from bolide.store.lock import RunMark
 from bolide.store.segments import SegmentList
-from bolide.store.survey import LogEnd, Run, Survey
+from bolide.store.survey import NO_LIMIT, LogEnd, Run, Survey
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,17 @@ def known_to_reach(traces: Traces, found: LogEnd, end_of_files: int) -> Known:
     if mark.sync_flush:
         synced = _highest(synced, queues, dispatched)
     return Known(synced.end, synced.why, holes=True)
+
+
+def whole_until(traces: Traces, end_of_files: int) -> int:
+    """Records that end by this offset are whole; later ones may have been under way when the last run ended.
+
+    No CRC covers their topic and properties, so a hole in these has to be looked for. RocketMQ's brokers leave no mark
+    that says how their run ended; their records are taken as they are.
+    """
+    if not traces.abnormal or traces.mark is None:
+        return NO_LIMIT
+    return known_to_reach(traces, LogEnd(0), end_of_files).end
 
 
 def _highest(*known: Known) -> Known:

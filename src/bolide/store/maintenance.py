@@ -65,6 +65,8 @@ class Maintenance:
         self._gone: list[str] = []
         """Log files that have expired and are still to be deleted, oldest first."""
         self._removing = False
+        self._making: list[int] = []
+        """Log files that the pool has been asked to make, and may make at any time until it reports."""
         self._syncing = False
         self.sync_failed = False
         """True when a sync of queues or index failed: the checkpoint stays where it is, and the next start recovers."""
@@ -108,6 +110,7 @@ class Maintenance:
             path = self._log.segments.path_for(start)
             size, blocks = int(self._log.segment_size), int(self._log.first_blocks())
             self._jobs.append(MakeSegment(self._files, path, int(start), size, blocks))
+            self._making.append(int(start))
         stretch = self._log.next_blocks()
         if stretch is not None:
             self._jobs.append(ReserveBlocks(self._files, stretch.path, int(stretch.offset), int(stretch.size)))
@@ -122,6 +125,7 @@ class Maintenance:
         if error:
             self.problem = f"could not {job.name}: {error}"
         if isinstance(job, MakeSegment):
+            self._making.remove(job.start)
             self._log.segment_ready(job.start, not error)
         elif isinstance(job, ReserveBlocks):
             if error:
@@ -223,10 +227,13 @@ class Maintenance:
         """What will be true of queues and index once everything dispatched so far is synced."""
         noted = self._log_times(self.checkpoint)
         if self._reput.last_store_timestamp > 0:
+            # Never ahead of the log: with an asynchronous flush it is dispatched first and synced later. A start would
+            # pass over files of the log of which a power cut took a part.
+            synced, flushed_at = int(self._log.flushed_offset), int(self._log.flushed_timestamp)
             noted = replace(
                 noted,
-                logics_msg_timestamp=int(self._reput.last_store_timestamp),
-                logics_physical_offset=int(self._reput.last_physical_offset),
+                logics_msg_timestamp=min(int(self._reput.last_store_timestamp), flushed_at),
+                logics_physical_offset=max(min(int(self._reput.last_physical_offset), synced - 1), 0),
             )
         return replace(noted, index_msg_timestamp=int(self._index.index_msg_timestamp))
 
@@ -255,7 +262,9 @@ class Maintenance:
 
     def _clean_round(self, now: int) -> None:
         before = self._log.segments.min_offset
-        paths = self.retention.round(now, int(self._log.times.wall(now)))
+        # A file that a slow pool is still to make could come back after it was deleted: a log with a gap.
+        keep_from = min(self._making, default=int(self._log.segments.end_of_files))
+        paths = self.retention.round(now, int(self._log.times.wall(now)), keep_from)
         self._gone += paths
         self._remove_files()
         after = int(self._log.segments.min_offset)

@@ -21,7 +21,7 @@ from bolide.layout.sysflag import BORN_HOST_V6
 from bolide.store.consume_queues import ConsumeQueues
 from bolide.store.index_service import IndexService
 from bolide.store.inventory import SMALL_LOG, something_is_missing
-from bolide.store.known_end import Traces, known_to_reach, refuse_damage, refuse_lost_log
+from bolide.store.known_end import Traces, known_to_reach, refuse_damage, refuse_lost_log, whole_until
 from bolide.store.options import StoreOptions
 from bolide.store.segments import SegmentList
 from bolide.store.survey import Survey
@@ -108,6 +108,7 @@ class Recovery:
             self._index_after = self.index.last_update_physical_offset
         report.scanned_from = starts[first]
         survey = Survey(self.log, self.shape, self.check_crc)
+        survey.whole_until = whole_until(traces, int(self.log.end_of_files))
         indexed = int(self._index_after) if self.index.enabled else int(self.log.end_of_files)
         found = survey.read(starts, first, int(self._dispatch_after), indexed)
         self._torn_to = survey.last_data(found.end)
@@ -130,7 +131,10 @@ class Recovery:
         if report.abnormal:
             # Beyond the last thorough flush a power cut may have torn or swallowed any unit: they are all made again.
             safe = checkpoint.logics_physical_offset
-            self.queues.truncate(safe + 1 if safe > 0 else report.scanned_from)
+            certain = safe + 1 if safe > 0 else report.scanned_from
+            self.queues.truncate(certain)
+            # Entries, too: what an earlier start dropped may be back, if the power failed again before it was synced.
+            self.index.truncate(certain)
             # So that each queue knows before it gets units again whether what it lacks has left the log.
             self.queues.delete_before(int(self.log.min_offset))
         if self._todo_from >= 0:

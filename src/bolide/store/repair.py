@@ -39,7 +39,7 @@ from bolide.store.handles import HandleCache
 from bolide.store.index_service import IndexService
 from bolide.store.inspect import queue_folders
 from bolide.store.inventory import drop_inventory, log_end_of, read_inventory
-from bolide.store.known_end import Traces, known_to_reach, later_runs
+from bolide.store.known_end import Traces, known_to_reach, later_runs, whole_until
 from bolide.store.lock import read_mark, was_killed
 from bolide.store.segments import SegmentList
 from bolide.store.survey import CHUNK, LogEnd, Run, Survey
@@ -116,10 +116,6 @@ class Repair:
         if not starts:
             reason = "no file of the log is there, but queue files are" if queues_end > 0 else ""
             return Plan(self._root, 0, reason, no_log=bool(reason))
-        found = self._found = self._survey.read(starts, 0, -1, -1)
-        plan = Plan(self._root, found.end)
-        torn_to = self._survey.last_data(found.end)
-        runs = later_runs(self._log, self._survey, found, torn_to > found.end)
         abnormal = was_killed(self._files, self._root)
         traces = Traces(
             abnormal,
@@ -129,6 +125,11 @@ class Repair:
             log_end_of(read_inventory(self._files, self._root)),
             queues_end,
         )
+        self._survey.whole_until = whole_until(traces, int(self._log.end_of_files))
+        found = self._found = self._survey.read(starts, 0, -1, -1)
+        plan = Plan(self._root, found.end)
+        torn_to = self._survey.last_data(found.end)
+        runs = later_runs(self._log, self._survey, found, torn_to > found.end)
         known = known_to_reach(traces, found, int(self._log.end_of_files))
         if not runs and found.end >= known.end:
             return plan

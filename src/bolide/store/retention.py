@@ -91,10 +91,10 @@ class Retention:
         self._manual_rounds = MANUAL_ROUNDS
         self.next_round = now
 
-    def round(self, now: int, wall: int) -> list[str]:
+    def round(self, now: int, wall: int, keep_from: int) -> list[str]:
         """One round: set or clear the flag for a full disk, and take the files that may go out of the list.
 
-        The paths returned are to be deleted, in this order.
+        The paths returned are to be deleted, in this order. Files from the offset `keep_from` on stay.
         """
         self.next_round = now + self._options.clean_resource_interval
         self._next_look = now + LOOK_MS
@@ -105,7 +105,8 @@ class Retention:
         if not (manual or forced or disk.expired_may_go or self._is_hour(wall)):
             return []
         limit = self._options.delete_file_batch_max if forced else self._expired(wall)
-        return self._take(min(limit, self._options.delete_file_batch_max))
+        may_go = len([start for start in self._segments.segment_starts() if start < keep_from])
+        return self._take(min(limit, self._options.delete_file_batch_max, may_go))
 
     def look_at_disk(self) -> DiskState:
         """Measure the disk; sets DISK_FULL over the warning ratio, and clears it at or below the forcible one.

@@ -21,16 +21,20 @@ from bolide.layout.record import (
     OFFSET_PHYSICAL,
     check_record,
     find_record,
+    properties_at,
+    topic_start,
 )
 from bolide.layout.shape import StoreShape
 from bolide.store.segments import SegmentList
 
 CHUNK: Final = 4 * 1024 * 1024
+SECTOR: Final = 512
+"""The least that a disk writes as one, and a power cut takes away as one."""
 LONGEST: Final = 64 * 1024 * 1024
 """A size field beyond this is no size."""
 _ZEROS: Final = bytes(CHUNK)
 _RECORDS: Final = 4096
-_FAR: Final = 1 << 62
+NO_LIMIT: Final = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,8 @@ class Survey:
 
     def __init__(self, log: SegmentList, shape: StoreShape, check_crc: bool) -> None:
         self._log = log
+        self.whole_until = NO_LIMIT
+        """Records that end beyond this offset may lack sectors that no CRC covers."""
         self._shape = shape
         self._check_crc = check_crc
         self._whole_crc = check_crc and shape.verify_property_crc
@@ -86,7 +92,7 @@ class Survey:
         while True:
             if found.todo_from < 0:
                 at = self._pass(data, at, base, found, indexed, dispatched)
-            more = self._pass(data, at, base, found, _FAR, _FAR)
+            more = self._pass_rest(data, at, base, found)
             if found.todo_from < 0 and more > at:
                 found.todo_from = base + at
             at = more
@@ -105,6 +111,21 @@ class Survey:
             data = self._log.read(base, min(max(want, CHUNK), stop - base))
             if not data:
                 return False
+
+    def _pass_rest(self, data: bytes, at: int, base: int, found: LogEnd) -> int:
+        """Pass all records that are good: those that may lack sectors one by one."""
+        at = self._pass(data, at, base, found, NO_LIMIT, self.whole_until)
+        while base + at + MIN_RECORD_SIZE <= base + len(data):
+            newest = found.store_timestamp
+            end = self._pass(data, at, base, found, base + at, NO_LIMIT)
+            if end == at:
+                break
+            if lacks_sector(data, at, end, base):
+                found.records -= 1
+                found.store_timestamp = newest
+                break
+            at = end
+        return at
 
     def _pass(self, data: bytes, at: int, base: int, found: LogEnd, last: int, until: int) -> int:
         if self._whole_crc:
@@ -184,7 +205,7 @@ class Survey:
         at, want = begin, CHUNK
         while at < stop:
             data = self._log.read(at, min(want, stop - at))
-            done = self._pass(data, 0, at, found, _FAR, _FAR)
+            done = self._pass(data, 0, at, found, NO_LIMIT, NO_LIMIT)
             if done == 0:
                 size = int.from_bytes(data[:4], "big", signed=True) if len(data) >= BLANK_SIZE else 0
                 if size <= len(data) or size > LONGEST or len(data) < want:
@@ -228,7 +249,25 @@ class Survey:
         own = int.from_bytes(data[OFFSET_PHYSICAL : OFFSET_PHYSICAL + 8], "big", signed=True)
         if own != at:
             return f"a record that calls itself {own}"
+        if lacks_sector(data, 0, claimed, at):
+            return "a record that lacks a part of its properties"
         return "a record that does not match its CRC"
+
+
+def lacks_sector(data: bytes, begin: int, end: int, base: int) -> bool:
+    """True when a sector that holds topic or properties of this record never reached the disk: it is all zeros there.
+
+    `base` is the offset in the log of the first byte. No producer can send such properties (`refuse_zeros`).
+    """
+    at = int(topic_start(data, begin))
+    if not properties_at(data, begin):
+        end -= 2  # their length, which is 0
+    while at < end:
+        stop = min(end, at - (base + at) % SECTOR + SECTOR)
+        if data[stop - 1] == 0 and not data[at:stop].strip(b"\0"):
+            return True
+        at = stop
+    return False
 
 
 def _is_blank(head: bytes) -> bool:

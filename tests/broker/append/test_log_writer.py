@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from bolide.broker.append.log_writer import refuse_zeros
 from bolide.broker.refused import Refused
 from bolide.layout.names import SCHEDULE_TOPIC
+from bolide.remoting import codes
+from bolide.remoting.batch import BatchMessage, encode_batch
 from bolide.remoting.codes import MESSAGE_ILLEGAL
 from tests.broker.parts import NOW, Parts, again, message, send_request, text
 
@@ -70,3 +73,31 @@ def test_a_delay_that_has_acted_may_say_anything(parts: Parts) -> None:
     copy.delays = True
     with pytest.raises(Refused):
         parts.writer.put(copy, NOW)
+
+
+@pytest.mark.parametrize(
+    ("properties", "at_the_end", "taken"),
+    [
+        ("a\x01b\x02", True, True),
+        ("a\x01b\0b\x02", True, True),
+        ("a\x01" + "\0" * 511 + "\x02", True, True),
+        ("a\x01" + "\0" * 512 + "\x02", False, False),
+        ("a\x01b\0", True, False),
+        ("a\x01b\0", False, True),
+    ],
+)
+def test_properties_that_look_like_a_hole_are_refused(properties: str, at_the_end: bool, taken: bool) -> None:
+    if taken:
+        refuse_zeros(properties, at_the_end)
+        return
+    with pytest.raises(Refused) as refused:
+        refuse_zeros(properties, at_the_end)
+    assert refused.value.response_code == MESSAGE_ILLEGAL
+
+
+def test_sends_with_such_properties_are_refused(parts: Parts) -> None:
+    hole = "a\x01" + "\0" * 512 + "\x02"
+    assert parts.answer(send_request(properties=hole)).code == MESSAGE_ILLEGAL
+    body = encode_batch([BatchMessage(0, b"x", b"a\x01b\0")])
+    batch = send_request(body=body, code=codes.SEND_BATCH_MESSAGE, m="true")
+    assert parts.answer(batch).code == MESSAGE_ILLEGAL

@@ -41,6 +41,7 @@ from bolide.store.message_store import MessageStore
 
 MAX_NAMES: Final = 100_000
 _SCHEDULE_BYTES: Final = SCHEDULE_TOPIC.encode()
+_HOLE: Final = "\0" * 512
 _TIMER_BYTES: Final = TIMER_TOPIC.encode()
 
 
@@ -199,6 +200,14 @@ class LogWriter:
             code = tags_code(tags)
             self._tags_codes[tags] = code
         return code
+
+
+def refuse_zeros(properties: str, at_the_end: bool) -> None:
+    """Raise `Refused` 13 for properties that recovery could take for a hole: a power cut leaves zeros in the place of
+    sectors it took, and no CRC covers properties. `at_the_end`: the broker adds nothing after them.
+    """
+    if "\0" in properties and (_HOLE in properties or (at_the_end and properties.endswith("\0"))):
+        raise illegal(f"the properties end with a zero character, or hold {len(_HOLE)} of them in a row: remove them")
 
 
 def _keep_place(message: BrokerMessage) -> None:

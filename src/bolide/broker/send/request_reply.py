@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from bolide.broker.append.log_writer import LogWriter
+from bolide.broker.append.log_writer import LogWriter, refuse_zeros
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.names import NO_SEND_TOPICS, topic_refusal
 from bolide.broker.core.options import BrokerOptions
@@ -142,6 +142,7 @@ class ReplyService(Service):
         message.sys_flag = header.sys_flag & ~TRANSACTION_MASK
         message.reconsume_times = header.reconsume_times or 0
         try:
+            refuse_zeros(properties.text, False)
             appended = self._writer.put(message, now)
         except BolideError:
             return self._answer(command, code, why, place if not why else {})

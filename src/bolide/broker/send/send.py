@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, Protocol, final
 
 from bolide.broker.append.light_queues import LightQueueGate
-from bolide.broker.append.log_writer import LogWriter, delay_level
+from bolide.broker.append.log_writer import LogWriter, delay_level, refuse_zeros
 from bolide.broker.append.send_rewrite import clean, make_half, priority_queue
 from bolide.broker.append.uniq_key import UniqKeys
 from bolide.broker.core.channel import Channel
@@ -174,6 +174,7 @@ class SendService(Service):
     ) -> Outcome:
         properties = MessageProperties(header.properties or "")
         properties.scan()
+        refuse_zeros(properties.text, False)
         level = delay_level(properties)
         if properties.rewrite:
             priority = priority_queue(properties, topic.write_queue_nums)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import final
 
 from bolide.broker.append.light_queues import LightQueueGate
-from bolide.broker.append.log_writer import LogWriter, delay_level
+from bolide.broker.append.log_writer import LogWriter, delay_level, refuse_zeros
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.outcome import Outcome, Parked, Reply
 from bolide.broker.core.stats import BrokerStats
@@ -89,6 +89,7 @@ class BatchSend:
         """One element of a batch. Raises `Refused` 13 for one that asks for more than a batch gives."""
         properties = stored_properties(element.properties)
         properties.scan()
+        refuse_zeros(properties.text, True)
         if properties.transactional or properties.timer or delay_level(properties) > 0:
             raise illegal("a message of the batch asks for delay or transaction: send it alone")
         if properties.multi and self._writer.multi_dispatch:
