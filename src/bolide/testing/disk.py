@@ -81,8 +81,11 @@ class Inode:
         self.dirty.clear()
         self.durable_size = self.size
 
-    def forget_dirty(self) -> None:
-        """A sync failed: as on Linux, what was to be written counts as written from now on, and never will be."""
+    def sync_some(self, written: Callable[[], bool]) -> None:
+        """A sync failed: some sectors were written. As on Linux, the others count as written and never will be."""
+        for sector in sorted(self.dirty):
+            if written() and sector * SECTOR < self.durable_size:
+                self._keep(sector)
         self.dirty.clear()
 
     def _keep(self, sector: int) -> None:
