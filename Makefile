@@ -70,6 +70,11 @@ soak: venv-test
 sequences: venv-test
 	@home=$$(tools/ensure_java.sh jre) && export JAVA_HOME=$$home && $(BIN)/python -m proof.sequences $(ARGS)
 
+# Clusters on virtual time under faults, each from one seed, held against a ledger of what was sent and answered.
+.PHONY: simulate
+simulate: venv-test
+	@$(BIN)/python -m proof.simulation $(ARGS)
+
 lint: venv-test
 	$(BIN)/ruff check .
 	$(BIN)/mypy

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from proof.ledger.facts import DEAD_PREFIX, RETRY_PREFIX, Change, Outcome, Place, Promises, Send, Served, View
+from proof.ledger.facts import DEAD_PREFIX, RETRY_PREFIX, Change, Kind, Outcome, Place, Promises, Send, Served, View
 from proof.ledger.ledger import Ledger
 
 
@@ -59,9 +59,15 @@ class Copies:
         ]
 
     def deleted_for_sure(self, send: Send) -> bool:
-        """Whether the message was there before a deletion of its topic that was answered."""
-        return any(
-            deletion.outcome is Outcome.DONE and send.ended < deletion.asked for deletion in self.deletions(send)
+        """Whether the message was in the topic before a deletion of it that was answered. What waits, for its time or
+        for the end of a transaction, is not in the topic yet.
+        """
+        return (
+            send.kind is Kind.PLAIN
+            and send.outcome is Outcome.DONE
+            and any(
+                deletion.outcome is Outcome.DONE and send.ended < deletion.asked for deletion in self.deletions(send)
+            )
         )
 
     def expired(self, place: Place) -> bool:

@@ -19,6 +19,8 @@ from proof.sequences.store_model import Store
 from tests.golden.stores import golden_store
 
 SEED = 20261122
+
+
 @pytest.fixture(autouse=True)
 def _listening() -> Iterator[None]:
     """The sequences hear what the pipeline logs, and no test after them is deaf."""

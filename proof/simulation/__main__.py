@@ -1,0 +1,52 @@
+"""`make simulate`: run seeds until enough is simulated, make a failing one small, and say how to repeat it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+from proof.simulation import campaign
+
+
+def main(arguments: list[str]) -> int:
+    """Run; 0 if all went well, 1 if a promise was broken, 2 for a wrong argument, 130 after Ctrl-C."""
+    parser = argparse.ArgumentParser(
+        prog="python -m proof.simulation",
+        description="Simulates clusters under faults, each from one seed, and holds them against the ledger.",
+    )
+    parser.add_argument("--seed", type=int, help="first seed (default: a fresh one)")
+    parser.add_argument("--seeds", type=int, help="how many seeds")
+    parser.add_argument("--hours", type=float, help="simulated hours to reach")
+    parser.add_argument("--cuts", type=int, help="losses of power to reach")
+    parser.add_argument("--minutes", type=float, help="minutes to take at most")
+    parser.add_argument("--seconds", type=float, help="simulated seconds of each seed (default: the seed decides)")
+    parser.add_argument("--plan", type=Path, help="run the plan in this file, not seeds")
+    parser.add_argument("--story", action="store_true", help="print what happened")
+    parser.add_argument("--keep-going", action="store_true", help="after a failure continue with the next seed")
+    parser.add_argument("--no-shrink", action="store_true", help="leave a failing plan as it is")
+    parser.add_argument("--shrink-runs", type=int, default=300, help="runs to make a failing plan small (300)")
+    parser.add_argument("--corpus", action="store_true", help="run the old failures of corpus.toml")
+    parser.add_argument("--known-faults", action="store_true", help="take each known mend out and find its fault again")
+    parser.add_argument("--only", default="", help="with --known-faults or --corpus: those with this text in the name")
+    parser.add_argument("--json", action="store_true", help="print figures as one line of JSON")
+    wanted = parser.parse_args(arguments)
+    if wanted.known_faults:
+        from proof.simulation import known_faults
+
+        return known_faults.find_all(wanted.only, wanted.minutes)
+    began = time.monotonic()
+    try:
+        outcome = campaign.run(wanted, began)
+    except KeyboardInterrupt:
+        print("\nstopped")
+        return 130
+    if wanted.json:
+        print(json.dumps(outcome.figures()))
+    return 1 if outcome.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,86 @@
+"""The auditor of a run: reads every queue, table and offset at the end, as any client could."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from bolide.admin import Admin
+from bolide.client import MessageQueue, TopicNotFound
+from bolide.errors import BolideError
+from proof.ledger import Ledger, Queue, QueueView, Served, View
+from proof.ledger.facts import DEAD_PREFIX
+from proof.simulation.consumers import content_of, place_of
+from proof.simulation.operators import Operator
+
+
+class Auditor:
+    """Reads through an operator's client."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        operator: Operator,
+        brokers: Sequence[tuple[str, str]],
+        stored: Callable[[str, int], float | None],
+    ) -> None:
+        """`stored` gives the time on the ledger's clock of a broker's store time, in ms; None if it cannot be known."""
+        self._ledger = ledger
+        self._operator = operator
+        self._brokers = dict(brokers)
+        self._stored = stored
+
+    @property
+    def _admin(self) -> Admin:
+        return self._operator.admin
+
+    async def read(self, tables: bool = True) -> View:
+        """Everything, as it is now. Raises `BolideError` while a broker does not answer."""
+        view = View()
+        topics = {send.content.topic for send in self._ledger.sends}
+        topics |= {DEAD_PREFIX + group for group in self._ledger.groups}
+        for topic in sorted(topics):
+            try:
+                route = await self._admin.instance.fetch_route(topic)
+            except TopicNotFound:
+                continue
+            for queue in route.read_queues():
+                view.queues[Queue(queue.broker_name, topic, queue.queue_id)] = await self._queue(queue)
+        if tables:
+            await self._operator.read_tables(view)
+            for group in self._ledger.groups.values():
+                if not group.broadcast:
+                    await self._offsets(view, group.name, group.topics)
+        view.at = self._ledger.now
+        return view
+
+    async def _offsets(self, view: View, group: str, topics: Sequence[str]) -> None:
+        for queue in sorted(view.queues):
+            if queue.topic in topics:
+                offset = await self._operator.offset(self._brokers[queue.broker], group, queue)
+                if offset >= 0:
+                    view.offsets[group, queue] = offset
+
+    async def _queue(self, queue: MessageQueue) -> QueueView:
+        first = await self._admin.begin_offset(queue)
+        end = await self._admin.end_offset(queue)
+        found = QueueView(first, end)
+        offset = first
+        while offset < end:
+            messages = await self._admin.messages_at(queue, offset)
+            if not messages:
+                break  # the ledger sees a hole
+            for message in messages:
+                if message.queue_offset >= end:
+                    break
+                at = self._stored(queue.broker_name, message.store_timestamp)
+                found.messages.append(Served(place_of(message), content_of(message), message.physical_offset, at))
+            offset = messages[-1].queue_offset + 1
+        return found
+
+
+async def readable(auditor: Auditor, tables: bool = True) -> View | None:
+    """What the auditor reads, or None while something does not answer."""
+    try:
+        return await auditor.read(tables)
+    except (BolideError, OSError):
+        return None

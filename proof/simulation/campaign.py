@@ -1,0 +1,180 @@
+"""A campaign: one seed after the other, with progress, until enough is simulated or a promise is broken."""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import sys
+import time
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from proof.simulation.plan import Plan
+from proof.simulation.run import Report, run_plan
+from proof.simulation.shrink import Shrinker
+from proof.simulation.swarm import draw
+
+CORPUS: Final = Path(__file__).with_name("corpus.toml")
+PROGRESS_S: Final = 10.0
+SEEDS: Final = 20
+"""How many seeds, if nothing else says when to stop."""
+FINDINGS_SHOWN: Final = 12
+STORY_SHOWN: Final = 120
+
+
+@dataclass
+class Outcome:
+    """A campaign so far."""
+
+    began: float
+    seeds: int = 0
+    hours: float = 0.0
+    processor_s: float = 0.0
+    failed: list[int] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def add(self, report: Report) -> None:
+        """One more run."""
+        self.seeds += 1
+        self.hours += report.seconds / 3600
+        self.processor_s += report.took
+        for name, count in report.figures.items():
+            self.counts[name] = self.counts.get(name, 0) + count
+        if report.findings:
+            self.failed.append(report.plan.seed)
+
+    def line(self) -> str:
+        """Progress, on one line."""
+        rate = self.hours / (self.processor_s / 3600) if self.processor_s else 0.0
+        counts = self.counts
+        return (
+            f"{self.seeds} seeds, {self.hours:.2f} h simulated ({rate:.0f} h/h), {counts.get('sent', 0)} sent, "
+            f"{counts.get('kills', 0)} kills, {counts.get('cuts', 0)} cuts, {len(self.failed)} failed"
+        )
+
+    def figures(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "seeds": self.seeds,
+            "hours": round(self.hours, 3),
+            "processor_s": round(self.processor_s, 1),
+            "elapsed_s": round(time.monotonic() - self.began, 1),
+            "failed": self.failed,
+            **self.counts,
+        }
+
+
+def run(wanted: argparse.Namespace, began: float) -> Outcome:
+    """Run what the command line says."""
+    outcome = Outcome(began)
+    shown = began
+    tell = _to_stderr if wanted.json else print
+    try:
+        for name, plan in _plans(wanted, outcome, tell):
+            report = run_plan(plan)
+            outcome.add(report)
+            if wanted.story:
+                tell("\n".join(report.story))
+            if report.findings:
+                tell_failure(report, name, tell)
+                if not wanted.no_shrink:
+                    tell_shrunk(report, wanted.shrink_runs, tell)
+                if not wanted.keep_going:
+                    break
+            now = time.monotonic()
+            if now - shown > PROGRESS_S:
+                shown = now
+                tell(outcome.line())
+    finally:
+        tell(outcome.line())
+    tell(f"FAILED: seeds {', '.join(map(str, outcome.failed))}" if outcome.failed else "every promise was kept")
+    return outcome
+
+
+def _to_stderr(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _plans(wanted: argparse.Namespace, outcome: Outcome, tell: Callable[[str], None]) -> Iterator[tuple[str, Plan]]:
+    if wanted.plan:
+        yield f"--plan {wanted.plan}", Plan.decode(wanted.plan.read_text())
+        return
+    if wanted.corpus:
+        for entry in corpus():
+            if wanted.only in entry.name:
+                yield f"--corpus --only {entry.name!r}", entry.plan()
+        return
+    first = secrets.randbelow(10**9) if wanted.seed is None else wanted.seed
+    tell(f"from seed {first}")
+    limits = (wanted.hours, wanted.cuts, wanted.minutes, wanted.seeds)
+    seeds = wanted.seeds or (SEEDS if not any(limits) else None)
+    seed = first
+    while not (
+        (seeds is not None and seed - first >= seeds)
+        or (wanted.hours and outcome.hours >= wanted.hours)
+        or (wanted.cuts and outcome.counts.get("cuts", 0) >= wanted.cuts)
+        or (wanted.minutes and time.monotonic() - outcome.began >= wanted.minutes * 60)
+    ):
+        seconds = f" --seconds {wanted.seconds:g}" if wanted.seconds else ""
+        yield f"--seed {seed} --seeds 1{seconds}", draw(seed, wanted.seconds)
+        seed += 1
+
+
+def tell_failure(report: Report, name: str, tell: Callable[[str], None]) -> None:
+    """What was broken, and how to see it again."""
+    tell(f"\nFAILED: seed {report.plan.seed}, digest {report.digest}, after {report.seconds:.1f} simulated s")
+    for finding in report.findings[:FINDINGS_SHOWN]:
+        tell(f"  {finding}")
+    if len(report.findings) > FINDINGS_SHOWN:
+        tell(f"  and {len(report.findings) - FINDINGS_SHOWN} more")
+    tell(f'again: make simulate ARGS="{name}"')
+
+
+def tell_shrunk(report: Report, runs: int, tell: Callable[[str], None]) -> Plan:
+    """Make a failing plan small and print it, with what happens in it."""
+    promises = report.promises
+    last = [report]
+
+    def fails(plan: Plan) -> bool:
+        tried = run_plan(plan)
+        again = bool(tried.promises & promises)
+        if again:
+            last[0] = tried
+        return again
+
+    shrinker = Shrinker(fails, runs, lambda text: tell(f"  shrinking: {text}"))
+    small = shrinker.shrink(report.plan)
+    path = Path(f"simulation-{report.plan.seed}.json")
+    path.write_text(small.encode())
+    tell(f"\nthe smallest plan of {shrinker.runs} runs, also in {path}:\n{small.story()}")
+    tell("\nwhat happens in it, the newest lines:")
+    for line in last[0].story[-STORY_SHOWN:]:
+        tell(f"  {line[:160]}")
+    for finding in last[0].findings[:FINDINGS_SHOWN]:
+        tell(f"  {finding}")
+    tell(f'again: make simulate ARGS="--plan {path} --story --no-shrink"')
+    return small
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An old failure: a seed as it was drawn, or a plan that was made small."""
+
+    name: str
+    why: str
+    seed: int
+    seconds: float | None = None
+    small: str = ""
+
+    def plan(self) -> Plan:
+        """The plan to run."""
+        return Plan.decode(self.small) if self.small else draw(self.seed, self.seconds)
+
+
+def corpus() -> list[Entry]:
+    """The old failures, in the order of the file."""
+    found = tomllib.loads(CORPUS.read_text())
+    return [Entry(**entry) for entry in found.get("failure", [])]

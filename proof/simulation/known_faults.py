@@ -1,0 +1,111 @@
+"""The faults that Bolide had: each is put back into a copy of the sources, and seeds run until one finds it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+LIST: Final = Path(__file__).with_name("known_faults.toml")
+MINUTES: Final = 10.0
+FIRST_SEED: Final = 1
+
+
+@dataclass(frozen=True)
+class KnownFault:
+    """One fault, as the changes of the sources that bring it back."""
+
+    name: str
+    promises: tuple[str, ...]
+    """Those that it breaks; a seed that breaks only others has found something else."""
+    changes: tuple[tuple[str, str, str], ...]
+    """A file below src/bolide, a text in it, and the text in its place."""
+
+    def put_into(self, package: Path) -> None:
+        """Bring the fault back in a copy of the package. Raises `ValueError` if the sources have moved on."""
+        for name, old, new in self.changes:
+            path = package / name
+            text = path.read_text()
+            if text.count(old) != 1:
+                raise ValueError(f"{self.name}: {name} holds {text.count(old)} times: {old!r}")
+            path.write_text(text.replace(old, new))
+
+
+def known_faults() -> list[KnownFault]:
+    """All of them, in the order of the list."""
+    return [
+        KnownFault(
+            fault["name"],
+            tuple(fault["promises"]),
+            tuple((change["file"], change["old"], change["new"]) for change in fault["changes"]),
+        )
+        for fault in tomllib.loads(LIST.read_text())["fault"]
+    ]
+
+
+def find_all(only: str, minutes: float | None) -> int:
+    """Look for each; 1 if one was not found."""
+    missed = 0
+    for fault in known_faults():
+        if only not in fault.name:
+            continue
+        print(f"{fault.name} ...", flush=True)
+        began = time.monotonic()
+        found = look_for(fault, minutes or MINUTES)
+        took = time.monotonic() - began
+        if found is None:
+            missed += 1
+            print(f"  not found within {took:.0f} s")
+        else:
+            hours = f"{found['hours']:.2f} simulated h"
+            print(f"  seed {found['seed']} after {found['seeds']} seeds, {hours}, {took:.0f} s")
+            print(f"  {found['finding']}")
+    print("FAILED: some were not found" if missed else "every known fault was found")
+    return 1 if missed else 0
+
+
+def look_for(fault: KnownFault, minutes: float) -> dict[str, object] | None:
+    """The first seed that finds a fault, with what it found; None if none does in time."""
+    with tempfile.TemporaryDirectory(prefix="bolide-known-fault-") as folder:
+        copy = Path(folder) / "src"
+        shutil.copytree(ROOT / "src", copy, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
+        fault.put_into(copy / "bolide")
+        environment = {
+            **os.environ,
+            "PYTHONPATH": f"{copy}{os.pathsep}{ROOT}",
+            "PYTHONHASHSEED": "0",
+            "BOLIDE_IMPL": "python",
+        }
+        command = [sys.executable, "-m", "proof.simulation.known_faults", str(minutes), *fault.promises]
+        done = subprocess.run(command, env=environment, cwd=folder, stdout=subprocess.PIPE, text=True, check=True)
+    found: dict[str, object] | None = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def look(minutes: float, promises: set[str]) -> dict[str, object] | None:
+    """In the copy: run seeds from the first on until one breaks one of the promises."""
+    from proof.simulation.run import run_plan
+    from proof.simulation.swarm import draw
+
+    began, hours, seed = time.monotonic(), 0.0, FIRST_SEED
+    while time.monotonic() - began < minutes * 60:
+        report = run_plan(draw(seed))
+        hours += report.seconds / 3600
+        broken = [finding for finding in report.findings if finding.promise in promises]
+        if broken:
+            return {"seed": seed, "seeds": seed - FIRST_SEED + 1, "hours": hours, "finding": str(broken[0])}
+        seed += 1
+    return None
+
+
+if __name__ == "__main__":
+    print(json.dumps(look(float(sys.argv[1]), set(sys.argv[2:]))))

@@ -1,0 +1,266 @@
+"""Drawing a plan from a seed: each seed turns features and faults on or off, and picks rates and settings of its own.
+
+Most bugs need a few things together and are hidden by too many others. So a seed takes about half of what there is
+(swarm testing), and lets faults happen near the moments at which the broker does something by itself.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Final
+
+from proof.simulation.plan import Action, Plan, Value
+
+FEATURES: Final = (
+    "batch", "async", "oneway", "level", "timer", "recall", "transaction", "push", "orderly", "pull", "retry",
+    "broadcast", "filter", "topics", "deletion", "groups", "offsets", "settings", "kv", "new_topics", "members",
+)  # fmt: skip
+FAULT_KINDS: Final = (
+    "kill", "kill", "power", "power", "restart", "pause", "clock", "cut", "slow_network", "reset_connections",
+    "disk_error", "disk_full", "no_descriptors", "slow_disk", "kill_namesrv",
+)  # fmt: skip
+TOPICS: Final = ("Orders", "Clicks")
+"""Topics that live as long as the run; groups read them."""
+SHORT_LIVED: Final = ("Draft", "Scratch")
+"""Topics that operators delete and create; nobody consumes them."""
+TAGS: Final = ("red", "green", "blue", "")
+DISK_CALLS: Final = ("write_at", "write_at", "write_at", "create", "reserve", "rename", "write_file", "read_at", "link")
+
+
+def draw(seed: int, seconds: float | None = None) -> Plan:
+    """The plan of a seed. `seconds` of simulated time; None lets the seed decide, from a minute to an hour."""
+    return _Draw(seed, seconds).plan()
+
+
+class _Draw:
+    def __init__(self, seed: int, seconds: float | None) -> None:
+        self.chance = random.Random(f"plan {seed}")
+        self.seed = seed
+        self.seconds = seconds if seconds is not None else round(60.0 * 60.0 ** (self.chance.random() ** 1.5), 1)
+        self.features = {name for name in FEATURES if self.chance.random() < 0.5}
+        self.faults = sorted({self.chance.choice(FAULT_KINDS) for _ in range(self.chance.choice((0, 1, 1, 2, 3, 6)))})
+        self.brokers = self.chance.choice((1, 1, 1, 2))
+        self.producers = self.chance.randint(1, 3)
+        self.actions: list[Action] = []
+        self.moments: list[float] = []
+        """Times near which faults tell most: something is due, or was just asked for."""
+        self.sends = 0
+
+    def plan(self) -> Plan:
+        settings = self._settings()
+        cluster = self._cluster()
+        for _ in range(self.chance.randint(20, 160)):
+            self._work(self._time(0.9))
+        if self.faults:
+            for _ in range(int(self.chance.uniform(1.0, 5.0) ** 2)):
+                self._fault()
+        self.actions.sort(key=lambda action: action.at)
+        return Plan(self.seed, self.seconds, settings, cluster, tuple(self.actions))
+
+    def _on(self, name: str) -> bool:
+        return name in self.features
+
+    def _time(self, until: float = 1.0) -> float:
+        """Bursts: half of what happens is within seconds of something else."""
+        chance = self.chance
+        if self.moments and chance.random() < 0.5:
+            return round(min(chance.choice(self.moments) + chance.expovariate(2.0), self.seconds * until), 3)
+        at = round(chance.uniform(1.0, max(2.0, self.seconds * until)), 3)
+        self.moments.append(at)
+        return at
+
+    def _do(self, at: float, do: str, **of: Value) -> None:
+        self.actions.append(Action(at, do, of))
+
+    def _operates(self) -> bool:
+        return any(map(self._on, ("topics", "deletion", "groups", "offsets")))
+
+    # -- settings
+
+    def _settings(self) -> dict[str, Value]:
+        chance = self.chance
+        drawn: dict[str, Value] = {
+            "flush_disk_type": chance.choice(("SYNC_FLUSH", "SYNC_FLUSH", "ASYNC_FLUSH")),
+            "mapped_file_size_commit_log": chance.choice((1 << 14, 1 << 15, 1 << 16, 1 << 18, 1 << 20)),
+            "mapped_file_size_consume_queue": chance.choice((200, 2_000, 20_000)),
+            "max_hash_slot_num": chance.choice((10, 500)),
+            "max_index_num": chance.choice((20, 2_000)),
+            "mapped_file_size_timer_log": chance.choice((520, 5_200, 1 << 16)),
+            "recall_message_enable": True,
+            "enable_property_filter": True,
+            "transaction_check_interval": chance.choice((1_000, 3_000, 10_000, 30_000)),
+            "transaction_time_out": chance.choice((500, 2_000, 6_000)),
+            "transaction_check_max": 1_000,
+            "auto_create_topic_enable": True,
+        }
+        often: dict[str, tuple[Value, ...]] = {
+            "timer_precision_ms": (100, 200, 500),
+            "timer_roll_window_slot": (20, 60, 300),
+            "timer_flush_interval_ms": (100, 5_000),
+            "flush_delay_offset_interval": (1_000, 30_000),
+            "flush_interval_commit_log": (50, 200, 1_000),
+            "flush_interval_consume_queue": (100, 5_000),
+            "flush_consume_queue_thorough_interval": (1_000, 10_000),
+            "flush_consumer_offset_interval": (500, 20_000),
+            "enabled_append_prop_crc": (True,),
+            "enable_consume_queue_ext": (True,),
+            "enable_calc_filter_bit_map": (True,),
+            "message_index_enable": (False,),
+            "message_index_safe": (True,),
+            "store_version": ("4.9",),
+            "default_topic_queue_nums": (1, 2, 16),
+            "long_polling_enable": (False,),
+            "hold_sweep_interval": (100, 1_000),
+            "max_transfer_count_on_message_in_memory": (1, 4),
+            "max_transfer_bytes_on_message_in_memory": (100, 4_096),
+            "register_name_server_period": (10_000,),
+            "notify_consumer_ids_changed_enable": (False,),
+            "use_server_side_reset_offset": (False,),
+            "max_cold_read_bytes": (4_096,),
+            "compressed_register": (True,),
+        }
+        for name, values in often.items():
+            if chance.random() < 0.25:
+                drawn[name] = chance.choice(values)
+        return drawn
+
+    def _cluster(self) -> dict[str, Value]:
+        chance = self.chance
+        drawn: dict[str, Value] = {
+            "brokers": self.brokers,
+            "name_servers": chance.choice((1, 1, 2)),
+            "producers": self.producers,
+            "retries": chance.choice((0, 0, 2)),
+            "queues": chance.choice((1, 2, 4)),
+            "push": self._on("push") * chance.randint(1, 3),
+            "orderly": int(self._on("orderly")),
+            "pull": int(self._on("pull")),
+            "broadcast": self._on("broadcast") * 2,
+            "filtered": int(self._on("filter")),
+            "failing": chance.choice((0.05, 0.3)) if self._on("retry") else 0.0,
+            "most_retries": chance.choice((1, 2, 16)),
+            "doubled": chance.choice((0.0, 0.0, 0.3)),
+            "double_connections": chance.random() < 0.2,
+        }
+        return drawn
+
+    # -- work
+
+    def _work(self, at: float) -> None:
+        chance = self.chance
+        kinds = ["single"] * 3
+        kinds += [name for name in ("batch", "async", "oneway", "level", "timer", "transaction") if self._on(name)]
+        if self._on("new_topics"):
+            kinds += ["new_topic"] * 2
+        roll = chance.random()
+        if roll < 0.75:
+            self._send(at, chance.choice(kinds))
+        elif roll < 0.85 and self._on("members"):
+            self._member(at)
+        else:
+            self._operate(at)
+
+    def _send(self, at: float, how: str) -> None:
+        chance = self.chance
+        topics = [*TOPICS, *SHORT_LIVED] if self._on("deletion") else list(TOPICS)
+        of: dict[str, Value] = {
+            "id": self.sends,
+            "producer": chance.randrange(self.producers),
+            "topic": chance.choice(topics),
+            "how": how,
+            "size": int(10 ** chance.uniform(0.0, 3.2)),
+            "tag": chance.choice(TAGS),
+            "n": chance.randrange(10),
+        }
+        self.sends += 1
+        if how in ("batch", "async", "oneway"):
+            of["count"] = chance.randint(2, 20)
+        elif how == "level":
+            of["level"] = chance.choice((1, 1, 2, 2, 3, 4))
+            self.moments.append(round(at + (0, 1, 5, 10, 30)[int(of["level"])], 3))
+        elif how == "timer":
+            of["delay"] = round(10 ** chance.uniform(0.0, 2.0), 1)
+            self.moments.append(round(at + float(of["delay"]), 3))
+            if self._on("recall") and chance.random() < 0.4:
+                self._do(round(at + chance.uniform(0.0, float(of["delay"])), 3), "recall", id=of["id"])
+        elif how == "transaction":
+            of["ends"] = chance.choice(("commit", "commit", "rollback", "never"))
+            of["checks"] = chance.choice((0, 0, 1, 2, 5))
+            self.moments.append(round(at + 1.0 + 3.0 * int(of["checks"]), 3))
+        elif how == "new_topic":
+            of["topic"] = f"New{self.sends}"
+        if chance.random() < 0.2:
+            of["queue"] = chance.randrange(4)
+        self._do(at, "send", **of)
+
+    def _member(self, at: float) -> None:
+        self._do(at, "member", which=self.chance.randrange(8), down=round(self.chance.expovariate(0.1), 1))
+
+    def _operate(self, at: float) -> None:
+        chance = self.chance
+        kinds = [name for name in ("topics", "deletion", "groups", "offsets", "settings", "kv") if self._on(name)]
+        if not kinds:
+            return self._send(at, "single")
+        kind = chance.choice(kinds)
+        broker = chance.randrange(self.brokers)
+        self.moments.append(at)
+        if kind == "topics":
+            queues = chance.randint(1, 6)
+            self._do(at, "put_topic", topic=f"Made{chance.randrange(5)}", queues=queues, broker=broker)
+        elif kind == "deletion":
+            topic = chance.choice(SHORT_LIVED)
+            self._do(at, "delete_topic", topic=topic, broker=broker)
+            for _ in range(chance.randint(0, 3)):
+                self._send(round(at + chance.expovariate(1.0), 3), "single")
+        elif kind == "groups":
+            name = f"Team{chance.randrange(4)}"
+            if chance.random() < 0.3:
+                self._do(at, "delete_group", group=name, broker=broker)
+            else:
+                self._do(at, "put_group", group=name, retries=chance.randrange(30), broker=broker)
+        elif kind == "offsets":
+            topic = chance.choice(TOPICS)
+            self._do(at, "set_offset", group=f"Idle{chance.randrange(2)}", topic=topic, broker=broker,
+                     queue=0, offset=chance.randrange(5))  # fmt: skip
+        elif kind == "settings":
+            self._do(at, "put_setting", key="fileReservedTime", value=str(chance.randint(24, 99)), broker=broker)
+        else:
+            self._do(at, "put_kv", key=f"k{chance.randrange(3)}", value=f"v{chance.randrange(1000)}")
+
+    # -- faults
+
+    def _fault(self) -> None:
+        chance = self.chance
+        do = chance.choice(self.faults)
+        at = self._time()
+        if self.moments and chance.random() < 0.5:
+            at = round(max(1.0, chance.choice(self.moments) + chance.uniform(-0.3, 1.0)), 3)
+        of: dict[str, Value] = {"broker": chance.randrange(self.brokers)}
+        lasts = round(min(10 ** chance.uniform(-1.0, 1.8), self.seconds / 2), 2)
+        if do in ("kill", "power", "restart", "kill_namesrv"):
+            of["down"] = round(10 ** chance.uniform(-1.0, 1.3), 2)
+            if do in ("kill", "power") and chance.random() < 0.6:
+                moments = ["answer", "delivery", *["change"] * (2 * self._operates())]
+                of["after"] = chance.choice([*moments, *["new_topic"] * (2 * self._on("new_topics"))])
+            if of.get("after") == "change":
+                self._operate(round(at + chance.uniform(0.1, 2.0), 3))
+            elif of.get("after") == "new_topic":
+                self._send(round(at + chance.uniform(0.1, 2.0), 3), "new_topic")
+        if do == "power":
+            of["seed"] = chance.randrange(1 << 30)
+        elif do in ("pause", "slow_network", "slow_disk", "disk_full", "no_descriptors"):
+            of["lasts"] = lasts
+        elif do == "clock":
+            of["jump"] = round(chance.choice((-1, 1)) * 10 ** chance.uniform(0.0, 5.0), 1)
+            of["lasts"] = chance.choice((0.0, 1.0, 10.0, 29.0, 100.0))
+        elif do in ("cut", "reset_connections"):
+            of["lasts"] = lasts
+            of["ways"] = chance.choice(("both", "to", "from"))
+            of["whom"] = chance.choice(("producer", "consumer", "all", "name_server"))
+        elif do == "disk_error":
+            of["call"] = chance.choice(DISK_CALLS)
+            of["path"] = chance.choice(("", "commitlog", "config", "consumequeue", "timer"))
+            of["error"] = chance.choice(("EIO", "ENOSPC"))
+            of["after"] = chance.choice((0, 0, 1, 5))
+            of["times"] = chance.choice((1, 1, 2, 20))
+        self._do(at, do, **of)

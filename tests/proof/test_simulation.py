@@ -1,0 +1,116 @@
+"""The simulator: fresh seeds and old failures keep every promise, and what draws, repeats and shrinks them works."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from pathlib import Path
+
+import pytest
+
+import bolide
+from proof.simulation.campaign import Entry, corpus, tell_failure
+from proof.simulation.known_faults import known_faults
+from proof.simulation.plan import Action, Plan
+from proof.simulation.run import Report, run_plan
+from proof.simulation.shrink import Shrinker
+from proof.simulation.swarm import draw
+
+FRESH_S = 40.0
+"""No further seed begins after this time."""
+SEED_S = 60.0
+"""Simulated seconds of the work and the faults of a fresh seed; what they leave takes as long as it takes."""
+MOST_SEEDS = 40
+
+
+def told(report: Report, again: str) -> str:
+    lines: list[str] = []
+    tell_failure(report, again, lines.append)
+    return "\n".join(lines)
+
+
+@pytest.mark.slow
+def test_fresh_seeds_keep_every_promise() -> None:
+    began, first = time.monotonic(), secrets.randbelow(10**9)
+    for seed in range(first, first + MOST_SEEDS):
+        report = run_plan(draw(seed, SEED_S))
+        assert not report.findings, told(report, f"--seed {seed} --seeds 1 --seconds {SEED_S:g}")
+        if time.monotonic() - began > FRESH_S:
+            break
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("entry", corpus(), ids=lambda entry: entry.name)
+def test_old_failures_do_not_return(entry: Entry) -> None:
+    report = run_plan(entry.plan())
+    assert not report.findings, told(report, f"--corpus --only '{entry.name}'")
+
+
+def test_a_seed_repeats_its_run() -> None:
+    plan = draw(3, 20.0)
+    first, again = run_plan(plan), run_plan(Plan.decode(plan.encode()))
+    assert first.digest == again.digest
+    assert first.figures == again.figures
+    assert first.figures["acknowledged"] > 0
+
+
+def test_a_plan_is_drawn_from_its_seed_and_survives_its_file() -> None:
+    plan = draw(7)
+    assert plan == draw(7) != draw(8)
+    assert Plan.decode(plan.encode()) == plan
+    assert [action.at for action in plan.actions] == sorted(action.at for action in plan.actions)
+    assert str(plan.actions[0]) in plan.story()
+
+
+@pytest.mark.parametrize("fault", known_faults(), ids=lambda fault: fault.name)
+def test_the_known_faults_fit_the_sources(fault: object) -> None:
+    package = Path(bolide.__file__).parents[0]
+    sources = Path(__file__).parents[2] / "src" / "bolide"
+    root = sources if sources.is_dir() else package
+    for found in known_faults():
+        if found == fault:
+            for name, old, new in found.changes:
+                assert (root / name).read_text().count(old) == 1, f"{name}: {old!r}"
+                assert old != new
+
+
+def test_a_failure_is_told_with_what_repeats_it() -> None:
+    plan = draw(5)
+    report = Report(plan, [], "d" * 32, 12.0, 1.0)
+    text = told(report, "--seed 5 --seeds 1")
+    assert "seed 5" in text
+    assert 'make simulate ARGS="--seed 5 --seeds 1"' in text
+
+
+class Needs:
+    """Fails as long as these actions are there, and counts its runs."""
+
+    def __init__(self, *needed: str) -> None:
+        self.needed = set(needed)
+        self.plans: list[Plan] = []
+
+    def __call__(self, plan: Plan) -> bool:
+        self.plans.append(plan)
+        return self.needed <= {action.text("name") for action in plan.actions} and "old" in plan.settings
+
+
+def listed(count: int) -> Plan:
+    actions = [
+        Action(float(at), "kill" if at % 5 == 0 else "send", {"name": f"a{at}"}) for at in range(count)
+    ]  # fmt: skip
+    return Plan(1, 60.0, {"old": True, "other": 3}, {}, tuple(actions))
+
+
+def test_a_failing_plan_becomes_small() -> None:
+    needs = Needs("a3", "a10", "a41")
+    small = Shrinker(needs, 500, lambda text: None).shrink(listed(60))
+    assert {action.text("name") for action in small.actions} == {"a3", "a10", "a41"}
+    assert small.settings == {"old": True}
+
+
+def test_making_a_plan_small_ends_after_the_runs_allowed() -> None:
+    needs = Needs("a3", "a10", "a41")
+    shrinker = Shrinker(needs, 12, lambda text: None)
+    small = shrinker.shrink(listed(60))
+    assert shrinker.runs == len(needs.plans) == 12
+    assert needs(small)
