@@ -30,6 +30,7 @@ def plan_of(arguments: list[str]) -> tuple[Plan, bool, bool]:
     parser.add_argument("--brokers", type=int, default=2, help="how many; every other one flushes asynchronously")
     parser.add_argument("--pause", type=float, default=0.05, help="mean seconds between messages of a task")
     parser.add_argument("--at-once", type=int, default=2, help="faults that may happen at once (default: 2)")
+    parser.add_argument("--only-brokers", action="store_true", help="leave name servers and clients alone")
     parser.add_argument("--no-mount", action="store_true", help="do not mount a small file system, even if allowed")
     parser.add_argument("--folder", help="where stores and logs are (default: a new temporary one)")
     parser.add_argument("--keep", action="store_true", help="keep that folder also when all is well")
@@ -51,6 +52,7 @@ def plan_of(arguments: list[str]) -> tuple[Plan, bool, bool]:
         pause=given.pause,
         at_once=given.at_once,
         mount=not given.no_mount,
+        only_brokers=given.only_brokers,
     )
     return plan, given.json, given.keep
 

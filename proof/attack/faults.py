@@ -38,6 +38,8 @@ class Cluster:
     clients: list[Client]
     operator: Operator
     say: Callable[[str], None]
+    only_brokers: bool = False
+    """Leave name servers and clients alone, after whose ends clients wait for half a minute, as RocketMQ's do."""
     small_disk: Path | None = None
     """Where a small file system with the store of the first broker is mounted; None: the shim says that it is full."""
     busy: set[str] = field(default_factory=set)
@@ -66,6 +68,8 @@ class Cluster:
     @property
     def servers(self) -> list[Server]:
         """Brokers, more often than name servers."""
+        if self.only_brokers:
+            return self.brokers
         return [*self.brokers, *self.brokers, *self.name_servers]
 
 
@@ -85,7 +89,7 @@ def struck(server: Server, *rules: Rule) -> Iterator[list[int]]:
 
 async def kill(cluster: Cluster, chance: random.Random) -> None:
     """SIGKILL a server or a client; it stays down for a moment."""
-    if chance.random() < 0.2:
+    if chance.random() < 0.2 and not cluster.only_brokers:
         client = chance.choice(cluster.clients)
         if client.signal(signal.SIGKILL):
             cluster.say(f"kill {client.name}")
@@ -106,7 +110,7 @@ async def kill(cluster: Cluster, chance: random.Random) -> None:
 async def stop(cluster: Cluster, chance: random.Random) -> None:
     """SIGSTOP a server or a client, and SIGCONT."""
     seconds = chance.uniform(0.2, 6)
-    if chance.random() < 0.25:
+    if chance.random() < 0.25 and not cluster.only_brokers:
         client = chance.choice(cluster.clients)
         if client.signal(signal.SIGSTOP):
             cluster.say(f"stop {client.name} for {seconds:.1f} s")
@@ -320,7 +324,7 @@ async def clock(cluster: Cluster, chance: random.Random) -> None:
 
 async def name_servers(cluster: Cluster, chance: random.Random) -> None:
     """All name servers are gone."""
-    if any(server.name in cluster.busy for server in cluster.name_servers):
+    if cluster.only_brokers or any(server.name in cluster.busy for server in cluster.name_servers):
         return
     with cluster.all_of(cluster.name_servers):
         seconds = chance.uniform(1, 8)

@@ -176,7 +176,7 @@ class Traffic:
             level = self.random.randint(1, 10)
             await self.send(self.message("delay", kind="delayed", due=levels[level - 1], delay_level=level))
             await self.pause()
-            seconds = self.random.randint(1, 6)
+            seconds = self.random.randint(1, 4)
             await self.send(self.message("timer", kind="delayed", due=seconds, delay=seconds))
             await self.pause()
 

@@ -48,6 +48,7 @@ class Plan:
     at_once: int = 2
     """Faults that may happen at once."""
     mount: bool = True
+    only_brokers: bool = False
 
 
 class Attack:
@@ -117,6 +118,7 @@ class Attack:
             [*self.producers, *self.consumers],
             self.operator,
             self._say_fault,
+            plan.only_brokers,
             self.small_disk,
         )
 
