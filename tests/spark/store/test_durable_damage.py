@@ -13,10 +13,12 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from bolide.layout.checkpoint import decode_checkpoint
-from bolide.spark.errors import CorruptStore
+from bolide.spark.errors import CorruptStore, DataLost
 from bolide.spark.store.durable import DurableEnd
+from bolide.spark.store.log_scan import BadRange, FoundRecords, Stretch, scan
 from bolide.spark.store.store_plan import packed
 from bolide.spark.store.store_source import RocketMQStoreDataSource
+from bolide.spark.store.store_stream import missing, stretches_between
 from tests.golden.stores import GoldenStore, golden_store
 
 SCHEMA = StructType([StructField("physical_offset", LongType()), StructField("topic", StringType())])
@@ -124,3 +126,69 @@ def test_an_empty_file_is_not_a_crash(golden: GoldenStore) -> None:
         for part in reader.partitions():
             list(reader.read(part))
     assert packed([], 4096) == []
+
+
+def test_a_gap_is_counted_even_where_an_other_file_is_too_long(
+    golden: GoldenStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    files = sorted((golden.root / "commitlog").iterdir())
+    last = int(golden.log()[-1]["physicalOffset"]) // golden.shape.commit_log_segment_size
+    assert last >= 2
+    with files[0].open("ab") as file:
+        file.write(bytes(golden.shape.commit_log_segment_size))  # the sum of the sizes is as it was
+    reader: Any = RocketMQStoreDataSource(CaseInsensitiveDict({"path": str(golden.root)})).streamReader(SCHEMA)
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadAllAvailable())
+    files[1].unlink()
+    size = golden.shape.commit_log_segment_size
+    with pytest.raises(CorruptStore, match="bytes that are not a record"):  # the longer file covers it
+        for planned in reader.partitions(start, end):
+            list(reader.read(planned))
+    files[0].write_bytes(files[0].read_bytes()[:size])
+    said = f"no longer has its log from physical offset {size} to {2 * size}"
+    with pytest.raises(DataLost, match=said):
+        reader.partitions(start, end)
+    options = CaseInsensitiveDict({"path": str(golden.root), "failOnDataLoss": "false"})
+    loose: Any = RocketMQStoreDataSource(options).streamReader(SCHEMA)
+    with caplog.at_level(logging.WARNING, "bolide.spark"):
+        assert loose.partitions(start, end)
+    assert [said in one.getMessage() for one in caplog.records] == [True]
+
+
+def test_the_missing_parts_between_stretches() -> None:
+    def part(start: int, begin: int, end: int) -> Stretch:
+        return Stretch("x", start, 100, begin, end, last=False)
+
+    assert missing([], 5, 9) == [(5, 9)]
+    assert missing([part(0, 5, 100), part(100, 0, 20)], 5, 120) == []
+    assert missing([part(0, 5, 90), part(100, 0, 20)], 5, 130) == [(90, 100), (120, 130)]
+    assert missing([part(0, 0, 130), part(100, 0, 100), part(300, 0, 10)], 0, 310) == [(200, 300)]
+
+
+def test_a_piece_of_a_batch_looks_at_nothing_after_its_end(golden: GoldenStore) -> None:
+    """The last record of a batch may cross into the next piece: what follows is only just being written."""
+    entry = golden.log()[30]
+    end = int(entry["physicalOffset"] + entry["storeSize"])
+    path, _ = file_of(golden, end)
+    path.write_bytes(path.read_bytes()[:end].ljust(golden.shape.commit_log_segment_size, b"\0"))
+    split = end - int(entry["storeSize"]) // 2
+    pieces = stretches_between(golden.root, 0, end, split)
+    assert [(piece.begin, piece.end) for piece in pieces] == [(0, split), (split, end)]
+    found = [step for piece in pieces for step in scan(piece)]
+    assert [step for step in found if isinstance(step, BadRange)] == []
+    assert sum(len(step.starts) for step in found if isinstance(step, FoundRecords)) == 31
+
+
+@pytest.mark.parametrize("how", ["gone", "shifted"])
+def test_a_flushed_file_is_gone_under_a_broker(golden: GoldenStore, how: str) -> None:
+    (golden.root / "abort").touch()
+    flushed = decode_checkpoint((golden.root / "checkpoint").read_bytes()).physic_msg_timestamp
+    last = max(int(entry["physicalOffset"]) for entry in golden.log() if entry["storeTimestamp"] <= flushed)
+    path, _ = file_of(golden, last)
+    for later in sorted((golden.root / "commitlog").iterdir()):
+        if later.name >= path.name and how == "gone":
+            later.unlink()
+        elif later.name >= path.name:
+            later.write_bytes(b"x" + later.read_bytes()[:-1])
+    with pytest.raises(CorruptStore, match="where the checkpoint says that records stored"):
+        DurableEnd(golden.root).find()

@@ -84,6 +84,8 @@ class DurableEnd:
         self._rule = rule
         self._skip_corrupt = skip_corrupt
         self._at = -1
+        self._ends = True
+        """Whether no record follows, not even one that is not durable yet."""
         self._told = -1
         """The end after which missing records were reported."""
 
@@ -98,6 +100,7 @@ class DurableEnd:
         starts = [start for start, _, _ in files]
         if self._at < starts[0]:
             self._at = starts[0]
+        self._ends = True
         for number, (start, path, size) in enumerate(files):
             if self._at >= start + size:
                 continue
@@ -110,6 +113,8 @@ class DurableEnd:
             except FileNotFoundError:
                 continue  # deleted since it was listed: the next files follow
             if not done or following is None or not _begins_within(following, limit):
+                if done and following is not None:
+                    self._ends = not _holds_record(following)
                 break
             self._at = following[0]
         if self._told != self._at:
@@ -120,6 +125,7 @@ class DurableEnd:
         """Walk to the end of the durable records of a file; returns whether its filler follows."""
         while True:
             self._at, ended = _walk(path, start, size, max(self._at, start), limit)
+            self._ends = ended != LIMITED
             if ended != BROKEN:
                 return ended == FILLED
             after = next_start(str(path), start, size, self._at)
@@ -139,13 +145,13 @@ class DurableEnd:
                 self._at = max(self._at, min(known.named, last_end))
             elif self._at < last_end and _holds_bytes(files[-1], self._at):
                 self._missing("in a store that was stopped cleanly", last_end - self._at)
-        elif not limit.whole and limit.timestamp and not _holds_record(files, self._at):
+        elif not limit.whole and limit.timestamp and self._ends:
             before = record_before(files, self._at)
-            if before is not None or self._at == 0:
+            if before is not None or self._at == 0 or (self._at == files[0][0] and _holds_bytes(files[0], self._at)):
                 stored = -1 if before is None else before.stored_ms
                 if stored < limit.timestamp:
                     sentence = f"where the checkpoint says that records stored until {limit.timestamp} ms are on disk"
-                    self._missing(sentence, max(last_end - self._at, 1))
+                    self._missing(sentence, max(known.named - self._at, last_end - self._at, 1))
         self._told = self._at
 
     def _missing(self, where: str, size: int) -> None:
@@ -176,15 +182,12 @@ def _is_within(path: Path, start: int, at: int, limit: Limit) -> bool:
     return stored >= 0 and (limit.whole or at < limit.offset or stored <= limit.timestamp)
 
 
-def _holds_record(files: Sequence[Segment], at: int) -> bool:
-    """True if a record begins at a physical offset."""
-    for start, path, size in files:
-        if start <= at < start + size:
-            try:
-                return store_timestamp_at(str(path), start, at) >= 0
-            except FileNotFoundError:
-                return True
-    return False
+def _holds_record(file: Segment) -> bool:
+    """True if a file begins with a record."""
+    try:
+        return first_store_timestamp(str(file[1]), file[0]) >= 0
+    except FileNotFoundError:
+        return True
 
 
 def _holds_bytes(file: Segment, at: int) -> bool:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 
-from bolide.spark.errors import DataLost
 from bolide.spark.session.worker_process import settle
 from bolide.spark.source.data_loss import data_lost
 from bolide.spark.store.durable import DurableEnd, next_start
@@ -125,12 +124,12 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not self._compared and self._is_replaced(end, read_again=True):
             return []  # planned by an earlier run; the next batch begins with the first record of the new log
         parts = stretches_between(self._store(), begin, reached, options.split_size or STRETCH)
-        there = sum(part.end - part.begin for part in parts)
-        if there < reached - begin and options.fail_on_data_loss:
-            first = parts[0].start if parts else reached
-            raise DataLost(
-                f"{options.path} no longer has its log from physical offset {begin} to {reached}, it continues at "
-                f"{first}: the broker deleted the file; set failOnDataLoss to false to continue there"
+        for low, high in missing(parts, begin, reached):
+            data_lost(
+                f"{options.path} no longer has its log from physical offset {low} to {high}, it continues there: the "
+                "broker deleted the file, or it is truncated",
+                options.fail_on_data_loss,
+                "continue there",
             )
         if options.table == STRETCHES:
             return [LogPartition(tuple(parts))]
@@ -201,6 +200,18 @@ def stretches_between(root: Path, begin: int, end: int, split_size: int) -> list
     return found
 
 
+def missing(parts: Sequence[Stretch], begin: int, end: int) -> list[tuple[int, int]]:
+    """The bytes between two physical offsets that are in no stretch; stretches may overlap."""
+    found: list[tuple[int, int]] = []
+    for part in parts:
+        if part.start + part.begin > begin:
+            found.append((begin, part.start + part.begin))
+        begin = max(begin, part.start + part.end)
+    if begin < end:
+        found.append((begin, end))
+    return found
+
+
 def read_parts(
     partition: LogPartition, options: StoreReadOptions, columns: tuple[str, ...]
 ) -> Iterator[pa.RecordBatch]:
@@ -213,9 +224,6 @@ def read_parts(
         try:
             yield from read(part, columns) if read is not None else read_stretch(part, options, columns)
         except FileNotFoundError:
-            if options.fail_on_data_loss:
-                raise DataLost(
-                    f"{part.path} was deleted by the broker before the read: set failOnDataLoss to false to continue "
-                    "without it"
-                ) from None
+            what = f"{part.path} was deleted by the broker before the read"
+            data_lost(what, options.fail_on_data_loss, "continue without it")
     settle()
