@@ -1,4 +1,4 @@
-"""The faults of an attack. Each begins at a random moment, lasts a random time, after which the cluster can continue.
+"""The faults of an attack. Each begins at a random moment, lasts a random time, and leaves a cluster able to continue.
 
 A fault is a coroutine function: it takes the cluster and the random numbers of the run, says on one line what it does,
 and undoes it before it returns, also when it is cancelled.
