@@ -79,7 +79,7 @@ def plan_stretches(root: Path, split_size: int, begin_ms: int = 0, end_ms: int =
 def cut(whole: Stretch, split_size: int) -> list[Stretch]:
     """A stretch in pieces of about this size; the last of a file is never small.
 
-    No piece looks at bytes after the known end of the whole: the record that crosses into the next piece may be the last.
+    No piece looks at bytes after the known end of the whole: the record that crosses into the next may be the last.
     """
     whole = replace(whole, size=whole.end) if whole.known_end else whole
     tail = LAST_STRETCH if whole.end == whole.size > 2 * LAST_STRETCH else 0
