@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -62,3 +63,15 @@ def test_types_stand_in_the_sys_flag() -> None:
     for action in (lambda: decompress(b"", 5, 1), lambda: compress(b"", 5)):
         with pytest.raises(CompressionError, match="type 5 is unknown"):
             action()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_short_body_takes_little_memory_whatever_it_may_become(kind: int) -> None:
+    packed = compress(b"hello " * 10, kind)
+    decompress(packed, kind, 1000)  # what is loaded at first use is not counted
+    tracemalloc.start()
+    try:
+        assert decompress(packed, kind, 64 * 1024 * 1024) == b"hello " * 10
+        assert tracemalloc.get_traced_memory()[1] < 1024 * 1024
+    finally:
+        tracemalloc.stop()

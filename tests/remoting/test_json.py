@@ -114,3 +114,9 @@ def test_the_limit_is_for_what_is_not_strict() -> None:
     assert parse_long(b'{"a":[1,2]}', limit=4) == {"a": [1, 2]}
     with pytest.raises(BodyError, match="too long"):
         parse_long(b"{0:[1,2]}", limit=4)
+
+
+def test_a_text_that_is_never_closed_is_passed_once() -> None:
+    # With a second look at each quote this would take hours.
+    data = b'"' + b'\\"' * 2_000_000
+    assert quoted_keys(data) == data

@@ -22,6 +22,7 @@ COMPRESSED_FLAG: Final = 0x1
 TYPE_MASK: Final = 0x700
 TYPE_SHIFT: Final = 8
 DEFAULT_LEVEL: Final = 5
+LZ4_PIECE: Final = 64 * 1024
 ZSTD_PIECE: Final = 256  # bytes fed at a time; a block takes 3 bytes at least and makes 128 KiB at most
 
 
@@ -44,9 +45,9 @@ def compress(data: bytes, kind: int = ZLIB, level: int = DEFAULT_LEVEL) -> bytes
 def decompress(data: bytes, kind: int, limit: int) -> bytes:
     """`data` inflated, at most `limit` bytes. Raises CompressionError when it is torn, unknown, or would be larger."""
     if kind in (ZLIB, LEGACY_ZLIB):
-        return _inflate(zlib.decompressobj(), data, limit, zlib.error, "zlib")
+        return _inflate_zlib(data, limit)
     if kind == LZ4:
-        return _inflate(_lz4().LZ4FrameDecompressor(), data, limit, RuntimeError, "LZ4")
+        return _inflate_lz4(data, limit)
     if kind == ZSTD:
         return _inflate_zstd(data, limit)
     raise CompressionError(f"compression type {kind} is unknown; the producer must use zlib, LZ4 or Zstandard")
@@ -57,19 +58,38 @@ def decompress_by_flag(data: bytes, sys_flag: int, limit: int) -> bytes:
     return decompress(data, compression_type(sys_flag), limit) if sys_flag & COMPRESSED_FLAG else data
 
 
-def _inflate(inflater: Any, data: bytes, limit: int, torn: type[Exception], name: str) -> bytes:
+def _inflate_zlib(data: bytes, limit: int) -> bytes:
+    inflater = zlib.decompressobj()
     try:
         # One byte more than allowed: the only way to see that there is more.
-        plain: bytes = inflater.decompress(data, limit + 1)
-    except torn as error:
-        raise CompressionError(
-            f"a {name} body of {len(data)} bytes cannot be inflated ({error}); send it again"
-        ) from None
+        plain = inflater.decompress(data, limit + 1)
+    except zlib.error as error:
+        raise _cannot("zlib", data, error) from None
     if len(plain) > limit:
-        raise _too_large(name, limit)
+        raise _too_large("zlib", limit)
     if not inflater.eof:
-        raise CompressionError(f"a {name} body of {len(data)} bytes ends before its end mark; send it again")
+        raise _cut_off("zlib", data)
     return plain
+
+
+def _inflate_lz4(data: bytes, limit: int) -> bytes:
+    """Taken out in pieces that grow, because this decompressor reserves all that it is allowed before it begins."""
+    inflater = _lz4().LZ4FrameDecompressor()
+    parts: list[bytes] = []
+    size, piece, rest = 0, max(LZ4_PIECE, 2 * len(data)), data
+    try:
+        while not inflater.eof:
+            part: bytes = inflater.decompress(rest, min(piece, limit + 1 - size))
+            size += len(part)
+            if size > limit:
+                raise _too_large("LZ4", limit)
+            if not part and not inflater.eof:
+                raise _cut_off("LZ4", data)
+            parts.append(part)
+            piece, rest = 2 * piece, b""
+    except RuntimeError as error:
+        raise _cannot("LZ4", data, error) from None
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _inflate_zstd(data: bytes, limit: int) -> bytes:
@@ -88,10 +108,16 @@ def _inflate_zstd(data: bytes, limit: int) -> bytes:
             if inflater.eof:
                 return b"".join(parts)
     except module.ZstdError as error:
-        raise CompressionError(
-            f"a Zstandard body of {len(data)} bytes cannot be inflated ({error}); send it again"
-        ) from None
-    raise CompressionError(f"a Zstandard body of {len(data)} bytes ends before its end mark; send it again")
+        raise _cannot("Zstandard", data, error) from None
+    raise _cut_off("Zstandard", data)
+
+
+def _cannot(name: str, data: bytes, error: Exception) -> CompressionError:
+    return CompressionError(f"a {name} body of {len(data)} bytes cannot be inflated ({error}); send it again")
+
+
+def _cut_off(name: str, data: bytes) -> CompressionError:
+    return CompressionError(f"a {name} body of {len(data)} bytes ends before its end mark; send it again")
 
 
 def _too_large(name: str, limit: int) -> CompressionError:

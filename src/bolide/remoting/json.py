@@ -26,7 +26,7 @@ MAX_FILE: Final = 1 << 30
 
 _SPACE: Final = re.compile(r"(?:[\s\ufeff]+|/\*.*?\*/|//[^\n]*)*", re.DOTALL)
 _NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
-_INT_KEY: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|(?<=[{,])(\s*)(-?\d+)(?=\s*:)', re.DOTALL)
+_INT_KEY: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|(?<=[{,])(\s*+)(-?\d++)(?=\s*+:)', re.DOTALL)
 _BARE: Final = re.compile(r"[A-Za-z_$][\w$.\-]*")
 _PLAIN: Final = {'"': re.compile(r'[^"\\]*'), "'": re.compile(r"[^'\\]*")}
 _ESCAPES: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "0": "\0"}
@@ -76,7 +76,10 @@ def parse_long(data: bytes, limit: int = MAX_FILE) -> Any:
     if value is None:
         return parse_lenient(data, limit=limit)
     if b'"$ref"' in data:
-        _resolve(value, value, [])
+        try:
+            _resolve(value, value, [])
+        except RecursionError:
+            raise BodyError("JSON cannot be read: references in nesting as deep as this are not followed") from None
     return value
 
 

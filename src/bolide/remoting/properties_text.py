@@ -7,11 +7,16 @@ a key, blanks after a value stay, a last ``\\`` joins the next line.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
 _BLANKS: Final = " \t\f"
 _ESCAPES: Final = {"t": "\t", "r": "\r", "n": "\n", "f": "\f"}
+_WRITTEN: Final = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\f": "\\f"})
+_HEX: Final = re.compile(r"[0-9a-fA-F]{4}")
+_LINE_END: Final = re.compile(r"\r\n|\r|\n")
+_HALVES: Final = re.compile("[\ud800-\udfff]")
 
 
 def write_properties(properties: Mapping[str, str]) -> bytes:
@@ -29,11 +34,21 @@ def read_properties_utf8(data: bytes) -> dict[str, str]:
     return dict(_entry(line) for line in _lines(data.decode("utf-8", "replace")))
 
 
+def written_value(value: str) -> str:
+    """A value as a file must have it so that it is read as it is: one line, whatever is in it."""
+    return value.translate(_WRITTEN)
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines as Java's reader divides them: by CR, LF or both, and by nothing else that Unicode calls a line end."""
+    return _LINE_END.split(text)
+
+
 def _lines(text: str) -> Iterator[str]:
     """Logical lines: without leading blanks, comments and empty lines; continued ones joined."""
     joined = ""
     joining = False
-    for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
+    for line in lines_of(text):
         line = line.lstrip(_BLANKS)
         if not joining and (not line or line[0] in "#!"):
             continue
@@ -73,10 +88,14 @@ def _unescape(text: str) -> str:
         at += 1
         if mark == "u":
             digits = text[at : at + 4]
-            if len(digits) < 4:
+            if not _HEX.fullmatch(digits):
                 raise ValueError(f"the escape \\u{digits} is not four hex digits; write \\uXXXX")
             out.append(chr(int(digits, 16)))
             at += 4
         else:
             out.append(_ESCAPES.get(mark, mark))
-    return "".join(out)
+    found = "".join(out)
+    if _HALVES.search(found) is None:
+        return found
+    # Two escapes may make one character; a half alone can be written nowhere, and reads as Java would write it.
+    return found.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

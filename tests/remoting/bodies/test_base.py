@@ -140,7 +140,8 @@ def test_enums_by_name_case_ordinal_and_unknown() -> None:
 @pytest.mark.parametrize(
     "text",
     ["null", "5", '"x"', "[]", '{"queueDatas":{}}', '{"queueDatas":[5]}', '{"queueDatas":[{"perm":"many"}]}',
-     '{"queueDatas":[{"perm":3000000000}]}', '{"brokerDatas":[{"brokerAddrs":[1]}]}', "[" * 100_000, '{"a":' * 100_000],
+     '{"queueDatas":[{"perm":3000000000}]}', '{"queueDatas":[null]}', '{"brokerDatas":[{"$ref":"$.nowhere"}]}',
+     '{"brokerDatas":[{"brokerAddrs":[1]}]}', "[" * 100_000, '{"a":' * 100_000],
 )  # fmt: skip
 def test_what_neither_release_reads_is_refused(text: str) -> None:
     with pytest.raises(BodyError):
@@ -195,3 +196,10 @@ ALL = [
 @pytest.mark.parametrize("body", ALL, ids=lambda body: type(body).__name__)
 def test_what_is_written_is_read(body: Body) -> None:
     assert decode_body(encode_body(body), type(body)) == body
+
+
+def test_a_null_in_a_map_counts_as_absent() -> None:
+    body = decode_body(b'{"brokerDatas":[{"brokerName":"b","brokerAddrs":{"0":null,"1":"a:1"}}]}', route.TopicRouteData)
+    assert body.broker_datas[0].broker_addrs == {1: "a:1"}
+    with pytest.raises(BodyError, match="a key that is null"):
+        decode_body(b'{"brokerDatas":[{"brokerAddrs":{"":"a:1"}}]}', route.TopicRouteData)

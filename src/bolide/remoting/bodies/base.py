@@ -101,6 +101,8 @@ class _Fitter:
         if not isinstance(value, list) or not isinstance(kind, inspect.CollectionType):
             raise BodyError(f"{where} must be an array")
         items = [self.fit(item, kind.item_type, where) for item in value]
+        if None in items and not _may_be_null(kind.item_type):
+            raise BodyError(f"{where} has an element that is null")
         return set(items) if isinstance(kind, inspect.SetType) else items
 
     def struct(self, value: Any, kind: inspect.StructType, where: str) -> Any:
@@ -118,9 +120,19 @@ class _Fitter:
     def mapping(self, value: Any, kind: inspect.DictType, where: str) -> dict[Any, Any]:
         if not isinstance(value, dict):
             raise BodyError(f"{where} must be an object")
-        return {
-            self.fit(key, kind.key_type, where): self.fit(item, kind.value_type, where) for key, item in value.items()
-        }
+        items: dict[Any, Any] = {}
+        nulls = _may_be_null(kind.value_type)
+        for key, item in value.items():
+            fitted_key, fitted = self.fit(key, kind.key_type, where), self.fit(item, kind.value_type, where)
+            if fitted_key is None:
+                raise BodyError(f"{where} has a key that is null")
+            if fitted is not None or nulls:  # else it counts as absent, like a field
+                items[fitted_key] = fitted
+        return items
+
+
+def _may_be_null(kind: inspect.Type) -> bool:
+    return isinstance(kind, (inspect.AnyType, inspect.UnionType))
 
 
 def _scalar(value: Any, kind: inspect.Type, where: str) -> Any:
