@@ -191,3 +191,26 @@ def test_an_edited_file_reads_as_before_but_for_the_changes() -> None:
     text = "# c\na=1\n b : 2\nlong=x\\\n  y\nb=3\nlast=z\\"
     new = read_properties_utf8(edited(text, {"b": "4", "long": "q"}).encode())
     assert new == {"a": "1", "b": "4", "long": "q", "last": "z"}
+
+
+@pytest.mark.parametrize("mark", ["\x0b", "\x0c", "\x1c", "\x85", "\u2028"])
+def test_only_what_ends_a_line_for_java_does_so_in_an_edited_file(mark: str) -> None:
+    text = edited(f"# old{mark}brokerName=x\nbrokerName=a\n", {"fileReservedTime": "48"})
+    assert read_properties_utf8(text.encode()) == {"brokerName": "a", "fileReservedTime": "48"}
+
+
+def test_a_value_cannot_bring_other_keys_into_the_file() -> None:
+    text = edited("", {"deleteWhen": "04\nbrokerName=x", "diskMaxUsedSpaceRatio": "75\\"})
+    assert read_properties_utf8(f"{text}brokerIP1=b\n".encode()) == {
+        "deleteWhen": "04\nbrokerName=x", "diskMaxUsedSpaceRatio": "75\\", "brokerIP1": "b",
+    }  # fmt: skip
+
+
+def test_an_update_that_is_no_properties_text_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path, None) as client:
+            answer = await update(client, "fileReservedTime=\\u00\n")
+            assert answer.code == codes.SYSTEM_ERROR
+            assert str(answer.remark).startswith("the properties cannot be read: the escape")
+
+    asyncio.run(scenario())

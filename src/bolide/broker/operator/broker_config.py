@@ -54,7 +54,10 @@ class BrokerConfigService(Service):
         return reply(make_response(command, codes.SUCCESS, ext={"version": version}, body=text))
 
     def on_update_config(self, channel: Channel, command: Command, now: int) -> Outcome:
-        changes = read_properties(command.body)
+        try:
+            changes = read_properties(command.body)
+        except ValueError as error:
+            return reply(make_response(command, codes.SYSTEM_ERROR, f"the properties cannot be read: {error}"))
         black = {key.strip() for key in self._options.config_black_list.split(";")}
         if BLACK_LIST.intersection(changes) or black.intersection(changes):
             return reply(make_response(command, codes.NO_PERMISSION, "Can not update config in black list."))

@@ -15,7 +15,7 @@ from bolide.declaration import changed, settings_of
 from bolide.errors import BolideError, ConfigError
 from bolide.node.settings.unkept import refusal_of
 from bolide.node.settings.without_effect import without_effect
-from bolide.remoting.properties_text import read_properties_utf8
+from bolide.remoting.properties_text import lines_of, read_properties_utf8, written_value
 from bolide.store.files import Files
 
 ORIGIN: Final = "the update"
@@ -75,7 +75,8 @@ def edited(text: str, changes: Mapping[str, str]) -> str:
     """A .conf file with these keys changed: their lines go, new ones come at the end; all else stays as it is."""
     kept: list[str] = []
     continued = False
-    for line in text.splitlines():
+    lines = lines_of(text)
+    for line in lines if lines[-1] else lines[:-1]:
         # Of equal keys the last wins, so a line that goes on in the next may stay as it is.
         goes_on = line.endswith("\\")
         if continued or goes_on or not changes.keys() & keys_of(line):
@@ -83,7 +84,7 @@ def edited(text: str, changes: Mapping[str, str]) -> str:
         continued = goes_on
     if continued:
         kept.append("")  # the last line would otherwise continue into the first new one
-    kept += [f"{key}={value.strip()}" for key, value in changes.items()]
+    kept += [f"{key}={written_value(value.strip())}" for key, value in changes.items()]
     return "\n".join(kept) + "\n"
 
 
