@@ -45,7 +45,11 @@ def test_java_s_figures_go_on() -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [b"{", b"\xff\0", b"[]", b'{"timingCount":{"T":{}}}', b'{"timingCount":{"T":7}}', b'{"timingCount":[1]}']
+    "bad",
+    [
+        *(b"{", b"\xff\0", b"[]", b'{"timingCount":{"T":{}}}', b'{"timingCount":{"T":7}}', b'{"timingCount":[1]}'),
+        b'{"timingCount":{"T":{"count":1e999,"timeStamp":1}}}',
+    ],
 )
 def test_a_file_that_cannot_be_read_falls_back_to_the_copy_before_it(bad: bytes) -> None:
     assert counts(loaded(at=bad)) == {}

@@ -290,3 +290,14 @@ def test_filters_of_all_groups_have_a_limit(tmp_path: Path) -> None:
     parts.beat(by("T", "a = 4", 2), by("V", "a = 3"))  # U's is dead, and goes
     assert parts.filters.get("U", "g") is None and parts.filters.get("V", "g") is not None
     parts.close()
+
+
+def test_nothing_is_taken_of_a_file_that_cannot_be_read(parts: Filtering) -> None:
+    parts.beat(sql("a > 1"))
+    stored = parts.filters.encode()
+    entry = json.loads(stored)["filterDataByTopic"]["T"]["groupFilterData"]["g"]
+    for bad in ({"topic": 1} | {"bloomFilterData": entry["bloomFilterData"]}, entry | {"bornTime": "x"}):
+        data = {"filterDataByTopic": {"T": {"groupFilterData": {"a": entry | {"consumerGroup": "a"}, "g": bad}}}}
+        with pytest.raises((KeyError, ValueError)):
+            parts.filters.load(json.dumps(data).encode())
+        assert parts.filters.encode() == stored

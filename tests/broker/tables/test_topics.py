@@ -7,6 +7,10 @@ import pytest
 
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.rows import Text
+from bolide.broker.core.service import Table
+from bolide.broker.tables.consumer_offsets import ConsumerOffsets
+from bolide.broker.tables.groups import GroupTable
 from bolide.broker.tables.topics import TopicConfig, TopicTable
 from bolide.remoting.json import MAX_TEXT
 
@@ -179,3 +183,32 @@ def test_a_retry_topic_has_as_many_queues_as_a_topic_may() -> None:
     made = table()
     assert made.find_or_create("%RETRY%g", 5_000_000_000, 6, 0, False, 2).read_queue_nums == 65_536
     assert made.find_or_create("%RETRY%h", -4, 6, 0, False, 2).write_queue_nums == 0
+
+
+NOW = 1_700_000_000_000
+BAD_VERSION = b'"dataVersion":{"counter":1,"timestamp":"x"}}'
+
+
+@pytest.mark.parametrize(
+    ("table", "data"),
+    [
+        (TopicTable(BrokerOptions(), Effects(), NOW), b'{"topicConfigTable":{"T":{"perm":6}},' + BAD_VERSION),
+        (GroupTable(BrokerOptions(), Effects(), NOW), b'{"subscriptionGroupTable":{"g":{}},' + BAD_VERSION),
+        (GroupTable(BrokerOptions(), Effects(), NOW), b'{"subscriptionGroupTable":{"g":{}},"bolideMadeByUse":5}'),
+        (ConsumerOffsets(Effects()), b'{"offsetTable":{"T@g":{"0":1}},"pullOffsetTable":{"T@g":{"0":"x"}}}'),
+        (ConsumerOffsets(Effects()), b'{"offsetTable":{"T@g":{"0":1}},' + BAD_VERSION),
+    ],
+)
+def test_nothing_is_taken_of_a_file_that_cannot_be_read(table: Table, data: bytes) -> None:
+    before = written(table)
+    with pytest.raises((ValueError, TypeError)):
+        table.load(data)
+    assert written(table) == before
+
+
+def written(table: Table) -> bytes:
+    table.begin()
+    table.step(1000)
+    text = table.text()
+    assert isinstance(text, Text)
+    return text.join()

@@ -150,12 +150,12 @@ class DelayService(Table):
     def load(self, data: bytes) -> None:
         """Take over a stored delayOffset.json, as Java or we wrote it."""
         stored: Any = parse_long(data)
-        for key, offset in (stored.get("offsetTable") or {}).items():
-            index = int(key) - 1
+        offsets = {int(key) - 1: int(offset) for key, offset in (stored.get("offsetTable") or {}).items()}
+        self._version.assign(stored.get("dataVersion") or {})  # the last that can fail: then nothing is taken
+        for index, offset in offsets.items():
             if 0 <= index < len(self._levels):
-                self._levels[index].offset = self._levels[index].confirmed = int(offset)
-                self._persisted[index] = int(offset)
-        self._version.assign(stored.get("dataVersion") or {})
+                self._levels[index].offset = self._levels[index].confirmed = offset
+                self._persisted[index] = offset
 
     def _advance(self) -> None:
         """The file is synced, so it must not run ahead of the disk, whatever the flush mode confirms."""

@@ -5,13 +5,16 @@ A figure for operators and slaves; nothing is decided by it.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from bolide.broker.core.data_version import DataVersion
 from bolide.errors import PeerError
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.json import parse_long
 from bolide.store.files import Files
+
+UNREADABLE: Final = (ValueError, TypeError, KeyError, AttributeError, OverflowError, PeerError)
+"""What bytes that are no such file may raise."""
 
 
 class TimerMetrics:
@@ -40,7 +43,7 @@ class TimerMetrics:
                     for topic, metric in (stored.get("timingCount") or {}).items()
                 }
                 self._version.assign(stored.get("dataVersion") or {})
-            except (ValueError, TypeError, KeyError, AttributeError, PeerError):  # the older copy may be right
+            except UNREADABLE:  # the older copy may be right
                 continue
             self._counts = counts
             self._written = self._version.counter

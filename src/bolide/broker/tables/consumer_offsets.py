@@ -262,10 +262,14 @@ class ConsumerOffsets(Table):
         content = parse_long(data)
         if not isinstance(content, dict):
             raise ValueError("consumerOffset.json holds no object")
-        self._table = {str(key): _offsets(queues) for key, queues in _object(content, "offsetTable").items()}
-        self._pulls = {str(key): _offsets(queues) for key, queues in _object(content, "pullOffsetTable").items()}
+        table = {str(key): _offsets(queues) for key, queues in _object(content, "offsetTable").items()}
+        pulls = {str(key): _offsets(queues) for key, queues in _object(content, "pullOffsetTable").items()}
         for key, offset in _object(content, "lmqOffsetTable").items():
-            self._table[str(key)] = {LIGHT_QUEUE: int(offset)}
+            table[str(key)] = {LIGHT_QUEUE: int(offset)}
+        version = _object(content, "dataVersion")
+        counter, timestamp = int(version.get("counter", 0)), int(version.get("timestamp", 0))
+        # From here on nothing fails: of a file that cannot be read nothing is taken.
+        self._table, self._pulls = table, pulls
         self._owners = {}
         for table in (self._table, self._pulls):
             for key in table:
@@ -275,9 +279,7 @@ class ConsumerOffsets(Table):
             self._touch(key)
         for key in self._pulls:
             self._pull_rows.touch(key)
-        version = _object(content, "dataVersion")
-        self._version_counter = int(version.get("counter", 0))
-        self._version_timestamp = int(version.get("timestamp", 0))
+        self._version_counter, self._version_timestamp = counter, timestamp
 
     def due(self, now: int) -> int | None:
         return self._next_persist if self._dirty else None

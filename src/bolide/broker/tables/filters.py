@@ -240,20 +240,20 @@ class ConsumerFilters(Table):
             for entry in ((topic or {}).get("groupFilterData") or {}).values()
             if entry
         ]
+        if not all(self._is_ours(entry.get("bloomFilterData")) for entry in entries):
+            entries = []
+        texts = [(str(entry.get("expression")), str(entry.get("expressionType"))) for entry in entries]
+        names = [(str(entry["topic"]), str(entry["consumerGroup"])) for entry in entries]
+        numbers = [[int(entry.get(key, 0)) for key in ("clientVersion", "bornTime", "deadTime")] for entry in entries]
+        # Nothing of a file that cannot be read is taken, so that the copy before it is all there is.
         self._by_topic, self._by_group = {}, {}
         self._size = 0
-        if not all(self._is_ours(entry.get("bloomFilterData")) for entry in entries):
-            return
-        for entry in entries:
-            text, expression_type = str(entry.get("expression")), str(entry.get("expressionType"))
+        for (text, kind), (topic, group), (version, born, dead) in zip(texts, names, numbers, strict=True):
             try:
-                compiled = self.filters.of(expression_type, text)
+                compiled = self.filters.of(kind, text)
             except ExpressionRefused:
                 continue
-            topic, group = str(entry["topic"]), str(entry["consumerGroup"])
-            born = int(entry.get("bornTime", 0))
-            made = self._add(topic, group, text, expression_type, int(entry.get("clientVersion", 0)), born, compiled)
-            dead = int(entry.get("deadTime", 0))
+            made = self._add(topic, group, text, kind, version, born, compiled)
             made.dead_time = dead or max(self._start - DEAD_BEFORE_START_MS, born)
 
     def _is_ours(self, bloom: Any) -> bool:

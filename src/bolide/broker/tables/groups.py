@@ -266,9 +266,10 @@ class GroupTable(Table):
             str(group): {str(topic): int(bits) for topic, bits in topics.items()}
             for group, topics in (stored.get("forbiddenTable") or {}).items()
         }
+        made_by_use = [str(name) for name in stored.get(MADE_BY_USE) or () if str(name) in found]
+        self.data_version.assign(stored.get("dataVersion") or {})  # the last that can fail: then nothing is taken
         self.table.update(found)
         for name in found:
             self._rows.touch(name)
         self.forbidden.update(forbidden)
-        self.made_by_use.update(str(name) for name in stored.get(MADE_BY_USE) or () if str(name) in found)
-        self.data_version.assign(stored.get("dataVersion") or {})
+        self.made_by_use.update(made_by_use)

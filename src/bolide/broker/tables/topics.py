@@ -325,10 +325,10 @@ class TopicTable(Table):
         stored: Any = parse_long(data)
         topics = (stored.get("topicConfigTable") or {}).items()
         found = {str(name): TopicConfig.from_json(str(name), each, True) for name, each in topics if each is not None}
+        self.data_version.assign(stored.get("dataVersion") or {})  # the last that can fail: then nothing is taken
         self.table.update(found)
         for name in found:
             self._rows.touch(name)
-        self.data_version.assign(stored.get("dataVersion") or {})
 
     def _changed(self, names: list[str], now: int, rows: Iterable[str] | None = None) -> None:
         """These topics go to the name servers ([] = all), and to the file where `rows` does not say which."""
