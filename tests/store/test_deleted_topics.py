@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bolide.layout.deleted_topics import NAME, mark_line
+from bolide.layout.deleted_topics import NAME, mark_line, parse_marks
+from bolide.layout.errors import LayoutError
 from bolide.store.deleted_topics import DeletedTopics
 from bolide.store.errors import StoreDamaged
 from bolide.store.files import FileFailed
@@ -215,3 +216,9 @@ def test_a_mark_that_cannot_be_read_refuses_the_start() -> None:
     machine.files.write_file(f"{ROOT}/{NAME}", b"?\n")
     with pytest.raises(StoreDamaged, match="line 1 of deleted-topics is not a valid mark"):
         MessageStore(machine.files, ROOT, SHAPE).load(machine.now)
+
+
+@pytest.mark.parametrize("line", [b'{"topic": "T", "offset": 1e999}', b"[" * 100_000, b'{"topic": "T"}'])
+def test_no_line_is_read_as_something_else(line: bytes) -> None:
+    with pytest.raises(LayoutError, match="line 1 of deleted-topics"):
+        parse_marks(line + b"\n")

@@ -11,6 +11,7 @@ from bolide.layout.checkpoint import Checkpoint
 from bolide.layout.record import encode_blank
 from bolide.store.checkpoint_file import load_checkpoint, write_checkpoint
 from bolide.store.errors import StoreDamaged
+from bolide.store.inventory import read_inventory
 from bolide.store.message_store import MessageStore
 from bolide.testing.files import SimulatedFiles, Stopped
 from tests.store.scenario import ASYNC, ROOT, SHAPE, START, Machine, Sent, missing
@@ -248,3 +249,23 @@ def test_old_bytes_behind_the_filler_of_a_file_mean_nothing() -> None:
     overwrite(machine.files, end + 200, fake)
     machine.crash()
     assert not missing(machine.store, machine.acknowledged)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("[", "null", "[[" * 60_000, '{"logEnd": "x"}', '{"logEnd": 1, "queues": {"T": {"x": [0, 1]}}}'),
+        *('{"queues": {"T": {"0": [0]}}}', '{"queues": {"T": {"0": [0, "1"]}}}', '{"queues": {"T": 5}}'),
+        '{"index": [[]]}',
+    ],
+)
+def test_an_inventory_that_makes_no_sense_is_none(text: str) -> None:
+    machine = Machine()
+    machine.turn(20)
+    machine.store.close(machine.now)
+    machine.files.write_file(f"{ROOT}/derived.json", text.encode())
+    assert read_inventory(machine.files, ROOT) is None
+    again = MessageStore(machine.files, ROOT, SHAPE)
+    again.load(machine.now)
+    assert again.max_queue_offset("T", 0) == 7
+    again.close(machine.now)

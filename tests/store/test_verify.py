@@ -96,3 +96,16 @@ def test_a_power_cut_leaves_nothing_that_the_next_start_does_not_mend(shape: Sto
     verdict = verify_store(after.files, ROOT, shape)
     assert verdict.findings == []
     assert verdict.records >= len(machine.acknowledged)
+
+
+def test_files_that_are_too_short_to_be_read_are_findings() -> None:
+    machine = Machine()
+    machine.turn(20)
+    machine.store.close(machine.now)
+    (name,) = machine.files.list_dir(f"{ROOT}/index")
+    for path, data in ((f"{ROOT}/index/{name}", b"ab"), (f"{ROOT}/deleted-topics", b"no mark\n")):
+        machine.files.write_file(path, data)
+    machine.files.remove(f"{ROOT}/index/{name}.bak")
+    found = {finding.path: finding.sentence for finding in verify_store(machine.files, ROOT, SHAPE).findings}
+    assert "the file ends at byte 2" in found[f"{ROOT}/index/{name}"]
+    assert "is not a valid mark" in found[f"{ROOT}/deleted-topics"]

@@ -26,7 +26,7 @@ def parse_marks(data: bytes) -> dict[str, int]:
         try:
             found = json.loads(line)
             marks[str(found["topic"])] = int(found["offset"])
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise LayoutError(
                 f"line {number} of {NAME} is not a valid mark: without it deleted messages would reappear; "
                 "restore the file from a copy, or delete the line"

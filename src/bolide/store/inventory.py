@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 
+import msgspec
+
 from bolide.store.consume_queues import ConsumeQueues
 from bolide.store.files import Files
 from bolide.store.index_service import IndexService
@@ -15,6 +17,12 @@ from bolide.store.index_service import IndexService
 NAME = "derived.json"
 SMALL_LOG = 16 * 1024 * 1024
 """Without an inventory (a store that Java closed) a log up to this size is read whole after a clean stop."""
+
+
+class _Noted(msgspec.Struct):
+    logEnd: int = -1
+    queues: dict[str, dict[int, tuple[int, int]]] = {}
+    index: list[str] = []
 
 
 def write_inventory(files: Files, root: str, log_end: int, queues: ConsumeQueues, index: IndexService) -> None:
@@ -34,10 +42,9 @@ def read_inventory(files: Files, root: str) -> dict[str, object] | None:
     if data is None:
         return None
     try:
-        found = json.loads(data)
-    except ValueError:
+        return msgspec.structs.asdict(msgspec.json.decode(data, type=_Noted))
+    except (ValueError, RecursionError):  # msgspec's errors are among these
         return None
-    return found if isinstance(found, dict) else None
 
 
 def drop_inventory(files: Files, root: str) -> None:
@@ -63,7 +70,7 @@ def something_is_missing(found: dict[str, object], queues: ConsumeQueues, index:
     table = found.get("queues")
     for topic, by_id in table.items() if isinstance(table, dict) else ():
         for queue_id, (first, end) in by_id.items():
-            queue = queues.get(topic, int(queue_id))
+            queue = queues.get(topic, queue_id)
             if queue is None:
                 missing = missing or end > 0
             elif queue.max_offset < end or queue.segments.min_offset > first:

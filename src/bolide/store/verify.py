@@ -14,6 +14,7 @@ from bolide.dispatch.row import Dispatch, in_light_queue, in_queue
 from bolide.errors import BolideError
 from bolide.layout.deleted_topics import NAME as DELETED_TOPICS
 from bolide.layout.deleted_topics import parse_marks
+from bolide.layout.errors import LayoutError
 from bolide.layout.shape import StoreShape
 from bolide.store.files import Files
 from bolide.store.inspect import queue_folders, read_checkpoint
@@ -95,7 +96,12 @@ class _LogCheck:
         self._pending_count = 0
         self._queues: dict[tuple[str, int], QueueCheck] = {}
         self._ended = False
-        self._deleted = parse_marks(files.read_file(f"{root}/{DELETED_TOPICS}") or b"")
+        marks = f"{root}/{DELETED_TOPICS}"
+        self._deleted: dict[str, int] = {}
+        try:
+            self._deleted = parse_marks(files.read_file(marks) or b"")
+        except LayoutError as error:
+            _find(verdict, marks, 0, str(error))
         light = 0
         for topic, queue_id, path in queue_folders(files, root):
             if is_lmq(topic) and not shape.multi_dispatch:

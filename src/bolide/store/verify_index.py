@@ -12,7 +12,14 @@ from collections.abc import Iterator
 
 from bolide.dispatch.row import Dispatch, in_index, index_keys
 from bolide.layout.hashes import index_hash
-from bolide.layout.index_file import ENTRY_SIZE, HEADER_SIZE, decode_index_header, entry_position, read_entry
+from bolide.layout.index_file import (
+    ENTRY_SIZE,
+    HEADER_SIZE,
+    decode_index_header,
+    entry_position,
+    index_file_size,
+    read_entry,
+)
 from bolide.layout.shape import StoreShape
 from bolide.store.files import Files
 from bolide.store.walk import read_whole
@@ -110,6 +117,10 @@ class IndexCheck:
     def _read_file(self, path: str) -> Iterator[tuple[int, int, int]]:
         """Entries of one file; its chains, slots and counts are checked on the way."""
         slots = self._shape.index_slots
+        size, wanted = self._files.size(path), index_file_size(slots, self._shape.index_entries)
+        if size < wanted:
+            self.findings.append((path, max(size, 0), f"the file ends at byte {size}, an index file has {wanted}"))
+            return
         header = decode_index_header(read_whole(self._files, path, HEADER_SIZE))
         if header.index_count > self._shape.index_entries:
             self.findings.append((path, 36, f"the header counts {header.index_count} entries, more than fit"))
