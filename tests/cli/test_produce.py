@@ -47,6 +47,9 @@ def test_lines_are_answered_as_they_come_until_a_signal(bolide_broker: Broker, n
         ('{"body": "x", "tags": ["a", "b"]}', "line 2 is not a message: tags is ['a', 'b']: give one text"),
         ('{"body": "x", "keys": 7}', "line 2 is not a message: keys is 7: give a text or a list of texts"),
         ('{"body": "x", "properties": "y"}', "line 2 is not a message: properties is 'y': give an object"),
+        ('{"body": "x", "delay_level": 1e999}', "line 2 is not a message: delay_level and delay must be numbers"),
+        ('{"body": "\\ud800"}', "line 2 is not a message: the body has half a surrogate pair"),
+        ("[" * 100_000, "is not JSON"),
         ('{"body": "x", "delay": "soon"}', "line 2 is not a message: delay_level and delay must be numbers"),
     ],
 )

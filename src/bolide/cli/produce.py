@@ -94,7 +94,7 @@ def message_from_json(line: str, model: Message) -> Message:
     """The message that an input line describes; what it leaves out comes from the flags. Raises ConfigError."""
     try:
         given: Any = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{line[:60]!r} is not JSON: {error}") from None
     if not isinstance(given, dict) or "body" not in given:
         raise ConfigError(f'{line[:60]!r} must be an object with a "body"')
@@ -108,7 +108,7 @@ def message_from_json(line: str, model: Message) -> Message:
         raise ConfigError(f"properties is {properties!r}: give an object")
     try:
         level, delay = int(given.get("delay_level") or 0), float(given.get("delay") or 0)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ConfigError("delay_level and delay must be numbers") from None
     return replace(
         model,
@@ -219,4 +219,7 @@ def tell(result: Any, as_json: bool) -> None:
 
 
 def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")  # invalid UTF-8 is sent unchanged
+    try:
+        return text.encode("utf-8", "surrogateescape")  # invalid UTF-8 is sent unchanged
+    except UnicodeEncodeError:
+        raise ConfigError("the body has half a surrogate pair, which no UTF-8 can say: write both escapes") from None
