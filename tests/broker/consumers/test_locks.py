@@ -41,6 +41,10 @@ def test_a_lock_is_held_up_to_its_expiry_and_free_behind_it() -> None:
     assert locks.lock("g", "two", [A], LOCK_EXPIRY_MS + 1) == [A]
 
 
+def test_a_queue_that_is_asked_for_twice_is_granted_once() -> None:
+    assert QueueLocks().lock("g", "one", [A, B, A], 0) == [A, B]
+
+
 def test_only_the_owner_unlocks() -> None:
     locks = QueueLocks()
     locks.lock("g", "one", [A, B], 0)

@@ -58,6 +58,7 @@ def test_the_units_of_a_queue(parts: Inspected) -> None:
     assert (shown["minQueueIndex"], shown["maxQueueIndex"]) == (0, 3)
     (unit,) = shown["queueData"]
     assert unit["tagsCode"] == java_hash("b") and unit["physicOffset"] == parts.records("T")[1].physical_offset
+    assert parts.units(index="2", count="0") == {"minQueueIndex": 0, "maxQueueIndex": 3, "queueData": []}
     beyond = parts.ask(codes.QUERY_CONSUME_QUEUE, topic="T", queueId="0", index="9", count="1")
     assert (beyond.code, beyond.remark, beyond.body) == (0, "Index 9 of 0@T is not exist!", b"")
     unknown = parts.ask(codes.QUERY_CONSUME_QUEUE, topic="S", queueId="2", index="0", count="1")

@@ -137,3 +137,10 @@ def test_not_before_its_time(tmp_path: Path) -> None:
     parts.store.clock_set(1)
     assert isinstance(parts.reply(), Ask)
     parts.close()
+
+
+def test_a_stored_answer_has_no_flags_of_the_request(parts: Replying) -> None:
+    answered(parts.reply(f="3"), codes.SUCCESS)
+    parts.settle()
+    (record,) = parts.records(TOPIC)
+    assert record.sys_flag == 0, "as Java, which hands them to the asker only"

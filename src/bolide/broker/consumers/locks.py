@@ -35,7 +35,7 @@ class QueueLocks:
         self._groups: dict[str, dict[MessageQueue, tuple[str, int]]] = {}
 
     def lock(self, group: str, client_id: str, queues: list[MessageQueue], now: int) -> list[MessageQueue]:
-        """Take or refresh the locks of a client; returns the queues it holds now, in the order asked.
+        """Take or refresh the locks of a client; returns the queues it holds now, in the order asked, each once.
 
         A lock beyond the limit is not granted, as if another client held it; nor is one with a name no client can have.
         """
@@ -43,7 +43,7 @@ class QueueLocks:
             return []
         held = self._groups.setdefault(group, {})
         granted = []
-        for queue in queues:
+        for queue in dict.fromkeys(queues):
             owner = held.get(queue)
             if owner is None:
                 if self._count >= self._most or len(queue.topic) > MAX_NAME or len(queue.broker_name) > MAX_NAME:

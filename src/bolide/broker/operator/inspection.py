@@ -183,7 +183,7 @@ class InspectService(Service):
             self._tell_group(header.consumer_group, topic, body)
         for physical_offset, size, code in self._store.units(topic, queue_id, first, count):
             body.queue_data.append(ConsumeQueueData(physical_offset, size, code))
-        if not body.queue_data:
+        if not body.min_queue_index <= first < body.max_queue_index:
             remark = f"Index {first} of {queue_id}@{topic} is not exist!"
             return reply(make_response(command, codes.SUCCESS, remark))
         return reply(make_response(command, codes.SUCCESS, body=encode_body(body)))

@@ -24,7 +24,6 @@ from bolide.layout.message_id import host_text
 from bolide.layout.message_properties import MessageProperties
 from bolide.layout.permissions import PERM_WRITE
 from bolide.layout.properties import format_properties, parse_properties
-from bolide.layout.sysflag import TRANSACTION_MASK
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request, make_response
 from bolide.remoting.headers.reply import ReplyMessageRequestHeader
@@ -139,7 +138,6 @@ class ReplyService(Service):
             topic, topic.encode(), queue_id, command.body, properties, header.born_timestamp, channel.remote_host
         )
         message.flag = header.flag
-        message.sys_flag = header.sys_flag & ~TRANSACTION_MASK
         message.reconsume_times = header.reconsume_times or 0
         try:
             refuse_zeros(properties.text, False)
