@@ -32,6 +32,13 @@ OnRequest = Callable[["ClientConnection", Command], None]
 CONNECT_TIMEOUT: Final = 3.0
 MAX_FRAME: Final = 16 * 1024 * 1024
 MAX_QUEUED: Final = 64 * 1024 * 1024
+SILENT_S: Final = 3.0
+"""A connection on which requests time out while nothing at all arrives for so long leads nowhere: a router forgot it,
+or the machine of the peer lost its power. The kernel would keep sending for a quarter of an hour. RocketMQ closes it at
+the first request that times out (clientCloseSocketIfTimeout).
+"""
+LAST_LOOK_S: Final = 0.1
+"""What waits in the socket is read before it is closed: this process itself may have stood still."""
 
 
 class ClientConnection(asyncio.Protocol):
@@ -44,7 +51,11 @@ class ClientConnection(asyncio.Protocol):
         self._core = FramedConnection(max_frame, MAX_QUEUED)
         self._on_request = on_request
         self._transport: asyncio.Transport | None = None
-        self._waiting: dict[int, tuple[float, Done]] = {}
+        self._waiting: dict[int, tuple[float, float, Done]] = {}
+        """By opaque: when it was asked, when it is late, and who is told."""
+        self._heard_at = self._loop.time()
+        self._unheard_from: float | None = None
+        """When the first of the requests was asked that timed out while nothing was heard."""
         self._opaque = 0
         self._flush_due = False
         self._sweep: asyncio.TimerHandle | None = None
@@ -170,6 +181,7 @@ class ClientConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Called by asyncio with bytes of the peer."""
+        self._heard_at = self._loop.time()
         try:
             commands = self._core.receive(data)
         except FrameError as error:
@@ -184,7 +196,7 @@ class ClientConnection(asyncio.Protocol):
             if command.is_response:
                 entry = waiting.pop(command.opaque, None)
                 if entry is not None:  # an answer after its timeout has no receiver
-                    entry[1](command, None)
+                    entry[2](command, None)
             elif self._on_request is not None:
                 self._serve(command)
 
@@ -225,8 +237,9 @@ class ClientConnection(asyncio.Protocol):
             self._transport.write(buffers[0] if len(buffers) == 1 else b"".join(buffers))
 
     def _await(self, opaque: int, timeout: float, done: Done) -> None:
-        deadline = self._loop.time() + timeout
-        self._waiting[opaque] = (deadline, done)
+        now = self._loop.time()
+        deadline = now + timeout
+        self._waiting[opaque] = (now, deadline, done)
         if self._sweep is None:
             self._sweep_at = deadline
             self._sweep = self._loop.call_at(deadline, self._expire)
@@ -240,13 +253,29 @@ class ClientConnection(asyncio.Protocol):
         self._sweep = None
         # The loop may call a timer a clock tick early; what falls within that tick is due.
         now = self._loop.time() + 0.001
-        late = [opaque for opaque, (deadline, _) in self._waiting.items() if deadline <= now]
+        late = [opaque for opaque, (_, deadline, _) in self._waiting.items() if deadline <= now]
         for opaque in late:
-            _, done = self._waiting.pop(opaque)
-            done(None, RequestTimeout(f"{self.address} did not answer within the time allowed"))
+            entry = self._waiting.pop(opaque, None)
+            if entry is not None:
+                self._not_answered(entry[0], now)
+                entry[2](None, RequestTimeout(f"{self.address} did not answer within the time allowed"))
         if self._waiting and self._sweep is None:
-            self._sweep_at = min(deadline for deadline, _ in self._waiting.values())
+            self._sweep_at = min(deadline for _, deadline, _ in self._waiting.values())
             self._sweep = self._loop.call_at(self._sweep_at, self._expire)
+
+    def _not_answered(self, asked_at: float, now: float) -> None:
+        """A request timed out; close the connection if nothing at all has been heard for long enough."""
+        if self._heard_at > asked_at:
+            return  # the peer is slow with this one, and not gone
+        if self._unheard_from is None or self._unheard_from < self._heard_at:
+            self._unheard_from = asked_at
+        if now - self._unheard_from >= SILENT_S:
+            self._loop.call_later(LAST_LOOK_S, self._close_silent, self._unheard_from)
+
+    def _close_silent(self, since: float) -> None:
+        if not self.closed and self._heard_at <= since:
+            seconds = self._loop.time() - since
+            self._abort(ConnectionLost(f"nothing came from {self.address} for {seconds:.0f} s"))
 
     def _abort(self, error: BolideError) -> None:
         log.warning("closing the connection to %s: %s", self.address, error)
@@ -261,5 +290,5 @@ class ClientConnection(asyncio.Protocol):
             self._sweep.cancel()
             self._sweep = None
         waiting, self._waiting = self._waiting, {}
-        for _, done in waiting.values():
+        for _, _, done in waiting.values():
             done(None, error)
