@@ -6,9 +6,10 @@ import pytest
 
 from bolide.layout.deleted_topics import NAME, mark_line, parse_marks
 from bolide.layout.errors import LayoutError
-from bolide.store.deleted_topics import DeletedTopics
+from bolide.store.deleted_topics import SPARE_LINES, DeletedTopics
 from bolide.store.errors import StoreDamaged
 from bolide.store.files import FileFailed
+from bolide.store.jobs import RemoveFiles
 from bolide.store.message_store import MessageStore
 from bolide.store.verify import verify_store
 from bolide.testing.files import SimulatedFiles
@@ -207,6 +208,72 @@ def test_marks_below_the_log_are_forgotten_and_torn_lines_too() -> None:
     again = DeletedTopics(files, ROOT)
     again.load()
     assert again.marks == {"B": 900, "D": 950}
+
+
+def test_a_store_that_runs_forgets_marks_once_the_log_files_below_them_are_gone() -> None:
+    machine = Machine()
+    deleted = machine.store.queues.deleted
+    for round_ in range(2 * SPARE_LINES):
+        machine.turn(3)
+        machine.store.delete_topic("T")
+        deleted.add(f"gone-{round_}", int(machine.store.end_offset))
+    assert len(deleted.marks) == 2 * SPARE_LINES + 1
+    segments = machine.store.log.segments
+    first = segments.detach_before(segments.segment_starts()[-1], 1)
+    removal = RemoveFiles(machine.files, first)
+    before = dict(deleted.marks)
+    machine.store.job_done(removal, "EIO")  # the files are still there
+    assert deleted.marks == before
+    machine.store.job_done(removal, "")  # what failed is tried again
+    assert deleted.marks == before
+    (again,) = [job for job in machine.store.jobs() if isinstance(job, RemoveFiles)]
+    machine.store.job_done(again, "")
+    start = int(segments.min_offset)
+    assert deleted.marks == {topic: offset for topic, offset in before.items() if offset > start} != before
+    deleted.forget_below(int(machine.store.end_offset))
+    deleted.add("last", int(machine.store.end_offset) + 1)
+    data = machine.files.read_file(f"{ROOT}/{NAME}")
+    assert data == mark_line("last", int(machine.store.end_offset) + 1)
+    deleted.add("and one more", int(machine.store.end_offset) + 1)
+    loaded = DeletedTopics(machine.files, ROOT)
+    loaded.load()
+    assert loaded.marks == deleted.marks and len(loaded.marks) == 2
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_full_disk_takes_no_mark_and_leaves_no_line(whole: bool) -> None:
+    files = FullDisk()
+    files.make_dir(ROOT)
+    marks = DeletedTopics(files, ROOT)
+    for number in range(3 * SPARE_LINES if whole else 3):
+        marks.add(f"T{number}", 10 + number)
+    marks.forget_below(9 + 3 * SPARE_LINES if whole else 11)
+    before = dict(marks.marks)
+    files.full = True
+    with pytest.raises(FileFailed):
+        marks.add("new", 500)
+    assert marks.marks == before
+    files.full = False
+    marks.save()  # what comes before the next message
+    again = DeletedTopics(files, ROOT)
+    again.load()
+    assert again.marks == before
+
+
+class FullDisk(SimulatedFiles):
+    """Takes no byte while `full`."""
+
+    full = False
+
+    def write_at(self, handle: int, buffers: list[bytes], offset: int) -> None:
+        if self.full:
+            raise FileFailed("no space")
+        super().write_at(handle, buffers, offset)
+
+    def write_file(self, path: str, data: bytes) -> None:
+        if self.full:
+            raise FileFailed("no space")
+        super().write_file(path, data)
 
 
 def test_a_mark_that_cannot_be_read_refuses_the_start() -> None:

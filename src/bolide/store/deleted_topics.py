@@ -6,12 +6,15 @@ a queue offset. Marks are removed when the log no longer reaches below them.
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from bolide.layout.deleted_topics import NAME, mark_line, parse_marks
 from bolide.layout.errors import LayoutError
 from bolide.store.errors import StoreDamaged
 from bolide.store.files import FileFailed, Files
+
+SPARE_LINES: Final = 64
+"""Lines that are out of date beyond as many as there are marks: with more the file is written again as a whole."""
 
 
 @final
@@ -25,6 +28,8 @@ class DeletedTopics:
         self._path = f"{root}/{NAME}"
         self._end = -1
         """Bytes of whole lines in the file; -1 = rewrite the file."""
+        self._lines = 0
+        """Lines in the file; more than `marks` once some are out of date."""
         self._changed = False
 
     def load(self) -> None:
@@ -37,6 +42,7 @@ class DeletedTopics:
         except LayoutError as error:
             raise StoreDamaged(f"{self._root}: {error}") from error
         self._end = data.rfind(b"\n") + 1
+        self._lines = data.count(b"\n")
 
     def covers(self, topic: str, physical_offset: int) -> bool:
         """True when the topic was deleted after this record was stored."""
@@ -64,10 +70,22 @@ class DeletedTopics:
         """Write the marks that were lowered; nothing may be appended before. Raises `FileFailed`."""
         if not self._changed:
             return
-        data = b"".join(mark_line(topic, offset) for topic, offset in self.marks.items())
+        self._write(self.marks)
+
+    def _write(self, marks: dict[str, int]) -> None:
+        data = b"".join(mark_line(topic, offset) for topic, offset in marks.items())
         self._files.write_file(self._path, data)
         self._end = len(data)
+        self._lines = len(marks)
         self._changed = False
+
+    def forget_below(self, log_start: int) -> None:
+        """The log files below this offset are gone, durably: so are the records that marks up to there cover.
+
+        The file keeps the lines until the next mark is made; they cover nothing.
+        """
+        if any(offset <= log_start for offset in self.marks.values()):
+            self.marks = {topic: offset for topic, offset in self.marks.items() if offset > log_start}
 
     def add(self, topic: str, physical_offset: int) -> None:
         """Mark a topic, durably. Raises `FileFailed`: then the topic lives on, and so do its messages.
@@ -77,11 +95,13 @@ class DeletedTopics:
         self.save()
         line = mark_line(topic, physical_offset)
         try:
-            self._append(line)
+            if self._lines > 2 * len(self.marks) + SPARE_LINES:
+                self._write({**self.marks, topic: physical_offset})
+            else:
+                self._append(line)
         except FileFailed:
             self._changed = True  # the line may be there all the same: it must be gone before the next message
             raise
-        self._end = max(self._end, 0) + len(line)
         self.marks[topic] = physical_offset
 
     def _append(self, line: bytes) -> None:
@@ -96,3 +116,5 @@ class DeletedTopics:
             self._files.close(handle)
         if fresh:
             self._files.sync_dir(self._root)
+        self._end = at + len(line)
+        self._lines += 1

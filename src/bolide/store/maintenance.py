@@ -149,8 +149,10 @@ class Maintenance:
             self._removing = False
             if error:
                 self._gone = job.paths + self._gone  # the next round tries again
-            else:
+            elif self._gone:
                 self._remove_files()
+            else:
+                self._queues.deleted.forget_below(int(self._log.segments.min_offset))
 
     def take_problem(self) -> str:
         """What went wrong since the last call, as a sentence; "" when nothing did."""
