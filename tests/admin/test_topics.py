@@ -56,6 +56,9 @@ def test_an_order_topic_has_its_queues_in_the_name_server(bolide_broker: Broker)
         assert await admin.list_kv(ORDER_NAMESPACE) == {"Ordered": conf}
         await admin.delete_kv(ORDER_NAMESPACE, "Ordered")
         assert await admin.get_kv(ORDER_NAMESPACE, "Ordered") is None
+        await admin.create_topic("Ordered", order=True)
+        await admin.delete_topic("Ordered")
+        assert await admin.list_kv(ORDER_NAMESPACE) == {}
 
     with_admin(bolide_broker, work)
 

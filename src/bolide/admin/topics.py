@@ -148,6 +148,7 @@ class TopicCalls(AdminCalls):
         for address in masters.values():
             await self.ask(address, codes.DELETE_TOPIC_IN_BROKER, ext_of(topic=topic))
         await self.tell_every_namesrv(codes.DELETE_TOPIC_IN_NAMESRV, ext_of(topic=topic, clusterName=cluster))
+        await self.tell_every_namesrv(codes.DELETE_KV_CONFIG, ext_of(namespace=ORDER_NAMESPACE, key=topic))
         self.instance.routes.pop(topic, None)
         return sorted(masters)
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from bolide.client.instance.routes import QueueInfo, TopicRoute
 from bolide.client.messages.errors import NoQueue
-from bolide.client.producing.publish import TopicQueues
+from bolide.client.producing.publish import PublishRoutes, TopicQueues
+from bolide.world.real import THE_WORLD
 
 
 def queues(*names: str) -> TopicQueues:
@@ -37,3 +41,19 @@ def test_faulty_brokers_are_avoided_while_there_are_others() -> None:
 def test_no_queue_is_an_error() -> None:
     with pytest.raises(NoQueue, match="no writable queue"):
         queues().next_queue("", {"a"})
+
+
+def test_a_topic_that_nobody_knows_and_nobody_sends_to_is_forgotten() -> None:
+    instance: Any = SimpleNamespace(routes={}, world=THE_WORLD)
+    routes = PublishRoutes(4)
+    instance.routes["T"] = queues("a").route
+    assert routes.known(instance, "T") is not None
+    del instance.routes["T"]
+    for _ in range(3):
+        routes.missing("T")  # a name server that has just started
+        assert routes.known(instance, "T") is not None  # it is sent to all the same
+    routes.missing("T")
+    assert routes.topics() == {"T"}
+    routes.missing("T")
+    assert routes.topics() == set()
+    routes.missing("T")

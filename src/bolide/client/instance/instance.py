@@ -52,6 +52,9 @@ class ProducerMember(Protocol):
     def topics(self) -> set[str]:
         """Topics whose routes must stay fresh."""
 
+    def topic_missing(self, topic: str) -> None:
+        """No name server knows one of them now."""
+
 
 class ConsumerMember(Protocol):
     """What the instance needs of a consumer."""
@@ -322,13 +325,16 @@ class ClientInstance:
     async def refresh_routes(self) -> None:
         """Ask again for the routes of all topics of all members, and forget brokers nobody routes to."""
         topics: set[str] = set()
-        for member in [*self.producers.values(), *self.consumers.values()]:
-            topics |= member.topics()
+        topics.update(*(producer.topics() for producer in self.producers.values()))
+        topics.update(*(consumer.topics() for consumer in self.consumers.values()))
         for topic in sorted(topics):
             try:
                 await self.fetch_route(topic)
             except TopicNotFound:
                 self.routes.pop(topic, None)
+                self.troubles.over(("route", topic))
+                for producer in self.producers.values():
+                    producer.topic_missing(topic)
             except BolideError as error:
                 self.troubles.begin(("route", topic), f"the route of topic {topic} could not be refreshed", error)
             else:

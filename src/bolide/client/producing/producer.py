@@ -215,6 +215,10 @@ class Producer(Closeable):
         """Topics sent to so far."""
         return self.routes.topics()
 
+    def topic_missing(self, topic: str) -> None:
+        """The client found no route of a topic sent to."""
+        self.routes.missing(topic)
+
     # -- sending
 
     async def send(

@@ -37,6 +37,8 @@ class TopicQueues:
         self.queues = route.write_queues()
         self._next = world.random.randrange(len(self.queues)) if self.queues else 0
         self._by_key: dict[str, MessageQueue] = {}
+        self.used = True
+        """True if it was sent to since its route was last missing."""
 
     def next_queue(self, avoid_broker: str = "", faulty: Collection[str] = ()) -> MessageQueue:
         """The next queue, on another broker than `avoid_broker` and `faulty` if there is one. Raises `NoQueue`.
@@ -88,6 +90,7 @@ class PublishRoutes:
         known = self._topics.get(topic)
         route = instance.routes.get(topic)
         if known is not None and (route is known.route or (route is None and known.route.topic == topic)):
+            known.used = True
             return known
         if route is None:
             return None
@@ -98,6 +101,17 @@ class PublishRoutes:
         """The brokers say that the route of a topic is out of date: the next try asks a name server."""
         self._topics.pop(topic, None)
         instance.routes.pop(topic, None)
+
+    def missing(self, topic: str) -> None:
+        """No name server knows the topic now. A topic that nobody sends to either is asked about no more: else a
+        producer would always ask about each topic it has ever sent to. One in use is kept: a name server that has
+        just started knows nothing yet.
+        """
+        known = self._topics.get(topic)
+        if known is not None and not known.used:
+            del self._topics[topic]
+        elif known is not None:
+            known.used = False
 
     async def load(self, instance: ClientInstance, topic: str) -> TopicQueues:
         """Ask for the route of a topic; for one that does not exist yet, for the template's. Raises `TopicNotFound`."""
