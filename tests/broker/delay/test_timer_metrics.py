@@ -54,3 +54,17 @@ def test_java_s_figures_go_on() -> None:
 def test_a_file_that_cannot_be_read_falls_back_to_the_copy_before_it(bad: bytes) -> None:
     assert counts(loaded(at=bad)) == {}
     assert counts(loaded(at=bad, at_bak=JAVAS)) == {"T": 3, "gone": -1}
+
+
+def test_a_deleted_topic_is_forgotten_and_what_it_still_has_in_the_wheel_counts_nothing() -> None:
+    metrics = loaded()
+    metrics.add("T", 2, NOW)
+    assert metrics.take() is not None
+    metrics.forget("T")
+    metrics.forget("unknown")
+    written = metrics.take()
+    assert written is not None and json.loads(written)["timingCount"] == {}
+    metrics.add("T", -1, NOW)
+    assert counts(metrics) == {}
+    metrics.add("T", 1, NOW)
+    assert counts(metrics) == {"T": 1}

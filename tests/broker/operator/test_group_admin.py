@@ -27,7 +27,7 @@ class Groups(Parts):
     def __init__(self, folder: Path, **settings: Any) -> None:
         super().__init__(folder, **settings)
         self.service = GroupAdminService(
-            self.options, self.groups, self.offsets, self.clients, lambda: "127.0.0.1:10911"
+            self.options, self.groups, self.offsets, self.clients, lambda: "127.0.0.1:10911", self.stats
         )
 
     def ask(self, code: int, body: bytes = b"", **fields: str) -> Command:

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from bolide.broker.core.stats import count
+from bolide.broker.operator.group_admin import GroupAdminService
+from bolide.broker.operator.topic_admin import TopicAdminService
 from bolide.broker.operator.topic_stats import TopicStatsService
 from bolide.broker.send.retries import RetryService
 from bolide.remoting import codes
@@ -98,3 +101,25 @@ def test_a_minute_an_hour_and_a_day_pass(parts: Counting) -> None:
     parts.pass_time(26 * 3_600_000)
     assert "T" not in parts.stats.topic_puts
     assert parts.sums("BROKER_PUT_NUMS", "DefaultCluster") == (0, 0, 0)
+
+
+def test_a_deleted_topic_or_group_is_not_counted_any_more(parts: Counting) -> None:
+    forget = [parts.stats.forget_topic]
+    topics = TopicAdminService(parts.options, parts.store, parts.topics, parts.offsets, None, forget)
+    groups = GroupAdminService(parts.options, parts.groups, parts.offsets, parts.clients, lambda: "", parts.stats)
+    for topic in ("T", "S"):
+        parts.answer(send_request(topic=topic))
+        for group in ("g", "h"):
+            count(parts.stats.group_gets, f"{topic}@{group}", 1, 1)
+            count(parts.stats.send_backs, f"{topic}@{group}", 1, 1)
+    parts.pass_time(10_000)
+    delete_topic = make_request(codes.DELETE_TOPIC_IN_BROKER, 1, {"topic": "T"})
+    assert reply_of(topics.handlers()[delete_topic.code](parts.channel, delete_topic, parts.now)).code == 0
+    assert (set(parts.stats.topic_puts), set(parts.stats.group_gets)) == ({"S"}, {"S@g", "S@h"})
+    delete_group = make_request(codes.DELETE_SUBSCRIPTIONGROUP, 1, {"groupName": "h"})
+    assert reply_of(groups.handlers()[delete_group.code](parts.channel, delete_group, parts.now)).code == 0
+    assert (set(parts.stats.group_gets), set(parts.stats.send_backs)) == ({"S@g"}, {"S@g"})
+    parts.pass_time(10_000)
+    assert sorted(key for looks in parts.topic_stats._looks for key in looks) == sorted(
+        ["S", "S@g", "S@g", *2 * [parts.options.broker_cluster_name]]
+    )

@@ -140,6 +140,19 @@ class BrokerStats(Service):
             self._day = now // DAY_MS
             self.new_day()
 
+    def forget_topic(self, topic: str) -> None:
+        """A topic was deleted: nothing is counted for it or for its groups any more, as in Java."""
+        self.topic_puts.pop(topic, None)
+        for tallies in (self.group_gets, self.send_backs):
+            for key in [key for key in tallies if key.startswith(topic + "@")]:
+                del tallies[key]
+
+    def forget_group(self, group: str) -> None:
+        """A group was deleted."""
+        for tallies in (self.group_gets, self.send_backs):
+            for key in [key for key in tallies if key.endswith("@" + group)]:
+                del tallies[key]
+
     def put_rate(self, window_ms: int, now: int) -> float:
         """Messages stored a second over about the last `window_ms`."""
         old = self._back(window_ms, now)

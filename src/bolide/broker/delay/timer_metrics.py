@@ -58,10 +58,19 @@ class TimerMetrics:
         """So many messages more of the topic that a message names, if it names one."""
         if topic is None:
             return
-        metric = self._counts.setdefault(topic, [0, 0])
+        metric = self._counts.get(topic)
+        if metric is None:
+            if count < 0:
+                return  # the topic was deleted while its messages waited
+            metric = self._counts[topic] = [0, 0]
         metric[0] += count
         metric[1] = now
         self._version.next(now)
+
+    def forget(self, topic: str) -> None:
+        """A topic was deleted; what it still has in the wheel is not counted when it leaves."""
+        if self._counts.pop(topic, None) is not None:
+            self._version.next(self._version.timestamp)
 
     def rates(self, now: int) -> tuple[float, float]:
         """Messages a second into the wheel and out of it, since about a minute ago."""

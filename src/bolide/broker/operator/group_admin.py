@@ -13,6 +13,7 @@ from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Outcome, reply
 from bolide.broker.core.rows import Text
 from bolide.broker.core.service import Routes, Service
+from bolide.broker.core.stats import BrokerStats
 from bolide.broker.operator.config_list import listed_configs
 from bolide.broker.operator.metadata_page import page
 from bolide.broker.refused import Refused, on_a_slave
@@ -52,10 +53,12 @@ class GroupAdminService(Service):
         offsets: ConsumerOffsets,
         clients: Clients,
         address: Callable[[], str],
+        stats: BrokerStats,
     ) -> None:
         """`address()` is the `ip:port` under which clients reach this broker."""
         self._options = options
         self._address = address
+        self._stats = stats
         self._groups = groups
         self._offsets = offsets
         self._clients = clients
@@ -169,6 +172,7 @@ class GroupAdminService(Service):
         if self._options.is_slave:
             raise on_a_slave()
         self._groups.delete(header.group_name, now)
+        self._stats.forget_group(header.group_name)
         if (header.clean_offset or header.remove_offset) and not is_system_group(header.group_name):
             self._offsets.remove_group(header.group_name, now)
         return reply(make_response(command, codes.SUCCESS))

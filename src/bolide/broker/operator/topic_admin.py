@@ -5,6 +5,7 @@ Decision rows: docs/protocol/behaviour.md 5 and AdminBrokerProcessor of 5.5.0.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from bolide.broker.core.channel import Channel
@@ -54,12 +55,15 @@ class TopicAdminService(Service):
         topics: TopicTable,
         offsets: ConsumerOffsets,
         picks: Picks | None = None,
+        forget: Sequence[Callable[[str], None]] = (),
     ) -> None:
+        """`forget` is called with the name of each topic that was deleted."""
         self._options = options
         self._store = store
         self._topics = topics
         self._offsets = offsets
         self._picks = picks
+        self._forget = forget
 
     def routes(self) -> Routes:
         return [
@@ -165,6 +169,8 @@ class TopicAdminService(Service):
         self._store.delete_topic(topic)  # first: when its mark cannot be written, nothing is deleted
         self._topics.delete(topic, now)
         self._offsets.remove_topic(topic, now)
+        for forget in self._forget:
+            forget(topic)
         if self._picks is not None:
             self._picks.changed()
         return reply(make_response(command, codes.SUCCESS))

@@ -102,6 +102,8 @@ class TopicStatsService(Service):
             self._next[span] = now + PERIODS_MS[span]
         self._total()
         for counted, seen in self._pairs():
+            for key in [key for key in seen if key not in counted]:
+                del seen[key]  # its topic or group was deleted
             for key, tally in list(counted.items()):
                 looks = seen.get(key)
                 if looks is None:

@@ -114,10 +114,18 @@ class HoldTable:
         return self._deadlines[0][0] if self._deadlines else None
 
     def behind(self, max_offset: Callable[[str, int], int]) -> list[HeldPull]:
-        """The sweep: take out every pull whose queue has grown past it, whether or not its filter matched."""
+        """The sweep: take out every pull whose queue has grown past it, whether or not its filter matched.
+
+        What closed connections left is cleared out on the way: nothing may ever arrive in its queue.
+        """
         found: list[HeldPull] = []
+        gone = self._gone > 0
+        self._gone = 0
         for topic, queues in list(self._topics.items()):
             for queue_id, waiting in list(queues.items()):
+                if gone:
+                    waiting = [held for held in waiting if held.waiting]
+                    queues[queue_id] = waiting
                 if waiting:
                     end = max_offset(topic, queue_id)
                     if any(held.offset < end for held in waiting):
