@@ -1,4 +1,4 @@
-# make demo | quick | test | lint | quick-pythons | bench | interop | rocketmq-tests | mutations | sequences | dev | lock |
+# make demo | quick | test | lint | quick-pythons | bench | interop | rocketmq-tests | mutations | fuzz | sequences | dev | lock |
 # clean.
 # Variables: PYTHON, VENV, BOLIDE_BUILD=auto|yes|no, WORKERS, ARGS
 SHELL := /bin/bash
@@ -75,6 +75,12 @@ sequences: venv-test
 simulate: venv-test
 	@$(BIN)/python -m proof.simulation $(ARGS)
 
+# Every decoder and port under bytes that nobody meant: coverage-guided where atheris can be installed. Interpreted, in
+# an environment of its own: compiled code and that of other tests tells nothing of its coverage.
+.PHONY: fuzz venv-fuzz
+fuzz: venv-fuzz
+	@PYTHONPATH=src .venv-fuzz/bin/python -m proof.fuzz $(ARGS)
+
 lint: venv-test
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -105,6 +111,12 @@ venv-demo:
 
 venv-test:
 	@$(PYTHON) tools/prepare_venv.py $(VENV) --extras dev,all
+
+venv-fuzz:
+	@test -x .venv-fuzz/bin/python || $(PYTHON) -m venv .venv-fuzz
+	@.venv-fuzz/bin/python -c "import msgspec, lz4, zstandard, typer" 2>/dev/null || \
+	.venv-fuzz/bin/python -m pip install --quiet --constraint requirements.lock --editable ".[fuzz]" || \
+	.venv-fuzz/bin/python -m pip install --quiet --constraint requirements.lock --editable .
 
 clean:
 	rm -rf $(VENV) .venv-3.* build dist src/*.egg-info .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

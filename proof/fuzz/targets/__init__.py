@@ -1,0 +1,1 @@
+"""The targets, in a file per kind of input. `proof.fuzz.registry` lists them all."""
