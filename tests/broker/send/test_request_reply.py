@@ -66,7 +66,8 @@ def test_the_answer_is_pushed_to_the_asker_then_stored(parts: Replying) -> None:
     told = reply_of(outcome)
     parts.settle()
     (stored,) = parts.records(TOPIC)
-    assert (stored.body, properties_of(stored)) == (b"answer", SENT)
+    added = {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}
+    assert (stored.body, properties_of(stored)) == (b"answer", {**SENT, **added})
     assert told.code == 0
     assert told.ext()["msgId"] == parts.writer.message_id(stored.physical_offset)
     assert (told.ext()["queueId"], told.ext()["queueOffset"]) == ("0", "0")

@@ -133,6 +133,8 @@ class ReplyService(Service):
             return self._answer(command, code, why, place if not why else {})
         properties = MessageProperties(header.properties or "")
         properties.terminate()
+        properties.set(names.MSG_REGION, self._options.region_id)
+        properties.set(names.TRACE_ON, "true" if self._options.trace_on else "false")
         topic = header.topic
         message = BrokerMessage(
             topic, topic.encode(), queue_id, command.body, properties, header.born_timestamp, channel.remote_host
