@@ -81,6 +81,11 @@ simulate: venv-test
 fuzz: venv-fuzz
 	@PYTHONPATH=src .venv-fuzz/bin/python -m proof.fuzz $(ARGS)
 
+# The same random requests to Bolide and to RocketMQ 5.5.0.
+.PHONY: differential
+differential: venv-test
+	@home=$$(tools/ensure_java.sh jdk-maven) && export JAVA_HOME=$$home && exec $(BIN)/python -m proof.differential $(ARGS)
+
 lint: venv-test
 	$(BIN)/ruff check .
 	$(BIN)/mypy
