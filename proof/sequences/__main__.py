@@ -48,6 +48,7 @@ class Tally:
         self.steps += len(made.said)
         if made.wrong:
             self.left_over.append((kind, number))
+            tell(f"{kind.name} sequence {number} went wrong: {made.wrong}")
         now = time.monotonic()
         if now - self._told >= TELL_EVERY_S:
             self._told = now

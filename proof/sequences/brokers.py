@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.namesrv import NamesrvNode
@@ -18,7 +19,7 @@ from bolide.testing.broker import Broker
 from proof.sequences.plain import Row, parse
 from tests.interop.wire import GET_ROUTE, SEND_MESSAGE_V2, Answer, Wire, send_ext
 
-UPDATE_TOPIC, DELETE_IN_BROKER, DELETE_IN_NAMESRV = 17, 215, 216
+UPDATE_TOPIC, GET_MAX_OFFSET, DELETE_IN_BROKER, DELETE_IN_NAMESRV = 17, 30, 215, 216
 PATIENCE_S = 120.0
 SEGMENT = 64 * 1024
 
@@ -31,6 +32,15 @@ class Sent:
     body: bytes
     properties: str
     sys_flag: int
+
+
+class Named(Protocol):
+    """A name server that runs."""
+
+    address: str
+
+    def stop(self) -> object:
+        """Stop it."""
 
 
 class NameServer:
@@ -124,6 +134,10 @@ class Server:
         self.destroyed = False
         """Whether an operator destroyed messages that no topic's deletion took."""
 
+    def use(self, store: Path) -> None:
+        """Its files are in this folder."""
+        self.store, self.log = store, PlainLog(store)
+
     @property
     def up(self) -> bool:
         """Whether it runs."""
@@ -208,10 +222,16 @@ class Server:
 class Brokers:
     """A name server and its brokers."""
 
-    def __init__(self, home: Path, names: tuple[str, ...], segment: int = SEGMENT) -> None:
+    def __init__(self, namesrv: Named, servers: list[Server]) -> None:
+        self._namesrv = namesrv
+        self.servers = servers
+
+    @classmethod
+    def of(cls, home: Path, names: tuple[str, ...], segment: int = SEGMENT) -> Brokers:
+        """Bolide's, none of them started yet."""
         home.mkdir(parents=True, exist_ok=True)
-        self._namesrv = NameServer(home)
-        self.servers = [Server(name, home, self._namesrv.address, segment) for name in names]
+        namesrv = NameServer(home)
+        return cls(namesrv, [Server(name, home, namesrv.address, segment) for name in names])
 
     @property
     def address(self) -> str:
@@ -228,6 +248,16 @@ class Brokers:
         for server in self.servers:
             server.stop()
         self._namesrv.stop()
+
+    def settle(self, server: Server, topic: str, ends: dict[int, int]) -> None:
+        """Wait until these ends of queues can be read: Java's broker answers before its queues know a message."""
+        for queue_id, end in ends.items():
+            ext = {"topic": topic, "queueId": str(queue_id)}
+
+            def reached(ext: dict[str, str] = ext, end: int = end) -> bool:
+                return int(server.ask(GET_MAX_OFFSET, ext).ext["offset"]) >= end
+
+            until(reached)
 
     def set_topic(self, server: Server, topic: str, queues: int) -> None:
         """Create or change a topic on one broker; returns when the name server says so."""
@@ -257,11 +287,14 @@ class Brokers:
 
     def send(self, server: Server, topic: str, messages: Iterable[Sent]) -> None:
         """Send messages, one after the other. Raises AssertionError unless each is acknowledged."""
+        ends: dict[int, int] = {}
         with Wire(int(server.address.rpartition(":")[2]), PATIENCE_S) as wire:
             for one in messages:
                 fields = {"e": str(one.queue_id), "f": str(one.sys_flag), "i": one.properties, "n": server.name}
                 answer = wire.ask(SEND_MESSAGE_V2, send_ext(topic, **fields), one.body)
                 assert answer.code == 0, (topic, one.queue_id, answer.code, answer.remark)
+                ends[int(answer.ext["queueId"])] = int(answer.ext["queueOffset"]) + 1
+        self.settle(server, topic, ends)
 
 
 def until(holds: Callable[[], bool]) -> None:

@@ -76,6 +76,8 @@ def play(kind: Kind, number: int, steps: Sequence[tuple[int, Step]], folder: Pat
         made.wrong = str(wrong)
         if wrong.__cause__ is not None:
             made.wrong += "\n" + "".join(traceback.format_exception(wrong.__cause__)[-6:])
+    except (AssertionError, OSError) as error:
+        made.wrong = f"the world crashed with {type(error).__name__}: {error}\n{traceback.format_exc(limit=-4)}"
     finally:
         if world is not None:
             world.close()

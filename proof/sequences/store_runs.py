@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Callable, Iterable
@@ -203,18 +204,17 @@ class Runs:
         reading.seen |= found
         if error is not None:
             return self._allowed(error, reading.skip, store.alive())
-        if killed:
-            return f"{len(rows)} rows before the kill"
         silent = store.silent_tail(now)
+        begin = json.loads(query.offsets[0])["from"] if 0 in query.offsets else 0
         for row in self._durable():
-            if key(row) in reading.seen or key(row) in reading.forgiven or row.at in silent:
+            if row.at < begin or key(row) in reading.seen or key(row) in reading.forgiven or row.at in silent:
                 continue
             here = now[row.at]
             if (reading.skip and self._told(row, here, heard)) or (reading.loose and heard.lines):
                 reading.forgiven.add(key(row))
-            else:
+            elif not killed:
                 raise self._missing(said, row, here)
-        return f"{len(rows)} rows"
+        return f"{len(rows)} rows" + (" before the kill" if killed else "")
 
     def _durable(self) -> list[Row]:
         """The records that a stream must have read."""
@@ -304,12 +304,12 @@ class Runs:
             here = now[row.at]
             if row.at in silent or not row.queued or any(at < row.at + row.size and row.at < at + n for at, n in told):
                 continue
-            if here is None:
-                raise self._missing(said, row, here)
-            queue = here.topic, here.queue_id
+            queue = (row.topic, row.queue_id) if here is None else (here.topic, here.queue_id)
             if queue not in held:
-                folder = out / "consumequeue" / here.topic / str(here.queue_id)
+                folder = out / "consumequeue" / queue[0] / str(queue[1])
                 held[queue] = {at: code for _, at, _, code in units(folder)}
+            if here is None and row.at not in held[queue]:  # else it was dispatched before it was damaged
+                raise self._missing(said, row, here)
             if here == row and held[queue].get(row.at) != tags_code(row.tags):
                 raise Wrong(f"{said}: {row.topic}:{row.queue_id} has no right unit for the record at {row.at}")
 

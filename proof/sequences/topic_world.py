@@ -9,7 +9,10 @@ from collections import Counter
 from pathlib import Path
 
 from proof.sequences.brokers import Brokers, Sent, Server
+from proof.sequences.java import java_brokers
 from proof.sequences.plain import COMPRESSED
+from proof.sequences.sessions import SESSION
+from proof.sequences.spark_runs import SPARK_JOBS, SparkRuns
 from proof.sequences.steps import Step, weighted
 from proof.sequences.topic_runs import JOBS, TopicRuns
 
@@ -17,6 +20,7 @@ OF_TOPICS = {"send": 8, "poison": 1, "delete": 2, "recreate": 2, "grow": 2, "shr
 OF_BROKERS = {"down": 2, "up": 3, "replace": 1, "copy": 1, "restore": 2, "expire": 1}
 READS = {"batch": 3, "now": 4, "poll": 3, "mirror": 2, "read_back": 1}
 DESTRUCTIVE = ("delete", "recreate", "shrink", "down", "replace", "copy", "restore", "expire")
+IN_SPARK = {"read": 2, "archive": 5, "interrupted": 2, "twice": 1, "mirror": 2, "replay": 1, "redrive": 1}
 NAMES = ("broker-a", "broker-b")
 _START = [Step("create", (0, 1, 0, 0, 0, 0)), Step("send", (9, 0, 0, 0, 0, 0))]
 
@@ -40,18 +44,57 @@ class TopicKind:
         """A topic of its own."""
         with self._lock:
             if self._brokers is None:
-                self._brokers = Brokers(folder.parent / "shared", NAMES, 1 << 20)
-                for server in self._brokers.servers:
-                    server.start()
+                self._brokers = self.begun(folder.parent / "shared")
             self._plays[number] += 1
             name = f"T{number}" + (f"_{self._plays[number]}" if self._plays[number] > 1 else "")
-        return TopicWorld(self._brokers, name, folder, number)
+        return self.over(self._brokers, name, folder, number)
+
+    def begun(self, home: Path) -> Brokers:
+        """The brokers, running."""
+        brokers = Brokers.of(home, NAMES, 1 << 20)
+        for server in brokers.servers:
+            server.start()
+        return brokers
+
+    def over(self, brokers: Brokers, topic: str, folder: Path, number: int) -> TopicWorld:
+        """The world of a topic."""
+        return TopicWorld(brokers, topic, TopicRuns(brokers, topic, folder, number))
 
     def close(self) -> None:
         """Stop the brokers."""
         if self._brokers is not None:
             self._brokers.close()
             self._brokers = None
+
+
+class JavaKind(TopicKind):
+    """The same topics on RocketMQ's own broker 5.5.0."""
+
+    name = "java"
+
+    def begun(self, home: Path) -> Brokers:
+        """One Java broker."""
+        return java_brokers(home)
+
+
+class SparkKind(TopicKind):
+    """The jobs of topics in real Spark: a tenth of the sequences have a run in a process that is killed."""
+
+    name = "spark"
+
+    def draw(self, chance: random.Random) -> list[Step]:
+        """Fewer steps: a job takes a second or two."""
+        weights = OF_TOPICS | IN_SPARK | ({"killed": 3} if chance.random() < 0.1 else {})
+        return _START + weighted(chance, weights, chance.randrange(4, 9))
+
+    def over(self, brokers: Brokers, topic: str, folder: Path, number: int) -> TopicWorld:
+        """The same, with runs in the session."""
+        return TopicWorld(brokers, topic, SparkRuns(brokers, topic, folder, number, SESSION))
+
+    def close(self) -> None:
+        """Stop the brokers and the session."""
+        super().close()
+        SESSION.close()
 
 
 class BrokerKind:
@@ -65,9 +108,9 @@ class BrokerKind:
 
     def world(self, folder: Path, number: int) -> TopicWorld:
         """One broker runs; the other can be added."""
-        brokers = Brokers(folder / "brokers", NAMES)
+        brokers = Brokers.of(folder / "brokers", NAMES)
         brokers.servers[0].start()
-        return TopicWorld(brokers, f"T{number}", folder, number, brokers)
+        return TopicWorld(brokers, f"T{number}", TopicRuns(brokers, f"T{number}", folder, number), brokers)
 
     def close(self) -> None:
         """Its worlds share nothing."""
@@ -76,17 +119,17 @@ class BrokerKind:
 class TopicWorld:
     """One topic, the brokers that have it, and the queries that read it."""
 
-    def __init__(self, brokers: Brokers, topic: str, folder: Path, number: int, own: Brokers | None = None) -> None:
+    def __init__(self, brokers: Brokers, topic: str, runs: TopicRuns, own: Brokers | None = None) -> None:
         self.brokers = brokers
         self.topic = topic
         self._own = own
         self._sent = 0
         self._queues: dict[str, int] = {}
-        self._runs = TopicRuns(brokers, topic, folder, number)
+        self._runs = runs
 
     def do(self, step: Step) -> str:
         """Do one step."""
-        if step.name in JOBS:
+        if step.name in JOBS or step.name in SPARK_JOBS:
             return self._runs.do(step) if self.brokers.route(self.topic) or step.name in ("now", "poll") else ""
         said: str = getattr(self, f"_{step.name}")(step)
         self._runs.disturbed = self._runs.disturbed or step.name in DESTRUCTIVE
@@ -94,7 +137,7 @@ class TopicWorld:
 
     def finish(self) -> str:
         """Read everything once more."""
-        names = ("batch", "now") if self.brokers.route(self.topic) else ("now",)
+        names = self._runs.last if self.brokers.route(self.topic) else self._runs.last[1:]
         return "; ".join(self._runs.do(Step(name, (0, 0, 0, 0, 0, 0))) for name in names)
 
     def close(self) -> None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from bolide.client import Message, PushConsumer, RetryLater
-from bolide.spark.errors import OptionError
-from bolide.spark.jobs.redrive import redrive
+from bolide.spark.errors import DataLost, OptionError
+from bolide.spark.jobs.redrive import REDRIVER, _begin, redrive
+from bolide.spark.source.cluster import Cluster
+from bolide.spark.source.last_read import look
+from bolide.spark.source.queues import Offsets, Queue
+from bolide.spark.source.source_options import read_options
 from bolide.testing.broker import Broker
 from tests.spark.produce import send
 
@@ -88,3 +93,39 @@ def test_a_dead_letter_of_unknown_origin_needs_a_topic(spark: Any, bolide_broker
     send(bolide_broker.namesrv_addr, [Message("%DLQ%Lost", b"whence?")])
     with pytest.raises(OptionError, match="at offset 0 of queue 0 on .* name a topic for it"):
         redrive(spark, "Lost", namesrv)
+
+
+class Kept(Cluster):
+    """A cluster that is asked for nothing but these."""
+
+    def __init__(self, first: Offsets, reached: Offsets) -> None:
+        self._first, self._reached = first, reached
+
+    def earliest(self, queues: list[Queue]) -> Offsets:
+        return self._first
+
+    def committed(self, queues: list[Queue], group: str, default: int) -> Offsets:
+        return self._reached
+
+
+def test_dead_letters_that_no_run_has_taken_are_missed(bolide_broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+    """No session is needed: the run ends before it reads."""
+    dead = f"%DLQ%{GROUP}"
+    bolide_broker.create_topic(dead, queues=1)
+    namesrv = {"namesrv": bolide_broker.namesrv_addr}
+    options = read_options({**namesrv, "subscribe": dead, "group": REDRIVER})
+    cluster = Cluster(options)
+    try:
+        (queue,) = cluster.queues([dead])
+        look(cluster, REDRIVER, {queue: 1})  # a broker accepts offsets of groups that it knows
+        cluster.commit({queue: 7})
+        with pytest.raises(DataLost, match="was redriven up to offset 7 and ends at 0 now"):
+            redrive(None, GROUP, namesrv)
+        assert _begin(cluster, [queue], replace(options, fail_on_data_loss=False), {queue: 0}) == {queue: 0}
+        assert "was redriven up to offset 7" in caplog.text
+        kept = Kept({queue: 9}, {queue: 7})
+        with pytest.raises(DataLost, match="was redriven up to offset 7 and begins at 9 now: the dead letters"):
+            _begin(kept, [queue], options, {queue: 20})
+        assert _begin(kept, [queue], replace(options, fail_on_data_loss=False), {queue: 20}) == {queue: 9}
+    finally:
+        cluster.close()

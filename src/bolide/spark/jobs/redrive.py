@@ -21,9 +21,10 @@ from bolide.spark.jobs.resending import ORIGIN, to_send
 from bolide.spark.jobs.running import JobResult
 from bolide.spark.session.progress import JobProgress, OnProgress, no_progress
 from bolide.spark.source.cluster import Cluster
+from bolide.spark.source.data_loss import data_lost
 from bolide.spark.source.queues import EARLIEST, Offsets, Queue, to_json
 from bolide.spark.source.ranges import limit_offsets
-from bolide.spark.source.source_options import read_options
+from bolide.spark.source.source_options import SourceOptions, read_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,8 +49,8 @@ def redrive(
 
     `limit` is the maximum of messages in this run (0: all that exist now); the next run continues after them. They go
     to their original topic, or to `topic`. What `where` does not match is skipped; all dead letters stay in their
-    queue. `options` name the cluster (`namesrv`, …). Raises OptionError, ClusterUnavailable, JobFailed, and
-    AlreadyRunning while another run continues from the same offsets.
+    queue. `options` name the cluster (`namesrv`, …). Raises OptionError, ClusterUnavailable, JobFailed, DataLost if
+    dead letters are gone that no run has taken, and AlreadyRunning while another run continues from the same offsets.
     """
     dead = DLQ_PREFIX + group
     checked = read_options({**options, "subscribe": dead, "group": as_group})
@@ -60,9 +61,8 @@ def redrive(
         queues = cluster.queues([dead])
         # Before the progress of the last run is read, because that run may still be committing.
         with Lease(checked, queues, f"redrive {group} as group {as_group}") as lease:
-            floor = cluster.earliest(queues)
-            here = {q: max(at, floor[q]) for q, at in cluster.committed(queues, as_group, EARLIEST).items()}
             end = cluster.latest(queues)
+            here = _begin(cluster, queues, checked, end)
             total = sum(end[queue] - here[queue] for queue in queues)
             left = total
             try:
@@ -85,6 +85,29 @@ def redrive(
     return JobResult(done, batches, seconds, interrupted, as_group)
 
 
+def _begin(cluster: Cluster, queues: list[Queue], checked: SourceOptions, end: Offsets) -> Offsets:
+    """Where the run begins in each queue. Raises DataLost if letters that no run has taken are gone."""
+    floor = cluster.earliest(queues)
+    here = cluster.committed(queues, checked.group, EARLIEST)
+    for queue, at in sorted(here.items()):
+        if at > end[queue] and cluster.master_answered(queue.broker):
+            data_lost(
+                f"{queue} was redriven up to offset {at} and ends at {end[queue]} now: it was created again, or "
+                "its broker lost messages",
+                checked.fail_on_data_loss,
+                "redrive it from its first dead letter",
+            )
+            here[queue] = floor[queue]
+        elif 0 <= at < floor[queue]:
+            data_lost(
+                f"{queue} was redriven up to offset {at} and begins at {floor[queue]} now: the dead letters in between "
+                "have expired",
+                checked.fail_on_data_loss,
+                "redrive what is left",
+            )
+    return {queue: max(at, floor[queue]) for queue, at in here.items()}
+
+
 class _Slice:
     """The dead letters between two sets of offsets."""
 
@@ -92,7 +115,7 @@ class _Slice:
         self, spark: SparkSession, dead: str, as_group: str, options: Mapping[str, str], begin: Offsets, end: Offsets
     ) -> None:
         self._begin, self._end, self._topic = begin, end, dead
-        self._options = dict(options)
+        self._options = {name: value for name, value in options.items() if name.lower() != "failondataloss"}
         bounds = {"startingOffsets": json.dumps(to_json(begin)), "endingOffsets": json.dumps(to_json(end))}
         source = spark.read.format("rocketmq").options(**options).options(**bounds).option("subscribe", dead)
         # A broker accepts offsets only of groups that it knows, and learns of this one when it reads.
