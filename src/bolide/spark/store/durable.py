@@ -24,7 +24,7 @@ from bolide.layout.errors import LayoutError
 from bolide.spark.errors import CorruptStore
 from bolide.spark.store.last_record import record_before
 from bolide.spark.store.log_scan import first_store_timestamp, store_timestamp_at
-from bolide.spark.store.store_folder import RecordedEnd, Segment, log_end, segment_files
+from bolide.spark.store.store_folder import Segment, log_end, segment_files
 
 if TYPE_CHECKING:
     from bolide.layout.property_columns import Ints
@@ -51,6 +51,8 @@ class Limit:
     offset: int
     timestamp: int
     whole: bool = False
+    settled: bool = True
+    """A record was stored at `timestamp`: if the log has none, it lost some."""
 
 
 def read_limit(root: Path, rule: str = AUTO) -> Limit:
@@ -64,10 +66,12 @@ def read_limit(root: Path, rule: str = AUTO) -> Limit:
     if stopped and not (root / "abort").exists() and rule == AUTO:
         return Limit(0, 0, whole=True)
     flushed = checkpoint.physic_msg_timestamp
-    if flushed > time.time() * 1000 - SETTLED_MS:
+    settled = flushed <= time.time() * 1000 - SETTLED_MS
+    if not settled:
         flushed -= 1  # a record of this same millisecond may just be being written
     confirm = rule == CONFIRM or (rule == AUTO and (root / CONTROLLER_FILE).exists())
-    return Limit(0 if rule == FLUSHED else checkpoint.confirm_physical_offset, 0 if confirm else flushed)
+    offset = 0 if rule == FLUSHED else checkpoint.confirm_physical_offset
+    return Limit(offset, 0 if confirm else flushed, settled=settled)
 
 
 class DurableEnd:
@@ -84,23 +88,22 @@ class DurableEnd:
         self._rule = rule
         self._skip_corrupt = skip_corrupt
         self._at = -1
-        self._ends = True
-        """Whether no record follows, not even one that is not durable yet."""
-        self._told = -1
-        """The end after which missing records were reported."""
+        self._limited = False
+        """Whether something follows that is not durable yet."""
+        self._told: tuple[int, Limit] | None = None
+        """The end and the limit that were compared last."""
 
     def find(self) -> int:
         """Physical offset after the last durable record; the first file's start if there is none."""
-        # Read the limit and the names before the files: neither covers what is written later.
+        # Read the limit before the files: it does not cover what is written later.
         limit = read_limit(self._root, self._rule)
-        known = log_end(self._root)
         files = segment_files(self._root / "commitlog")
         if not files:
             return max(self._at, 0)
         starts = [start for start, _, _ in files]
         if self._at < starts[0]:
             self._at = starts[0]
-        self._ends = True
+        self._limited = False
         for number, (start, path, size) in enumerate(files):
             if self._at >= start + size:
                 continue
@@ -113,19 +116,19 @@ class DurableEnd:
             except FileNotFoundError:
                 continue  # deleted since it was listed: the next files follow
             if not done or following is None or not _begins_within(following, limit):
-                if done and following is not None:
-                    self._ends = not _holds_record(following)
+                self._limited = self._limited or (done and following is not None)
                 break
             self._at = following[0]
-        if self._told != self._at:
-            self._compare(files, limit, known)
+        if self._told != (self._at, limit):
+            self._compare(files, limit)
+            self._told = self._at, limit
         return self._at
 
     def _walk_over(self, path: Path, start: int, size: int, limit: Limit) -> bool:
         """Walk to the end of the durable records of a file; returns whether its filler follows."""
         while True:
             self._at, ended = _walk(path, start, size, max(self._at, start), limit)
-            self._ends = ended != LIMITED
+            self._limited = ended == LIMITED
             if ended != BROKEN:
                 return ended == FILLED
             after = next_start(str(path), start, size, self._at)
@@ -136,23 +139,25 @@ class DurableEnd:
                 raise self._corrupt(f"where records follow at {after}")
             self._at = after
 
-    def _compare(self, files: Sequence[Segment], limit: Limit, known: RecordedEnd) -> None:
+    def _compare(self, files: Sequence[Segment], limit: Limit) -> None:
         """Raise CorruptStore, or say so, if records should follow the end that was found."""
         last_end = files[-1][0] + files[-1][2]
-        if limit.whole and known.clean:
+        if limit.whole:
+            known = log_end(self._root)
+            if not known.clean:
+                return  # a broker has started since
             if known.named > self._at:
                 self._missing(f"where queues or checkpoint name records up to {known.named}", known.named - self._at)
                 self._at = max(self._at, min(known.named, last_end))
             elif self._at < last_end and _holds_bytes(files[-1], self._at):
                 self._missing("in a store that was stopped cleanly", last_end - self._at)
-        elif not limit.whole and limit.timestamp and self._ends:
+        elif not limit.whole and limit.timestamp and (limit.settled or not self._limited):
             before = record_before(files, self._at)
             if before is not None or self._at == 0 or (self._at == files[0][0] and _holds_bytes(files[0], self._at)):
                 stored = -1 if before is None else before.stored_ms
                 if stored < limit.timestamp:
                     sentence = f"where the checkpoint says that records stored until {limit.timestamp} ms are on disk"
-                    self._missing(sentence, max(known.named - self._at, last_end - self._at, 1))
-        self._told = self._at
+                    self._missing(sentence, max(log_end(self._root).named - self._at, last_end - self._at, 1))
 
     def _missing(self, where: str, size: int) -> None:
         if not self._skip_corrupt:
@@ -180,14 +185,6 @@ def _is_within(path: Path, start: int, at: int, limit: Limit) -> bool:
     """True if the record at physical offset `at` of a file is durable."""
     stored = store_timestamp_at(str(path), start, at)
     return stored >= 0 and (limit.whole or at < limit.offset or stored <= limit.timestamp)
-
-
-def _holds_record(file: Segment) -> bool:
-    """True if a file begins with a record."""
-    try:
-        return first_store_timestamp(str(file[1]), file[0]) >= 0
-    except FileNotFoundError:
-        return True
 
 
 def _holds_bytes(file: Segment, at: int) -> bool:
