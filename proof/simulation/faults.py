@@ -154,7 +154,7 @@ class Faults:
 
     def _disk_error(self, name: str, action: Action) -> None:
         error, call, path = action.text("error"), action.text("call"), action.text("path")
-        self.disk(name).fail(error, call, path, action.number("after"), action.number("times"))
+        self.disk(name).fail(error, call, path, action.number("skip"), action.number("times"))
 
     def _no_descriptors(self, name: str, action: Action) -> None:
         fault = self.disk(name).fail("EMFILE", times=-1)

@@ -242,10 +242,6 @@ class _Draw:
             if do in ("kill", "power") and chance.random() < 0.6:
                 moments = ["answer", "delivery", *["change"] * (2 * self._operates())]
                 of["after"] = chance.choice([*moments, *["new_topic"] * (2 * self._on("new_topics"))])
-            if of.get("after") == "change":
-                self._operate(round(at + chance.uniform(0.1, 2.0), 3))
-            elif of.get("after") == "new_topic":
-                self._send(round(at + chance.uniform(0.1, 2.0), 3), "new_topic")
         if do == "power":
             of["seed"] = chance.randrange(1 << 30)
         elif do in ("pause", "slow_network", "slow_disk", "disk_full", "no_descriptors"):
@@ -259,8 +255,24 @@ class _Draw:
             of["whom"] = chance.choice(("producer", "consumer", "all", "name_server"))
         elif do == "disk_error":
             of["call"] = chance.choice(DISK_CALLS)
-            of["path"] = chance.choice(("", "commitlog", "config", "consumequeue", "timer"))
+            of["path"] = chance.choice(("", "commitlog", "commitlog", "config", "consumequeue", "timer"))
             of["error"] = chance.choice(("EIO", "ENOSPC"))
-            of["after"] = chance.choice((0, 0, 1, 5))
+            of["skip"] = chance.choice((0, 0, 1, 5))
             of["times"] = chance.choice((1, 1, 2, 20))
+        if chance.random() < 0.7:
+            self._meets(do, at, of)
         self._do(at, do, **of)
+
+    def _meets(self, do: str, at: float, of: dict[str, Value]) -> None:
+        """Work that the fault meets: what the broker does by itself at that moment, or is asked for just before."""
+        chance = self.chance
+        soon = round(at + chance.uniform(0.1, 2.0), 3)
+        before = round(max(0.5, at - chance.choice((0.5, 1.0, 5.0, 10.0)) - chance.uniform(0.0, 0.2)), 3)
+        if of.get("after") == "change":
+            self._operate(soon)
+        elif of.get("after") == "new_topic":
+            self._send(soon, "new_topic")
+        elif do in ("clock", "disk_error", "disk_full", "pause", "slow_disk"):
+            kinds = [name for name in ("level", "timer", "transaction") if self._on(name)]
+            for _ in range(chance.randint(1, 4) if kinds else 0):
+                self._send(round(before + chance.uniform(0.0, 0.2), 3), chance.choice(kinds))
