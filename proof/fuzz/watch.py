@@ -97,7 +97,7 @@ def _alarm(seconds: float) -> Iterator[None]:
     try:
         yield
     finally:
-        # The alarm of a test runner, if it has one, goes on.
+        # The alarm of a test runner, if it has one, continues.
         signal.setitimer(signal.ITIMER_REAL, max(left - (time.monotonic() - begun), 0.001) if left else 0)
         signal.signal(signal.SIGALRM, before)
 
