@@ -142,7 +142,12 @@ class Faults:
             self._later(action.seconds("lasts"), partial(self._cluster.slow_link, name, other, 1.0))
 
     def _reset_connections(self, name: str, action: Action) -> None:
-        self._cluster.reset_connections(name)
+        """Both ends are told, or neither is: a router on the way forgot the connections."""
+        if action.text("ways", "both") == "both":
+            self._cluster.reset_connections(name)
+        else:
+            for other in self._whom(action):
+                self._cluster.black_hole(name, other)
 
     def _whom(self, action: Action) -> list[str]:
         whom = action.text("whom", "all")
