@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 
 from bolide.admin import Admin
 from bolide.client import MessageQueue, TopicNotFound
-from bolide.errors import BolideError
+from bolide.errors import BolideError, ConnectionLost
 from proof.ledger import Ledger, Queue, QueueView, Served, View
 from proof.ledger.facts import DEAD_PREFIX
 from proof.simulation.consumers import content_of, place_of
 from proof.simulation.operators import Operator
+from proof.simulation.swarm import TOPICS
 
 
 class Auditor:
@@ -34,7 +35,10 @@ class Auditor:
         return self._operator.admin
 
     async def read(self, tables: bool = True) -> View:
-        """Everything, as it is now. Raises `BolideError` while a broker does not answer."""
+        """Everything, as it is now. Raises `BolideError` while a broker does not answer, or has not registered."""
+        absent = self._brokers.keys() - (await self._admin.instance.fetch_route(TOPICS[0])).brokers.keys()
+        if absent:
+            raise ConnectionLost(f"not registered yet: {', '.join(sorted(absent))}")
         view = View()
         topics = {send.content.topic for send in self._ledger.sends}
         topics |= {DEAD_PREFIX + group for group in self._ledger.groups}
@@ -44,7 +48,11 @@ class Auditor:
             except TopicNotFound:
                 continue
             for queue in route.read_queues():
-                view.queues[Queue(queue.broker_name, topic, queue.queue_id)] = await self._queue(queue)
+                try:
+                    found = await self._queue(queue)
+                except TopicNotFound:
+                    continue  # the broker has deleted it, and a name server that missed that still has its route
+                view.queues[Queue(queue.broker_name, topic, queue.queue_id)] = found
         if tables:
             await self._operator.read_tables(view)
             for group in self._ledger.groups.values():
