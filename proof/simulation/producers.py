@@ -307,6 +307,7 @@ def _definite(error: BaseException) -> bool:
         if isinstance(found, MessageRefused):
             return True
         if isinstance(found, ResponseError):
-            return not any(text in found.remark for text in NOBODY_KNOWS)
+            # A name server's answer says nothing about an earlier try that a broker got.
+            return "GET_ROUTEINFO" not in str(found) and not any(text in found.remark for text in NOBODY_KNOWS)
         found = found.__cause__
     return False
