@@ -169,6 +169,16 @@ class Faults:
 
         self._later(action.seconds("lasts"), end)
 
+    def _no_new_files(self, name: str, action: Action) -> None:
+        disk = self.disk(name)
+        faults = [disk.fail("ENOSPC", call, "commitlog", times=-1) for call in ("create", "reserve", "reserve_new")]
+
+        def end() -> None:
+            for fault in faults:
+                fault.times = 0
+
+        self._later(action.seconds("lasts"), end)
+
     def _disk_full(self, name: str, action: Action) -> None:
         disk = self.disk(name)
         disk.capacity = disk.used() + 100

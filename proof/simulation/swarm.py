@@ -17,7 +17,7 @@ FEATURES: Final = (
 )  # fmt: skip
 FAULT_KINDS: Final = (
     "kill", "kill", "power", "power", "restart", "pause", "clock", "cut", "slow_network", "reset_connections",
-    "disk_error", "disk_full", "no_descriptors", "slow_disk", "kill_namesrv",
+    "disk_error", "disk_full", "no_new_files", "no_descriptors", "slow_disk", "kill_namesrv",
 )  # fmt: skip
 TOPICS: Final = ("Orders", "Clicks")
 """Topics that live as long as the run; groups read them."""
@@ -36,9 +36,15 @@ class _Draw:
     def __init__(self, seed: int, seconds: float | None) -> None:
         self.chance = random.Random(f"plan {seed}")
         self.seed = seed
-        self.seconds = seconds if seconds is not None else round(60.0 * 60.0 ** (self.chance.random() ** 1.5), 1)
-        self.features = {name for name in FEATURES if self.chance.random() < 0.5}
-        self.faults = sorted({self.chance.choice(FAULT_KINDS) for _ in range(self.chance.choice((0, 1, 1, 2, 3, 6)))})
+        chance = self.chance
+        self.small = chance.random() < 0.7
+        """A little work and one or two faults that meet it; a second of processor time runs several such seeds."""
+        drawn = chance.uniform(20.0, 60.0) if self.small else 60.0 * 60.0 ** (chance.random() ** 1.5)
+        self.seconds = seconds if seconds is not None else round(drawn, 1)
+        likely = 0.25 if self.small else 0.5
+        self.features = {name for name in FEATURES if chance.random() < likely}
+        kinds = chance.choice((1, 1, 1, 2)) if self.small else chance.choice((0, 1, 1, 2, 3, 6))
+        self.faults = sorted({chance.choice(FAULT_KINDS) for _ in range(kinds)})
         self.brokers = self.chance.choice((1, 1, 1, 2))
         self.producers = self.chance.randint(1, 3)
         self.actions: list[Action] = []
@@ -49,10 +55,10 @@ class _Draw:
     def plan(self) -> Plan:
         settings = self._settings()
         cluster = self._cluster()
-        for _ in range(self.chance.randint(20, 160)):
+        for _ in range(self.chance.randint(2, 15) if self.small else self.chance.randint(20, 160)):
             self._work(self._time(0.9))
         if self.faults:
-            for _ in range(int(self.chance.uniform(1.0, 5.0) ** 2)):
+            for _ in range(int(self.chance.uniform(1.0, 2.2 if self.small else 5.0) ** 2)):
                 self._fault()
         self.actions.sort(key=lambda action: action.at)
         return Plan(self.seed, self.seconds, settings, cluster, tuple(self.actions))
@@ -244,7 +250,7 @@ class _Draw:
                 of["after"] = chance.choice([*moments, *["new_topic"] * (2 * self._on("new_topics"))])
         if do == "power":
             of["seed"] = chance.randrange(1 << 30)
-        elif do in ("pause", "slow_network", "slow_disk", "disk_full", "no_descriptors"):
+        elif do in ("pause", "slow_network", "slow_disk", "disk_full", "no_new_files", "no_descriptors"):
             of["lasts"] = lasts
         elif do == "clock":
             of["jump"] = round(chance.choice((-1, 1)) * 10 ** chance.uniform(0.0, 5.0), 1)
@@ -259,7 +265,7 @@ class _Draw:
             of["error"] = chance.choice(("EIO", "ENOSPC"))
             of["skip"] = chance.choice((0, 0, 1, 5))
             of["times"] = chance.choice((1, 1, 2, 20))
-        if chance.random() < 0.7:
+        if self.small or chance.random() < 0.7:
             self._meets(do, at, of)
         self._do(at, do, **of)
 
@@ -267,12 +273,15 @@ class _Draw:
         """Work that the fault meets: what the broker does by itself at that moment, or is asked for just before."""
         chance = self.chance
         soon = round(at + chance.uniform(0.1, 2.0), 3)
+        kinds = [name for name in ("level", "timer", "transaction") if self._on(name)]
+        if self.small and not kinds:
+            kinds = [chance.choice(("level", "timer", "transaction"))]
         before = round(max(0.5, at - chance.choice((0.5, 1.0, 5.0, 10.0)) - chance.uniform(0.0, 0.2)), 3)
         if of.get("after") == "change":
-            self._operate(soon)
+            for _ in range(chance.randint(1, 3)):
+                self._operate(soon)
         elif of.get("after") == "new_topic":
             self._send(soon, "new_topic")
-        elif do in ("clock", "disk_error", "disk_full", "pause", "slow_disk"):
-            kinds = [name for name in ("level", "timer", "transaction") if self._on(name)]
-            for _ in range(chance.randint(1, 4) if kinds else 0):
+        elif do in ("clock", "disk_error", "disk_full", "no_new_files", "pause", "slow_disk"):
+            for _ in range(chance.randint(1, 8) if kinds else 0):
                 self._send(round(before + chance.uniform(0.0, 0.2), 3), chance.choice(kinds))
