@@ -285,6 +285,22 @@ def test_after_a_kill_the_index_is_made_good_from_its_entries(tmp_path: Path, fl
     assert mine == [path.read_bytes() for path in sorted((tmp_path / "fresh" / "index").iterdir())]
 
 
+@pytest.mark.parametrize("count", [9, 10, 11, 19, 20, 29, 30])
+def test_a_record_that_a_certain_file_holds_in_part_is_put_only_in_part_again(tmp_path: Path, count: int) -> None:
+    index = open_index(tmp_path)
+    fill(index, count)
+    index.flush()
+    again = killed(index, tmp_path)
+    again.load(True, index.index_msg_timestamp)
+    fill(again, 40)
+    fresh = open_index(tmp_path / "fresh")
+    fill(fresh, 40)
+    again.close()
+    fresh.close()
+    mine = [path.read_bytes() for path in sorted((tmp_path / "index").iterdir())]
+    assert mine == [path.read_bytes() for path in sorted((tmp_path / "fresh" / "index").iterdir())]
+
+
 @pytest.mark.parametrize(("field", "value"), [(0, 12345), (16, 1), (16, 77), (4, 5), (12, -1)])
 def test_an_entry_that_does_not_fit_ends_what_is_kept(tmp_path: Path, field: int, value: int) -> None:
     index = open_index(tmp_path)

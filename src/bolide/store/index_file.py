@@ -267,6 +267,14 @@ class IndexFile:
         self._wipe_rest()
         return count > 1
 
+    def newest_record(self) -> tuple[i64, i64]:
+        """Physical offset of the newest record in the file, and how many entries are its; -1 when there is none."""
+        count = self.index_count
+        last: i64 = self._entry(count - 1)[1] if count > 1 else -1
+        while count > 1 and self._entry(count - 1)[1] == last:
+            count -= 1
+        return last, self.index_count - count
+
     def _wipe_rest(self) -> None:
         self.dirty = True
         if self.is_full():
