@@ -108,7 +108,7 @@ class SparkRuns(TopicRuns):
 
     def _twice(self, step: Step, heard: Heard) -> str:
         """Two at once: one of them may be refused."""
-        errors = at_once(self._run_archive, self._run_archive)
+        errors = at_once(self._spark, self._run_archive)
         refused = [error for error in errors if type(error).__name__ == "AlreadyRunning"]
         others = [error for error in errors if error is not None and error not in refused]
         if len(refused) == 2:
@@ -148,7 +148,7 @@ class SparkRuns(TopicRuns):
         checkpoint = str(self._folder / "mirror")
         run = lambda: mirror(self._spark, self._given, target, checkpoint=checkpoint, prefix="M-")  # noqa: E731 # run twice
         twice = step.pick[0] % 3 == 1
-        errors = at_once(run, run) if twice else [self._tried(run)[1]]
+        errors = at_once(self._spark, run) if twice else [self._tried(run)[1]]
         errors = [error for error in errors if type(error).__name__ != "AlreadyRunning"]
         said = "mirror" + (" run twice at once" if twice else "") + (" exactly once" if self._exactly else "")
         bad = next((error for error in errors if error is not None), None)
@@ -187,7 +187,7 @@ class SparkRuns(TopicRuns):
         self._brokers.send(server, f"%DLQ%{group}", sent)
         run = lambda: redrive(self._spark, group, {"namesrv": self._brokers.address})  # noqa: E731 # run twice
         twice = step.pick[1] % 2 == 1
-        errors = at_once(run, run) if twice else [self._tried(run)[1]]
+        errors = at_once(self._spark, run) if twice else [self._tried(run)[1]]
         bad = [error for error in errors if error is not None and type(error).__name__ != "AlreadyRunning"]
         if bad:
             raise Wrong(f"redrive: an error without a reason: {bad[0]}")
@@ -221,19 +221,21 @@ class SparkRuns(TopicRuns):
         return super().do(Step(names.get(step.name, step.name), step.pick))
 
 
-def at_once(*runs: Callable[[], Any]) -> list[BolideError | None]:
-    """The errors of runs on threads of their own, begun together. Raises Wrong if one crashes."""
-    errors: list[BaseException | None] = [None] * len(runs)
-    begin = threading.Barrier(len(runs))
+def at_once(spark: Any, run: Callable[[], Any]) -> list[BolideError | None]:
+    """The errors of two runs on threads of their own, begun together. Raises Wrong if one crashes."""
+    errors: list[BaseException | None] = [None, None]
+    begin = threading.Barrier(2)
 
     def one(number: int) -> None:
+        # Spark looks for data sources in the session of the thread; a new one has none.
+        type(spark)._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
         begin.wait()
         try:
-            runs[number]()
+            run()
         except BaseException as error:
             errors[number] = error
 
-    threads = [threading.Thread(target=one, args=(number,)) for number in range(len(runs))]
+    threads = [threading.Thread(target=one, args=(number,)) for number in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -263,7 +263,7 @@ class TopicRuns:
             self._written += 1
             bodies = pa.array([row["body"] for row in rows], pa.binary())
             batch = pa.RecordBatch.from_arrays([bodies], names=["body"])
-            task = Task("mirror", number, 0, 0, f"run-{self._written}")
+            task = Task(f"mirror-{self._topic}", number, 0, 0, f"run-{self._written}")
             runs = [StreamWriter(sink_options(sink, streaming=True)) for _ in range(2 if kill == "twice" else 1)]
             written = [writer.write_task(iter([batch]), task) for writer in runs]
             if kill == "written":

@@ -122,5 +122,32 @@ def test_messages_in_the_former_queues_of_a_topic(
         reader_of(opened, rocketmq.namesrv_addr, topic, False).initialOffset()
     for more in ({"failOnDataLoss": "false"}, {"queueIds": "0"}):
         assert RocketMQDataSource(CaseInsensitiveDict(where | more)).reader(SCHEMA).partitions()
-    late = reader_of(opened, rocketmq.namesrv_addr, topic, False, startingOffsets="latest")
-    assert late.initialOffset()["queues"], "it wants nothing of what is there"
+    late = reader_of(opened, rocketmq.namesrv_addr, topic, True, startingOffsets="latest")
+    start = stored(late.initialOffset())
+    assert late.latestOffset(start, ALL) is start, "it wants nothing of what is there"
+
+
+def test_queues_that_came_and_went_between_two_runs(opened: list[RocketMQStreamReader]) -> None:
+    with Broker() as broker:
+        end = read_some(opened, broker, "T", queues=1)
+        broker.create_topic("T", queues=3)
+        grown = [Message("T", b"more%d" % number) for number in range(9)]
+        until(lambda: len(queues_now(broker)) == 3, 60, "the name server knows")
+        send(broker.namesrv_addr, grown)
+        broker.create_topic("T", queues=1)
+        until(lambda: len(queues_now(broker)) == 1, 60, "the name server knows")
+        with pytest.raises(DataLost, match="T@broker-a:1 holds messages at offsets 0 to [0-9]+, but its topic has"):
+            reader_of(opened, broker.namesrv_addr, "T", True).latestOffset(end, ALL)
+        loose = reader_of(opened, broker.namesrv_addr, "T", True, failOnDataLoss="false")
+        settled = stored(loose.latestOffset(end, ALL))
+        assert settled["queues"]["T"]["broker-a"].keys() == {"0", "1", "2"}
+        following = reader_of(opened, broker.namesrv_addr, "T", True)
+        assert following.latestOffset(settled, ALL) is settled, "it is settled"
+
+
+def queues_now(broker: Broker) -> list[Any]:
+    cluster = Cluster(read_options({"namesrv": broker.namesrv_addr, "subscribe": "T"}))
+    try:
+        return cluster.queues(["T"])
+    finally:
+        cluster.close()

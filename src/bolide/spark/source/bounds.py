@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.data_loss import data_lost
 from bolide.spark.source.queues import EARLIEST, LATEST, Offsets, Queue
@@ -11,6 +13,7 @@ from bolide.spark.source.source_options import SourceOptions
 def batch_offsets(cluster: Cluster, options: SourceOptions) -> tuple[Offsets, Offsets]:
     """Where a batch read begins and ends. Raises DataLost if the first messages are gone."""
     queues = cluster.selected()
+    hidden_ends(cluster, queues, options)
     begin = begin_offsets(cluster, options, EARLIEST)
     end = cluster.resolve(options.ending, queues, LATEST)
     if options.filters.stored_to:
@@ -26,8 +29,6 @@ def begin_offsets(cluster: Cluster, options: SourceOptions, default: int) -> Off
     A stream by pattern may begin without any topic. Raises DataLost if the first messages are gone.
     """
     queues = cluster.selected(tolerant=default == LATEST and bool(options.selection.pattern))
-    if options.starting.kind != "latest":
-        _check_hidden(cluster, queues, options)
     begin = cluster.resolve(options.starting, queues, default)
     floor = cluster.earliest(queues)
     if options.starting.kind in ("offsets", "group"):
@@ -45,12 +46,19 @@ def begin_offsets(cluster: Cluster, options: SourceOptions, default: int) -> Off
     return {queue: max(offset, floor[queue]) for queue, offset in begin.items()}
 
 
-def _check_hidden(cluster: Cluster, queues: list[Queue], options: SourceOptions) -> None:
-    """Raise DataLost if a topic was made smaller and its former queues still hold messages of the read."""
+def hidden_ends(
+    cluster: Cluster, queues: list[Queue], options: SourceOptions, reached: Container[Queue] = ()
+) -> Offsets:
+    """The ends of former queues of topics that were made smaller, if they ever had messages and are not in `reached`.
+
+    Raises DataLost if they still hold messages of the read.
+    """
     hidden = cluster.hidden(queues)
-    end = {queue: offset for queue, offset in cluster.latest(list(hidden)).items() if offset > 0}
-    if not end:
-        return
+    asked = [queue for queue in hidden if queue not in reached]
+    newest = cluster.latest(asked)
+    end = {queue: newest[queue] for queue in asked if newest[queue] > 0}
+    if not end or (options.starting.kind == "latest" and not reached):
+        return end
     begin = cluster.earliest(list(end))
     if options.starting.kind in ("timestamp", "times"):
         times = {queue: time for queue in end if (time := options.starting.time_of(queue)) is not None}
@@ -64,3 +72,4 @@ def _check_hidden(cluster: Cluster, queues: list[Queue], options: SourceOptions)
                 options.fail_on_data_loss,
                 "read without them",
             )
+    return end

@@ -24,7 +24,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from bolide.spark.source.bounds import begin_offsets
+from bolide.spark.source.bounds import begin_offsets, hidden_ends
 from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.data_loss import data_lost
 from bolide.spark.source.last_read import LAST, Marks, MessagesBefore, changed, look, marks_of, marks_to_json
@@ -108,7 +108,10 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # Spark asks twice before the first batch; "latest" must not move in between.
         if self._initial is None:
             start = begin_offsets(self._connected(), self._options, LATEST)
-            self._initial = {INITIAL: True, QUEUES: to_json(start), LAST: marks_to_json(self._look(start).marks)}
+            marks = marks_to_json(self._look(start).marks)
+            # Known from now on: what enters these queues later would be read if the topic had them.
+            former = hidden_ends(self._connected(), list(start), self._options)
+            self._initial = {INITIAL: True, QUEUES: to_json({**start, **former}), LAST: marks}
         return self._initial
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
@@ -119,7 +122,8 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         latest = self._until if self._until is not None else self._ask_latest()
         self._latest = latest
         fresh = self._begin_of_new([queue for queue in latest if queue not in reached])
-        begin = {**reached, **fresh}
+        former = {} if self._compared else hidden_ends(self._connected(), list(latest), self._options, reached)
+        begin = {**reached, **fresh, **former}
         self._check_dropped(reached, latest)
         deleted = self._check_away([queue for queue in reached if queue not in latest])
         begin = {queue: offset for queue, offset in begin.items() if queue not in deleted}
@@ -134,7 +138,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return start
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else 0
         end = limit_offsets(here.begin, here.ahead, most)
-        if not here.again and not deleted and all(end[queue] == offset for queue, offset in begin.items()):
+        if not (here.again or deleted or former) and all(end[queue] == offset for queue, offset in begin.items()):
             return start  # Spark compares offsets by their text: the same object means that nothing is new
         last = self._last_of(here, end, latest)
         # Compared after the ends were read: a queue created again before that is noticed now, a later one next time.

@@ -217,7 +217,7 @@ class _LogScan:
         """What follows the last record of a file if it is not the filler."""
         part, begin = self._part, self._expected
         size = self._limit - begin
-        if size < (1 if part.known_end or not part.last else 8):
+        if size < 1:
             return
         if self._filler(_read(self._file, 8, begin), 0, begin):
             return
