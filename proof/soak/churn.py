@@ -61,7 +61,8 @@ class Churn:
         async with Producer(f"{group}-sender", self._given.namesrv, timeout=TIMEOUT_S, instance_name=name) as producer:
             for each in sorted(wanted):
                 body = body_of(Stream.PLAIN, each, now_ms(), 0)
-                await producer.send(Message(topic, body, properties={"n": str(number % FILTERS)}, keys=f"visit-{number}"))
+                properties = {"n": str(number % FILTERS)}
+                await producer.send(Message(topic, body, properties=properties, keys=f"visit-{number}"))
             consumer = PushConsumer(group, self._given.namesrv, start_from="first", instance_name=name)
             consumer.subscribe(topic, sql(f"n = {number % FILTERS}") if number % 2 else "*", take)
             async with consumer:
