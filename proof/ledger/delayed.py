@@ -29,8 +29,11 @@ def judge(copies: Copies) -> Iterator[Finding]:
             if at is not None and at > until and len(found) == 1:
                 late = at - due_from_answer(send)
                 yield Finding("not long after its time", f"{send} is at {served.place} {late:.3f} s late")
-        # A crash repeats the deliveries of which no progress was on disk.
+        # A crash repeats the deliveries of which no progress was on disk. A timer message is also stored again while it
+        # waits (timerRollWindowSlot), and a crash repeats that as well: each copy of it is delivered.
         most = send.attempts * (1 + copies.crashes_since(send.due_at))
+        if send.by_clock:
+            most = send.attempts * 2 ** min(copies.crashes_since(send.began_at), 16)
         if len(found) > most:
             yield Finding("delivered once", f"{send} is there {len(found)} times, and {most} can be explained")
         if _taken_back(copies, send) and found:
