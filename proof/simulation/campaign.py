@@ -168,6 +168,8 @@ class Entry:
     seed: int
     seconds: float | None = None
     small: str = ""
+    fault: str = ""
+    """The known fault that it finds."""
 
     def plan(self) -> Plan:
         """The plan to run."""

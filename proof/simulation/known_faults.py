@@ -75,20 +75,27 @@ def find_all(only: str, minutes: float | None) -> int:
 
 def look_for(fault: KnownFault, minutes: float) -> dict[str, object] | None:
     """The first seed that finds a fault, with what it found; None if none does in time."""
+    found: dict[str, object] | None = json.loads(in_a_copy(fault, "seeds", str(minutes), *fault.promises))
+    return found
+
+
+def broken_by(fault: KnownFault, entry: str) -> list[str]:
+    """The promises that are broken with a fault, in the run of this entry of the corpus."""
+    found: list[str] = json.loads(in_a_copy(fault, "corpus", entry))
+    return found
+
+
+def in_a_copy(fault: KnownFault, *arguments: str) -> str:
+    """Run this module on sources that have the fault; its last line."""
     with tempfile.TemporaryDirectory(prefix="bolide-known-fault-") as folder:
         copy = Path(folder) / "src"
         shutil.copytree(ROOT / "src", copy, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
         fault.put_into(copy / "bolide")
-        environment = {
-            **os.environ,
-            "PYTHONPATH": f"{copy}{os.pathsep}{ROOT}",
-            "PYTHONHASHSEED": "0",
-            "BOLIDE_IMPL": "python",
-        }
-        command = [sys.executable, "-m", "proof.simulation.known_faults", str(minutes), *fault.promises]
+        paths = f"{copy}{os.pathsep}{ROOT}"
+        environment = {**os.environ, "PYTHONPATH": paths, "BOLIDE_IMPL": "python"}
+        command = [sys.executable, "-m", "proof.simulation.known_faults", *arguments]
         done = subprocess.run(command, env=environment, cwd=folder, stdout=subprocess.PIPE, text=True, check=True)
-    found: dict[str, object] | None = json.loads(done.stdout.splitlines()[-1])
-    return found
+    return done.stdout.splitlines()[-1]
 
 
 def look(minutes: float, promises: set[str]) -> dict[str, object] | None:
@@ -107,5 +114,17 @@ def look(minutes: float, promises: set[str]) -> dict[str, object] | None:
     return None
 
 
+def look_in_corpus(name: str) -> list[str]:
+    """In the copy: what an entry of the corpus breaks."""
+    from proof.simulation.campaign import corpus
+    from proof.simulation.run import run_plan
+
+    entry = next(entry for entry in corpus() if entry.name == name)
+    return sorted(run_plan(entry.plan()).promises)
+
+
 if __name__ == "__main__":
-    print(json.dumps(look(float(sys.argv[1]), set(sys.argv[2:]))))
+    if sys.argv[1] == "corpus":
+        print(json.dumps(look_in_corpus(sys.argv[2])))
+    else:
+        print(json.dumps(look(float(sys.argv[2]), set(sys.argv[3:]))))

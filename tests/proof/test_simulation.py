@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import secrets
 import time
-from pathlib import Path
 
 import pytest
 
-import bolide
 from proof.simulation.campaign import Entry, corpus, tell_failure
-from proof.simulation.known_faults import known_faults
+from proof.simulation.known_faults import ROOT, KnownFault, broken_by, known_faults
 from proof.simulation.plan import Action, Plan
 from proof.simulation.run import Report, run_plan
 from proof.simulation.shrink import Shrinker
@@ -46,6 +44,17 @@ def test_old_failures_do_not_return(entry: Entry) -> None:
     assert not report.findings, told(report, f"--corpus --only '{entry.name}'")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("entry", [entry for entry in corpus() if entry.fault], ids=lambda entry: entry.name)
+def test_an_old_failure_is_found_again_when_its_mend_is_taken_out(entry: Entry) -> None:
+    fault = next(fault for fault in known_faults() if fault.name == entry.fault)
+    assert set(broken_by(fault, entry.name)) & set(fault.promises)
+
+
+def test_each_known_fault_has_a_plan_that_finds_it() -> None:
+    assert {entry.fault for entry in corpus()} >= {fault.name for fault in known_faults()}
+
+
 def test_a_seed_repeats_its_run() -> None:
     plan = draw(3, 20.0)
     first, again = run_plan(plan), run_plan(Plan.decode(plan.encode()))
@@ -63,15 +72,10 @@ def test_a_plan_is_drawn_from_its_seed_and_survives_its_file() -> None:
 
 
 @pytest.mark.parametrize("fault", known_faults(), ids=lambda fault: fault.name)
-def test_the_known_faults_fit_the_sources(fault: object) -> None:
-    package = Path(bolide.__file__).parents[0]
-    sources = Path(__file__).parents[2] / "src" / "bolide"
-    root = sources if sources.is_dir() else package
-    for found in known_faults():
-        if found == fault:
-            for name, old, new in found.changes:
-                assert (root / name).read_text().count(old) == 1, f"{name}: {old!r}"
-                assert old != new
+def test_a_known_fault_fits_the_sources(fault: KnownFault) -> None:
+    for name, old, new in fault.changes:
+        assert (ROOT / "src" / "bolide" / name).read_text().count(old) == 1, f"{name}: {old!r}"
+        assert old != new
 
 
 def test_a_failure_is_told_with_what_repeats_it() -> None:
