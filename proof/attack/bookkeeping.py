@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from proof.attack import journal
 from proof.attack.consuming import ABOVE, GROUPS, ORDERLY, PROPERTY, SQL, TAGGED, WANTED_TAGS
-from proof.ledger import Content, Decision, Group, Kind, Ledger, Outcome, Place, Queue, Send, Served, View
+from proof.ledger import Content, Decision, Finding, Group, Kind, Ledger, Outcome, Place, Queue, Send, Served, View
 from proof.ledger.facts import Seen
+from proof.ledger.tables import allowed
 
 OUTCOMES: Final = {
     journal.DONE: Outcome.DONE,
@@ -75,10 +76,23 @@ class Bookkeeping:
             self._changes[fields[0]] = self.ledger.changing(tuple(fields[1]), value)
         elif what == journal.CHANGED:
             self.ledger.changed(self._changes[fields[0]], OUTCOMES[fields[1]])
+        elif what == journal.TABLES:
+            self._tables(*fields)
         elif what == CRASHED:
             self.ledger.crashed(fields[0])
         elif what == journal.FAILED:
             self.failures.append(fields[0])
+
+    def _tables(self, found: list[tuple[list[str], Any]]) -> None:
+        """What a server has while it is down must be what was answered so far."""
+        for parts, value in found:
+            key = tuple(parts)
+            if key in self.ledger.changes:
+                may_be = allowed(self.ledger.changes[key])
+                kept = tuple(value) if isinstance(value, list) else value
+                if kept not in may_be:
+                    text = f"{' '.join(key)} is {kept!r} after a kill, and must be one of {may_be}"
+                    self.ledger.findings.append(Finding("answered tables are kept", text))
 
     def _send(
         self,

@@ -26,6 +26,8 @@ from proof.attack.servers import Server
 
 PARTS: Final = ("*/commitlog*", "*/consumequeue*", "*/index*", "*/config*", "*/timer*", "*/checkpoint*", "")
 """Where in a store a fault is: each kind of file, or any."""
+TABLES: Final = ("*/topics.json*", "*/subscriptionGroup.json*", "*/broker.conf*", "*/kvConfig.json*")
+"""What an operator's changes are written to."""
 ERRORS: Final = (errno.EIO, errno.EIO, errno.ENOSPC, errno.EMFILE, errno.ENOMEM)
 
 
@@ -343,10 +345,18 @@ async def name_servers(cluster: Cluster, chance: random.Random) -> None:
 
 
 async def operator(cluster: Cluster, chance: random.Random) -> None:
-    """Somebody changes topics, groups, keys and settings."""
+    """Somebody changes topics, groups, keys and settings; at times a server dies while it writes one of these."""
     async with cluster.operating:
-        for _ in range(chance.randint(1, 4)):
-            cluster.say("operator: " + await cluster.operator.change_something())
+        with cluster.one_of(cluster.servers, chance) as server:
+            armed = server is not None and server.pid and chance.random() < 0.4
+            with contextlib.ExitStack() as stack:
+                if server is not None and armed:
+                    action = chance.choice((Action.KILL_BEFORE, Action.KILL_AFTER, Action.KILL_TORN))
+                    rule = Rule(CHANGES, action, path=chance.choice(TABLES), skip=chance.randrange(6), left=1)
+                    cluster.say(f"{server.name} may die while it writes {rule.path}")
+                    stack.enter_context(struck(server, rule))
+                for _ in range(chance.randint(1, 4)):
+                    cluster.say("operator: " + await cluster.operator.change_something())
 
 
 FAULTS: Final[dict[str, Fault]] = {

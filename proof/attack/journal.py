@@ -34,6 +34,8 @@ CHANGED: Final = "changed"
 FAILED: Final = "failed"
 """text of an error that no client should meet"""
 READY: Final = "ready"
+TABLES: Final = "tables"
+"""pairs of key and value, as the files of a server say while it is down"""
 
 Entry = list[Any]
 """Time, name of what happened, and its fields as listed above."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from proof.attack import verdict
+from proof.attack import journal, verdict
 from proof.attack.clients import Client, Progress
 from proof.attack.faults import FAULTS, Cluster
 from proof.attack.journal import Follower
@@ -155,6 +155,7 @@ class Attack:
 
     async def _run(self) -> Verdict:
         for server in self.servers:
+            server.ended = self._note_tables
             server.begin()
         await self._need(lambda: all(one.ready.is_set() for one in self.servers), START_SECONDS, "the servers to start")
         async with self.operator:
@@ -170,6 +171,10 @@ class Attack:
             await self._faults()
             await self._recovery()
         return await self._judged()
+
+    def _note_tables(self, server: Server) -> None:
+        tables = [[list(key), value] for key, value in verdict.tables_of(server).items()]
+        self.progress.entries.append([time.monotonic(), journal.TABLES, tables])
 
     async def _insist(self, change: Coroutine[Any, Any, bool]) -> None:
         if not await change:

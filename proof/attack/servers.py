@@ -94,6 +94,8 @@ class Server:
         self.process: asyncio.subprocess.Process | None = None
         self.ready = asyncio.Event()
         self.ends: list[End] = []
+        self.ended: Callable[[Server], None] = lambda server: None
+        """Called after each end, before the next start."""
         self.starts = 0
         self.struck = 0
         """Calls that rules of the page have hit."""
@@ -116,6 +118,7 @@ class Server:
     async def _supervise(self) -> None:
         while not self._over:
             self.ends.append(await self._run_once())
+            self.ended(self)
             if not self._over:
                 end = self.ends[-1]
                 await asyncio.sleep(self._random.uniform(0.02, 0.3) if end.wanted else 0.5)

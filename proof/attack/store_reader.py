@@ -169,13 +169,13 @@ def read_queue(folder: Path) -> Iterator[tuple[int, int, int]]:
 
 def read_topics(folder: Path) -> dict[str, tuple[int, int, int]]:
     """Read and write queues and permission of each topic."""
-    table = _table(folder / "config" / "topics.json")["topicConfigTable"]
+    table = _table(folder / "config" / "topics.json").get("topicConfigTable", {})
     return {name: (one["readQueueNums"], one["writeQueueNums"], one["perm"]) for name, one in table.items()}
 
 
 def read_groups(folder: Path) -> dict[str, int]:
     """How often each group has a message tried again."""
-    table = _table(folder / "config" / "subscriptionGroup.json")["subscriptionGroupTable"]
+    table = _table(folder / "config" / "subscriptionGroup.json").get("subscriptionGroupTable", {})
     return {name: one["retryMaxTimes"] for name, one in table.items()}
 
 

@@ -80,21 +80,27 @@ def of_run(
 def read_view(brokers: list[Server], servers: list[Server], verdict: Verdict) -> View:
     """Read the stores and tables by their files."""
     view = View()
-    found: dict[str, Any] = {"topics": {}, "groups": {}, "keys": {}, "settings": {}}
     for broker in brokers:
         store = store_reader.read_store(broker.folder, broker.name, set(operations.TOPICS))
         view.queues.update(store.queues)
         for text in store.wrong:
             verdict.wrong("queues and log agree", text)
         view.offsets.update(store_reader.read_offsets(broker.folder, broker.name))
-        found["topics"][broker.name] = store_reader.read_topics(broker.folder)
-        found["groups"][broker.name] = store_reader.read_groups(broker.folder)
-        found["settings"][broker.name] = _setting(broker.folder / "config" / "broker.conf")
     for server in servers:
-        if server.kind == "namesrv":
-            found["keys"][server.name] = store_reader.read_keys(server.folder / "kvConfig.json")
-    view.tables = operations.tables(found)
+        view.tables.update(tables_of(server))
     return view
+
+
+def tables_of(server: Server) -> dict[tuple[str, ...], object]:
+    """The tables of a server that is down."""
+    found: dict[str, Any] = {"topics": {}, "groups": {}, "keys": {}, "settings": {}}
+    if server.kind == "namesrv":
+        found["keys"][server.name] = store_reader.read_keys(server.folder / "kvConfig.json")
+    else:
+        found["topics"][server.name] = store_reader.read_topics(server.folder)
+        found["groups"][server.name] = store_reader.read_groups(server.folder)
+        found["settings"][server.name] = _setting(server.folder / "config" / "broker.conf")
+    return operations.tables(found)
 
 
 def _setting(path: Path) -> str | None:

@@ -60,3 +60,14 @@ def test_a_change_that_was_answered_must_last() -> None:
     kept.tables[tuple(key)], lost.tables[tuple(key)] = (2, 2, 6), None
     assert findings(entries, kept) == []
     assert findings(entries, lost) == ["answered tables are kept"]
+
+
+def test_a_change_that_was_answered_must_be_there_while_its_server_is_down() -> None:
+    key = ["topic", "broker-1", "op-1"]
+    made = [[1.0, journal.CHANGING, "9-2", key, [2, 2, 6]], [2.0, journal.CHANGED, "9-2", journal.DONE]]
+    grown = [[4.0, journal.CHANGING, "9-3", key, [5, 5, 6]], [5.0, journal.CHANGED, "9-3", journal.DONE]]
+    end = View()
+    end.tables[tuple(key)] = (5, 5, 6)
+    assert findings([*made, *grown, [3.0, journal.TABLES, [[key, [2, 2, 6]]]]], end) == []
+    assert findings([*made, *grown, [3.0, journal.TABLES, [[key, None]]]], end) == ["answered tables are kept"]
+    assert findings([*made, *grown, [4.5, journal.TABLES, [[key, [5, 5, 6]]]]], end) == []
