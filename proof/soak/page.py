@@ -113,7 +113,8 @@ def plot(members: Sequence[tuple[Series, Verdict]], warm_up: float) -> str:
             f'<text x="{LEFT - 6}" y="{y(value) + 4:.1f}" text-anchor="end">{number(value)}</text>'
         )
         second = end * tick / TICKS
-        parts.append(f'<text x="{x(second):.1f}" y="{HEIGHT - 8}" text-anchor="middle">{clock(second)}</text>')
+        anchor = "end" if tick == TICKS else "middle"
+        parts.append(f'<text x="{x(second):.1f}" y="{HEIGHT - 8}" text-anchor="{anchor}">{clock(second, end)}</text>')
     for index, (series, verdict) in enumerate(members):
         points = list(zip(series.seconds, series.values, strict=True))
         shown = thinned(points) if len(points) > POINTS else points
@@ -148,11 +149,11 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if value == int(value) or abs(value) >= 100 else f"{value:,.3g}"
 
 
-def clock(seconds: float) -> str:
-    """A time since the start."""
-    if seconds < 600:
+def clock(seconds: float, end: float) -> str:
+    """A time since the start, in the unit that suits the whole run."""
+    if end < 600:
         return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+    return f"{seconds / 60:.0f} min" if end < 7200 else f"{seconds / 3600:.1f} h"
 
 
 PAGE = """<!doctype html>
