@@ -35,7 +35,7 @@ from proof.fuzz.watch import Finding, run_watched
 FOUND: Final = 1
 WRONG_USE: Final = 2
 INTERRUPTED: Final = 130
-GRACE_S: Final = 120.0
+GRACE_S: Final = 600.0
 """A process that is that late is killed, which is a finding: it hangs where no signal reaches it."""
 
 

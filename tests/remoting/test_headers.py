@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from bolide.remoting import codes
-from bolide.remoting.command import Command, make_request
+from bolide.remoting.command import Command, encode, make_request
 from bolide.remoting.connection import FramedConnection
 from bolide.remoting.errors import HeaderError
 from bolide.remoting.headers import decode_header
 from bolide.remoting.headers.base import Header
+from bolide.remoting.headers.clients import GetConsumerRunningInfoRequestHeader
 from bolide.remoting.headers.decode import java_int
 from bolide.remoting.headers.offsets import QueryConsumerOffsetRequestHeader, SearchOffsetRequestHeader
 from bolide.remoting.headers.pull import PullMessageRequestHeader
@@ -196,3 +197,12 @@ def test_the_header_of_a_send_is_written_out_as_the_fields_say(unit_mode: bool |
     assert header.to_ext() == Header.to_ext(header)
     header.reconsume_times, header.max_reconsume_times, header.batch, header.broker_name = 2, 16, True, "b"
     assert header.to_ext() == Header.to_ext(header)
+
+
+@pytest.mark.parametrize("kind", [codes.JSON_TYPE, codes.BINARY_TYPE])
+@pytest.mark.parametrize("text", ["null", "NULL"])
+def test_a_flag_that_says_null_is_not_set(text: str, kind: int) -> None:
+    ext = {"consumerGroup": "g", "clientId": "c", "jstackEnable": text}
+    command = make_request(codes.GET_CONSUMER_RUNNING_INFO, 1, ext, serialize_type=kind)
+    (found,) = FramedConnection().receive(encode(command))
+    assert decode_header(found, GetConsumerRunningInfoRequestHeader).jstack_enable is False

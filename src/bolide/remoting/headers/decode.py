@@ -1,9 +1,9 @@
 """From a command to the typed header of its code, as a Java server would read it.
 
 Fast way: msgspec decodes the raw JSON text straight into the struct, numbers from text. Where it refuses, or is more
-generous than Java (it reads "1" as true), the fields are read one by one by Java's rules (RemotingCommand.java): a
-number that cannot be parsed is null, true is only the word "true" in any case. A required field that ends up null is
-refused here by name; Java logs it and fails later, with the same response code 1.
+generous than Java (it reads "1" as true and "null" as no value), the fields are read one by one by Java's rules
+(RemotingCommand.java): a number that cannot be parsed is null, true is only the word "true" in any case. A required
+field that ends up null is refused here by name; Java logs it and fails later, with the same response code 1.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def decode_header(command: Command, header: type[H]) -> H:
     except (ValueError, RecursionError):
         return lenient_header(command, header)
     for name in _flags[header]:
-        if getattr(ready, name) is True:
+        value = getattr(ready, name)
+        if value is True or (value is None and _says_null(command)):
             return lenient_header(command, header)
     decoded: H = ready
     return decoded
@@ -82,6 +83,14 @@ def lenient_header(command: Command, header: type[H]) -> H:
             raise HeaderError(_missing(command, header, field.name, text))
         values[field.attribute] = field.default if value is None else value
     return header(**values)
+
+
+def _says_null(command: Command) -> bool:
+    """Whether a field may be the word null, which msgspec takes for no value, and Java for a flag that is not set."""
+    raw = command.raw_ext
+    if raw:
+        return b"null" in raw.lower()
+    return any(text.lower() == "null" for text in command.ext().values())
 
 
 def _missing(command: Command, header: type[Header], name: str, text: str | None) -> str:
