@@ -185,9 +185,7 @@ class Runs:
             reading.query.end()
         return f"{said}: {self._streamed(reading, error, heard, False, said)}"
 
-    def _streamed(
-        self, reading: Reading, error: BolideError | None, heard: Heard, killed: bool, said: str
-    ) -> str:
+    def _streamed(self, reading: Reading, error: BolideError | None, heard: Heard, killed: bool, said: str) -> str:
         store = self._store
         now = store.now(store.facts.truth)
         query = reading.query
@@ -230,9 +228,7 @@ class Runs:
     def _verify(self, step: Step, heard: Heard) -> str:
         store = self._store
         runner: Any = InProcess()
-        verdict, error = self._tried(
-            lambda: verify_with(runner, str(store.root), self._shape, 4096, str(self._folder))
-        )
+        verdict, error = self._tried(lambda: verify_with(runner, str(store.root), self._shape, 4096, str(self._folder)))
         if error is not None:
             return f"verify: {self._allowed(error, False, [])}"
         now = store.now(store.facts.truth)
@@ -249,9 +245,7 @@ class Runs:
         shutil.rmtree(out, ignore_errors=True)
         runner: Any = InProcess()
         said = "dispatch" + (" --skip-corrupt" if skip else "")
-        report, error = self._tried(
-            lambda: dispatch_with(runner, str(store.root), self._shape, str(out), skip, 4096)
-        )
+        report, error = self._tried(lambda: dispatch_with(runner, str(store.root), self._shape, str(out), skip, 4096))
         if error is not None:
             return f"{said}: {self._allowed(error, skip, [])}"
         now = store.now(store.facts.truth)

@@ -167,5 +167,3 @@ class StoreWorld:
             return ""
         self.store.facts.hurt.add("marks")
         return damage(path, KINDS[step.one(3, len(KINDS))], step.one(1, 60), step.pick[4])
-
-

@@ -355,4 +355,3 @@ class TopicRuns:
             f"{said}: no error, and without {self._topic}@{broker}:{row.queue_id} offset {row.queue_offset}, which is "
             "in the log"
         )
-

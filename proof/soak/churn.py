@@ -1,6 +1,6 @@
 """The process of the churn: topics, groups, clients and connections come and go, offsets are reset, operators look.
 
-    python -m proof.soak.churn NAMESRV FOLDER --rate R
+python -m proof.soak.churn NAMESRV FOLDER --rate R
 """
 
 from __future__ import annotations

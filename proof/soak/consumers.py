@@ -1,6 +1,6 @@
 """The consuming process: every kind of consumer, each message it gets in a journal.
 
-    python -m proof.soak.consumers NAMESRV FOLDER --rate R
+python -m proof.soak.consumers NAMESRV FOLDER --rate R
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The sending process: every kind of message at a steady rate, each outcome in a journal.
 
-    python -m proof.soak.senders NAMESRV FOLDER --rate R
+python -m proof.soak.senders NAMESRV FOLDER --rate R
 """
 
 from __future__ import annotations
