@@ -20,6 +20,7 @@ from proof.sequences.plain import Row, parse
 from tests.interop.wire import GET_ROUTE, SEND_MESSAGE_V2, Answer, Wire, send_ext
 
 UPDATE_TOPIC, GET_MAX_OFFSET, DELETE_IN_BROKER, DELETE_IN_NAMESRV = 17, 30, 215, 216
+BUSY = 2
 PATIENCE_S = 120.0
 SEGMENT = 64 * 1024
 
@@ -292,6 +293,9 @@ class Brokers:
             for one in messages:
                 fields = {"e": str(one.queue_id), "f": str(one.sys_flag), "i": one.properties, "n": server.name}
                 answer = wire.ask(SEND_MESSAGE_V2, send_ext(topic, **fields), one.body)
+                while answer.code == BUSY:  # nothing was stored
+                    time.sleep(0.05)
+                    answer = wire.ask(SEND_MESSAGE_V2, send_ext(topic, **fields), one.body)
                 assert answer.code == 0, (topic, one.queue_id, answer.code, answer.remark)
                 ends[int(answer.ext["queueId"])] = int(answer.ext["queueOffset"]) + 1
         self.settle(server, topic, ends)

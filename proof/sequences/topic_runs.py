@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections import Counter
@@ -59,6 +60,8 @@ class Reading:
     owed: dict[Key, str] = field(default_factory=dict)
     """Messages that were destroyed before the query had read them: it must say so, once. With their queue."""
     judged: set[int] = field(default_factory=set)
+    heard: Heard = field(default_factory=Heard)
+    """What all its runs have said."""
     again: bool = False
     loose: bool = False
 
@@ -116,7 +119,8 @@ class TopicRuns:
 
     def _knows(self, reading: Reading, broker: str, queue_id: int) -> bool:
         """Whether the query has read from a queue: the checkpoint then names its last message."""
-        reached = reading.query.reached or {}
+        planned = reading.query.offsets  # a batch that was planned is what the next run begins with
+        reached = json.loads(planned[max(planned)]) if planned else {}
         queues = reached.get("queues", {}).get(self._topic, {}).get(broker, {})
         return bool(queues.get(str(queue_id), 0))
 
@@ -185,6 +189,7 @@ class TopicRuns:
             if self._is_loss(error):
                 reading.owed.clear()  # it said so
             return self._allowed(error, wanted, True)
+        reading.heard.lines += heard.lines
         reading.owed = {at: place for at, place in reading.owed.items() if not heard.says(place)}
         if killed:
             return f"{len(rows)} rows before the kill"
@@ -196,7 +201,7 @@ class TopicRuns:
             if here in reading.seen or here in reading.forgiven:
                 continue
             place = f"{self._topic}@{broker}:{row.queue_id}"
-            if self._dropped(row, heard) or (heard.says(place) and (reading.loose or not self._is_up(broker))):
+            if self._dropped(row, reading.heard) or (heard.says(place) and (reading.loose or not self._is_up(broker))):
                 reading.forgiven.add(here) if self._is_up(broker) else None
             else:
                 raise self._missing(said, broker, row)

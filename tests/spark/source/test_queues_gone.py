@@ -145,6 +145,20 @@ def test_queues_that_came_and_went_between_two_runs(opened: list[RocketMQStreamR
         assert following.latestOffset(settled, ALL) is settled, "it is settled"
 
 
+def test_a_topic_that_was_created_again_with_fewer_queues(opened: list[RocketMQStreamReader]) -> None:
+    with Broker() as broker:
+        end = read_some(opened, broker, "T", queues=2)
+        end["last"]["T"]["broker-a"].pop("0")  # as if nothing were known of the other queue
+        end["queues"]["T"]["broker-a"]["0"] = 0
+        delete_topic(broker.namesrv_addr, "T")
+        broker.create_topic("T", queues=1)
+        with pytest.raises(DataLost, match="T@broker-a:1 was read up to offset [0-9]+ and ends at 0 now: its"):
+            reader_of(opened, broker.namesrv_addr, "T", True).latestOffset(end, ALL)
+        loose = reader_of(opened, broker.namesrv_addr, "T", True, failOnDataLoss="false")
+        settled = stored(loose.latestOffset(end, ALL))
+        assert settled["queues"] == {"T": {"broker-a": {"0": 0}}}
+
+
 def queues_now(broker: Broker) -> list[Any]:
     cluster = Cluster(read_options({"namesrv": broker.namesrv_addr, "subscribe": "T"}))
     try:

@@ -70,9 +70,11 @@ def redrive(
                     upto = limit_offsets(here, end, SLICE)
                     slice_ = _Slice(spark, dead, as_group, options, here, upto)
                     lease.check()
+                    before = here
                     sent, here = slice_.send(where, limit - done if limit else 0, topic)
                     lease.check()
-                    cluster.commit(here)
+                    # A broker without dead letters has not been read from: it does not know the group, and refuses it.
+                    cluster.commit({queue: at for queue, at in here.items() if at != before[queue]})
                     done += sent
                     batches += 1
                     left = sum(end[queue] - here[queue] for queue in queues)

@@ -56,8 +56,8 @@ def hidden_ends(
     hidden = cluster.hidden(queues)
     asked = [queue for queue in hidden if queue not in reached]
     newest = cluster.latest(asked)
-    end = {queue: newest[queue] for queue in asked if newest[queue] > 0}
-    if not end or (options.starting.kind == "latest" and not reached):
+    end = {queue: newest[queue] for queue in asked if newest.get(queue, 0) > 0}
+    if not end or (options.starting.kind == "latest" and reached == ()):
         return end
     begin = cluster.earliest(list(end))
     if options.starting.kind in ("timestamp", "times"):

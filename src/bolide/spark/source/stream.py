@@ -124,8 +124,8 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         fresh = self._begin_of_new([queue for queue in latest if queue not in reached])
         former = {} if self._compared else hidden_ends(self._connected(), list(latest), self._options, reached)
         begin = {**reached, **fresh, **former}
-        self._check_dropped(reached, latest)
-        deleted = self._check_away([queue for queue in reached if queue not in latest])
+        deleted = self._check_dropped(reached, latest)
+        deleted |= self._check_away([queue for queue in reached if queue not in latest])
         begin = {queue: offset for queue, offset in begin.items() if queue not in deleted}
         # A queue that is missing for a moment, or was asked of a replica, keeps its position.
         ahead = {queue: max(offset, latest.get(queue, offset)) for queue, offset in begin.items()}
@@ -270,12 +270,16 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._unmarked.update({queue: offset for queue, offset in ask.items() if queue not in found})
         return {**known, **found}
 
-    def _check_dropped(self, reached: Offsets, latest: Offsets) -> None:
-        """Check that removed queues were read to their end: a broker returns nothing from them."""
+    def _check_dropped(self, reached: Offsets, latest: Offsets) -> set[Queue]:
+        """Check that removed queues were read to their end: a broker returns nothing from them.
+
+        Returns those that a new topic of the same name never had, if loss is allowed.
+        """
         cluster = self._connected()
         dropped = cluster.dropped(queue for queue in reached if queue not in latest and queue not in self._left)
+        gone: set[Queue] = set()
         if not dropped:
-            return
+            return gone
         for queue, end in cluster.latest(list(dropped)).items():
             if end > reached[queue]:
                 data_lost(
@@ -286,6 +290,10 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     "continue without them",
                 )
                 self._left.add(queue)
+            elif end < reached[queue] and cluster.master_answered(queue.broker):
+                self._lost(queue, reached[queue], f"ends at {end} now")
+                gone.add(queue)
+        return gone
 
     def _check_away(self, queues: list[Queue]) -> set[Queue]:
         """Check queues that no route names now; returns those whose topic was deleted, if loss is allowed.
