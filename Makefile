@@ -1,5 +1,5 @@
-# make demo | quick | test | lint | quick-pythons | bench | interop | rocketmq-tests | mutations | fuzz | sequences | dev | lock |
-# clean.
+# make demo | quick | test | lint | quick-pythons | bench | interop | rocketmq-tests | mutations | dev | lock | clean, and
+# what looks for faults (docs/proof.md): attack | cuts | differential | fuzz | sequences | simulate | soak.
 # Variables: PYTHON, VENV, BOLIDE_BUILD=auto|yes|no, WORKERS, ARGS
 SHELL := /bin/bash
 PYTHON ?= python3

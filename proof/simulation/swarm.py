@@ -37,7 +37,7 @@ class _Draw:
         self.chance = random.Random(f"plan {seed}")
         self.seed = seed
         chance = self.chance
-        self.small = chance.random() < 0.7
+        self.small = chance.random() < 0.9
         """A little work and one or two faults that meet it; a second of processor time runs several such seeds."""
         drawn = chance.uniform(20.0, 60.0) if self.small else 60.0 * 60.0 ** (chance.random() ** 1.5)
         self.seconds = seconds if seconds is not None else round(drawn, 1)
@@ -55,7 +55,7 @@ class _Draw:
     def plan(self) -> Plan:
         settings = self._settings()
         cluster = self._cluster()
-        for _ in range(self.chance.randint(2, 15) if self.small else self.chance.randint(20, 160)):
+        for _ in range(self.chance.randint(2, 15) if self.small else self.chance.randint(20, 100)):
             self._work(self._time(0.9))
         if self.faults:
             for _ in range(int(self.chance.uniform(1.0, 2.2 if self.small else 5.0) ** 2)):
