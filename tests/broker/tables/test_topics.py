@@ -204,6 +204,8 @@ def test_nothing_is_taken_of_a_file_that_cannot_be_read(table: Table, data: byte
     with pytest.raises((ValueError, TypeError)):
         table.load(data)
     assert written(table) == before
+    if isinstance(table, ConsumerOffsets):
+        assert table.queues("g", "T") == {}
 
 
 def written(table: Table) -> bytes:

@@ -195,7 +195,7 @@ def test_an_edited_file_reads_as_before_but_for_the_changes() -> None:
 
 @pytest.mark.parametrize("mark", ["\x0b", "\x0c", "\x1c", "\x85", "\u2028"])
 def test_only_what_ends_a_line_for_java_does_so_in_an_edited_file(mark: str) -> None:
-    text = edited(f"# old{mark}brokerName=x\nbrokerName=a\n", {"fileReservedTime": "48"})
+    text = edited(f"brokerName=a\n# old{mark}brokerName=x\n", {"fileReservedTime": "48"})
     assert read_properties_utf8(text.encode()) == {"brokerName": "a", "fileReservedTime": "48"}
 
 
