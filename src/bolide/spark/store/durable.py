@@ -153,7 +153,9 @@ class DurableEnd:
                 self._missing("in a store that was stopped cleanly", last_end - self._at)
         elif not limit.whole and limit.timestamp and (limit.settled or not self._limited):
             before = record_before(files, self._at)
-            if before is not None or self._at == 0 or (self._at == files[0][0] and _holds_bytes(files[0], self._at)):
+            # Without one: all before has expired, and if a record follows, those that were flushed have, too.
+            first = not self._limited and self._at == files[0][0]
+            if before is not None or (first and (self._at == 0 or _holds_bytes(files[0], self._at))):
                 stored = -1 if before is None else before.stored_ms
                 if stored < limit.timestamp:
                     sentence = f"where the checkpoint says that records stored until {limit.timestamp} ms are on disk"
