@@ -31,7 +31,7 @@ def judge(copies: Copies) -> Iterator[Finding]:
                 yield Finding("not long after its time", f"{send} is at {served.place} {late:.3f} s late")
         # A crash repeats the deliveries of which no progress was on disk. A timer message is also stored again while it
         # waits (timerRollWindowSlot), and a crash repeats that as well: each copy of it is delivered.
-        most = send.attempts * (1 + copies.crashes_since(send.due_at))
+        most = send.attempts * (1 + copies.crashes_since(from_s))
         if send.by_clock:
             most = send.attempts * 2 ** min(copies.crashes_since(send.began_at), 16)
         if len(found) > most:
@@ -43,7 +43,9 @@ def judge(copies: Copies) -> Iterator[Finding]:
 
 
 def _taken_back(copies: Copies, send: Send) -> bool:
-    if send.recall is not Outcome.DONE or send.recalled_at > send.due_at - RECALL_MARGIN_S:
+    clock_s = copies.promises.clock_s if send.by_clock else 0.0
+    in_time = send.due_at - RECALL_MARGIN_S - copies.promises.early_s - clock_s
+    if send.recall is not Outcome.DONE or send.recalled_at > in_time:
         return False
     brokers = {crash.broker for crash in copies.ledger.crashes}
     return not any(copies.lost_with_power(broker, send.recalled_at, send.recalled_at) for broker in brokers)
