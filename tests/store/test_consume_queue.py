@@ -249,6 +249,21 @@ def test_a_torn_last_unit_leaves_the_extension_of_the_others(tmp_path: Path, kep
         assert [unit.tags_code for unit in units if unit is not None] == list(range(5))
 
 
+@pytest.mark.parametrize("wiped", range(1, 20))
+def test_a_unit_that_was_wiped_in_part_is_put_again(tmp_path: Path, wiped: int) -> None:
+    queue = open_queue(tmp_path)
+    for offset in range(4):
+        put(queue, offset)
+    queue.flush()
+    with (tmp_path / "cq/T/0" / f"{0:020d}").open("r+b") as file:
+        file.seek(3 * 20)
+        file.write(bytes(wiped))  # a recovery dropped the last unit, and was killed in the middle of that
+    torn = reopened(tmp_path, clean=False)
+    torn.truncate(300)
+    put(torn, 3)
+    assert all_units(torn) == [(offset * 100, 100, 7) for offset in range(4)]
+
+
 def test_the_extension_is_truncated_with_its_queue(tmp_path: Path) -> None:
     queue = open_queue(tmp_path, ext=True)
     for offset in range(25):

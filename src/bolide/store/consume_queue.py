@@ -253,6 +253,9 @@ class ConsumeQueue:
                 if offset < 0 or size <= 0:
                     return at + i, address
                 if size != PRE_BLANK_SIZE:
+                    if offset < self.max_physical_offset:
+                        # Units are in the order of the log. A crash in the middle of wiping left the end of this one.
+                        return at + i, address
                     self.max_physical_offset = offset + size
                 code = read_i64_be(data, i * UNIT_SIZE + 12)
                 if is_ext_address(code) and (address == _NO_ADDRESS or code > address):
