@@ -9,6 +9,7 @@ import pytest
 from bolide.layout.checkpoint import Checkpoint, decode_checkpoint
 from bolide.store.checkpoint_file import load_checkpoint, write_checkpoint
 from bolide.store.errors import StoreDamaged
+from bolide.store.files import FileFailed
 from bolide.store.message_store import MessageStore
 from bolide.store.options import StoreOptions
 from bolide.testing.files import SimulatedFiles
@@ -278,3 +279,89 @@ def test_the_checkpoint_never_says_more_than_the_log_has_on_disk() -> None:
     machine.turn(3)
     machine.flush()
     assert not units_agree(machine.store)
+
+
+def test_what_was_wiped_after_the_last_whole_file_stays_wiped() -> None:
+    size = SHAPE.commit_log_segment_size
+    machine = Machine()
+    while int(machine.store.end_offset) % size < size - 900:
+        machine.turn(1)
+    machine.append(8)
+    machine.write()
+    overwrite(machine.files, size, bytes(64))  # the first record of the second file never was on disk, others were
+    machine.power_cut(1)
+    assert machine.report.log_end == size and machine.report.truncated_bytes
+    machine.power_cut(0)
+    assert machine.report.log_end == size and machine.report.truncated_bytes == 0, "a second cut brings nothing back"
+
+
+class HalfWipes(SimulatedFiles):
+    """From some write on, every write of the log stops half way and fails."""
+
+    good = 1 << 30
+
+    def write_at(self, handle: int, buffers: list[bytes], offset: int) -> None:
+        if LOG not in self._handles[handle][0]:
+            return super().write_at(handle, buffers, offset)
+        self.good -= 1
+        if self.good == 0:
+            super().write_at(handle, buffers, offset)  # the batch itself: it is all there, and yet the call fails
+            raise FileFailed("cannot write: simulated I/O error")
+        if self.good < -self.wipes:
+            data = b"".join(buffers)
+            super().write_at(handle, [data[: len(data) // 2]], offset)
+            raise FileFailed("cannot write: simulated I/O error")
+        super().write_at(handle, buffers, offset)
+
+    wipes = 0
+    """Writes after the first bad one that still succeed."""
+
+
+@pytest.mark.parametrize("wipes", range(7))
+def test_a_wipe_that_fails_half_way_leaves_no_damage(wipes: int) -> None:
+    machine = Machine(HalfWipes())
+    assert isinstance(machine.files, HalfWipes)
+    machine.turn(3)
+    machine.append(5)
+    machine.files.good, machine.files.wipes = 1, wipes
+    with pytest.raises(FileFailed):
+        machine.write()
+    machine.files.good = 1 << 30
+    machine.crash()
+    assert not missing(machine.store, machine.acknowledged)
+
+
+def test_names_that_a_killed_process_made_are_synced_by_the_next() -> None:
+    machine = Machine()
+    machine.turn(4)
+    machine.tick(1000)
+    machine.tick(61_000)
+    machine.append(3, "U")
+    machine.write()
+    machine.flush()
+    machine.tick(1000)  # the new queues are flushed, and neither they nor their folders synced
+    machine.crash()
+    for _ in range(30):
+        machine.turn(1)
+    machine.tick(1000)
+    machine.tick(61_000)
+    machine.tick(1000)
+    machine.power_cut(0)
+    assert machine.report.scanned_from > 0
+    assert not missing(machine.store, machine.acknowledged) and not units_agree(machine.store)
+
+
+def test_nothing_is_written_over_what_a_failed_write_left() -> None:
+    machine = Machine(HalfWipes())
+    assert isinstance(machine.files, HalfWipes)
+    machine.turn(3)
+    machine.append(5)
+    machine.files.good = 1
+    with pytest.raises(FileFailed):
+        machine.write()
+    machine.append(1)
+    with pytest.raises(FileFailed):
+        machine.write()  # half of this one over the front of the others would look like damage
+    machine.files.good = 1 << 30
+    machine.crash()
+    assert not missing(machine.store, machine.acknowledged)

@@ -17,12 +17,15 @@ def long_message(size: int = 1400) -> BrokerMessage:
     return message_of("T", b"body", f"filler\x01{'x' * size}\x02".encode(), 0, born_timestamp=START)
 
 
-def lose(machine: Machine, offset: int, size: int) -> None:
-    """The power fails, and a part of the log never was on disk."""
+def lose(machine: Machine, offset: int, size: int, how: str = "power cut") -> None:
+    """The power fails, or the process is killed, and a part of the log never was written."""
     handle = machine.files.open(LOG)
     machine.files.write_at(handle, [bytes(size)], offset)
     machine.files.close(handle)
-    machine.power_cut(1)
+    if how == "kill":
+        machine.crash()
+    else:
+        machine.power_cut(1)
 
 
 @pytest.mark.parametrize("sector", [1, 2])
@@ -36,6 +39,16 @@ def test_a_record_without_a_sector_of_its_properties_is_no_record(sector: int) -
     lose(machine, (begin // SECTOR + sector) * SECTOR, SECTOR)
     assert machine.report.log_end == begin and machine.report.records == 1
     assert machine.report.truncated_bytes > 0
+
+
+def test_the_write_that_a_kill_interrupted_is_no_damage() -> None:
+    machine = Machine()
+    machine.turn(1)
+    begin = int(machine.store.log.end_offset)
+    machine.store.append(long_message(), machine.now)
+    machine.write()
+    lose(machine, (begin // SECTOR + 2) * SECTOR, SECTOR, "kill")
+    assert machine.report.log_end == begin and machine.report.records == 1
 
 
 def test_what_is_known_to_be_on_disk_is_not_looked_at() -> None:

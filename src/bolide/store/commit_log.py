@@ -71,6 +71,9 @@ class CommitLog:
         self._batch = BytesWriter()
         self._batch_start: i64 = 0
         self._full: list[tuple[int, bytes]] = []
+        self._junk: list[int] = []
+        """Where records begin that a failed write may have left beyond `written_offset`, and `_junk_end` their end."""
+        self._junk_end: i64 = 0
         self._syncing: list[tuple[str, int]] = []
         self._sync_timestamp: i64 = 0
         self._last_look: i64 = 0
@@ -231,6 +234,8 @@ class CommitLog:
         if self.end_offset == self.written_offset:
             return
         try:
+            if self._junk_end > 0:
+                self._wipe_junk()
             for start, chunk in self._full:
                 self.segments.write(start, [chunk])
                 self.written_offset = start + len(chunk)
@@ -265,17 +270,42 @@ class CommitLog:
         """Forget what could not be written, and wipe what of it may have reached the file."""
         lost = self.end_offset
         self.end_offset = self.written_offset
+        if self._junk_end <= self.end_offset:  # else nothing was written over what an earlier write left
+            self._junk = self._starts_from(self.end_offset)
+            segment_end = self.end_offset - self.end_offset % self.segment_size + self.segment_size
+            self._junk_end = min(lost, segment_end)
         self._next_batch()
-        segment_end = self.end_offset - self.end_offset % self.segment_size + self.segment_size
-        wipe: i64 = min(lost, segment_end) - self.end_offset
-        if wipe <= 0 or self.segments.path_at(self.end_offset) == "":
-            return
         try:
-            # Crash before this: whole records of a failed write may come back at the next start. They were answered
-            # with an error, which promises nothing, so they are duplicates of a retried send at worst.
-            self.segments.write(self.end_offset, [bytes(wipe)])
+            self._wipe_junk()
         except FileFailed:
-            return  # the disk takes nothing at all: the next good write goes over the same place
+            return  # the disk takes nothing at all: the next write tries again first
+
+    def _wipe_junk(self) -> None:
+        """Wipe what a failed write may have left after the end. Raises `FileFailed`."""
+        wipe: i64 = self._junk_end - self.written_offset
+        if wipe > 0 and self.segments.path_at(self.written_offset) != "":
+            # Crash before this: whole records of a failed write may come back at the next start. They were answered
+            # with an error, which promises nothing, so they are duplicates of a retried send at worst. The last record
+            # goes first: a disk that fails in between must not leave good records after bad bytes, which are damage.
+            while self._junk:
+                self.segments.write(self._junk[-1], [bytes(BLANK_SIZE)])
+                self._junk.pop()
+            self.segments.write(self.written_offset, [bytes(wipe)])
+        self._junk = []
+        self._junk_end = 0
+
+    def _starts_from(self, offset: i64) -> list[int]:
+        """Where the records begin that were to be written in one go from this offset on."""
+        data = self._batch.getvalue() if self._batch_start == offset else b""
+        for start, chunk in self._full:
+            if start == offset:
+                data = chunk
+        starts: list[int] = []
+        at: i64 = 0
+        while at + BLANK_SIZE <= len(data):
+            starts.append(int(offset + at))
+            at += i64(read_i32_be(data, at))
+        return starts
 
     # -- syncing --
 

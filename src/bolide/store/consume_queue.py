@@ -229,8 +229,11 @@ class ConsumeQueue:
         self._set_end(end)
         if not clean:
             self._wipe_rest()
+            self.segments.sync_names_later()
         if self.ext is not None:
             self.ext.recover()
+            if not clean:
+                self.ext.segments.sync_names_later()
             if address != _NO_ADDRESS:
                 self.ext.truncate_behind(address)
         self.min_offset = self.segments.min_offset // UNIT_SIZE

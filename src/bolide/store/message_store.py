@@ -147,8 +147,9 @@ class MessageStore(Lookups):
         self.queues.deleted.start(int(self.log.segments.min_offset), report.log_end)
         self.queues.drop_deleted()
         end = recovery.run(checkpoint, now)
-        # What recovery kept may be in the page cache only; before it is served it must not be losable any more.
-        self.log.segments.datasync_to(end, report.scanned_from)
+        # What recovery kept may be in the page cache only; before it is served it must not be losable any more. Nor may
+        # what it wiped come back, also where that is in a file of its own: it would mix with the next record.
+        self.log.segments.datasync_to(end + 1, report.scanned_from)
         if report.abnormal:
             # Not before: a start that is killed on the way leaves holes of a power cut to one that must still know it.
             self._mark_running(boot_id, now)

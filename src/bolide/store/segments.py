@@ -130,6 +130,14 @@ class SegmentList:
             self._remove(path)
         return dropped
 
+    def sync_names_later(self) -> None:
+        """The process that made these files may have died before it synced their names and their folders'. Nobody else
+        would: what is on disk is not made again."""
+        if self._segments:
+            parent = posixpath.dirname(self.folder)
+            for folder in (self.folder, parent, posixpath.dirname(parent)):
+                self.handles.renamed(folder)
+
     # -- writing --
 
     def write(self, offset: i64, buffers: list[bytes]) -> None:

@@ -205,7 +205,7 @@ class Survey:
         at, want = begin, CHUNK
         while at < stop:
             data = self._log.read(at, min(want, stop - at))
-            done = self._pass(data, 0, at, found, NO_LIMIT, NO_LIMIT)
+            done = self._pass_rest(data, 0, at, found)
             if done == 0:
                 size = int.from_bytes(data[:4], "big", signed=True) if len(data) >= BLANK_SIZE else 0
                 if size <= len(data) or size > LONGEST or len(data) < want:

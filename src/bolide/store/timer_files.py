@@ -59,6 +59,7 @@ class TimerFiles:
         found = decode_timer_checkpoint(self._files.read_file(self._root + "/config/timercheck"))
         self.checkpoint = found
         self.log.load()
+        self.log.segments.sync_names_later()
         if not self.wheel.load(found.read_time) and found.log_end > 0:
             self.lost = f"{self.wheel.path} is missing or has another size"
         if found.ours and found.precision != self.wheel.precision:

@@ -46,6 +46,21 @@ def test_progress_is_what_nobody_needs_any_more(parts: Transactions) -> None:
     assert parts.progress() == (4, 4)
 
 
+def test_what_expired_unread_does_not_move_the_others(parts: Transactions) -> None:
+    halves = parts.service.halves
+    parts.half(UNIQ_KEY="U0")
+    halves.scan(100)
+    for number in (1, 2):
+        parts.half(UNIQ_KEY=f"U{number}")
+    queue = parts.store.queues.get(HALF_TOPIC, 0)
+    assert queue is not None
+    queue.min_offset = 2  # the machine slept so long that retention came before the scan
+    halves.scan(100)
+    unit = queue.unit(2)
+    assert unit is not None
+    assert list(halves.pending) == [0, 2] and halves.pending[2].physical_offset == unit[0]
+
+
 def test_a_restart_rebuilds_the_table(parts: Transactions) -> None:
     halves = [parts.half(UNIQ_KEY=f"U{number}") for number in range(5)]
     parts.code(halves[0], COMMIT)

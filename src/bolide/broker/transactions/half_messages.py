@@ -291,6 +291,9 @@ class HalfMessages:
     def _scan_some(self, count: int) -> int:
         """Read up to `count` units of each queue in log order: an op record follows what it names, so that only open
         half messages stay in memory, and one that names something else has no effect."""
+        # What expired unread, while the machine slept, is passed over: `units` begins after it.
+        self._op_scanned = max(self._op_scanned, int(self._store.min_queue_offset(OP_HALF_TOPIC, 0)))
+        self._half_scanned = max(self._half_scanned, int(self._store.min_queue_offset(HALF_TOPIC, 0)))
         ops = self._store.units(OP_HALF_TOPIC, 0, self._op_scanned, count)
         halves = self._store.units(HALF_TOPIC, 0, self._half_scanned, count)
         op = half = 0
