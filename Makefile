@@ -18,7 +18,7 @@ UNCOMPILED := $(addprefix --ignore=tests/,admin cli interop test_plugins.py test
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo quick test test-interpreted test-compiled lint quick-pythons bench interop rocketmq-tests mutations \
-  attack sequences dev lock clean venv-demo venv-test
+  attack cuts sequences dev lock clean venv-demo venv-test
 
 demo: venv-demo
 	@home=$$(tools/ensure_java.sh jre) && export JAVA_HOME=$$home && exec $(BIN)/python -m demo.run $(ARGS)
@@ -65,6 +65,10 @@ mutations: venv-test
 .PHONY: soak
 soak: venv-test
 	@exec $(BIN)/python -m proof.soak $(ARGS)
+
+# Power cuts at random calls of a broker's disk, and what must be true after each; or a fault at every call.
+cuts: venv-test
+	@exec $(BIN)/python -m proof.simulation.cuts $(ARGS)
 
 # Random sequences of what operators and disks do, under every reader and job of the Spark pipeline.
 sequences: venv-test

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from bolide.store.file_contract import DiskFull, FileFailed, call_failed, sync_failed
-from bolide.testing.disk import Folder, Inode
+from bolide.testing.disk import SECTOR, Folder, Inode
 from bolide.testing.files import SimulatedFiles
 
 OPENING: Final = frozenset(
@@ -291,7 +291,9 @@ class Disk(SimulatedFiles):
         if error:
             if error != "EROFS" and self.random.random() < self.chances.short:
                 data = b"".join(buffers)
-                super().write_at(handle, [data[: self.random.randrange(len(data) + 1)]], offset)
+                end = offset + self.random.randrange(len(data) + 1)
+                end -= end % SECTOR  # the kernel gives up between two pages
+                super().write_at(handle, [data[: max(end - offset, 0)]], offset)
             self._refuse("write_at", path, error)
         super().write_at(handle, buffers, offset)
 
