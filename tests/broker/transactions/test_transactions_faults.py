@@ -148,7 +148,8 @@ def lose_the_op_record(parts: Transactions, before: int = 0) -> None:
     for topic in (HALF_TOPIC, OP_HALF_TOPIC):  # the table is no newer than the log
         parts.offsets.commit(TRANSACTION_GROUP, topic, 0, 0, parts.now)
     parts.reopen()
-    assert parts.store.written_offset == last[0]
+    end = parts.store.written_offset
+    assert end < last[0] if before > 0 else end == last[0], "a torn record goes as well"
 
 
 @pytest.mark.parametrize("delay", ["", "3"])
