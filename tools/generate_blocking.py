@@ -54,7 +54,7 @@ OUTPUTS = [
             Facade(
                 "bolide.client.producing.producer",
                 "Producer",
-                {"instance", "loop", "topics", "finished"},
+                {"instance", "loop", "topics", "topic_missing", "finished"},
                 {"group": "str"},
             ),
             Facade(
