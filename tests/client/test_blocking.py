@@ -38,7 +38,7 @@ def wait_for(condition: Callable[[], object], what: str) -> None:
         time.sleep(0.005)
 
 
-INSIDE = {"instance", "loop", "topics", "finished", "check_transaction"}
+INSIDE = {"instance", "loop", "topics", "topic_missing", "finished", "check_transaction"}
 """What the native classes offer to their own parts only."""
 
 
