@@ -57,6 +57,20 @@ def plan_of(arguments: list[str]) -> tuple[Plan, bool, bool]:
     return plan, given.json, given.keep
 
 
+def options_of(plan: Plan) -> list[str]:
+    """The options that repeat a plan, in a folder of its own."""
+    options = [
+        f"--seed {plan.seed}",
+        f"--minutes {plan.seconds / 60:g}",
+        f"--faults {','.join(plan.faults)}",
+        f"--bound {plan.bound:g}",
+        f"--brokers {plan.brokers}",
+        f"--pause {plan.pause:g}",
+        f"--at-once {plan.at_once}",
+    ]
+    return options + ["--only-brokers"] * plan.only_brokers + ["--no-mount"] * (not plan.mount)
+
+
 async def attack(plan: Plan, quiet: bool) -> tuple[Verdict, bool]:
     """Run the plan; Ctrl-C ends the faults early. The verdict, and whether it was interrupted."""
 
@@ -94,9 +108,7 @@ def main(arguments: list[str] | None = None) -> int:
     if found.held and not keep:
         shutil.rmtree(plan.folder)
     elif not found.held:
-        again = (
-            f"make attack ARGS='--seed {plan.seed} --minutes {plan.seconds / 60:g} --faults {','.join(plan.faults)}'"
-        )
+        again = f"make attack ARGS='{' '.join(options_of(plan))}'"
         print(f"stores and logs are in {plan.folder}; again: {again}", file=sys.stderr if as_json else sys.stdout)
     return 0 if found.held else 1
 

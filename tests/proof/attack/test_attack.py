@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from proof.attack.__main__ import options_of, plan_of
 from proof.attack.fault_shim import ROOT
 from proof.attack.faults import FAULTS
 
@@ -50,3 +51,10 @@ def test_an_unknown_fault_is_refused() -> None:
     done = subprocess.run([*COMMAND, "--faults", "earthquake"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "no fault is called earthquake" in done.stderr
+
+
+def test_a_broken_run_says_how_to_repeat_all_of_it(tmp_path: Path) -> None:
+    given = "--seed 7 --minutes 0.5 --faults kill,clock --bound 60 --brokers 3 --pause 0.2 --at-once 4"
+    for options in (given, f"{given} --only-brokers --no-mount"):
+        plan, _, _ = plan_of([*options.split(), "--folder", str(tmp_path)])
+        assert " ".join(options_of(plan)) == options
