@@ -8,6 +8,8 @@ import logging
 import random
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from proof.simulation.cuts.every_call import cases, problems_of
 from proof.simulation.cuts.life import Life, Result
@@ -24,14 +26,27 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--every-call", type=int, metavar="N", help="a fault at every call instead, or at one of N")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     chosen = parser.parse_args(arguments)
-    logging.getLogger("bolide").addHandler(logging.NullHandler())
-    logging.getLogger("bolide").propagate = False
     seed = chosen.seed or str(time.time_ns() % 1_000_000_007)
-    if chosen.every_call is not None:
-        return _every_call(chosen.every_call, seed)
-    if chosen.life is not None:
-        return _one(seed, chosen.life)
-    return _many(seed, chosen.cuts, chosen.json)
+    with _silent():
+        if chosen.every_call is not None:
+            return _every_call(chosen.every_call, seed)
+        if chosen.life is not None:
+            return _one(seed, chosen.life)
+        return _many(seed, chosen.cuts, chosen.json)
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Keep the warnings of brokers that lose their power out of what this prints."""
+    log = logging.getLogger("bolide")
+    handler, propagates = logging.NullHandler(), log.propagate
+    log.addHandler(handler)
+    log.propagate = False
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.propagate = propagates
 
 
 def _one(seed: str, number: int) -> int:
