@@ -75,3 +75,8 @@ def test_only_whole_pieces_of_zeros_are_holes() -> None:
     bare = record_bytes("T", b"b")
     for over in range(1, 8):
         assert not lacks_sector(bare, 0, len(bare), SECTOR - len(bare) + over), "no properties end in no zeros"
+
+
+def test_the_length_of_a_long_topic_begins_with_a_zero_that_is_no_hole() -> None:
+    data = record_bytes("%RETRY%" + "g" * 200, b"b", b"name\x01value\x02")
+    assert [at for at in range(len(data)) if lacks_sector(data, 0, len(data), SECTOR - at)] == []

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from librt.strings import read_i32_be
+
 from bolide.dispatch.row import pass_records, scan_records
 from bolide.layout.record import (
     BLANK,
@@ -260,6 +262,8 @@ def lacks_sector(data: bytes, begin: int, end: int, base: int) -> bool:
     `base` is the offset in the log of the first byte. No producer can send such properties (`refuse_zeros`).
     """
     at = int(topic_start(data, begin))
+    if read_i32_be(data, begin + 4) == MAGIC_V2:
+        at += 1  # the first byte of the topic's length is zero, and may be the last of its sector
     if not properties_at(data, begin):
         end -= 2  # their length, which is 0
     while at < end:
