@@ -355,3 +355,29 @@ def test_truncate_drops_entries_of_lost_records(tmp_path: Path, end: int, left: 
     fill(index, 31 - left, left)
     assert index.query("T", "all", 64, 0, EVER) == [number * 100 for number in range(31)]
     assert index.query("T", "k30", 64, 0, EVER) == [3000]
+
+
+@pytest.mark.parametrize(("count", "end"), [(9, 3), (10, 3), (10, 9), (11, 9), (11, 10), (30, 9), (30, 18), (30, 28)])
+def test_records_before_the_ones_that_were_dropped_are_not_put_twice(tmp_path: Path, count: int, end: int) -> None:
+    index = open_index(tmp_path)
+    fill(index, count)
+    index.flush()
+    again = killed(index, tmp_path)
+    again.load(True, index.index_msg_timestamp)
+    again.truncate((end - 1) * 100 + 1)
+    fill(again, 40)  # recovery reads more than it must
+    assert again.query("T", "all", 64, 0, EVER) == [number * 100 for number in range(40)]
+
+
+@pytest.mark.parametrize("count", [10, 20, 29])
+def test_a_record_takes_the_place_of_one_that_was_put_in_part(tmp_path: Path, count: int) -> None:
+    index = open_index(tmp_path)
+    fill(index, count)
+    index.flush()
+    again = killed(index, tmp_path)
+    again.load(True, index.index_msg_timestamp)
+    last = int(again.last_update_physical_offset)
+    again.truncate(last)
+    fill(again, 40 - last // 100, last // 100)
+    assert again.query("T", f"k{last // 100}", 64, 0, EVER) == [last // 100 * 100]
+    assert again.query("T", "all", 64, 0, EVER) == [number * 100 for number in range(40)]

@@ -240,7 +240,8 @@ class IndexFile:
         self.index_count = self._waiting_from = count
         if count != known:
             _, offset, seconds, _ = self._entry(count - 1)
-            self.end_physical_offset = offset
+            # What comes before a record that is dropped is whole, and not to be put again.
+            self.end_physical_offset = offset + 1 if self._entry(count)[1] >= before else offset
             self.end_timestamp = self.begin_timestamp + seconds * 1000 + 999
         self._wipe_rest()
         return True

@@ -254,6 +254,9 @@ class IndexService:
 
     def truncate(self, physical_offset: int) -> None:
         """The log ends here: entries of records at or beyond are dropped, or they would hide the records to come."""
+        if physical_offset <= self._begun_at:
+            self._begun_at = -1  # its entries go, too
+        count = len(self._files)
         while self._last is not None and self._last.end_physical_offset >= physical_offset:
             last = self._last
             if last in self._full:
@@ -261,6 +264,9 @@ class IndexService:
             if last.index_count > 1 and last.salvage(physical_offset):
                 return
             self._remove(len(self._files) - 1)
+        if len(self._files) < count and self._last is not None and self._last.is_full():
+            # Its newest record may be put again; what follows would go into a file of its own.
+            self._begun_at, self._begun = self._last.newest_record()
 
     def destroy(self) -> None:
         """Delete all files."""
