@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import time
@@ -147,6 +148,22 @@ def test_the_millisecond_that_is_not_over_does_not_count(writer: Writer) -> None
     assert DurableEnd(writer.root).find() == second
 
 
+def test_records_after_a_clock_that_was_set_back_are_no_loss(writer: Writer) -> None:
+    writer.write(writer.end_of(10))
+    path = writer.root / "commitlog" / f"{0:020d}"
+    data = bytearray(path.read_bytes())
+    flushed = writer.log[10]["storeTimestamp"]
+    for number in range(11):
+        at = writer.log[number]["physicalOffset"]
+        data[at + 56 : at + 64] = (flushed - 1000 * (number > 8)).to_bytes(8, "big")
+    path.write_bytes(data)
+    writer.checkpoint(flushed)
+    assert DurableEnd(writer.root).find() == writer.end_of(10)
+    writer.checkpoint(flushed + 1)
+    with pytest.raises(CorruptStore, match=f"records stored until {flushed + 1} ms are on disk"):
+        DurableEnd(writer.root).find()
+
+
 def test_without_a_checkpoint_nothing_counts(writer: Writer) -> None:
     writer.write(writer.end_of(-1))
     (writer.root / "checkpoint").unlink()
@@ -161,3 +178,14 @@ def test_the_next_record_is_found_from_any_byte() -> None:
     for at in (0, 1, offsets[5], offsets[5] + 1, offsets[-1], offsets[-1] + 1):
         wanted = next((offset for offset in offsets if offset >= at), size)
         assert next_start(str(path), 0, size, at) == wanted
+
+
+@pytest.mark.skipif(not hasattr(os, "SEEK_DATA"), reason="holes are not reported")
+def test_what_a_broker_has_only_reserved_is_not_read(writer: Writer) -> None:
+    writer.write(writer.end_of(10))
+    path = writer.root / "commitlog" / f"{0:020d}"
+    size = 1 << 40
+    os.truncate(path, size)
+    begin, end = writer.log[3]["physicalOffset"], writer.end_of(10)
+    assert next_start(str(path), 0, size, begin) == begin
+    assert next_start(str(path), 0, size, end) == size

@@ -23,7 +23,7 @@ from bolide.layout.columns import RecordColumns, blank_at, find_starts
 from bolide.layout.errors import LayoutError
 from bolide.spark.errors import CorruptStore
 from bolide.spark.store.last_record import record_before
-from bolide.spark.store.log_scan import first_store_timestamp, store_timestamp_at
+from bolide.spark.store.log_scan import first_store_timestamp, next_data, store_timestamp_at
 from bolide.spark.store.store_folder import Segment, log_end, segment_files
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class DurableEnd:
             first = not self._limited and self._at == files[0][0]
             if before is not None or (first and (self._at == 0 or _holds_bytes(files[0], self._at))):
                 stored = -1 if before is None else before.stored_ms
-                if stored < limit.timestamp:
+                if stored < limit.timestamp and not _has_stored_since(files, self._at, limit.timestamp):
                     sentence = f"where the checkpoint says that records stored until {limit.timestamp} ms are on disk"
                     self._missing(sentence, max(log_end(self._root).named - self._at, last_end - self._at, 1))
 
@@ -187,6 +187,29 @@ def _is_within(path: Path, start: int, at: int, limit: Limit) -> bool:
     """True if the record at physical offset `at` of a file is durable."""
     stored = store_timestamp_at(str(path), start, at)
     return stored >= 0 and (limit.whole or at < limit.offset or stored <= limit.timestamp)
+
+
+def _has_stored_since(files: Sequence[Segment], end: int, timestamp: int) -> bool:
+    """True if the newest file before physical offset `end` has a record stored at `timestamp` (ms) or later: then the
+    clock of the broker was set back, and the records after it have earlier times."""
+    start, path, size = max((file for file in files if file[0] < end), default=files[0])
+    at = start
+    try:
+        with path.open("rb") as opened:
+            while at < min(end, start + size):
+                opened.seek(at - start)
+                data = opened.read(min(CHUNK, end - at))
+                records = find_starts(data, at)
+                if len(records.starts):
+                    times = RecordColumns(data, records.starts).numbers("store_timestamp")
+                    if int(times.max()) >= timestamp:
+                        return True
+                at = next_start(
+                    str(path), start, size, at + (int(records.starts[-1]) if len(records.starts) else 0) + 1
+                )
+    except FileNotFoundError:
+        return False
+    return False
 
 
 def _holds_bytes(file: Segment, at: int) -> bool:
@@ -260,7 +283,8 @@ def next_start(path: str, start: int, size: int, at: int) -> int:
                 if found.cut + claimed > len(data) and at + found.cut + claimed <= start + size:
                     at, want = at + found.cut, max(CHUNK, claimed)
                     continue
-            at += max(len(data) - 64, 1) if data else size
+            after = at + max(len(data) - 64, 1) if data else start + size
+            at = max(after, start + next_data(file, after - start) - 64)
         return start + size
     finally:
         os.close(file)

@@ -172,7 +172,7 @@ class _LogScan:
             at = max(self._expected, at + len(data) - _HEAD)
             if not len(found.starts):
                 # Skip a hole: no record begins in it, nor more than its head before its end.
-                at = max(at, _next_data(self._file, at) - _HEAD)
+                at = max(at, next_data(self._file, at) - _HEAD)
         if self._expected >= 0 and not self._done:
             yield from self._tail()
 
@@ -272,18 +272,18 @@ def _read(file: int, size: int, at: int) -> bytes:
 
 def _zeros(file: int, begin: int, end: int) -> bool:
     """True if there are only zeros between two bytes of the file; holes are not even read."""
-    at = _next_data(file, begin)
+    at = next_data(file, begin)
     while at < end:
         data = _read(file, min(CHUNK, end - at), at)
         if not data:
             return True
         if data != bytes(len(data)):
             return False
-        at = _next_data(file, at + len(data))
+        at = next_data(file, at + len(data))
     return True
 
 
-def _next_data(file: int, at: int) -> int:
+def next_data(file: int, at: int) -> int:
     """The first byte from `at` on that is not in a hole; files that a broker preallocated are mostly holes."""
     if not hasattr(os, "SEEK_DATA"):
         return at
