@@ -13,6 +13,7 @@ import pytest
 from proof.attack.__main__ import options_of, plan_of
 from proof.attack.fault_shim import ROOT
 from proof.attack.faults import FAULTS
+from tests import children
 
 pytestmark = [
     pytest.mark.slow,
@@ -28,15 +29,15 @@ ENOUGH = 8
 def test_a_short_attack_holds_and_gives_its_verdict_when_interrupted(tmp_path: Path) -> None:
     folder = tmp_path / "attack"
     arguments = ["--minutes", "60", "--pause", "0.2", "--at-once", "3", "--only-brokers", "--folder", str(folder)]
-    with subprocess.Popen(
+    process = children.start(
         [*COMMAND, *arguments], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stderr is not None
-        said = [process.stderr.readline()]
-        while said[-1] and len([line for line in said if " s  " in line and "--" not in line]) < ENOUGH:
-            said.append(process.stderr.readline())
-        process.send_signal(signal.SIGINT)
-        out, errors = process.communicate()
+    )
+    assert process.stderr is not None
+    said = [process.stderr.readline()]
+    while said[-1] and len([line for line in said if " s  " in line and "--" not in line]) < ENOUGH:
+        said.append(process.stderr.readline())
+    process.send_signal(signal.SIGINT)
+    out, errors = process.communicate()
     assert process.returncode == 0, "".join(said) + out + errors
     found = json.loads(out)
     assert found["held"]
