@@ -135,6 +135,7 @@ class Run:
         if begin + self.plan.seconds > cluster.now:
             await cluster.sleep(begin + self.plan.seconds - cluster.now)
         self.faults.end_all()
+        await self._all_up()
         over = cluster.now
         await self._resume(over)
         view, promises = await self._settle(over)
@@ -256,6 +257,14 @@ class Run:
         self._client(name, "consumer", self.members[name].start)
 
     # -- the end
+
+    async def _all_up(self) -> None:
+        """Servers whose machine was switched off before the last fault begin when their time has come."""
+        end = self.cluster.now + RESUME_S
+        while self.cluster.now < end and not all(
+            self.cluster.processes[name].alive for name in (*self.brokers, *self.namesrvs)
+        ):
+            await self.cluster.sleep(0.1)
 
     async def _resume(self, over: float) -> None:
         """Every broker takes messages again, soon after the last fault."""

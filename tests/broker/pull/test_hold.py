@@ -202,11 +202,13 @@ def test_what_a_closed_connection_held_wakes_no_more_and_does_not_pile_up() -> N
 def test_the_sweep_clears_what_closed_connections_held_at_quiet_queues() -> None:
     table = HoldTable(10)
     gone, stays = channel(1), channel(2)
+    watched: list[weakref.ref[Again]] = []
     for pull in (held(gone, "quiet"), held(gone, "shared"), held(stays, "shared")):
+        pull.again = Again()
+        watched.append(weakref.ref(pull.again))
         assert table.park(pull)
-    watched = weakref.ref(gone)
     table.drop(gone)
     del gone, pull
     assert table.behind(lambda topic, queue_id: 0) == []
     assert table.expired(5000) != []
-    assert (watched(), table.count) == (None, 0)
+    assert ([one() for one in watched[:2]], table.count) == ([None, None], 0)
