@@ -107,9 +107,9 @@ def test_what_the_checkpoint_calls_flushed_is_missing_under_a_broker(
 def test_skipped_bytes_are_counted(golden: GoldenStore, caplog: pytest.LogCaptureFixture) -> None:
     overwrite(golden, place(golden, 10) + 4, b"x")
     size = golden.log()[10]["storeSize"]
-    reader = RocketMQStoreDataSource(
-        CaseInsensitiveDict({"path": str(golden.root), "corruptRecords": "skip"})
-    ).reader(SCHEMA)
+    reader = RocketMQStoreDataSource(CaseInsensitiveDict({"path": str(golden.root), "corruptRecords": "skip"})).reader(
+        SCHEMA
+    )
     with caplog.at_level(logging.WARNING, "bolide.spark"):
         rows = sum(batch.num_rows for part in reader.partitions() for batch in reader.read(part))
     assert rows == len(golden.log()) - 1
