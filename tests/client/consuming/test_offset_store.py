@@ -150,3 +150,30 @@ def test_a_refused_first_commit_makes_no_table_so_the_next_is_alone_too() -> Non
 
     with UnlockedOffsets(queues=4) as broker:
         asyncio.run(main(broker))
+
+
+def test_first_commits_wait_no_longer_than_one_for_a_broker_that_does_not_answer() -> None:
+    queues = [MessageQueue("T", "broker-a", number) for number in range(4)]
+
+    async def main(broker: ScriptedBroker) -> list[int]:
+        instance = ClientInstance.acquire(ClientOptions.of(broker.address))
+        ended: list[int] = []
+        try:
+            await instance.route("T")
+            store = BrokerOffsets(instance, "G")
+            for queue in queues:
+                store.update(queue, 9)
+            writes = [asyncio.ensure_future(store.persist([queue], True)) for queue in queues]
+
+            def ignore(command: Command) -> None:
+                ended.append(sum(write.done() for write in writes))
+
+            broker.script[codes.UPDATE_CONSUMER_OFFSET] = ignore
+            await asyncio.gather(*writes)
+            return ended
+        finally:
+            await instance.release()
+
+    with ScriptedBroker(queues=4) as broker:
+        ended = asyncio.run(main(broker))
+        assert len(ended) == 4 and max(ended) <= 1, "the others are sent together once the first has waited in vain"

@@ -97,6 +97,8 @@ class BrokerOffsets:
         self._carried: dict[MessageQueue, tuple[int, float]] = {}
         self._tables: set[Table] = set()
         self._making: dict[Table, asyncio.Lock] = {}
+        self._in_vain: dict[Table, int] = {}
+        """How many first commits were not answered."""
 
     def update(self, queue: MessageQueue, offset: int) -> None:
         """Note progress in memory."""
@@ -161,12 +163,14 @@ class BrokerOffsets:
 
     async def _persist_table(self, table: Table, offsets: dict[MessageQueue, int], wait: bool) -> None:
         if table not in self._tables:
+            in_vain = self._in_vain.get(table, 0)
             async with self._making.setdefault(table, asyncio.Lock()):
                 for queue in list(offsets):
-                    if table in self._tables:
+                    if table in self._tables or self._in_vain.get(table, 0) != in_vain:
                         break
                     if not await self._write_for_certain(queue, offsets.pop(queue)):
-                        break  # it cannot be reached: the others are not to wait for that one after the other
+                        # It cannot be reached: the others are not to wait for that one after the other.
+                        self._in_vain[table] = self._in_vain.get(table, 0) + 1
         await asyncio.gather(
             *(
                 self._write_for_certain(queue, offset) if wait else self._write(queue, offset, wait)
