@@ -365,3 +365,18 @@ def test_nothing_is_written_over_what_a_failed_write_left() -> None:
     machine.files.good = 1 << 30
     machine.crash()
     assert not missing(machine.store, machine.acknowledged)
+
+
+def test_a_kill_after_a_checkpoint_leaves_each_key_in_the_index_once() -> None:
+    machine = Machine()
+    for _ in range(8):
+        machine.turn()
+        machine.tick(1000)
+    for _ in range(15):
+        machine.tick(5000)
+    machine.turn(4)
+    machine.store.index.flush()
+    machine.crash()
+    for sent in machine.acknowledged:
+        found = machine.store.index.query("T", sent.put.properties.uniq_key, 64, 0, 1 << 60)
+        assert found == [sent.at.physical_offset]
