@@ -24,6 +24,16 @@ def stages_shown(spark: SparkSession, what: str, progress: OnProgress) -> Iterat
     tracker = spark.sparkContext.statusTracker()
     totals: dict[int, int] = {}
     done: dict[int, int] = {}
+    earlier = set(tracker.getJobIdsForGroup())
+
+    def look_back() -> None:
+        """Count the stages that began and ended between two looks."""
+        for job_id in sorted(set(tracker.getJobIdsForGroup()) - earlier):
+            job = tracker.getJobInfo(job_id)
+            for stage_id in job.stageIds if job is not None else ():
+                info = tracker.getStageInfo(stage_id)
+                if info is not None:
+                    totals.setdefault(stage_id, info.numTasks)
 
     def look() -> None:
         for stage_id in tracker.getActiveStageIds():
@@ -44,6 +54,9 @@ def stages_shown(spark: SparkSession, what: str, progress: OnProgress) -> Iterat
     watcher.start()
     try:
         yield
+        over.set()
+        watcher.join()
+        look_back()
         if totals:
             every = sum(totals.values())
             progress(JobProgress(what, every, every, time.monotonic() - began, "tasks"))
