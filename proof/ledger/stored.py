@@ -89,26 +89,29 @@ def _in_order(copies: Copies, queue: Queue, found: QueueView) -> Iterator[Findin
 
 def _tail_only(copies: Copies) -> Iterator[Finding]:
     """A loss of power with asynchronous flush takes the end of the log: nothing that was before what stayed."""
-    for crash in copies.ledger.crashes:
-        if not crash.power or copies.promises.sync_flush:
-            continue
-        for queue, found in sorted(copies.view.queues.items()):
-            if queue.broker == crash.broker and queue.topic in copies.topics:
-                yield from _tail_of(copies, queue, found, crash.step)
+    if copies.promises.sync_flush:
+        return
+    for queue, found in sorted(copies.view.queues.items()):
+        cuts = [crash.step for crash in copies.ledger.crashes if crash.power and crash.broker == queue.broker]
+        if cuts and queue.topic in copies.topics:
+            yield from _tail_of(copies, queue, found, cuts)
 
 
-def _tail_of(copies: Copies, queue: Queue, found: QueueView, cut: int) -> Iterator[Finding]:
-    kept = -1
+def _tail_of(copies: Copies, queue: Queue, found: QueueView, cuts: list[int]) -> Iterator[Finding]:
+    stayed = []
     for served in found.messages:
         number = served.number
         if number is not None and number < len(copies.ledger.sends):
             send = copies.ledger.sends[number]
-            if send.place == served.place and send.ended < cut:
-                kept = served.place.offset
+            if send.place == served.place:
+                stayed.append((send.ended, served.place.offset))
+    # What every cut left of the messages answered before it: a message may have been lost in any cut after its answer.
+    kept = {cut: max((offset for ended, offset in stayed if ended < cut), default=-1) for cut in cuts}
     for send in copies.ledger.sends:
         place = send.place
-        if place is None or place.queue != queue or send.ended > cut or send.kind is not Kind.PLAIN:
+        if place is None or place.queue != queue or send.kind is not Kind.PLAIN:
             continue
         gone = not any(served.place == place for served in copies.own[send.number])
-        if gone and place.offset < kept and not copies.deletions(send) and not copies.expired(place):
-            yield Finding("only the tail is lost", f"{send} is gone, and {queue}+{kept} is still there")
+        after = [kept[cut] for cut in cuts if send.ended <= cut]
+        if gone and after and place.offset < min(after) and not copies.deletions(send) and not copies.expired(place):
+            yield Finding("only the tail is lost", f"{send} is gone, and {queue}+{min(after)} is still there")

@@ -361,6 +361,15 @@ def test_a_loss_of_power_takes_nothing_from_the_middle() -> None:
     assert {"only the tail is lost"} <= history.found()
 
 
+def test_what_one_loss_of_power_took_may_be_before_what_the_next_one_left() -> None:
+    history = History()
+    cut(history, 100.0, True)
+    for _ in range(2):
+        history.consume(history.kept(A1))
+    history.ledger.crashed("a", power=True)
+    assert history.found() == set()
+
+
 def test_synchronous_flush_loses_nothing_with_the_power() -> None:
     history = History()
     cut(history, 100.0, True)
