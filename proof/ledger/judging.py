@@ -23,6 +23,12 @@ def judge(ledger: Ledger, view: View, promises: Promises) -> list[Finding]:
 
 
 def outstanding(ledger: Ledger, view: View, promises: Promises) -> list[Finding]:
-    """What has yet to happen: deliveries, ends of transactions, consumption. A harness waits for [] and then judges."""
+    """What has yet to happen: routes, deliveries, ends of transactions, consumption. A harness waits for [] and then
+    judges."""
     copies = Copies(ledger, view, promises)
-    return [*delayed.awaited(copies), *transactions.awaited(copies), *consumption.awaited(copies)]
+    return [
+        *stored.awaited(copies),
+        *delayed.awaited(copies),
+        *transactions.awaited(copies),
+        *consumption.awaited(copies),
+    ]

@@ -67,6 +67,14 @@ def _unbroken(queue: Queue, found: QueueView) -> Iterator[Finding]:
         yield Finding("queues have no holes", f"{queue} ends at {found.end}, but its messages end at {expected}")
 
 
+def awaited(copies: Copies) -> Iterator[Finding]:
+    """Queues with acknowledged messages that cannot be found yet: no name server has heard of a topic just made."""
+    for send in copies.ledger.sends:
+        place = send.place
+        if place is not None and place.queue not in copies.view.queues and not copies.deletions(send):
+            yield Finding("awaited", f"{place.queue}, where {send} is, has no route")
+
+
 def _in_order(copies: Copies, queue: Queue, found: QueueView) -> Iterator[Finding]:
     """What was acknowledged before another was sent is before it; so is what left first in one lane."""
     latest: Send | None = None
