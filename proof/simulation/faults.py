@@ -217,6 +217,7 @@ class Faults:
         process = self._cluster.processes[name]
         self._noted.add(process.number)
         self._down[name] = down
+        before = self._disk_failures(name)
         try:
             await self._cluster.stop(name, STOP_S)
         except NotInTime:
@@ -225,6 +226,12 @@ class Faults:
         except (BolideError, OSError) as error:  # it failed as it stopped: what that costs is a crash's
             self._noted.discard(process.number)
             self._cluster._note(f"{name} did not stop cleanly: {error!r}")
+        else:
+            if self._disk_failures(name) > before:
+                self._noted.discard(process.number)  # tables that could not be written are those of an earlier time
+
+    def _disk_failures(self, name: str) -> int:
+        return sum(fault.hits for fault in self.disk(name).faults) if name in self.brokers else 0
 
     async def supervise(self, name: str) -> None:
         """Start a broker or name server again whenever it has ended, and tell the ledger of crashes."""

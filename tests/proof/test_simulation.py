@@ -18,7 +18,7 @@ FRESH_S = 40.0
 """No further seed begins after this time."""
 SEED_S = 60.0
 """Simulated seconds of the work and the faults of a fresh seed; what they leave takes as long as it takes."""
-MOST_SEEDS = 40
+MOST_SEEDS = 20
 
 
 def told(report: Report, again: str) -> str:

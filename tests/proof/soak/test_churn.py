@@ -274,7 +274,7 @@ async def scenario(cluster: Cluster) -> dict[str, tuple[int, int]]:
     return {
         label: counts
         for label, counts in grown(before, after, ROUNDS // 2).items()
-        if not label.removesuffix("[]").startswith(BOUNDED) or counts[1] > WARM_UP_ROUNDS * 100
+        if not label.removesuffix("[]").startswith(BOUNDED) or counts[1] - counts[0] > WARM_UP_ROUNDS * 100
     }
 
 
