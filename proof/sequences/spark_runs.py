@@ -244,5 +244,3 @@ def at_once(spark: Any, run: Callable[[], Any]) -> list[BolideError | None]:
         if error is not None and not isinstance(error, BolideError):
             raise Wrong(f"a run crashed with {type(error).__name__}: {error}") from error
     return [error for error in errors if error is None or isinstance(error, BolideError)]
-
-
