@@ -85,7 +85,7 @@ def run_tests(copy: Path, words: list[str], output: Path) -> int:
     usual += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # of what was imported for the forks
     try:
         code = int(pytest.main([*usual, *words]))
-    except pytest.PytestUnraisableExceptionWarning:
+    except (pytest.PytestUnraisableExceptionWarning, ExceptionGroup):
         traceback.print_exc()
         code = FAILED  # the wrong left a socket open, say, which pytest tells when it is about to end
     sys.stdout.flush()
