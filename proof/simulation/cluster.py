@@ -27,6 +27,7 @@ import gc
 import logging
 import random
 import threading
+import warnings
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TextIO, TypeVar
@@ -111,12 +112,15 @@ class Simulation:
         log.setLevel(self._log_level)
         log.propagate = False
         try:
-            control = cluster.start(CONTROL, lambda process: scenario(cluster))
-            watch(partial(self._inside, threading.get_ident()))
-            scheduler.run(lambda: not control.alive)
-            cluster.kill_all()
-            scheduler.run(scheduler.idle)
-            _close_the_dead()
+            with warnings.catch_warnings():
+                # Of clients whose process was killed, when their memory is collected.
+                warnings.filterwarnings("ignore", "Unclosed ", ResourceWarning)
+                control = cluster.start(CONTROL, lambda process: scenario(cluster))
+                watch(partial(self._inside, threading.get_ident()))
+                scheduler.run(lambda: not control.alive)
+                cluster.kill_all()
+                scheduler.run(scheduler.idle)
+                _close_the_dead()
         finally:
             watch(None)
             log.removeHandler(handler)
