@@ -103,7 +103,7 @@ class Transactions(Parts):
         self.offsets.load(offsets)
         self.clients.register_producer("pg", Client(self.producer, "client", 0, 513, NOW))
         self.start_service()
-        self.service.begin()
+        self.service.begin(self.now)
 
     def asked(self) -> list[Command]:
         """The questions sent to the producer since the last call."""

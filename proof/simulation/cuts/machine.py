@@ -158,7 +158,7 @@ class Machine:
         hold = HoldTable(options.max_held_requests)
         self.executor = Executor(parts.services, effects, host, parts.stats, store, hold, options)
         parts.timers.load(now)
-        parts.transactions.begin()
+        parts.transactions.begin(now)
         parts.services.start(now)
         self._alive()
 

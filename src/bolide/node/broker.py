@@ -162,7 +162,7 @@ class BrokerNode:
         self.connections = connections_of(options, world, self._log)
         self._unfinished = Unfinished(options.max_unfinished_bytes, options.max_frame_seconds, world.monotonic)
         parts.timers.load(now)
-        parts.transactions.begin()
+        parts.transactions.begin(now)
         parts.services.start(now)
         turns.start()
         self._served = True

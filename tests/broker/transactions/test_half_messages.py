@@ -200,7 +200,7 @@ def test_an_op_record_means_only_what_lies_before_it(parts: Transactions) -> Non
     parts.settle()
     half = parts.half(UNIQ_KEY="V")
     parts.start_service()
-    parts.service.begin()
+    parts.service.begin(parts.now)
     assert parts.code(half, COMMIT) == 0 and len(parts.records("T", 2)) == 1
     parts.later(2_000)
     assert parts.progress() == (2, 2)

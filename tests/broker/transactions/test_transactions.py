@@ -146,7 +146,7 @@ def test_custom_immunity_ends_the_right_to_a_first_answer(parts: Transactions) -
 
 
 def test_open_transactions_have_a_limit(parts: Transactions) -> None:
-    parts.service.begin()
+    parts.service.begin(parts.now)
     parts.service.configure(BrokerOptions(max_open_transactions=2))
     first = parts.half()
     parts.half()

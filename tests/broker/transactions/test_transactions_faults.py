@@ -170,6 +170,18 @@ def test_a_commit_whose_op_record_was_torn_away_counts(parts: Transactions, dela
     assert parts.progress() == (3, 3)
 
 
+def test_an_op_record_that_is_owed_comes_before_all_that_is_stored_after_the_start(parts: Transactions) -> None:
+    """A second loss of power keeps it, or keeps nothing after the record that it belongs to."""
+    half = parts.half()
+    parts.code(half, COMMIT)
+    lose_the_op_record(parts)
+    end = parts.store.written_offset
+    parts.answer(send_request("Other"))
+    assert parts.ops() == [b"0,"]
+    assert parts.store.units(OP_HALF_TOPIC, 0, 0, 1)[0][0] == end
+    assert parts.code(half, ROLLBACK) == 0 and delivered(parts) == Counter(["U"])
+
+
 def test_an_op_record_that_is_owed_is_written_although_a_write_fails(parts: Transactions) -> None:
     parts.code(parts.half(), COMMIT)
     lose_the_op_record(parts)

@@ -108,14 +108,20 @@ class TransactionService(Service):
         """True when this round of checks has logged a problem."""
         store.on_taken_back.append(self._taken_back)
 
-    def begin(self) -> None:
-        """Called before the first request: read what is decided. The first tick tries again what cannot be read now."""
+    def begin(self, now: int) -> None:
+        """Called before the first request: read what is decided, and write the op records that are owed. They follow
+        the end of the log then: after another record, a second power cut could take them away unnoticed.
+
+        The first tick tries again what cannot be done now.
+        """
         if self._options.is_slave:
             return
         try:
             self.halves.catch_up()
         except FileFailed as error:
             self._say(f"transactions cannot be read yet: {error}")
+            return
+        self._pay(now)
 
     def routes(self) -> Routes:
         return [
