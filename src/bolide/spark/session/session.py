@@ -34,6 +34,7 @@ _LOCAL: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.shuffle.partitions": "2",
+    "spark.python.daemon.module": "bolide.spark.session.daemon",
 }
 _KEEP_MEMORY: Final = {
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(32 << 20),
