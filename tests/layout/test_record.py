@@ -27,6 +27,7 @@ from bolide.layout.record import (
     describe,
     encode_blank,
     find_record,
+    is_good,
     properties_at,
     record_size,
 )
@@ -130,6 +131,16 @@ def test_parts_that_do_not_add_up_keep_their_size() -> None:
     assert (checked.status, checked.size) == (BAD_SIZED, len(raw) + 3)
     negative = struct.pack(">i", -5) + raw[4:]
     assert check_record(negative, 0, len(negative), True).status == BAD
+
+
+@pytest.mark.parametrize("at", [0, 5, 300])
+def test_a_negative_size_is_bad_wherever_the_record_begins(at: int) -> None:
+    """Parts that leave the bytes count as an end at -1, which such a size would lead to."""
+    raw = bytearray(encoded(FIELDS))
+    raw[84:88] = struct.pack(">i", 1_000_000)
+    raw[:4] = struct.pack(">i", -1 - at)
+    data = bytes(at) + bytes(raw)
+    assert (check_record(data, at, len(data), False).status, is_good(data, at, len(data), False)) == (BAD, False)
 
 
 def test_crc_is_checked_when_asked() -> None:

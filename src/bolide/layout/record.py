@@ -263,18 +263,16 @@ def check_record(buf: bytes, at: i64, limit: i64, check_crc: bool) -> Checked:
     if magic != MAGIC_V1 and magic != MAGIC_V2:
         return Checked(BAD, 0)
     end = _end_of_parts(buf, at, limit, check_crc)
-    if end == at + total:
-        return Checked(GOOD, total)
-    if end >= 0 and total > 0:
-        return Checked(BAD_SIZED, total)
-    return Checked(BAD, 0)
+    if end < 0 or total <= 0:
+        return Checked(BAD, 0)
+    return Checked(GOOD if end == at + total else BAD_SIZED, total)
 
 
 def is_good(buf: bytes, at: i64, limit: i64, check_crc: bool) -> bool:
     """True where `check_record` says GOOD; `limit` is within `buf`."""
     total: i64 = i64(read_i32_be(buf, at))
     magic: i64 = i64(read_i32_be(buf, at + 4))
-    if total > limit - at or (magic != MAGIC_V1 and magic != MAGIC_V2):
+    if total <= 0 or total > limit - at or (magic != MAGIC_V1 and magic != MAGIC_V2):
         return False
     return _end_of_parts(buf, at, limit, check_crc) == at + total
 
