@@ -42,31 +42,34 @@ class Auditor:
         view = View()
         topics = {send.content.topic for send in self._ledger.sends}
         topics |= {DEAD_PREFIX + group for group in self._ledger.groups}
+        queues: dict[Queue, MessageQueue] = {}
         for topic in sorted(topics):
             try:
                 route = await self._admin.instance.fetch_route(topic)
             except TopicNotFound:
                 continue
             for queue in route.read_queues():
-                try:
-                    found = await self._queue(queue)
-                except TopicNotFound:
-                    continue  # the broker has deleted it, and a name server that missed that still has its route
-                view.queues[Queue(queue.broker_name, topic, queue.queue_id)] = found
+                queues[Queue(queue.broker_name, topic, queue.queue_id)] = queue
         if tables:
-            await self._operator.read_tables(view)
+            # Before the queues: a delayed message may arrive and be consumed while the auditor reads.
             for group in self._ledger.groups.values():
                 if not group.broadcast:
-                    await self._offsets(view, group.name, group.topics)
+                    await self._offsets(view, group.name, [queue for queue in queues if queue.topic in group.topics])
+        for queue, place in queues.items():
+            try:
+                view.queues[queue] = await self._queue(place)
+            except TopicNotFound:
+                continue  # the broker has deleted it, and a name server that missed that still has its route
+        if tables:
+            await self._operator.read_tables(view)
         view.at = self._ledger.now
         return view
 
-    async def _offsets(self, view: View, group: str, topics: Sequence[str]) -> None:
-        for queue in sorted(view.queues):
-            if queue.topic in topics:
-                offset = await self._operator.offset(self._brokers[queue.broker], group, queue)
-                if offset >= 0:
-                    view.offsets[group, queue] = offset
+    async def _offsets(self, view: View, group: str, queues: Sequence[Queue]) -> None:
+        for queue in queues:
+            offset = await self._operator.offset(self._brokers[queue.broker], group, queue)
+            if offset >= 0:
+                view.offsets[group, queue] = offset
 
     async def _queue(self, queue: MessageQueue) -> QueueView:
         first = await self._admin.begin_offset(queue)
