@@ -25,10 +25,8 @@ from bolide.client import (
 from bolide.errors import BolideError
 from proof.ledger import Decision, Finding, Kind, Ledger, Outcome, Place, Queue, Send, number_of
 from proof.simulation.plan import Action
-from proof.simulation.swarm import TOPICS
+from proof.simulation.swarm import LEVELS_S, TOPICS
 
-LEVELS_S: Final = (0, 1, 5, 10, 30, 60)
-"""The first delay levels."""
 BANK: Final = "Bank"
 """The group of all producers: each can say how a transaction of another ended."""
 NUMBERS: Final = re.compile(rb"#(\d+)#")

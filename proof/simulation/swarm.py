@@ -6,6 +6,7 @@ Most bugs need a few things together and are hidden by too many others. So a see
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Final
 
@@ -24,6 +25,12 @@ TOPICS: Final = ("Orders", "Clicks")
 SHORT_LIVED: Final = ("Draft", "Scratch")
 """Topics that operators delete and create; nobody consumes them."""
 TAGS: Final = ("red", "green", "blue", "")
+LEVELS_S: Final = (
+    0, 1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200,
+)  # fmt: skip
+"""How long each delay level waits, the first being level 0."""
+LONG_S: Final = 600.0
+"""From here on a seed waits as long as its time allows; a shorter one has delays of at most 100 seconds."""
 DISK_CALLS: Final = ("write_at", "write_at", "write_at", "create", "reserve", "rename", "write_file", "read_at", "link")
 
 
@@ -166,6 +173,11 @@ class _Draw:
         else:
             self._operate(at)
 
+    def _levels(self) -> tuple[int, ...]:
+        if self.seconds < LONG_S:
+            return (1, 1, 2, 2, 3, 4)
+        return (1, 2, 3, *(level for level, wait in enumerate(LEVELS_S) if 30 <= wait <= self.seconds))
+
     def _send(self, at: float, how: str) -> None:
         chance = self.chance
         topics = [*TOPICS, *SHORT_LIVED] if self._on("deletion") else list(TOPICS)
@@ -182,10 +194,11 @@ class _Draw:
         if how in ("batch", "async", "oneway"):
             of["count"] = chance.randint(2, 20)
         elif how == "level":
-            of["level"] = chance.choice((1, 1, 2, 2, 3, 4))
-            self.moments.append(round(at + (0, 1, 5, 10, 30)[int(of["level"])], 3))
+            of["level"] = chance.choice(self._levels())
+            self.moments.append(round(at + LEVELS_S[int(of["level"])], 3))
         elif how == "timer":
-            of["delay"] = round(10 ** chance.uniform(0.0, 2.0), 1)
+            longest = 2.0 if self.seconds < LONG_S else math.log10(self.seconds / 2)
+            of["delay"] = round(10 ** chance.uniform(0.0, longest), 1)
             self.moments.append(round(at + float(of["delay"]), 3))
             if self._on("recall") and chance.random() < 0.4:
                 self._do(round(at + chance.uniform(0.0, float(of["delay"])), 3), "recall", id=of["id"])
