@@ -55,9 +55,9 @@ class Auditor:
             for group in self._ledger.groups.values():
                 if not group.broadcast:
                     await self._offsets(view, group.name, [queue for queue in queues if queue.topic in group.topics])
-        for queue, place in queues.items():
+        for place, read in queues.items():
             try:
-                view.queues[queue] = await self._queue(place)
+                view.queues[place] = await self._queue(read)
             except TopicNotFound:
                 continue  # the broker has deleted it, and a name server that missed that still has its route
         if tables:
