@@ -70,6 +70,15 @@ def test_recovery_and_truncation(tmp_path: Path) -> None:
     assert third.end == 178
 
 
+def test_a_damaged_address_truncates_nothing(tmp_path: Path) -> None:
+    """The bitmap's own bytes look like a size there, of a unit whose parts do not add up."""
+    ext, addresses = filled(tmp_path, 7)
+    ext.flush()
+    end = ext.end
+    ext.truncate_behind(addresses[1] + 22)
+    assert ext.end == end
+
+
 def test_leading_files_are_deleted(tmp_path: Path) -> None:
     ext, addresses = filled(tmp_path, 7)
     ext.flush()

@@ -12,6 +12,7 @@ from typing import Final, final
 from librt.strings import BytesWriter
 from mypy_extensions import i64
 
+from bolide.layout.errors import LayoutError
 from bolide.layout.ext_unit import (
     END_OF_FILE,
     MIN_UNIT_SIZE,
@@ -148,10 +149,14 @@ class ConsumeQueueExt:
             at += size
 
     def truncate_behind(self, address: i64) -> None:
-        """Keep the unit at this address as the last one; a tags code that is not an address changes nothing."""
+        """Keep the unit at this address as the last one; a tags code that is not an address changes nothing, and
+        neither does an address that is damaged: what is kept too much is never asked for."""
         if not is_ext_address(address):
             return
-        unit = self.unit(address)
+        try:
+            unit = self.unit(address)
+        except LayoutError:
+            return
         if unit is None:
             return
         offset: i64 = ext_offset(address)
