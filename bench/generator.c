@@ -1,165 +1,104 @@
-/* Sends as a Java 5.5.0 client does (SEND_MESSAGE_V2, JSON header, KEYS, UNIQ_KEY, WAIT and TAGS in the properties) over
-   N connections with K requests in flight on each, or pulls what was sent, and prints one JSON object of what it saw.
-   One thread, one epoll: it must stay far below one core at 100,000 a second, or it measures itself.
+/* Load on a broker over N connections with K requests in flight on each, as Java 5.5.0 clients make it, and one JSON
+   object of what was answered. One thread, one epoll: it must stay far below one core, or it measures itself.
 
-   usage: generator --port P [--host H] [--mode send|pull] [--connections N] [--in-flight K] [--body BYTES]
-                    [--topic NAME] [--queues Q] [--seconds T] [--skip S] [--count M] [--tag TAG]
-   --skip: seconds at the start that are not counted; --count: stop after so many answers (0: by time alone). */
+   usage: generator --port P [--mode send|pull|follow|transaction] [--host H] [--connections N] [--in-flight K]
+                    [--seconds T] [--skip S] [--count M] [--topic NAME] [--queues Q]
+   --skip: seconds at the start that are not counted; --count: stop after so many answers (0: by time alone).
+
+   send          SEND_MESSAGE_V2: --body BYTES, --tag TAG, --tags N (t0 to tN-1 in turn, and the same digit as property n),
+                 --batch M (320, M messages each), --delay LEVEL, --deliver-at MS (wall clock)
+   transaction   half message and its commit, one after the other; an answer counts when the commit is answered
+   pull          what is stored, and from the start again at the end: --pull MESSAGES, --subscription TEXT,
+                 --expression TAG|SQL92, --group NAME, --expect TAG and --body-check BYTES look into every message
+   follow        held pulls of all queues, one connection each, until --count messages are there; tells when, after
+                 --due MS (wall clock), the first, the half of them and the last were */
 #define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "wire.h"
+#include "requests.h"
 
-#define SLOTS 1024                /* most requests in flight on one connection */
-#define OPAQUE_BASE 1000000000    /* ten digits always, so a field of the frame has a fixed width */
-#define IN_SIZE (1 << 20)
-#define BUCKETS 4096
+#define SLOTS 1024 /* most requests in flight on one connection */
+#define READ_SIZE (1 << 20)
+#define HELD_MS 15000
+
+enum mode { SEND, PULL, FOLLOW, TRANSACTION };
 
 struct connection {
     int fd, free_count, number;
-    size_t filled, in_size, out_size, out_at;
-    char *in, *out;
-    size_t out_room;
+    struct bytes in, out;
     long long pull_offset;
     uint64_t sent_at[SLOTS];
     uint32_t generation[SLOTS];
     int free_slots[SLOTS];
+    char committing[SLOTS];
 };
 
-static const char *host = "127.0.0.1", *topic = "bench", *tag = "TagA";
-static int port, connections = 64, in_flight = 1, queues = 4, pulling;
-static size_t body_size = 128;
+static const char *host = "127.0.0.1", *expect;
+static int port, connections = 64, in_flight = 1;
+static enum mode mode = SEND;
 static double seconds = 10, skip = 0;
-static long long limit, total, counted, counted_messages, counted_bytes, refused, answers[4096], other_codes, next_key;
-static uint64_t histogram[BUCKETS], worst;
+static long long limit, due_ms, body_check = -1;
+static struct send_template sends = {.of = {.topic = "bench", .tag = "TagA", .queues = 4, .body_size = 128}};
+static struct pull_options pulls = {.topic = "bench", .group = "bench_consumer", .subscription = "*", .expression_type = "TAG", .count = 32};
+
+static long long total, all_messages, counted, counted_messages, counted_bytes, scanned, refused, wrong, answers[4096], other_codes;
+static long long first_ms = -1, half_ms = -1, last_ms = -1;
 static int counting, ended;
-static uint64_t start_ns;
 
-/* One request, and where in it the changing fields stand. */
-static char *request;
-static size_t request_size, at_opaque, at_queue, at_born, at_unique, at_key;
-
-static uint64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
-}
-
-static void digits(char *to, int width, unsigned long long value) {
-    for (int i = width - 1; i >= 0; i--, value /= 10) to[i] = (char)('0' + value % 10);
-}
-
-static size_t found(const char *mark) {
-    char *at = memmem(request, request_size, mark, strlen(mark));
-    if (at == NULL) fail(mark);
-    return (size_t)(at - request);
-}
-
-/* Control characters of the properties are written \u0001 and \u0002, as Java's JSON does. */
-static void prepare_send(void) {
-    request = malloc(4096 + body_size);
-    int size = sprintf(request + 8,
-        "{\"code\":310,\"extFields\":{\"a\":\"bench_producer\",\"b\":\"%s\",\"c\":\"TBW102\",\"d\":\"%d\",\"e\":\"Q\","
-        "\"f\":\"0\",\"g\":\"BBBBBBBBBBBBB\",\"h\":\"0\",\"i\":\"KEYS\\u0001KKKKKKKKKKKK\\u0002UNIQ_KEY\\u0001"
-        "7F0000010000000000000000UUUUUUUU\\u0002WAIT\\u0001true\\u0002TAGS\\u0001%s\\u0002\",\"j\":\"0\",\"k\":\"false\","
-        "\"m\":\"false\",\"n\":\"broker-a\"},\"flag\":0,\"language\":\"JAVA\",\"opaque\":OOOOOOOOOO,"
-        "\"serializeTypeCurrentRPC\":\"JSON\",\"version\":513}", topic, queues, tag);
-    put_u32(request, (uint32_t)((size_t)size + 4 + body_size));
-    put_u32(request + 4, (uint32_t)size);
-    request_size = (size_t)size + 8 + body_size;
-    for (size_t i = 0; i < body_size; i++) request[8 + size + i] = (char)('a' + i % 26);
-    at_opaque = found("OOOOOOOOOO");
-    at_queue = found("\"e\":\"Q") + 5;
-    at_born = found("BBBBBBBBBBBBB");
-    at_unique = found("UUUUUUUU");
-    at_key = found("KKKKKKKKKKKK");
-    /* Two runs must not repeat each other's unique keys. */
-    char stamp[17];
-    sprintf(stamp, "%016llX", (unsigned long long)time(NULL) << 16 | (unsigned long long)getpid());
-    memcpy(request + at_unique - 16, stamp, 16);
-}
-
-static void write_send(struct connection *c, uint32_t opaque, long long born_ms) {
-    char *to = c->out + c->out_size;
-    memcpy(to, request, request_size);
-    digits(to + at_opaque, 10, opaque);
-    to[at_queue] = (char)('0' + next_key % queues);
-    digits(to + at_born, 13, (unsigned long long)born_ms);
-    digits(to + at_key, 12, (unsigned long long)next_key);
-    static const char hex[] = "0123456789ABCDEF";
-    for (int i = 0; i < 8; i++) to[at_unique + i] = hex[(next_key >> (28 - 4 * i)) & 15];
-    next_key++;
-    c->out_size += request_size;
-}
-
-static void write_pull(struct connection *c, uint32_t opaque) {
-    char *to = c->out + c->out_size;
-    int size = sprintf(to + 8,
-        "{\"code\":11,\"extFields\":{\"consumerGroup\":\"bench_consumer\",\"topic\":\"%s\",\"queueId\":\"%d\","
-        "\"queueOffset\":\"%lld\",\"maxMsgNums\":\"32\",\"sysFlag\":\"4\",\"commitOffset\":\"0\","
-        "\"suspendTimeoutMillis\":\"0\",\"subscription\":\"*\",\"subVersion\":\"0\",\"expressionType\":\"TAG\"},\"flag\":0,"
-        "\"language\":\"JAVA\",\"opaque\":%u,\"serializeTypeCurrentRPC\":\"JSON\",\"version\":513}",
-        topic, c->number % queues, c->pull_offset, opaque);
-    put_u32(to, (uint32_t)size + 4);
-    put_u32(to + 4, (uint32_t)size);
-    c->out_size += (size_t)size + 8;
-}
-
-static void flush(struct connection *c) {
-    while (c->out_at < c->out_size) {
-        ssize_t done = write(c->fd, c->out + c->out_at, c->out_size - c->out_at);
-        if (done < 0 && errno == EAGAIN) return; /* EPOLLOUT calls again */
-        if (done < 0) fail("write");
-        c->out_at += (size_t)done;
-    }
-    c->out_at = c->out_size = 0;
+static uint32_t opaque_of(const struct connection *c, int slot) {
+    return OPAQUE_BASE + c->generation[slot] * SLOTS + (uint32_t)slot;
 }
 
 /* Puts a request in every free slot. */
 static void fill(struct connection *c, uint64_t now) {
-    struct timespec wall;
-    clock_gettime(CLOCK_REALTIME, &wall);
-    long long born = (long long)wall.tv_sec * 1000 + wall.tv_nsec / 1000000;
+    long long born = wall_ms();
     while (c->free_count > 0 && !ended) {
         int slot = c->free_slots[--c->free_count];
         c->generation[slot] = (c->generation[slot] + 1) % 1000000;
         c->sent_at[slot] = now;
-        uint32_t opaque = OPAQUE_BASE + c->generation[slot] * SLOTS + (uint32_t)slot;
-        if (pulling) write_pull(c, opaque);
-        else write_send(c, opaque, born);
+        if (mode == PULL || mode == FOLLOW)
+            write_pull(&pulls, &c->out, c->number % sends.of.queues, c->pull_offset, opaque_of(c, slot));
+        else write_send(&sends, &c->out, opaque_of(c, slot), born);
     }
-    flush(c);
+    if (!write_out(c->fd, &c->out)) fail("write");
 }
 
-/* Buckets of 1/64 of a power of two: within 1.6 % of the true value. */
-static int bucket(uint64_t us) {
-    if (us < 64) return (int)us;
-    int power = 63 - __builtin_clzll(us);
-    int b = (power - 5) * 64 + (int)(us >> (power - 6)) - 64;
-    return b < BUCKETS ? b : BUCKETS - 1;
+/* Looks into one stored message: whether it is of the queue and place that were asked for, and has the body and tag. */
+static int is_right(const struct connection *c, const char *record, size_t size, long long *after) {
+    if (size < 92 || (get_u32(record + 4) & 0xffffff00) != 0xdaa32000) return 0;
+    long long offset = (long long)get_u32(record + 20) << 32 | get_u32(record + 24);
+    if ((int)get_u32(record + 12) != c->number % sends.of.queues || offset < *after) return 0;
+    *after = offset + 1;
+    if (body_check >= 0 && get_u32(record + 84) != (uint32_t)body_check) return 0;
+    if (expect == NULL) return 1;
+    char mark[64];
+    int length = snprintf(mark, sizeof mark, "TAGS\x01%s\x02", expect);
+    return memmem(record, size, mark, (size_t)length) != NULL;
 }
 
-static uint64_t bucket_value(int b) {
-    if (b < 64) return (uint64_t)b;
-    return (uint64_t)(b % 64 + 64) << (b / 64 - 1);
-}
-
-static uint64_t percentile(double share) {
-    uint64_t sum = 0, wanted = (uint64_t)((double)counted * share);
-    for (int b = 0; b < BUCKETS; b++) {
-        sum += histogram[b];
-        if (sum > wanted) return bucket_value(b);
+/* The messages in the answer to a pull; moves the connection's offset. */
+static long long pulled(struct connection *c, long long code, const char *frame, size_t length, size_t header) {
+    const char *body = frame + 8 + header;
+    size_t rest = length - 4 - header;
+    long long messages = 0, next = json_number(frame + 8, header, "\"nextBeginOffset\":", 0), after = c->pull_offset;
+    while (code == 0 && rest >= 4 && get_u32(body) >= 4 && get_u32(body) <= rest) {
+        if ((expect || body_check >= 0) && !is_right(c, body, get_u32(body), &after)) wrong++;
+        messages++;
+        rest -= get_u32(body);
+        body += get_u32(body);
     }
-    return worst;
+    if (rest > 0 || (code == 0 && messages == 0)) refuse("an answer to a pull whose body does not add up");
+    if (code == 0 || code == 20) scanned += counting ? next - c->pull_offset : 0, c->pull_offset = next;
+    else if (mode == PULL) c->pull_offset = 0; /* at the end, from the start again */
+    else if (code == 21) c->pull_offset = next;
+    if (mode == FOLLOW && messages > 0) {
+        long long at = wall_ms() - due_ms;
+        if (first_ms < 0) first_ms = at;
+        if (half_ms < 0 && all_messages + messages >= limit / 2) half_ms = at;
+        last_ms = at;
+    }
+    return messages;
 }
 
 static void answered(struct connection *c, const char *frame, size_t length, uint64_t now) {
@@ -173,113 +112,118 @@ static void answered(struct connection *c, const char *frame, size_t length, uin
     }
     if (code >= 0 && code < 4096) answers[code]++;
     else other_codes++;
-    long long messages = 1;
-    if (pulling) {
-        messages = 0;
-        const char *body = frame + 8 + header;
-        size_t rest = length - 4 - header;
-        while (code == 0 && rest >= 4 && get_u32(body) >= 4 && get_u32(body) <= rest) {
-            messages++;
-            rest -= get_u32(body);
-            body += get_u32(body);
-        }
-        long long next = json_number(frame + 8, header, "\"nextBeginOffset\":", 0);
-        c->pull_offset = code == 0 ? next : 0; /* at the end, from the start again */
+    if (mode == TRANSACTION && code == 0 && !c->committing[slot]) {
+        c->committing[slot] = 1;
+        write_commit(sends.of.topic, &c->out, frame + 8, header, opaque_of(c, slot));
+        return;
+    }
+    c->committing[slot] = 0;
+    long long messages = sends.of.batch ? sends.of.batch : 1;
+    if (mode == PULL || mode == FOLLOW) {
+        messages = pulled(c, code, frame, length, header);
         if (code == 19 || code == 20 || code == 21) code = 0;
     }
     if (code != 0) refused++;
-    if (counting && code == 0) {
-        uint64_t us = (now - c->sent_at[slot]) / 1000;
-        histogram[bucket(us)]++;
-        if (us > worst) worst = us;
-        counted++;
-        counted_messages += messages;
-        counted_bytes += (long long)(pulling ? length + 4 : body_size);
+    else {
+        all_messages += messages;
+        if (counting) {
+            count_us((now - c->sent_at[slot]) / 1000);
+            counted++;
+            counted_messages += messages;
+            counted_bytes += (long long)(mode == PULL || mode == FOLLOW ? length + 4 : sends.of.body_size * (size_t)messages);
+        }
     }
     c->sent_at[slot] = 0;
     c->free_slots[c->free_count++] = slot;
-    if (++total == limit) ended = 1;
+    total++;
+    if (limit && (mode == FOLLOW ? all_messages : total) >= limit) ended = 1;
 }
 
 /* One read and what it brought; 0 when the socket is drained (the events are edge triggered). */
 static int serve(struct connection *c) {
-    size_t room = c->in_size - c->filled;
-    ssize_t got = read(c->fd, c->in + c->filled, room);
+    struct bytes *in = &c->in;
+    char *to = want_room(in, READ_SIZE);
+    size_t room = in->room - in->end;
+    ssize_t got = read(c->fd, to, room);
     if (got < 0 && errno == EAGAIN) return 0;
-    if (got <= 0) {
-        fprintf(stderr, "the server closed the connection\n");
-        exit(1);
-    }
+    if (got <= 0) refuse("the server closed the connection");
     uint64_t now = now_ns();
-    c->filled += (size_t)got;
-    size_t at = 0;
-    while (c->filled - at >= 8) {
-        size_t length = get_u32(c->in + at);
-        if (length + 4 > c->in_size) {
-            fprintf(stderr, "an answer of %zu bytes\n", length);
-            exit(1);
-        }
-        if (c->filled - at < length + 4) break;
-        answered(c, c->in + at, length, now);
-        at += length + 4;
+    in->end += (size_t)got;
+    while (in->end - in->begin >= 8) {
+        size_t length = get_u32(in->data + in->begin);
+        if (length > (64u << 20)) refuse("an answer of more than 64 MB");
+        if (in->end - in->begin < length + 4) break;
+        answered(c, in->data + in->begin, length, now);
+        in->begin += length + 4;
     }
-    memmove(c->in, c->in + at, c->filled - at);
-    c->filled -= at;
     fill(c, now);
     return (size_t)got == room;
 }
 
 static struct connection *connected(int number) {
     struct connection *c = calloc(1, sizeof *c);
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    int on = 1;
-    if (inet_pton(AF_INET, host, &address.sin_addr) != 1) fail("--host");
-    c->fd = socket(AF_INET, SOCK_STREAM, 0);
-    if (connect(c->fd, (struct sockaddr *)&address, sizeof address) < 0) fail("connect");
-    setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    if (fcntl(c->fd, F_SETFL, O_NONBLOCK) < 0) fail("fcntl");
+    c->fd = connect_to(host, port);
     c->number = number;
-    c->in_size = IN_SIZE;
-    c->in = malloc(c->in_size);
-    c->out_room = (size_t)in_flight * (request_size > 1024 ? request_size : 1024);
-    c->out = malloc(c->out_room);
     for (int slot = 0; slot < in_flight; slot++) c->free_slots[c->free_count++] = slot;
     return c;
 }
 
+static enum mode mode_of(const char *name) {
+    static const char *names[] = {"send", "pull", "follow", "transaction"};
+    for (int i = 0; i < 4; i++)
+        if (!strcmp(name, names[i])) return (enum mode)i;
+    fprintf(stderr, "no mode %s\n", name);
+    exit(2);
+}
+
 static void arguments(int argc, char **argv) {
+    struct send_options *of = &sends.of;
     for (int i = 1; i + 1 < argc; i += 2) {
         const char *name = argv[i], *value = argv[i + 1];
         if (!strcmp(name, "--host")) host = value;
         else if (!strcmp(name, "--port")) port = atoi(value);
-        else if (!strcmp(name, "--mode")) pulling = !strcmp(value, "pull");
+        else if (!strcmp(name, "--mode")) mode = mode_of(value);
         else if (!strcmp(name, "--connections")) connections = atoi(value);
         else if (!strcmp(name, "--in-flight")) in_flight = atoi(value);
-        else if (!strcmp(name, "--body")) body_size = (size_t)atol(value);
-        else if (!strcmp(name, "--topic")) topic = value;
-        else if (!strcmp(name, "--tag")) tag = value;
-        else if (!strcmp(name, "--queues")) queues = atoi(value);
+        else if (!strcmp(name, "--body")) of->body_size = (size_t)atol(value);
+        else if (!strcmp(name, "--topic")) of->topic = pulls.topic = value;
+        else if (!strcmp(name, "--tag")) of->tag = value;
+        else if (!strcmp(name, "--tags")) of->tags = atoi(value);
+        else if (!strcmp(name, "--batch")) of->batch = atoi(value);
+        else if (!strcmp(name, "--delay")) of->delay_level = atoi(value);
+        else if (!strcmp(name, "--deliver-at")) of->deliver_at_ms = atoll(value);
+        else if (!strcmp(name, "--queues")) of->queues = atoi(value);
+        else if (!strcmp(name, "--pull")) pulls.count = atoi(value);
+        else if (!strcmp(name, "--group")) pulls.group = value;
+        else if (!strcmp(name, "--subscription")) pulls.subscription = value;
+        else if (!strcmp(name, "--expression")) pulls.expression_type = value;
+        else if (!strcmp(name, "--expect")) expect = value;
+        else if (!strcmp(name, "--body-check")) body_check = atoll(value);
+        else if (!strcmp(name, "--due")) due_ms = atoll(value);
         else if (!strcmp(name, "--seconds")) seconds = atof(value);
         else if (!strcmp(name, "--skip")) skip = atof(value);
         else if (!strcmp(name, "--count")) limit = atoll(value);
         else { fprintf(stderr, "no option %s\n", name); exit(2); }
     }
-    if (port <= 0 || in_flight < 1 || in_flight > SLOTS || queues < 1 || queues > 10 || connections < 1) {
-        fprintf(stderr, "--port is needed; --in-flight is 1 to %d, --queues 1 to 10\n", SLOTS);
+    if (port <= 0 || in_flight < 1 || in_flight > SLOTS || of->queues < 1 || of->queues > 10 || connections < 1 || of->tags > 10) {
+        fprintf(stderr, "--port is needed; --in-flight is 1 to %d, --queues 1 to 10, --tags at most 10\n", SLOTS);
         exit(2);
     }
-    if (pulling) in_flight = 1; /* the next offset is known from the last answer */
+    of->transaction = mode == TRANSACTION;
+    if (mode == PULL || mode == FOLLOW) in_flight = 1; /* the next offset is known from the last answer */
+    if (mode == FOLLOW) pulls.hold_ms = HELD_MS, connections = of->queues;
 }
 
 static void report(double elapsed) {
     struct rusage use;
     getrusage(RUSAGE_SELF, &use);
     double cpu = (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) + (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6;
-    printf("{\"count\":%lld,\"seconds\":%.3f,\"rate\":%.1f,\"bytes_per_second\":%.0f,\"p50_us\":%llu,\"p99_us\":%llu,"
-           "\"max_us\":%llu,\"answered\":%lld,\"refused\":%lld,\"cpu_seconds\":%.2f,\"codes\":{",
-        counted_messages, elapsed, (double)counted_messages / elapsed, (double)counted_bytes / elapsed,
-        (unsigned long long)percentile(0.5), (unsigned long long)percentile(0.99), (unsigned long long)worst, total,
-        refused, cpu);
+    printf("{\"count\":%lld,\"all_count\":%lld,\"seconds\":%.3f,\"rate\":%.1f,\"bytes_per_second\":%.0f,\"p50_us\":%llu,"
+           "\"p99_us\":%llu,\"max_us\":%llu,\"answered\":%lld,\"scanned\":%lld,\"wrong\":%lld,\"refused\":%lld,"
+           "\"cpu_seconds\":%.2f,\"first_ms\":%lld,\"half_ms\":%lld,\"last_ms\":%lld,\"codes\":{",
+        counted_messages, all_messages, elapsed, (double)counted_messages / elapsed, (double)counted_bytes / elapsed,
+        percentile_us(0.5), percentile_us(0.99), (unsigned long long)worst_us, total, scanned, wrong, refused, cpu,
+        first_ms, half_ms, last_ms);
     const char *comma = "";
     for (int code = 0; code < 4096; code++)
         if (answers[code]) printf("%s\"%d\":%lld", comma, code, answers[code]), comma = ",";
@@ -289,7 +233,7 @@ static void report(double elapsed) {
 
 int main(int argc, char **argv) {
     arguments(argc, argv);
-    prepare_send();
+    prepare_send(&sends);
     int poll = epoll_create1(0);
     struct connection **all = calloc((size_t)connections, sizeof *all);
     for (int i = 0; i < connections; i++) {
@@ -297,10 +241,9 @@ int main(int argc, char **argv) {
         struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLET, .data.ptr = all[i]};
         epoll_ctl(poll, EPOLL_CTL_ADD, all[i]->fd, &event);
     }
-    start_ns = now_ns();
-    uint64_t count_from = start_ns + (uint64_t)(skip * 1e9), end = count_from + (uint64_t)(seconds * 1e9), now = start_ns;
+    uint64_t now = now_ns(), count_from = now + (uint64_t)(skip * 1e9), end = count_from + (uint64_t)(seconds * 1e9);
     counting = skip == 0;
-    for (int i = 0; i < connections; i++) fill(all[i], start_ns);
+    for (int i = 0; i < connections; i++) fill(all[i], now);
     struct epoll_event events[1024];
     while (now < end && !ended) {
         int n = epoll_wait(poll, events, 1024, 100);
@@ -308,7 +251,7 @@ int main(int argc, char **argv) {
         if (!counting && now >= count_from) counting = 1, count_from = now;
         for (int i = 0; i < n; i++) {
             struct connection *c = events[i].data.ptr;
-            if (events[i].events & EPOLLOUT) flush(c);
+            if ((events[i].events & EPOLLOUT) && !write_out(c->fd, &c->out)) fail("write");
             if (events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR))
                 while (serve(c)) continue;
         }

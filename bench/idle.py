@@ -12,23 +12,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from bench.machine import anonymous_mb
 from bench.servers import BolideBroker
 
 READY_LIMIT_SECONDS = 1.0
 MEMORY_LIMIT_MB = 100.0
-
-
-def anonymous_mb(pid: int) -> float:
-    """Anonymous memory of a process and its children, in megabytes (10^6 bytes)."""
-    total = 0
-    for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines():
-        if line.startswith("Anonymous:"):
-            total += int(line.split()[1]) * 1024
-    mb = total / 1e6
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text(encoding="ascii").split():
-            mb += anonymous_mb(int(child))
-    return mb
 
 
 def main() -> int:

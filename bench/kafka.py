@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.kafka_broker import JARS, VERSION, KafkaBroker
 from bench.kafka_reads import Read, ratios, table
-from bench.run import describe_machine
+from bench.machine import describe
 from bench.shown import Step, add_json_option, say, write_json
 from bench.stopping import Failed, measured
 
@@ -133,7 +133,7 @@ def arguments() -> argparse.Namespace:
 
 def as_values(reads: Sequence[Read], body: int, cores: int) -> dict[str, Any]:
     """Everything measured, for JSON."""
-    values: dict[str, Any] = {"machine": describe_machine(), "body": body, "cores": cores}
+    values: dict[str, Any] = {"machine": describe(), "body": body, "cores": cores}
     values["reads"] = [{**asdict(read), "rows_per_second": round(read.rate)} for read in reads]
     return values | {"of_kafka": ratios(reads, KAFKA), "of_the_limit": ratios(reads, LIMIT)}
 

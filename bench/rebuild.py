@@ -22,8 +22,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.derived import differences, size_of_derived
+from bench.machine import describe
 from bench.rebuild_runs import BROKER, JAVA, SPARK, Run, Task, measure, prepare_spark
-from bench.run import describe_machine
 from bench.served import expect
 from bench.shown import Step, add_json_option, aligned, median, say, write_json
 from bench.stopping import Failed, measured
@@ -132,7 +132,7 @@ def table(runs: Sequence[Run], messages: int) -> str:
 
 def as_values(runs: Sequence[Run], differing: Sequence[str], messages: int, body: int) -> dict[str, Any]:
     """Everything measured, for JSON."""
-    values: dict[str, Any] = {"machine": describe_machine(), "messages": messages, "body": body}
+    values: dict[str, Any] = {"machine": describe(), "messages": messages, "body": body}
     values["runs"] = [asdict(run) for run in runs]
     return values | {"ratio": ratio(runs), "goal": GOAL, "differences": list(differing)}
 
@@ -170,7 +170,7 @@ def main() -> int:
     """Measure, compare, print."""
     chosen = arguments()
     names = [JAVA, SPARK, *([BROKER] if chosen.with_broker else [])]
-    say(", ".join(f"{key} {value}" for key, value in describe_machine().items()))
+    say(", ".join(f"{key} {value}" for key, value in describe().items()))
 
     def run(work: Path, ends: ExitStack) -> tuple[list[Run], list[str]]:
         return run_rounds(prepare(chosen, work), names, chosen.rounds, work)

@@ -1,237 +1,142 @@
-"""Send rate of Bolide against Java's broker 5.5.0, in alternating rounds on one machine: `make bench`.
+"""Bolide beside the Java broker 5.5.0 on every path, in alternating rounds on one machine: `make bench`.
 
-Both brokers run all the time with the same flush mode, each with its own defaults; the one that is not measured is
-stopped (SIGSTOP), so that the generator and the measured broker share the processors with nobody. Java is warmed until
-three windows agree. A figure is the median over the rounds of the ratio within a round; the null server's rate in the
-same run is the ceiling of generator, kernel and loopback, and a result above 80 % of it says more about those.
-`--against` measures the Bolide of another environment beside them, such as the one before a change.
+A figure is the median over the rounds of the ratio within a round. Processor time is the broker's, user and kernel, for
+each message; system calls are counted in a run of their own. The null server, which stores nothing, is the ceiling of
+generator, kernel and loopback: a result above 80 % of it says more about those. `--against` measures another commit of
+this repository instead of Java, or beside it with `--servers java,bolide`.
 """
 
 import argparse
-import json
-import os
-import platform
-import shutil
-import statistics
+import shlex
 import sys
-import tempfile
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+import time
+from contextlib import ExitStack
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench.generator import Measurement, Shape, generate
-from bench.servers import BolideBroker, NullServer, Server, java_broker
-from bench.shown import aligned
+from bench import against, page
+from bench.machine import describe, load_average
+from bench.results import OURS, as_values, table
+from bench.rounds import JAVA, Plan, measure
+from bench.rows import all_rows, chosen_rows
+from bench.shown import say, write_json
+from bench.stopping import Failed, measured
+from bench.subject import Scale
 
-WARM_SHAPE = Shape(8, 32)
-WARM_WINDOW_SECONDS = 10.0
-WARM_AGREE = 0.03
-WARM_LIMIT_SECONDS = 120.0
-CEILING_SHARE = 0.8
 AGAINST = "before"
-_SKIP_SECONDS = 0.5
-
-
-@dataclass
-class Case:
-    """One shape, body size and flush mode, with what was measured in each round."""
-
-    shape: Shape
-    body: int
-    flush: str
-    rounds: dict[str, list[Measurement]] = field(default_factory=dict)
-    ceiling: float = 0.0
-
-    def rate(self, name: str) -> float:
-        """Median rate of a server, messages a second."""
-        return statistics.median(m.rate for m in self.rounds[name])
-
-    def p99_ms(self, name: str) -> float:
-        """Median over the rounds of the 99th percentile, milliseconds."""
-        return statistics.median(m.p99_us for m in self.rounds[name]) / 1000
-
-    def ratio(self, to: str) -> float:
-        """Median over the rounds of Bolide's rate by that of another server."""
-        return statistics.median(
-            ours.rate / other.rate for ours, other in zip(self.rounds["bolide"], self.rounds[to], strict=True)
-        )
-
-    def generator_bound(self, name: str) -> bool:
-        """Whether a server came so near the ceiling that the figure is the generator's."""
-        return self.rate(name) > CEILING_SHARE * self.ceiling
-
-
-def warm(port: int, window: float) -> list[float]:
-    """Send until three windows in a row agree within 3 % or two minutes are over; returns the rates of the windows."""
-    rates: list[float] = []
-    while window * len(rates) < WARM_LIMIT_SECONDS:
-        rates.append(generate(port, WARM_SHAPE, 128, window).rate)
-        print(f"  warming: {rates[-1]:,.0f}/s", flush=True)
-        last = rates[-3:]
-        if len(last) == 3 and max(last) - min(last) <= WARM_AGREE * max(last):
-            break
-    return rates
-
-
-def others(names: Sequence[str]) -> list[str]:
-    """The servers that Bolide is compared with."""
-    return [name for name in names if name != "bolide"] if "bolide" in names else []
-
-
-def start(name: str, home: Path, flush: str, against: str | None) -> Server:
-    """A server by the name it has in the tables."""
-    if name == "java":
-        return java_broker(home, flush)
-    return BolideBroker(home, flush, python=against or sys.executable) if name == AGAINST else BolideBroker(home, flush)
-
-
-def measure_round(number: int, servers: dict[str, Server], cases: Sequence[Case], seconds: float) -> None:
-    """Measure every case on every server once; odd rounds begin with the other server."""
-    order = list(servers) if number % 2 == 0 else list(reversed(servers))
-    for case in cases:
-        for name in order:
-            os.sync()  # what the last one left to write must not be written while this one is measured
-            for other, server in servers.items():
-                if other != name:
-                    server.pause()
-            try:
-                result = generate(servers[name].port, case.shape, case.body, seconds, skip=_SKIP_SECONDS)
-            finally:
-                for other, server in servers.items():
-                    if other != name:
-                        server.resume()
-            case.rounds.setdefault(name, []).append(result)
-            refused = f", {result.refused} refused {result.codes}" if result.refused else ""
-            print(
-                f"  round {number + 1} {case.flush} {case.shape} {case.body} B {name}: {result.rate:,.0f}/s,"
-                f" p99 {result.p99_us / 1000:.1f} ms{refused}",
-                flush=True,
-            )
-
-
-def run(
-    cases: list[Case],
-    rounds: int,
-    seconds: float,
-    window: float,
-    names: Sequence[str],
-    folder: Path,
-    against: str | None = None,
-) -> None:
-    """Fill in the ceilings, then the rounds of one flush mode after the other."""
-    null = NullServer(folder / "null")
-    try:
-        for case in cases:
-            case.ceiling = generate(null.port, case.shape, case.body, min(seconds, 3.0), skip=_SKIP_SECONDS).rate
-    finally:
-        null.kill()
-    for flush in dict.fromkeys(case.flush for case in cases):
-        servers: dict[str, Server] = {}
-        try:
-            for name in names:
-                home = folder / f"{name}-{flush}"
-                servers[name] = start(name, home, flush, against)
-                print(f"{name}, {flush} flush", flush=True)
-                warm(servers[name].port, window if name == "java" else min(window, 3.0))
-                servers[name].pause()
-            for server in servers.values():
-                server.resume()
-            for number in range(rounds):
-                measure_round(number, servers, [case for case in cases if case.flush == flush], seconds)
-        finally:
-            for server in servers.values():
-                server.kill()
-            for name in names:
-                shutil.rmtree(folder / f"{name}-{flush}", ignore_errors=True)
-
-
-def table(cases: Sequence[Case], names: Sequence[str]) -> str:
-    """The result as text, one line a case."""
-    heads = ["flush", "shape", "body"]
-    for name in names:
-        heads += [f"{name}/s", "p99 ms"]
-    heads += [f"by {name}" for name in others(names)] + ["ceiling/s", ""]
-    rows = [heads]
-    for case in cases:
-        row = [case.flush, str(case.shape), f"{case.body} B"]
-        for name in names:
-            row += [f"{case.rate(name):,.0f}", f"{case.p99_ms(name):.1f}"]
-        row += [f"{case.ratio(name):.2f}" for name in others(names)]
-        row.append(f"{case.ceiling:,.0f}")
-        row.append(", ".join(f"{name} generator-bound" for name in names if case.generator_bound(name)))
-        rows.append(row)
-    return aligned(rows)
-
-
-def describe_machine() -> dict[str, str]:
-    """What the figures were measured on."""
-    described = {"python": platform.python_version(), "system": platform.platform(), "cpus": str(os.cpu_count())}
-    try:
-        from bolide import _impl
-    except ImportError:
-        return described
-    return described | {"bolide": _impl.describe()}
-
-
-def as_json(cases: Sequence[Case], names: Sequence[str]) -> str:
-    """Everything measured, for a file."""
-    results = []
-    for case in cases:
-        result: dict[str, object] = {"shape": str(case.shape), "body": case.body, "flush": case.flush}
-        result["ceiling"] = case.ceiling
-        result["rounds"] = {name: [asdict(m) for m in case.rounds[name]] for name in names}
-        result["generator_bound"] = [name for name in names if case.generator_bound(name)]
-        result["ratio"] = {name: case.ratio(name) for name in others(names)}
-        results.append(result)
-    return json.dumps({"machine": describe_machine(), "results": results}, indent=1)
+SERVERS = (JAVA, OURS, AGAINST)
+PAGE = Path("build/bench/bench.html")
+QUICK = Scale(seconds=0.7, skip=0.2, count=40_000, crowd=1_000, share=0.25, level=2)
 
 
 def arguments() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="async flush, 128 B, three rounds of four seconds")
-    parser.add_argument("--shapes", default="64x1,8x32,1x1", help="connections x in flight, separated by commas")
-    parser.add_argument("--bodies", help="body sizes in bytes (128,1024)")
-    parser.add_argument("--flush", help="flush modes (async,sync)")
-    parser.add_argument("--rounds", type=int, help="rounds (5)")
-    parser.add_argument("--seconds", type=float, help="length of a measurement (8)")
-    parser.add_argument("--servers", default="java,bolide", help="which brokers to measure")
-    parser.add_argument("--against", help="the python of another environment, whose Bolide is measured as well")
-    parser.add_argument("--json", type=Path, help="write everything measured to this file")
-    parser.add_argument("--floor", type=float, help="fail if a ratio to Java at 128 B, async flush, is below this")
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="about five minutes: one short round, no system calls")
+    parser.add_argument("--only", action="append", metavar="ROWS", help="rows whose names contain this; several by `;`")
+    parser.add_argument("--list", action="store_true", help="print the names of all rows and end")
+    parser.add_argument("--rounds", type=int, help="rounds that count (3)")
+    parser.add_argument("--seconds", type=float, help="length of a measurement (2)")
+    parser.add_argument("--count", type=int, help="messages that come due together (200000)")
+    parser.add_argument("--connections", type=int, help="connections with heartbeats or held pulls (5000)")
+    parser.add_argument("--servers", help="which brokers to measure (java,bolide; with --against bolide)")
+    parser.add_argument(
+        "--against", metavar="REV", help="a commit, or the python of another environment, to compare with"
+    )
+    parser.add_argument("--no-calls", action="store_true", help="do not count system calls")
+    parser.add_argument("--json", default="", metavar="FILE", help="write everything measured to this file")
+    parser.add_argument("--page", type=Path, default=PAGE, metavar="FILE", help=f"the drawn page ({PAGE})")
+    parser.add_argument("--floor", type=float, help="fail if the ratio to Java of a row is below this")
     return parser.parse_args()
 
 
+def plan_of(chosen: argparse.Namespace) -> Plan:
+    """What the command line asks for. Raises Failed where it cannot be done."""
+    base = QUICK if chosen.quick else Scale()
+    scale = Scale(
+        seconds=chosen.seconds or base.seconds,
+        skip=base.skip,
+        count=chosen.count or base.count,
+        crowd=chosen.connections or base.crowd,
+        share=base.share,
+        level=base.level,
+        watch=max(2 * (chosen.seconds or base.seconds), 1.0),
+    )
+    names = (chosen.servers or (OURS if chosen.against else f"{JAVA},{OURS}")).split(",")
+    unknown = [name for name in names if name not in SERVERS[:2]]
+    if unknown or OURS not in names:
+        raise Failed(f"--servers is {JAVA},{OURS} or {OURS}, not {','.join(names)}")
+    rounds = chosen.rounds if chosen.rounds is not None else (1 if chosen.quick else 3)
+    if rounds < 1 or scale.seconds <= 0 or scale.count < 100 or scale.crowd < 10:
+        raise Failed("--rounds is 1 or more, --seconds above 0, --count 100 or more, --connections 10 or more")
+    pythons = {OURS: sys.executable}
+    if chosen.against:
+        pythons[AGAINST] = against.python_of(chosen.against)
+        names.append(AGAINST)
+    return Plan(
+        rows=chosen_rows(";".join(chosen.only or ())),
+        servers=names,
+        rounds=rounds,
+        scale=scale,
+        warm_seconds=2.0 if chosen.quick else 5.0,
+        calls=not (chosen.no_calls or chosen.quick),
+        pythons=pythons,
+    )
+
+
+def compare(chosen: argparse.Namespace, work: Path) -> int:
+    """Measure the rows, print the table, write page and file; 1 where a row failed or a floor is missed."""
+    plan = plan_of(chosen)
+    began, load = time.time(), load_average()
+    machine = describe() | {name: against.describe(python) for name, python in plan.pythons.items()}
+    say(", ".join(f"{key} {value}" for key, value in machine.items()))
+    results = measure(plan, work)
+    values = {
+        "machine": machine,
+        "commit": against.commit_here(),
+        "against": chosen.against or "",
+        "command": f"make bench ARGS={shlex.quote(shlex.join(sys.argv[1:]))}" if sys.argv[1:] else "make bench",
+        "date": time.strftime("%Y-%m-%d", time.gmtime(began)),
+        "minutes": (time.time() - began) / 60,
+        "load_before": load,
+        "rounds": plan.rounds,
+        "scale": vars(plan.scale),
+        "servers": list(plan.servers),
+        "rows": as_values(results, plan.servers),
+    }
+    print(table(values["rows"], plan.servers))
+    write_json(values, chosen.json)
+    page.write(values, chosen.page)
+    failures = [failure for result in results for failure in result.failures] + below(results, chosen.floor)
+    for failure in failures:
+        say(failure)
+    return 1 if failures else 0
+
+
+def below(results: list, floor: float | None) -> list[str]:
+    """A sentence for each row whose rate is below the floor that was asked for."""
+    if floor is None:
+        return []
+    found = []
+    for result in results:
+        ratio = result.ratio(result.row.compared[0], JAVA)
+        if ratio is not None and ratio < floor:
+            found.append(f"{result.row.name}: {ratio:.2f} is below the floor of {floor}")
+    return found
+
+
 def main() -> int:
-    """Measure, print the table; 1 if a floor was asked for and missed."""
+    """Measure what the command line asks for."""
     chosen = arguments()
-    quick = chosen.quick
-    flushes = (chosen.flush or ("async" if quick else "async,sync")).split(",")
-    bodies = [int(size) for size in (chosen.bodies or ("128" if quick else "128,1024")).split(",")]
-    shapes = [Shape.parse(text) for text in chosen.shapes.split(",")]
-    names = chosen.servers.split(",") + ([AGAINST] if chosen.against else [])
-    cases = [Case(shape, body, flush) for flush in flushes for body in bodies for shape in shapes]
-    rounds = chosen.rounds or (3 if quick else 5)
-    seconds = chosen.seconds or (4.0 if quick else 8.0)
-    window = 5.0 if quick else WARM_WINDOW_SECONDS
-    print(", ".join(f"{key} {value}" for key, value in describe_machine().items()))
-    folder = Path(tempfile.mkdtemp(prefix="bolide-bench-"))
-    try:
-        run(cases, rounds, seconds, window, names, folder, chosen.against)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    print()
-    print(table(cases, names))
-    if chosen.json:
-        chosen.json.write_text(as_json(cases, names) + "\n", encoding="utf-8")
-    if chosen.floor is None or "java" not in others(names):
+    if chosen.list:
+        print("\n".join(row.name for row in all_rows()))
         return 0
-    below = [case for case in cases if case.body == 128 and case.flush == "async" and case.ratio("java") < chosen.floor]
-    for case in below:
-        print(f"below the floor of {chosen.floor}: {case.flush} {case.shape} {case.body} B, {case.ratio('java'):.2f}")
-    return 1 if below else 0
+
+    def run(work: Path, ends: ExitStack) -> int:
+        return compare(chosen, work)
+
+    return measured("bench", None, run)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -50,26 +51,38 @@ class Server(Protocol):
         """End at once."""
 
 
-def java_broker(home: Path, flush: str, ready_seconds: float = 60.0) -> JavaBroker:
-    """A Java 5.5.0 broker with its own defaults and no name server."""
-    settings = {"flushDiskType": _FLUSH[flush]}
-    return JavaBroker(home, "", settings, flags=JAVA_FLAGS, ready_seconds=ready_seconds)
+def java_broker(
+    home: Path, flush: str, ready_seconds: float = 60.0, settings: Mapping[str, str] | None = None
+) -> JavaBroker:
+    """A Java 5.5.0 broker with its own defaults, but for `settings`, and no name server."""
+    values = {"flushDiskType": _FLUSH[flush], **(settings or {})}
+    return JavaBroker(home, "", values, flags=JAVA_FLAGS, ready_seconds=ready_seconds)
 
 
 class BolideBroker(OurBroker):
-    """A Bolide broker of this program's environment, or `python`'s, with its own defaults and no name server."""
+    """A Bolide broker of this program's environment, or `python`'s, and no name server.
 
-    def __init__(self, home: Path, flush: str, ready_seconds: float = 60.0, python: str = sys.executable) -> None:
-        settings = {"flushDiskType": _FLUSH[flush]}
-        super().__init__(home, "", settings, as_shipped=True, ready_seconds=ready_seconds, python=python)
+    It has its own defaults, but for `settings`.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        flush: str,
+        ready_seconds: float = 60.0,
+        python: str = sys.executable,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        values = {"flushDiskType": _FLUSH[flush], **(settings or {})}
+        super().__init__(home, "", values, as_shipped=True, ready_seconds=ready_seconds, python=python)
 
 
 class NullServer(ServerProcess):
-    """Answers every send and stores nothing."""
+    """Answers sends, commits and pulls, these with records of one size, and stores nothing."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, record: int = 366) -> None:
         home.mkdir(parents=True, exist_ok=True)
-        super().__init__([str(program("null_server")), "0"], home / "null.out")
+        super().__init__([str(program("null_server")), "0", str(record)], home / "null.out")
         self.wait_ready("ready")
         self.port = int(self.output().split()[1])
 

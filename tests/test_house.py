@@ -70,7 +70,7 @@ def test_all_files_keep(rule: Rule) -> None:
 
 
 FOLDERS_OF_THE_WHOLE = {
-    *("crash", "data", "golden", "hostile", "interop", "mistakes", "model", "mutations", "programs", "proof"),
+    *("bench", "crash", "data", "golden", "hostile", "interop", "mistakes", "model", "mutations", "programs", "proof"),
 }
 
 
