@@ -13,7 +13,7 @@ import pytest
 
 from bolide.broker.core.channel import Channel
 from bolide.node.broker import BrokerNode
-from bolide.node.loop.outbox import Outbox, WaitingRequest
+from bolide.node.loop.outbox import AT_ONCE, Outbox, WaitingRequest
 from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_request
 from bolide.remoting.connection import FramedConnection
@@ -82,6 +82,37 @@ def test_what_the_kernel_took_at_once_makes_room_in_the_next_turn() -> None:
     assert outbox.take_ready() == [peer]
     assert host.calls == ["hold back", "turn"]
     assert [len(piece) for piece in host.written[0]] == [4, 60, 60]
+
+
+def test_a_large_answer_leaves_at_once_and_others_with_the_turn() -> None:
+    host, peer = NotingHost(), Channel(1, b"", "peer")
+    outbox = Outbox(host, HIGH)
+    outbox.queue(peer, b"first")
+    outbox.queue_body(peer, [bytes(AT_ONCE - 6)])
+    assert host.written == []
+    outbox.queue(peer, b"!")
+    outbox.queue_body(peer, [])
+    assert [[len(piece) for piece in frames] for frames in host.written] == [[5, AT_ONCE - 6, 1]]
+    assert not outbox.full(peer)
+    outbox.write_all()
+    assert len(host.written) == 1, "nothing is left to be written"
+    outbox.queue(peer, b"second")
+    outbox.write_all()
+    assert host.written[1:] == [[b"second"]]
+
+
+def test_what_left_at_once_and_was_not_read_holds_back_the_rest() -> None:
+    host, peer = NotingHost(), Channel(1, b"", "peer")
+    outbox = Outbox(host, HIGH)
+    host.unread = HIGH + 1
+    outbox.queue_body(peer, [bytes(AT_ONCE)])
+    assert (outbox.unread, outbox.full(peer), len(host.written)) == (HIGH + 1, True, 1)
+    outbox.write_all()
+    assert (outbox.unread, outbox.full(peer)) == (HIGH + 1, True), "nothing was written, so nothing has changed"
+    outbox.queue_body(peer, [bytes(AT_ONCE - 1)])
+    assert len(host.written) == 1, "what is unread already does not count"
+    outbox.caught_up(peer)
+    assert (outbox.unread, outbox.full(peer)) == (0, False)
 
 
 def test_what_is_left_over_has_another_turn_though_nothing_is_to_be_sent() -> None:

@@ -1,6 +1,7 @@
 """Frames on their way to the sockets of one node, and requests that wait: for their peer to read, or for another turn.
 
-All frames of a turn leave in one write a connection. While a peer has more than `high` bytes unread nothing of it is
+All frames of a turn leave in one write a connection; only large answers leave at once, so that their memory serves the
+next one while it is still in the processor's cache. While a peer has more than `high` bytes unread nothing of it is
 run and nothing is read from it: what it asked already waits here, in order, so a peer that never reads costs its
 unread bytes, one answer more, and the requests of one read. The same holds for what a turn had no more time for: it
 waits for the next one (`postpone`).
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import final
+from typing import Final, final
 
 from mypy_extensions import i64
 
@@ -19,6 +20,9 @@ from bolide.broker.core.link import Buffer
 from bolide.broker.core.outcome import Outcome
 from bolide.node.loop.host_protocol import Host
 from bolide.remoting.command import Command
+
+AT_ONCE: Final = 128 * 1024
+"""Bytes for one connection that do not wait for the end of the turn."""
 
 
 @final
@@ -74,20 +78,24 @@ class Outbox:
         for piece in body:
             channel.frames.append(piece)
             channel.queued += len(piece)
+        if channel.queued - channel.unread >= AT_ONCE:
+            self._write(channel)
 
     def write_all(self) -> None:
         """The end of a turn: one write a connection."""
         dirty = self._dirty
-        host = self._host
         if dirty:
             self._dirty = []
         for channel in dirty:
             channel.dirty = False
-            if channel.alive:
-                unread: int = host.write(channel)
-                self._left_unread(channel, unread)
+            if channel.alive and channel.frames:
+                self._write(channel)
         if self._ready:
-            host.another_turn()
+            self._host.another_turn()
+
+    def _write(self, channel: Channel) -> None:
+        unread: int = self._host.write(channel)
+        self._left_unread(channel, unread)
 
     def _left_unread(self, channel: Channel, unread: int) -> None:
         self.unread += unread - channel.unread

@@ -1,0 +1,33 @@
+"""Freed memory stays with the process: an answer of a megabyte takes the pages of the one before."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import resource
+from bolide.node.process.heap import keep_freed_memory
+
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(100):
+        answers = [b"x" * 1_200_000 for _ in range(4)]
+        del answers
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+kept = keep_freed_memory()
+faults()
+print(int(kept), faults())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc's choice")
+def test_freed_pages_are_used_again() -> None:
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, timeout=120)
+    kept, faults = map(int, done.stdout.split())
+    if not kept:
+        pytest.skip("another C library")
+    assert faults < 2_000, "116,000 when each answer has new pages"
