@@ -92,6 +92,10 @@ class ProcessFiles:
         self._call("read_warm", f"{self._path(handle)} {offset}+{size}", size)
         return self._disk.read_warm(handle, size, offset)
 
+    def view_warm(self, handle: int, size: int, offset: int) -> memoryview | None:
+        self._call("view_warm", f"{self._path(handle)} {offset}+{size}", size)
+        return self._disk.view_warm(handle, size, offset)
+
     def next_data(self, handle: int, offset: int) -> int:
         self._call("next_data", f"{self._path(handle)} {offset}")
         return self._disk.next_data(handle, offset)

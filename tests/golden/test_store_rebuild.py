@@ -16,7 +16,8 @@ from bolide.store.files import RealFiles
 from bolide.store.index_service import IndexService
 from bolide.store.options import StoreOptions
 from bolide.store.query import KeyQuery
-from bolide.store.read import FOUND, QueueReader
+from bolide.store.read import QueueReader
+from bolide.store.read_result import FOUND
 from bolide.store.reput import Reput
 from bolide.store.segments import HandleCache
 from tests.golden.stores import GoldenStore

@@ -25,6 +25,7 @@ SHAPE = StoreShape(
     index_slots=16,
     index_entries=20,
 )
+FROM_FILES = StoreOptions(tail_cache_bytes=0)
 
 
 class ColdFiles(RealFiles):
@@ -40,6 +41,11 @@ class ColdFiles(RealFiles):
         if self.cold and any((path, at) not in self.warmed for at in range(offset, offset + size)):
             return None
         return super().read_warm(handle, size, offset)
+
+    def view_warm(self, handle: int, size: int, offset: int) -> memoryview | None:
+        if self.read_warm(handle, size, offset) is None:
+            return None
+        return super().view_warm(handle, size, offset)
 
     def warm(self, path: str, offset: int, size: int) -> None:
         self.warmed.update((path, at) for at in range(offset, offset + size))
@@ -57,6 +63,9 @@ class TracedFiles(RealFiles):
         if data is not None:
             self.given.append(data)
         return data
+
+    def view_warm(self, handle: int, size: int, offset: int) -> memoryview | None:
+        return None  # all that is given out comes from `read_warm`
 
     def source(self, data: bytes | memoryview) -> bytes:
         """The object given out of which `data` is a view, or which it is; fails for a copy."""
@@ -81,7 +90,7 @@ def put_of(
 
 
 class Parts:
-    """Log, queues, index and dispatch over one folder."""
+    """Log, queues, index and dispatch over one folder. What is read comes from files, unless the options say else."""
 
     def __init__(
         self, root: Path, shape: StoreShape = SHAPE, options: StoreOptions | None = None, files: Files | None = None
@@ -90,7 +99,7 @@ class Parts:
         self.root = root
         self.shape = shape
         self.handles = HandleCache(self.files, 8)
-        self.log = CommitLog(self.files, f"{root}/commitlog", shape, options or StoreOptions(), self.handles)
+        self.log = CommitLog(self.files, f"{root}/commitlog", shape, options or FROM_FILES, self.handles)
         self.queues = ConsumeQueues(self.files, str(root), shape, self.handles)
         self.index = IndexService(self.files, str(root), shape, self.handles)
         self.reput = Reput(self.log, self.queues, self.index, shape)

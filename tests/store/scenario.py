@@ -12,7 +12,7 @@ from bolide.layout.shape import StoreShape
 from bolide.store.files import FileFailed
 from bolide.store.message_store import Appended, MessageStore
 from bolide.store.options import StoreOptions
-from bolide.store.read import FOUND, Wanted
+from bolide.store.read_result import FOUND, Wanted
 from bolide.testing.files import SimulatedFiles
 from tests.layout.records import message_of
 

@@ -11,7 +11,8 @@ from bolide.layout.hashes import tags_code
 from bolide.layout.record import decode_records
 from bolide.store.consume_queue import ConsumeQueue
 from bolide.store.options import StoreOptions
-from bolide.store.read import (
+from bolide.store.read import QueueReader
+from bolide.store.read_result import (
     FOUND,
     MESSAGE_WAS_REMOVING,
     NO_MATCHED_MESSAGE,
@@ -20,7 +21,6 @@ from bolide.store.read import (
     OFFSET_OVERFLOW_BADLY,
     OFFSET_OVERFLOW_ONE,
     OFFSET_TOO_SMALL,
-    QueueReader,
     ReadResult,
     status_name,
 )

@@ -10,7 +10,7 @@ from bolide.store.errors import ServiceNotAvailable
 from bolide.store.files import DiskFull, FileFailed
 from bolide.store.jobs import Job, MakeSegment
 from bolide.store.options import StoreOptions
-from bolide.store.read import MESSAGE_WAS_REMOVING, OFFSET_TOO_SMALL
+from bolide.store.read_result import MESSAGE_WAS_REMOVING, OFFSET_TOO_SMALL
 from bolide.store.running_flags import (
     DISK_FULL,
     INDEX_ERROR,

@@ -22,6 +22,7 @@ from bolide.layout.record_crc import CRC_SIZE, crc_mark, without_crc
 from bolide.layout.shape import StoreShape
 from bolide.store.errors import MessageIllegal
 from bolide.store.files import FileFailed, Files
+from bolide.store.log_tail import LogTail
 from bolide.store.options import StoreOptions
 from bolide.store.segments import RESERVE_FIRST, Extent, HandleCache, SegmentList
 from bolide.store.times import StoreTimes
@@ -68,6 +69,7 @@ class CommitLog:
         self.flushed_timestamp: i64 = 0
         """Store time of the newest record known to be on disk (physicMsgTimestamp of the checkpoint)."""
 
+        self.tail = LogTail(options.tail_cache_bytes)
         self._batch = BytesWriter()
         self._batch_start: i64 = 0
         self._full: list[tuple[int, bytes]] = []
@@ -239,6 +241,7 @@ class CommitLog:
             for start, chunk in self._full:
                 self.segments.write(start, [chunk])
                 self.written_offset = start + len(chunk)
+                self.tail.add(start, chunk)
                 if self.written_offset % self.segment_size != 0:
                     # The blank says that the rest of the file holds nothing.
                     self.written_offset += self.segment_size - self.written_offset % self.segment_size
@@ -247,6 +250,7 @@ class CommitLog:
                 # Process crash before this line: the batch is lost, and nobody was told it is safe. Power cut after
                 # it: any part of the batch may be there; recovery keeps the whole records at its front.
                 self.segments.write(self._batch_start, [data])
+                self.tail.add(self._batch_start, data)
             self.written_offset = self.end_offset
         except FileFailed:
             self._undo()
@@ -425,6 +429,11 @@ class CommitLog:
             self._ready = start
 
     # -- reading --
+
+    def view(self, offset: i64, size: i64) -> memoryview | None:
+        """A view of bytes that are in memory, to be copied from at once; None where there is none: then read them."""
+        view = self.tail.view(offset, size)
+        return view if view is not None else self.segments.view_warm(offset, size)
 
     def record_bytes(self, physical_offset: i64, size: i64 = 0) -> bytes:
         """The bytes of the record at an offset, b"" when none can be there. May wait for the disk."""

@@ -72,6 +72,13 @@ class Files(Protocol):
         """As `read_at` when the bytes are in memory, None when the disk would have to be waited for."""
         ...
 
+    def view_warm(self, handle: int, size: int, offset: int) -> memoryview | None:
+        """What `read_warm` reads as a view, for the loop's thread, to be copied from before anything else is called.
+
+        None when a part is not in memory, is beyond the file's end, or cannot be had as a view: then ask `read_warm`.
+        """
+        ...
+
     def next_data(self, handle: int, offset: int) -> int:
         """The first offset from this one on that may hold something else than zeros; -1 when there is none."""
         ...

@@ -1,6 +1,6 @@
 """The only door of the store to the operating system: `RealFiles`, the `Files` of a real machine.
 
-pwritev and preadv (with RWF_NOWAIT on Linux), fdatasync, lockf, fallocate. The contract is `file_contract`.
+pwritev and preadv (with RWF_NOWAIT on Linux), maps, fdatasync, lockf, fallocate. The contract is `file_contract`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from io import BytesIO
 from typing import Final
 
 from bolide.store.file_contract import DiskFull, FileFailed, FileLocked, Files, SyncFailed, call_failed, sync_failed
+from bolide.store.file_maps import FileMaps
 from bolide.store.system_calls import fallocate_call, syncfs_call
 
 __all__ = ["DiskFull", "FileFailed", "FileLocked", "Files", "RealFiles", "SyncFailed"]
@@ -48,6 +49,7 @@ class RealFiles:
         self._paths: dict[int, str] = {}
         self._locks: dict[int, str] = {}
         self._nowait = _RWF_NOWAIT
+        self._maps = FileMaps()
 
     def open(self, path: str, create: bool = False, size: int = 0) -> int:
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
@@ -68,6 +70,7 @@ class RealFiles:
 
     def close(self, handle: int) -> None:
         path = self._paths.pop(handle, "?")
+        self._maps.forget(handle)
         try:
             os.close(handle)
         except OSError as error:
@@ -126,6 +129,15 @@ class RealFiles:
         if have < size:
             buffer.truncate(have)
         return buffer.getvalue()
+
+    def view_warm(self, handle: int, size: int, offset: int) -> memoryview | None:
+        try:
+            length = os.lseek(handle, 0, os.SEEK_END)
+        except OSError as error:
+            raise call_failed("look at", self._paths.get(handle, "?"), error) from error
+        if not self._maps.knows(handle):
+            self._maps.add(handle, length)
+        return self._maps.view(handle, size, offset, length)
 
     def next_data(self, handle: int, offset: int) -> int:
         if not hasattr(os, "SEEK_DATA"):

@@ -17,7 +17,8 @@ from bolide.store.consume_queues import ConsumeQueues
 from bolide.store.index_service import IndexService
 from bolide.store.options import StoreOptions
 from bolide.store.query import QueryResult
-from bolide.store.read import EVERY_RECORD, QueueReader, ReadResult, Wanted
+from bolide.store.read import QueueReader
+from bolide.store.read_result import EVERY_RECORD, ReadResult, Wanted
 from bolide.store.segments import Extent
 
 

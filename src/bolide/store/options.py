@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
-from bolide.declaration import Bytes, Count, Hours, Percent, PositiveCount, PositiveMs, Section, java_key
+from bolide.declaration import OURS, Bytes, Count, Hours, Percent, PositiveCount, PositiveMs, Section, java_key
 from bolide.errors import ConfigError
 from bolide.layout.limits import DEFAULT_MAX_MESSAGE_SIZE
 from bolide.layout.shape import INDEX, ShapeOptions
@@ -112,6 +112,10 @@ class StoreOptions(ShapeOptions, frozen=True, kw_only=True, rename=java_key):
     max_transfer_count_on_message_in_disk: Annotated[
         PositiveCount, READS("Messages one pull returns of those further back.")
     ] = 8
+    tail_cache_bytes: Annotated[
+        Bytes,
+        READS("Memory for the newest messages, from which consumers that keep up are answered; 0: none.", java=OURS),
+    ] = 4 * 1024 * 1024
     max_filter_message_size: Annotated[
         int,
         Meta(ge=1, le=1 << 31, extra={"unit": "bytes"}),

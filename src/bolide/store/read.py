@@ -20,34 +20,21 @@ from bolide.store.commit_log import CommitLog
 from bolide.store.consume_queue import ConsumeQueue
 from bolide.store.consume_queue_ext import ConsumeQueueExt
 from bolide.store.errors import StoreDamaged
+from bolide.store.file_maps import MOST_BYTES
 from bolide.store.options import StoreOptions
+from bolide.store.read_result import (
+    FOUND,
+    MESSAGE_WAS_REMOVING,
+    NO_MATCHED_MESSAGE,
+    NO_MESSAGE_IN_QUEUE,
+    OFFSET_FOUND_NULL,
+    OFFSET_OVERFLOW_BADLY,
+    OFFSET_OVERFLOW_ONE,
+    OFFSET_TOO_SMALL,
+    ReadResult,
+)
 from bolide.store.segments import Extent
 from bolide.store.unit_filter import UnitFilter
-
-FOUND: Final = 0
-NO_MATCHED_MESSAGE: Final = 1
-MESSAGE_WAS_REMOVING: Final = 2
-OFFSET_FOUND_NULL: Final = 3
-OFFSET_OVERFLOW_BADLY: Final = 4
-OFFSET_OVERFLOW_ONE: Final = 5
-OFFSET_TOO_SMALL: Final = 6
-NO_MATCHED_LOGIC_QUEUE: Final = 7
-NO_MESSAGE_IN_QUEUE: Final = 8
-OFFSET_RESET: Final = 9
-
-STATUS_NAMES: Final = (
-    "FOUND",
-    "NO_MATCHED_MESSAGE",
-    "MESSAGE_WAS_REMOVING",
-    "OFFSET_FOUND_NULL",
-    "OFFSET_OVERFLOW_BADLY",
-    "OFFSET_OVERFLOW_ONE",
-    "OFFSET_TOO_SMALL",
-    "NO_MATCHED_LOGIC_QUEUE",
-    "NO_MESSAGE_IN_QUEUE",
-    "OFFSET_RESET",
-)
-"""Java's names by number, for the remark of an answer."""
 
 MAX_PULL_BYTES: Final = 128 * 1024 * 1024
 _FIRST_UNITS: Final = 33
@@ -58,63 +45,14 @@ _NO_SKIP: Final = -1
 _GAP: Final = 16 * 1024
 """Records of other queues this long, in bytes, are read along: cheaper than another call to the kernel."""
 _SPAN: Final = 256 * 1024
+_VIEW_GAP: Final = 64 * 1024
+"""As `_GAP`, of a view, which copies nothing between the records."""
 _WINDOW: Final = 64 * 1024
 _LARGE: Final = 16 * 1024
 """Records of this size, in bytes, are handed on as views of what was read with them, smaller ones are copied out of it:
 one buffer is cheaper for the socket than many, and keeps nothing in memory that is not sent."""
 _LOOK: Final = 8
 """Records checked by a predicate between two looks at the clock."""
-
-
-def status_name(status: int) -> str:
-    """Java's name of a status."""
-    return STATUS_NAMES[status]
-
-
-@final
-class Wanted:
-    """Which records of a queue are read; None takes every one.
-
-    tag_codes: tags codes of the unit; predicate: of the record's raw properties; units: what a filter bitmap surely
-    leaves out; enough: ends the search early, so that the next read continues it.
-    """
-
-    def __init__(
-        self,
-        tag_codes: set[int] | None = None,
-        predicate: Callable[[bytes], bool] | None = None,
-        units: UnitFilter | None = None,
-        enough: Callable[[], bool] | None = None,
-    ) -> None:
-        self.tag_codes: set[int] | None = tag_codes
-        self.predicate: Callable[[bytes], bool] | None = predicate
-        self.units: UnitFilter | None = units
-        self.enough: Callable[[], bool] | None = enough
-
-
-EVERY_RECORD: Final = Wanted()
-
-
-@final
-class ReadResult:
-    """What a pull found. With `cold` not empty nothing else counts: load the extents, then read again."""
-
-    def __init__(self, status: i64, next_begin_offset: i64, min_offset: i64, max_offset: i64) -> None:
-        self.status: i64 = status
-        self.next_begin_offset: i64 = next_begin_offset
-        """Where the client continues; corrected if its offset was wrong (a slave returns the old one then)."""
-        self.min_offset: i64 = min_offset
-        self.max_offset: i64 = max_offset
-        self.buffers: list[bytes | memoryview] = []
-        """Whole records, in the order of the queue; one buffer may hold several. What lay alone, and large records, are
-        what `Files` read, or views into it; small records that lay among others are copied together."""
-        self.size: i64 = 0
-        self.message_count: i64 = 0
-        self.last_physical_offset: i64 = 0
-        """Physical offset of the last unit scanned, matching or not."""
-        self.suggest_slave = False
-        """True when the reader is so far behind the end of the log that a slave should serve it."""
-        self.cold: list[Extent] = []
 
 
 @final
@@ -179,6 +117,7 @@ class QueueReader:
         # Java never scans past the file in which it begins, nor past this many bytes of units.
         limit = (max(self._filter_bytes, max_count * UNIT_SIZE) + UNIT_SIZE - 1) // UNIT_SIZE
         end: i64 = min(queue.max_offset, queue.next_file(offset), offset + limit)
+        plain = scan.predicate is None and queue.ext is None
         at = offset
         units: i64 = min(max_count + 1, _FIRST_UNITS)
         while at < end:
@@ -192,11 +131,18 @@ class QueueReader:
                     result.status = OFFSET_FOUND_NULL
                     result.next_begin_offset = queue.next_file(at)
                 return
+            if plain:
+                if not self._scan_plain(scan, data, at, max_count, max_bytes):
+                    return
+                at += count
+                units = _NEXT_UNITS
+                continue
             i: i64 = 0
             while i < count:
                 physical_offset = read_i64_be(data, i * UNIT_SIZE)
                 size: i64 = i64(read_i32_be(data, i * UNIT_SIZE + 8))
-                if self._is_full(result, size, scan.log_end - physical_offset, max_count, max_bytes):
+                distance = scan.log_end - physical_offset
+                if self._is_full(result.size, result.message_count, size, distance, max_count, max_bytes):
                     return
                 result.last_physical_offset = physical_offset
                 result.next_begin_offset = at + i + 1
@@ -207,10 +153,61 @@ class QueueReader:
             at += count
             units = _NEXT_UNITS
 
-    def _is_full(self, result: ReadResult, size: i64, distance: i64, max_count: i64, max_bytes: i64) -> bool:
-        """Java's isTheBatchFull: the first record always fits."""
+    def _scan_plain(self, scan: _UnitScan, data: bytes, at: i64, max_count: i64, max_bytes: i64) -> bool:
+        """What `_scan` does to units of which nothing but their tags is looked at, in one go; False at its end.
+
+        Nearly every unit of a broker passes here: what `_is_full` and `take` say, on local variables.
+        """
+        result = scan.result
+        wanted = scan.tag_codes
+        only: i64 = -1  # of no tag: `code` below has 32 bits
+        if wanted is not None and len(wanted) == 1:
+            for tag in wanted:
+                if -0x80000000 <= tag <= 0x7FFFFFFF:
+                    only = tag & 0xFFFFFFFF
         total = result.size
-        count = result.message_count
+        taken = result.message_count
+        last_offset = result.last_physical_offset
+        next_offset = result.next_begin_offset
+        low = scan.log_start
+        count: i64 = len(data) // UNIT_SIZE
+        full = False
+        i: i64 = 0
+        while i < count:
+            physical_offset = read_i64_be(data, i * UNIT_SIZE)
+            size: i64 = i64(read_i32_be(data, i * UNIT_SIZE + 8))
+            full = self._is_full(total, taken, size, scan.log_end - physical_offset, max_count, max_bytes)
+            if full:
+                break
+            last_offset = physical_offset
+            i += 1
+            next_offset = at + i
+            if physical_offset < scan.skip_below:
+                continue
+            if wanted is not None:
+                code = read_i64_be(data, i * UNIT_SIZE - 8) & 0xFFFFFFFF
+                if only >= 0:
+                    if code != only:
+                        continue
+                elif not _is_one_of(code, wanted):
+                    continue
+            if physical_offset < low or physical_offset + size > scan.file_end or physical_offset < scan.file_start:
+                if not scan.is_there(physical_offset, size, taken):
+                    continue
+            scan.add_run(physical_offset, size)
+            scan.skip_below = _NO_SKIP
+            total += size
+            taken += 1
+        if taken > result.message_count:
+            result.status = FOUND
+        result.size = total
+        result.message_count = taken
+        result.last_physical_offset = last_offset
+        result.next_begin_offset = next_offset
+        return not full
+
+    def _is_full(self, total: i64, count: i64, size: i64, distance: i64, max_count: i64, max_bytes: i64) -> bool:
+        """Java's isTheBatchFull: the first record always fits."""
         if total == 0 or count == 0:
             return False
         if count + 1 > max_count or total + size > max_bytes:
@@ -242,7 +239,11 @@ class _UnitScan:
         self.result = result
         self.log_end: i64 = log.written_offset
         self.log_start: i64 = log.segments.min_offset
-        self._skip_below: i64 = _NO_SKIP
+        self.skip_below: i64 = _NO_SKIP
+        """Up to here the log has no records: the file was missing a moment ago."""
+        self.file_start: i64 = 0
+        self.file_end: i64 = 0
+        """Between these lies what is surely in the log: a file, or what of the newest one is written."""
         self._run_at: i64 = -1
         self._run_size: i64 = 0
         self._starts: list[int] = []
@@ -254,37 +255,47 @@ class _UnitScan:
     def take(self, physical_offset: i64, size: i64, tags_code: i64) -> None:
         """Look at one unit: leave it, or add its record."""
         result = self.result
-        if physical_offset < self._skip_below:
+        if physical_offset < self.skip_below:
             return  # its file was missing a moment ago
         if self.tag_codes is not None and not self._tag_matches(tags_code, self.tag_codes):
             return
         if self.units is not None and not self._bitmap_passes(tags_code, self.units):
             return
-        segment = self.log.segment_size
-        if (
-            physical_offset < self.log_start
-            or physical_offset + size > self.log_end
-            or physical_offset % segment + size > segment
-        ):
-            if result.message_count == 0:
-                result.status = MESSAGE_WAS_REMOVING
-            self._skip_below = physical_offset - physical_offset % segment + segment
+        if not self.is_there(physical_offset, size, result.message_count):
             return
         if self.predicate is not None:
             if not self._record_matches(physical_offset, size, self.predicate):
                 if result.message_count == 0:
                     result.status = NO_MATCHED_MESSAGE
                 return
-        elif physical_offset == self._run_at + self._run_size:
-            self._run_size += size
         else:
-            self._end_run()
-            self._run_at = physical_offset
-            self._run_size = size
+            self.add_run(physical_offset, size)
         result.size += size
         result.message_count += 1
         result.status = FOUND
-        self._skip_below = _NO_SKIP
+        self.skip_below = _NO_SKIP
+
+    def is_there(self, physical_offset: i64, size: i64, taken: i64) -> bool:
+        """Whether the log holds this record, as far as offsets tell; if not, all that is in its file is left out."""
+        segment = self.log.segment_size
+        start = physical_offset - physical_offset % segment
+        if physical_offset < self.log_start or physical_offset + size > min(self.log_end, start + segment):
+            if taken == 0:
+                self.result.status = MESSAGE_WAS_REMOVING
+            self.skip_below = start + segment
+            return False
+        self.file_start = start
+        self.file_end = min(self.log_end, start + segment)
+        return True
+
+    def add_run(self, physical_offset: i64, size: i64) -> None:
+        """Take a record that needs no look at its bytes."""
+        if physical_offset == self._run_at + self._run_size:
+            self._run_size += size
+            return
+        self._end_run()
+        self._run_at = physical_offset
+        self._run_size = size
 
     def _tag_matches(self, tags_code: i64, wanted: set[int]) -> bool:
         code = tags_code
@@ -297,10 +308,7 @@ class _UnitScan:
             if unit is None:
                 return True  # as Java: what cannot be told apart is delivered, the client filters again
             code = unit.tags_code
-        code = code & 0xFFFFFFFF
-        if code >= 0x80000000:
-            code -= 0x100000000
-        return int(code) in wanted
+        return _is_one_of(code & 0xFFFFFFFF, wanted)
 
     def _bitmap_passes(self, tags_code: i64, units: UnitFilter) -> bool:
         ext = self.queue.ext
@@ -342,9 +350,14 @@ class _UnitScan:
             segment = self.log.segment_size
             room: i64 = min(segment - physical_offset % segment, self.log_end - physical_offset)
             want = min(max(size, min(2 * end, _WINDOW)), room)
-        data = segments.read_warm(physical_offset, want)
-        if data is None and want > size:
-            data = segments.read_warm(physical_offset, size)
+        data: bytes | None = None
+        view = self.log.view(physical_offset, want)
+        if view is not None:
+            data = bytes(view)
+        else:
+            data = segments.read_warm(physical_offset, want)
+            if data is None and want > size:
+                data = segments.read_warm(physical_offset, size)
         self._window = data if data is not None else b""
         self._window_at = physical_offset
         return data is not None
@@ -371,25 +384,65 @@ class _UnitScan:
         count = len(self._starts)
         first = 0
         while first < count:
-            begin: i64 = self._starts[first]
-            end: i64 = begin + self._sizes[first]
-            after = first + 1
-            while after < count:
-                at: i64 = self._starts[after]
-                stop: i64 = at + self._sizes[after]
-                if at < end or at - end > _GAP or stop - begin > _SPAN or at // segment != begin // segment:
-                    break
-                end = stop
-                after += 1
-            self._read_span(first, after, begin, end)
+            after = self._close_ones(first, count, segment, _VIEW_GAP, MOST_BYTES)
+            if not self._view_span(first, after):
+                last = after
+                while first < last:
+                    after = self._close_ones(first, last, segment, _GAP, _SPAN)
+                    self._read_span(first, after)
+                    first = after
             first = after
         buffers = self.result.buffers
         if len(buffers) > 1 and self.result.size < _LARGE * len(buffers):
             self.result.buffers = [b"".join(buffers)]
 
-    def _read_span(self, first: int, after: int, begin: i64, end: i64) -> None:
+    def _close_ones(self, first: int, last: int, segment: i64, gap: i64, most: i64) -> int:
+        """Where the runs end that begin with `first` and lie close together in one file: to be read by one call."""
+        begin: i64 = self._starts[first]
+        end: i64 = begin + self._sizes[first]
+        file_end = begin - begin % segment + segment
+        after = first + 1
+        while after < last:
+            at: i64 = self._starts[after]
+            if at < end or at - end > gap or at >= file_end:
+                break
+            stop: i64 = at + self._sizes[after]
+            if stop - begin > most:
+                break
+            end = stop
+            after += 1
+        return after
+
+    def _view_span(self, first: int, after: int) -> bool:
+        """Copy the runs from `first` to before `after` out of a view of the log; False when there is none."""
+        begin = self._starts[first]
+        end = self._starts[after - 1] + self._sizes[after - 1]
+        view = self.log.view(begin, end - begin)
+        if view is None:
+            return False
+        buffers = self.result.buffers
+        if after == first + 1:
+            buffers.append(bytes(view))
+            return True
+        parts: list[memoryview] = []
+        wanted: i64 = 0
+        for run in range(first, after):
+            within = self._starts[run] - begin
+            size = self._sizes[run]
+            parts.append(view[within : within + size])
+            wanted += size
+        if wanted >= _LARGE * (after - first):
+            for part in parts:
+                buffers.append(bytes(part))
+        else:
+            buffers.append(b"".join(parts))
+        return True
+
+    def _read_span(self, first: int, after: int) -> None:
         """Read the runs from `first` to before `after`, which lie close together, by one call."""
         segments = self.log.segments
+        begin: i64 = self._starts[first]
+        end: i64 = self._starts[after - 1] + self._sizes[after - 1]
         data = segments.read_warm(begin, end - begin)
         if data is None:
             self._add_cold(segments.extent(begin, end - begin))
@@ -417,6 +470,11 @@ class _UnitScan:
             within: i64 = self._starts[first] - begin
             buffers.append(data[within : within + self._sizes[first]])
             first += 1
+
+
+def _is_one_of(code: i64, wanted: set[int]) -> bool:
+    """Whether the lower half of a unit's tags code is one of these hashes, which have a sign."""
+    return int(code if code < 0x80000000 else code - 0x100000000) in wanted
 
 
 def _ext_unit(ext: ConsumeQueueExt, address: i64) -> ExtUnit | None:

@@ -233,6 +233,16 @@ class SegmentList:
             segment = self._at(offset)
         return b"".join(parts)
 
+    def view_warm(self, offset: i64, size: i64) -> memoryview | None:
+        """A view of what `read_warm` reads, to be copied from at once; None where there is none: then ask that."""
+        segment = self._at(offset)
+        if segment is None:
+            return None
+        within = offset - segment.start
+        if within + size > self.segment_size:
+            return None
+        return self.files.view_warm(self.handles.get(segment.path), size, within)
+
     def next_data(self, offset: i64) -> i64:
         """The first offset from this one on, within its file, that may hold more than zeros; -1 when there is none."""
         segment = self._at(offset)

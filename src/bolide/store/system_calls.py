@@ -32,3 +32,20 @@ def fallocate_call() -> Callable[[int, int, int, int], int] | None:
     found.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
     called: Callable[[int, int, int, int], int] = found
     return called
+
+
+@functools.cache
+def map_calls() -> tuple[Callable[[int, int, int, int, int, int], int | None], Callable[[int, int, int], int]] | None:
+    """Linux' mmap, to map a file at a given address, and mincore; None elsewhere: only Linux' mincore knows files."""
+    if sys.platform != "linux":
+        return None
+    library = ctypes.CDLL(None, use_errno=True)
+    try:
+        mapped = getattr(library, "mmap64", None) or library.mmap
+        resident = library.mincore
+    except AttributeError:
+        return None
+    mapped.restype = ctypes.c_void_p
+    mapped.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *(ctypes.c_int,) * 3, ctypes.c_int64)
+    resident.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+    return mapped, resident

@@ -209,6 +209,10 @@ class SimulatedFiles:
             return None
         return self.read_at(handle, size, offset)
 
+    def view_warm(self, handle: int, size: int, offset: int) -> memoryview | None:
+        data = self.read_warm(handle, size, offset)
+        return memoryview(data) if data is not None and len(data) == size else None
+
     def warm(self, path: str, offset: int, size: int) -> None:
         self.cold.discard(path)
 

@@ -51,9 +51,9 @@ from bolide.remoting.headers.pull import PullMessageRequestHeader
 from bolide.remoting.request_routes import Kind, RawRoute
 from bolide.remoting.response_bytes import PullResponse
 from bolide.store.message_store import MessageStore
-from bolide.store.read import (
+from bolide.store.read import MAX_PULL_BYTES
+from bolide.store.read_result import (
     FOUND,
-    MAX_PULL_BYTES,
     NO_MATCHED_LOGIC_QUEUE,
     NO_MESSAGE_IN_QUEUE,
     OFFSET_RESET,
