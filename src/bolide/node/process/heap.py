@@ -17,7 +17,7 @@ _MMAP_THRESHOLD: Final = -3
 def keep_freed_memory() -> bool:
     """Keep up to `KEPT` bytes for the next answers; False where the C library has no such choice.
 
-    glibc gives freed memory back early, and the kernel clears each page of it before it comes again: for answers of a
+    glibc gives freed memory back early, and the kernel clears each page of it before it gives it out: for answers of a
     megabyte that was half of the time of a pull.
     """
     if sys.platform != "linux":
