@@ -1,4 +1,5 @@
-"""The build backend: setuptools, and mypyc over the modules of `compiled.COMPILED` when that is wanted and possible.
+"""The build backend: setuptools, and when that is wanted and possible mypyc over the modules of `compiled.COMPILED` and
+Cython over those of `compiled.NATIVE`.
 
 ``BOLIDE_BUILD`` chooses: ``auto`` compiles where a C compiler is found and falls back to interpreted Python when
 anything goes wrong; ``yes`` compiles or fails; ``no`` makes a pure wheel for any platform. All or nothing: compiled
@@ -21,7 +22,7 @@ from typing import Any
 from setuptools import Extension, build_meta
 from setuptools.build_meta import build_sdist, get_requires_for_build_sdist
 
-from compiled import COMPILED
+from compiled import COMPILED, NATIVE
 
 __all__ = [
     "build_editable",
@@ -36,7 +37,7 @@ __all__ = [
 
 # Exact: another mypy may refuse the source or compile it differently. msgspec is here for its types, which the
 # compiled modules see through the modules they import.
-COMPILE_NEEDS = ["mypy==2.4.1", "msgspec>=0.20"]
+COMPILE_NEEDS = ["mypy==2.4.1", "msgspec>=0.20", "Cython==3.3.1"]
 
 Settings = dict[str, Any] | None
 _scratch: Path | None = None
@@ -78,6 +79,15 @@ def extensions() -> list[Extension]:
     made: list[Extension] = mypycify(
         [*flags, *sources], opt_level="3", debug_level="0", group_name="bolide", target_dir=str(_scratch / "c")
     )
+    return [*made, *_native(_scratch)]
+
+
+def _native(scratch: Path) -> list[Extension]:
+    """The modules that are written in Cython, as C below `scratch`."""
+    from Cython.Build import cythonize
+
+    sources = [Extension(name, [f"src/{name.replace('.', '/')}.pyx"]) for name in sorted(NATIVE)]
+    made: list[Extension] = cythonize(sources, build_dir=str(scratch / "cython"), quiet=True)
     return made
 
 
@@ -102,7 +112,7 @@ def build_wheel(wheel_directory: str, config_settings: Settings = None, metadata
         try:
             with _building(compiled=True):
                 name: str = build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
-            print(f"bolide: {len(COMPILED)} modules compiled by mypyc", file=sys.stderr)
+            print(f"bolide: {len(COMPILED)} modules compiled by mypyc, {len(NATIVE)} by Cython", file=sys.stderr)
             return name
         except (Exception, SystemExit) as failure:  # mypyc leaves by SystemExit when it refuses the source
             if choice() == "yes":

@@ -30,6 +30,7 @@ COMPILED: Final[dict[str, str]] = {
     "bolide.broker.pull.offset_moved": "part of pull, which must see a native class",
     "bolide.broker.pull.pull": "answers every pull",
     "bolide.broker.refused": "the answers of the checks on the hot path",
+    "bolide.broker.send.plain_sends": "counts every message of a read",
     "bolide.broker.send.send": "answers every send",
     "bolide.broker.send.send_batch": "one turn of its loop a message of a batch",
     "bolide.broker.tables.groups": "looked up for every pull",
@@ -67,6 +68,7 @@ COMPILED: Final[dict[str, str]] = {
     "bolide.remoting.connection": "cuts the frames out of every read",
     "bolide.remoting.headers.decode": "reads the header of every request",
     "bolide.remoting.response_bytes": "the answer to every send and every pull",
+    "bolide.store.append_run": "one object made for every plain message",
     "bolide.store.appended": "one object made for every message sent",
     "bolide.store.arrival": "one object a message dispatched",
     "bolide.store.commit_log": "encodes and gathers every message",
@@ -98,3 +100,8 @@ COMPILED: Final[dict[str, str]] = {
     "bolide.transport.unfinished": "told of every read that ends within a frame",
     "bolide.world.clocks": "read by the clock above, which must see a native call",
 }
+
+NATIVE: Final[dict[str, str]] = {
+    "bolide.broker.send.send_kernel": "makes records and answers of the plain sends of every read",
+}
+"""The modules that are written in Cython. An install that cannot compile has none of them, and works without."""

@@ -12,17 +12,19 @@ from pathlib import Path
 import pytest
 
 from bolide import _impl
+from bolide.broker.send.plain_sends import kernel_type
 
 BACKEND = Path(__file__).parent.parent / "build_backend"
 
 
-def compiled_list() -> dict[str, str]:
-    """The table in build_backend/compiled.py, read without importing it."""
+def compiled_list(name: str = "COMPILED") -> dict[str, str]:
+    """A table in build_backend/compiled.py, read without importing it."""
     for node in ast.parse((BACKEND / "compiled.py").read_text()).body:
-        if isinstance(node, ast.AnnAssign) and node.value is not None:
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
+            assert node.value is not None
             table: dict[str, str] = ast.literal_eval(node.value)
             return table
-    raise AssertionError("build_backend/compiled.py holds the table")
+    raise AssertionError(f"build_backend/compiled.py holds {name}")
 
 
 def in_a_new_process(program: str, choice: str) -> subprocess.CompletedProcess[str]:
@@ -47,7 +49,17 @@ def test_a_module_meant_to_be_compiled_is(name: str) -> None:
 
 
 def test_nothing_is_compiled_that_is_not_on_the_list() -> None:
-    assert set(_impl.extensions()) <= set(compiled_list())
+    assert set(_impl.extensions()) <= {*compiled_list(), *compiled_list("NATIVE")}
+
+
+@pytest.mark.parametrize("name", compiled_list("NATIVE"))
+def test_what_is_written_in_cython_is_there_where_modules_are_compiled_and_nowhere_else(name: str) -> None:
+    if os.environ.get("BOLIDE_IMPL") == "compiled":
+        module = importlib.import_module(name)
+        assert module.__file__ is not None and not module.__file__.endswith(".py")
+        assert "native kernel for sends" in _impl.describe()
+    if os.environ.get("BOLIDE_IMPL") == "python":
+        assert kernel_type() is None and "kernel" not in _impl.describe()
 
 
 def test_python_brings_the_source_back() -> None:

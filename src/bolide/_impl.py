@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Final
 
 PACKAGE: Final = Path(__file__).parent
+NATIVE_KERNEL: Final = "bolide.broker.send.send_kernel"
 CHOICES: Final = ("auto", "compiled", "python")
 
 
@@ -59,7 +60,8 @@ def describe() -> str:
     """One line for people: what runs, and how many modules of it are compiled."""
     modules = compiled_modules()
     if modules:
-        return f"compiled by mypyc ({len(modules)} modules)"
+        kernel = ", native kernel for sends" if NATIVE_KERNEL in modules else ""
+        return f"compiled by mypyc ({len(modules) - bool(kernel)} modules){kernel}"
     return (
         "interpreted (BOLIDE_IMPL=python)" if wanted() == "python" else "interpreted (this install has no extensions)"
     )

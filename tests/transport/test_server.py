@@ -9,6 +9,7 @@ import pytest
 
 from bolide.remoting.command import Command, encode, make_request
 from bolide.transport.server import ServerConnection, accepting
+from bolide.transport.unfinished import Unfinished
 from bolide.world.real import RealWorld
 
 FRAME = encode(make_request(11, 1))
@@ -94,6 +95,45 @@ def test_everything_whole_in_a_read_goes_to_the_owner_at_once() -> None:
     assert len(owner.commands) == 3
     connection.write([b"a", b"b"])
     assert transport.written == [b"ab"]
+
+
+class Taker:
+    """Serves the first `takes` frames of every read itself."""
+
+    def __init__(self, takes: int) -> None:
+        self.takes = takes
+        self.seen: list[bytes] = []
+
+    def take(self, peer: Any, data: bytes) -> int:
+        self.seen.append(data)
+        return min(self.takes, len(data) // len(FRAME)) * len(FRAME)
+
+
+def test_frames_that_are_served_as_they_are_become_no_commands() -> None:
+    owner, taker, notes = NotingOwner(), Taker(2), Unfinished(1000, 10.0, lambda: 0.0)
+    connection = ServerConnection(owner, 1 << 20, 100, 1000, notes)
+    connection.connection_made(NotingTransport())
+    connection.taker = taker
+    connection.data_received(FRAME * 3 + FRAME[:5])
+    assert len(owner.commands) == 1 and notes.size == 5
+    connection.data_received(FRAME[5:7])
+    assert taker.seen == [FRAME * 3 + FRAME[:5]], "not before a frame is whole"
+    connection.data_received(FRAME[7:] + FRAME)
+    assert taker.seen[1] == FRAME * 2 and len(owner.commands) == 1 and notes.size == 0
+
+
+def test_a_frame_that_begins_after_those_served_is_a_new_one() -> None:
+    now = [0.0]
+    notes = Unfinished(1000, 10.0, lambda: now[0])
+    connection = ServerConnection(NotingOwner(), 1 << 20, 100, 1000, notes)
+    connection.connection_made(NotingTransport())
+    connection.taker = Taker(9)
+    connection.data_received(FRAME[:8])
+    for _ in range(5):
+        now[0] += 9.0
+        notes.close_late()
+        assert not connection.closing
+        connection.data_received(FRAME[8:] + FRAME[:8])
 
 
 @pytest.mark.parametrize("bad", [b"\x7f\xff\xff\xff\0\0\0\0", b"GET / HTTP/1.1\r\n\r\n", b"\0\0\0\x05\x09\0\0\0x"])

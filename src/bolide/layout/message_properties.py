@@ -45,6 +45,11 @@ _SEEN: Final[dict[str, int]] = {
 }
 
 
+def asking_names() -> list[str]:
+    """Names by which a message may ask the broker for something, or that the broker sets or drops itself."""
+    return [name for name in _SEEN if name not in (names.UNIQ_KEY, names.KEYS, names.TAGS, names.WAIT)]
+
+
 @final
 class MessageProperties:
     """Properties given as text, or as a mapping, which then belongs to them. `scan` fills the attributes below.

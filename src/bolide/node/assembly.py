@@ -114,6 +114,7 @@ class BrokerParts:
         resets = None
         if not options.use_server_side_reset_offset:
             resets = ClientResets(options.broker_name, store, offsets, topics, clients, effects)
+        self.sends = sends = SendService(options, writer, topics, groups, locks, around.uniq_keys, stats, transactions)
         made: list[Service] = [
             StoreUpkeep(store),
             StoreWatch(store, around.log, now),
@@ -125,7 +126,7 @@ class BrokerParts:
             delay,
             timers,
             RecallService(options, writer, topics),
-            SendService(options, writer, topics, groups, locks, around.uniq_keys, stats, transactions),
+            sends,
             transactions,
             pulls,
             filters,

@@ -263,6 +263,7 @@ class BrokerNode:
             hold,
             options,
         )
+        executor.use_plain_sends(parts.sends)
         return executor
 
     async def _serve(self, turns: Turns, parts: BrokerParts, ingress: Ingress) -> None:

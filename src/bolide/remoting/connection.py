@@ -62,6 +62,14 @@ class FramedConnection:
         Raises FrameError, now and at every later call, when the stream cannot be a RocketMQ one; the commands in
         front of the bad frame are in its `before`.
         """
+        frames = self.gather(data)
+        return self.cut(frames, 0) if frames else []
+
+    def gather(self, data: bytes) -> bytes:
+        """The bytes that are to be cut, from the beginning of a frame on; b"" while the first frame is not whole.
+
+        They are passed on to `cut` at once. Raises FrameError, as `receive`, after a frame that cannot be.
+        """
         if self._failure is not None:
             raise self._failure
         self._have += len(data)
@@ -71,14 +79,18 @@ class FramedConnection:
                 self._parts[last] += data  # pieces of a few bytes would cost far more than what is in them
             else:
                 self._parts.append(data)
-            return []
+            return b""
         if self._parts:
             self._parts.append(data)
             data = b"".join(self._parts)
             self._parts = []
+        return data
+
+    def cut(self, data: bytes, at: i64) -> list[Command]:
+        """The commands of what `gather` gave, from byte `at` on, where a frame begins. Raises FrameError."""
         commands: list[Command] = []
         try:
-            used = self._read_frames(data, commands)
+            used = self._read_frames(data, at, commands)
         except FrameError as error:
             error.before = commands
             self._failure = error
@@ -89,10 +101,9 @@ class FramedConnection:
             self._parts.append(data[int(used) :])
         return commands
 
-    def _read_frames(self, data: bytes, commands: list[Command]) -> i64:
-        """Append every whole frame of `data` to `commands`; the number of bytes they took."""
+    def _read_frames(self, data: bytes, at: i64, commands: list[Command]) -> i64:
+        """Append every whole frame of `data` from byte `at` on to `commands`; where the last of them ends."""
         end: i64 = len(data)
-        at: i64 = 0
         limit: i64 = self.max_frame
         while end - at >= 4:
             length: i64 = i64(read_i32_be(data, at))

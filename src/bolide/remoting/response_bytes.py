@@ -66,6 +66,35 @@ class SendResponses:
         )
         return _json_frame(header, 0)
 
+    def pieces(self) -> list[bytes]:
+        """What is the same in the answers to all messages that were stored at once, for `broker.send.send_kernel`.
+
+        Six pieces of a JSON header: queue id, message id, queue offset, transaction id and opaque go between them.
+        Five of a binary one: before the opaque, before the values of queue id, message id (with its length), queue
+        offset and transaction id.
+        """
+        first, second, third, fourth = BytesWriter(), BytesWriter(), BytesWriter(), BytesWriter()
+        _name(first, b"queueId")
+        _entry(second, b"TRACE_ON", self._trace)
+        _entry(second, b"MSG_REGION", self._region)
+        _name(second, b"msgId")
+        _name(third, b"queueOffset")
+        _name(fourth, b"transactionId")
+        before, _, after = (_TAIL % (0, b"")).partition(b'"opaque":0')
+        return [
+            b'{"code":0,"extFields":{"queueId":"',
+            b'","TRACE_ON":"%b","MSG_REGION":%b,"msgId":"' % (self._trace, self._json_region),
+            b'","queueOffset":"',
+            b'","transactionId":"',
+            b'"},%b"opaque":' % before,
+            after,
+            b"\0\0%c%b" % (PYTHON, VERSION_5_5_0.to_bytes(2, "big")),
+            first.getvalue(),
+            second.getvalue(),
+            third.getvalue(),
+            fourth.getvalue(),
+        ]
+
 
 @final
 class PullResponse:
@@ -116,9 +145,13 @@ def _remark(remark: str) -> bytes:
     return text
 
 
-def _entry(w: BytesWriter, name: bytes, value: bytes) -> None:
+def _name(w: BytesWriter, name: bytes) -> None:
     write_i16_be(w, i16(len(name)))
     w.write(name)
+
+
+def _entry(w: BytesWriter, name: bytes, value: bytes) -> None:
+    _name(w, name)
     write_i32_be(w, i32(len(value)))
     w.write(value)
 

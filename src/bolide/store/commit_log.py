@@ -167,10 +167,7 @@ class CommitLog:
 
     def append(self, message: BrokerMessage, queue_offset: i64, now: i64) -> Dispatch:
         """Encode one checked message, for which room was made, at the end of the batch."""
-        wall = now + self.times.offset
-        if wall > self.last_store_timestamp or self.last_store_timestamp - wall > MAX_AHEAD_MS:
-            self.last_store_timestamp = wall
-        store_timestamp = self.last_store_timestamp
+        store_timestamp = self.last_store_timestamp = self.store_time(now)
         physical_offset = self.end_offset
         if self.append_crc:
             size = self._append_with_crc(message, queue_offset)
@@ -203,6 +200,24 @@ class CommitLog:
         d.prepared_transaction_offset = message.prepared_transaction_offset
         d.properties = message.encoded_properties
         return d
+
+    def store_time(self, now: i64) -> i64:
+        """The store time of a record that is appended now."""
+        wall = now + self.times.offset
+        if wall > self.last_store_timestamp or self.last_store_timestamp - wall > MAX_AHEAD_MS:
+            return wall
+        return self.last_store_timestamp
+
+    def room(self) -> i64:
+        """Bytes of records that fit into the file in use; 0 when `make_room` has to look, or records have a CRC."""
+        within = self.end_offset % self.segment_size
+        return 0 if within == 0 or self.append_crc else self.segment_size - within - BLANK_SIZE
+
+    def append_encoded(self, records: bytes, store_timestamp: i64) -> None:
+        """Add records encoded for this place with this store time; they fit into `room`."""
+        self._batch.write(records)
+        self.last_store_timestamp = store_timestamp
+        self.end_offset += len(records)
 
     def _append_with_crc(self, message: BrokerMessage, queue_offset: i64) -> int:
         """enabledAppendPropCRC: the last 20 bytes of the properties hold a CRC of the record before them."""

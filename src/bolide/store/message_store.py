@@ -304,6 +304,11 @@ class MessageStore(Lookups):
             store_timestamp=d.store_timestamp,
         )
 
+    def appended(self, dispatches: list[Dispatch], now: i64) -> None:
+        """What `append_run` added to the log in this turn."""
+        self._now = now
+        self._turn += dispatches
+
     def write_pending(self) -> None:
         """End of a turn: hand everything appended to the kernel, in one write.
 

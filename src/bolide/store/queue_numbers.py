@@ -48,6 +48,10 @@ class QueueNumbers:
         if by_id is not None:  # the topic may have been deleted meanwhile
             by_id[queue_id] = int(queue_offset)
 
+    def known(self, topic: str) -> dict[int, int]:
+        """The offset that the next message gets in each queue of a topic that one was appended to since the start."""
+        return self._next.get(topic, {})
+
     def knows(self, topic: str) -> bool:
         """True when a message of this topic was appended since the start."""
         return topic in self._next

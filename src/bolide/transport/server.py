@@ -38,6 +38,13 @@ class Owner(Protocol):
         """The connection was closed, by either side."""
 
 
+class Taker(Protocol):
+    """Who serves frames as they are, before they become commands."""
+
+    def take(self, peer: Any, data: bytes) -> int:
+        """Frames of one read, and perhaps a part of the next one; the bytes of those at their front that it served."""
+
+
 @final
 class ServerConnection:
     """One accepted connection. Not a subclass of asyncio.Protocol, so that it can be compiled; it has its methods."""
@@ -48,6 +55,8 @@ class ServerConnection:
         self._owner: Any = owner
         self._frames: Unfinished | None = frames
         self._unfinished: int = 0
+        self._took: bool = False
+        """True when frames of the last read were served as they are."""
         self._core: FramedConnection = FramedConnection(max_frame)
         self._transport: Any = None
         self._peer: Any = None
@@ -59,6 +68,8 @@ class ServerConnection:
         self.remote_ip: str = ""
         self.remote_port: int = 0
         self.local_port: int = 0
+        self.taker: Any = None
+        """The `Taker` of this connection; None for none."""
         self.used: bool = False
         """True when bytes came or went since `idle_since` was last set; see the node's idle sweep."""
         self.idle_since: int = 0
@@ -87,17 +98,31 @@ class ServerConnection:
             return
         self.used = True
         try:
-            commands = self._core.receive(data)
+            if self.taker is not None:
+                commands = self._take_first(data)
+            else:
+                commands = self._core.receive(data)
         except ProtocolError as error:
             self._bad(error)
             return
         unfinished = self._core.buffered_bytes
-        if unfinished != self._unfinished or (unfinished > 0 and commands):
+        if unfinished != self._unfinished or (unfinished > 0 and (commands or self._took)):
             self._unfinished = unfinished
             if self._frames is not None:
-                self._frames.note(self, unfinished, len(commands) > 0)
+                self._frames.note(self, unfinished, self._took or len(commands) > 0)
         if commands:
             self._owner.received(self._peer, commands)
+
+    def _take_first(self, data: bytes) -> list[Command]:
+        """The commands that the taker left."""
+        core = self._core
+        self._took = False
+        frames = core.gather(data)
+        if not frames:
+            return []
+        taken: int = self.taker.take(self._peer, frames)
+        self._took = taken > 0
+        return core.cut(frames, taken)
 
     def eof_received(self) -> bool:
         """The peer stopped sending; outstanding answers are lost, as in RocketMQ."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from bolide.broker.core.channel import Channel
-from bolide.node.loop.parked import ParkedReplies, ParkedReply
+from bolide.node.loop.parked import ParkedReplies, ParkedReply, with_code
+from bolide.remoting.command import encode, make_request, make_response
+from bolide.remoting.connection import FramedConnection
 
 PEER = Channel(1, b"", "10.0.0.1:2")
 
@@ -42,3 +44,36 @@ def test_an_older_record_is_looked_for_among_those_that_still_wait() -> None:
     assert offsets(parked.take_confirmed(250)) == [100, 200]
     parked.add(entry(0), True)
     assert parked.count == 2 and offsets(parked.take_confirmed(0)) == [0]
+
+
+def run_of(first_end: int, offset: int, sends: int) -> ParkedReply:
+    made = entry(offset)
+    made.first_end = first_end
+    made.sends = sends
+    return made
+
+
+def test_answers_to_many_sends_at_once_count_as_many() -> None:
+    parked = ParkedReplies()
+    parked.add(run_of(10, 100, 10), True)
+    assert (parked.count, parked.size) == (10, 90)
+    parked.add(entry(150), True)
+    parked.add(run_of(160, 300, 5), True)
+    assert (parked.count, parked.size) == (16, 290)
+    assert offsets(parked.take_confirmed(150)) == [100, 150] and parked.count == 5
+    assert offsets(parked.take_beyond(200)) == [300] and parked.count == 0
+    parked.add(run_of(310, 400, 3), True)
+    parked.add(entry(500), True)
+    assert offsets(parked.take_beyond(450)) == [500] and parked.count == 3
+    assert offsets(parked.take_late(100)) == [400] and parked.count == 0
+    parked.add(run_of(510, 600, 3), True)
+    assert offsets(parked.take_all()) == [600] and parked.count == 0
+
+
+def test_each_of_the_answers_gets_the_other_code() -> None:
+    answers = [make_response(make_request(310, opaque), 0, None, {"queueId": "1"}) for opaque in (1, 2)]
+    changed = FramedConnection().receive(with_code(b"".join(map(encode, answers)), 14, "full"))
+    assert [(each.opaque, each.code, each.remark, each.ext()) for each in changed] == [
+        (1, 14, "full", {"queueId": "1"}),
+        (2, 14, "full", {"queueId": "1"}),
+    ]

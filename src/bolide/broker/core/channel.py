@@ -42,6 +42,8 @@ class Channel:
         """True while they are scheduled for the next turn."""
         self.dirty: bool = False
         """True while this channel is in the executor's list of channels to write."""
+        self.sends: bool = False
+        """True when its last read may have been followed by plain sends: then they are looked for first."""
         self.link: Link = NO_LINK
         """The transport's connection of this channel; used by the node, never by a service."""
         self.held: int = 0

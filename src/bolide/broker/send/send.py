@@ -19,6 +19,7 @@ from bolide.broker.core.outcome import Outcome, Parked, Reply
 from bolide.broker.core.service import Routes, Service
 from bolide.broker.core.stats import BrokerStats
 from bolide.broker.refused import Refused, illegal
+from bolide.broker.send.plain_sends import PlainSends, kernel_type, made_kernel
 from bolide.broker.send.send_batch import BatchSend
 from bolide.broker.tables.groups import GroupTable
 from bolide.broker.tables.topics import MULTI_TAG, TopicConfig, TopicTable
@@ -92,6 +93,7 @@ class SendService(Service):
         self._gate: LightQueueGate = LightQueueGate(options, writer.store)
         self._batches: BatchSend = BatchSend(writer, self._gate, self._responses, stats, options.max_batch_messages)
         self._slave: bool = options.is_slave
+        self._max_frame: int = options.max_frame_length
         self._accept_from: int = options.start_accept_send_request_time_stamp
         self._writable: bool = options.broker_permission & PERM_WRITE != 0
         self._transactions: OpenTransactions | None = None if options.reject_transaction_message else transactions
@@ -104,12 +106,29 @@ class SendService(Service):
         self._broker: str = options.broker_name
         self._spoken_name: str = options.spoken_name
         self._spread: int = 0
+        self._plain: PlainSends | None = None
 
     def configure(self, options: BrokerOptions) -> None:
         """Take over what may change while the broker runs."""
         self._accept_from = options.start_accept_send_request_time_stamp
         self._writable = options.broker_permission & PERM_WRITE != 0
         self._gate.configure(options)
+        if self._plain is not None:
+            self._plain.open = self._open()
+
+    def plain_sends(self) -> PlainSends | None:
+        """The faster way for plain sends, which are those of `on_send` and `on_send_v2`; None without the kernel."""
+        kernel = kernel_type()
+        if kernel is None:
+            return None
+        made = made_kernel(kernel, self._writer, self._responses, self._suffix, self._max_frame)
+        self._plain = PlainSends(made, self._writer, self._topics, self._stats)
+        self._plain.open = self._open()
+        return self._plain
+
+    def _open(self) -> bool:
+        """True while this broker as a whole takes messages."""
+        return self._writable and not self._slave and self._accept_from <= 0
 
     def routes(self) -> Routes:
         return [
@@ -133,7 +152,7 @@ class SendService(Service):
             return self._refuse(command, refused.response_code, str(refused))
 
     def _send(self, channel: Channel, command: Command, header: SendHeader, now: int) -> Outcome:
-        if self._slave or self._accept_from > 0 or not self._writable:
+        if not self._open():
             refused = self._closed(command, header, now)
             if refused is not None:
                 return refused

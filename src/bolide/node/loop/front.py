@@ -9,6 +9,7 @@ from bolide.broker.core.channel import Channel
 from bolide.broker.core.stats import BrokerStats
 from bolide.layout.message_id import encode_host
 from bolide.node.loop.turns import READS_MS, Turns
+from bolide.remoting.codes import SEND_MESSAGE, SEND_MESSAGE_V2
 from bolide.remoting.command import Command
 from bolide.transport.server import ServerConnection
 
@@ -65,7 +66,7 @@ class Connections:
 
 @final
 class Front:
-    """Serves one port. Implements `transport.server.Owner`."""
+    """Serves one port. Implements `transport.server.Owner` and `Taker`."""
 
     def __init__(
         self,
@@ -80,6 +81,7 @@ class Front:
         self._stats: BrokerStats = stats
         self._log: logging.Logger = log
         self._not_served: frozenset[int] = not_served
+        self._sends_served: bool = SEND_MESSAGE not in not_served and SEND_MESSAGE_V2 not in not_served
 
     def connected(self, connection: ServerConnection) -> Channel | None:
         """Make the channel of a new connection, or refuse it when there are too many."""
@@ -99,10 +101,26 @@ class Front:
         host = encode_host(connection.remote_ip, connection.remote_port)
         channel = Channel(table.next_id(), host, remote, connection.local_port)
         channel.link = connection
+        if self._turns.executor.plain is not None and self._sends_served:
+            connection.taker = self
         connection.idle_since = self._turns.now()
         table.channels[channel.id] = channel
         self._stats.connections += 1
         return channel
+
+    def take(self, peer: Channel, data: bytes) -> int:
+        """Serve the plain sends at the front of these frames; the bytes they take. A clock and a look for all."""
+        if not peer.sends:
+            return 0
+        turns = self._turns
+        now = turns.now()
+        executor = turns.executor
+        lag = turns.lag(now)
+        turns.schedule()
+        if lag >= READS_MS:
+            return 0
+        executor.gate.look(now, lag)
+        return executor.take_sends(peer, data, now)
 
     def received(self, peer: Channel, commands: list[Command]) -> None:
         """Handle the commands of one read; the turn they belong to ends when all sockets of this turn were read."""

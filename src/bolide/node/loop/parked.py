@@ -16,7 +16,8 @@ NO_DEADLINE = 1 << 62
 
 @final
 class ParkedReply:
-    """An encoded answer, leaving once the log is confirmed to `offset` (physical end of its records)."""
+    """An encoded answer, or those to many sends of one read, leaving once the log is confirmed to `offset` (physical
+    end of its records)."""
 
     def __init__(
         self,
@@ -34,6 +35,10 @@ class ParkedReply:
         self.after: Callable[[bytes], None] | None = after
         self.tables: TableWrite | None = tables
         """What else must be on disk before it leaves."""
+        self.first_end: i64 = offset
+        """Physical end of the first of its records."""
+        self.sends: int = 1
+        """How many sends it answers: `frame` has so many frames."""
 
 
 @final
@@ -54,24 +59,22 @@ class ParkedReplies:
         self._waiting: list[ParkedReply] = []
         self._head: int = 0
         self._unwaited: list[ParkedReply] = []
-
-    @property
-    def count(self) -> int:
+        self.count: int = 0
         """Answers waiting for confirmation."""
-        return len(self._waiting) - self._head
 
     @property
     def size(self) -> i64:
         """Bytes of the log between the first and the last record that is waited for."""
         if self._head >= len(self._waiting):
             return 0
-        return self._waiting[len(self._waiting) - 1].offset - self._waiting[self._head].offset
+        return self._waiting[len(self._waiting) - 1].offset - self._waiting[self._head].first_end
 
     def add(self, entry: ParkedReply, wait: bool) -> None:
         """Keep an answer; `wait` False (WAIT=false) leaves with the next write, confirmed or not."""
         if not wait:
             self._unwaited.append(entry)
             return
+        self.count += entry.sends
         waiting = self._waiting
         at = len(waiting)
         while at > self._head and waiting[at - 1].offset > entry.offset:
@@ -98,6 +101,7 @@ class ParkedReplies:
         count = len(waiting)
         if head == 0 and count > 0 and waiting[count - 1].offset <= limit:
             self._waiting = []  # the common case: all of a turn at once, nothing copied
+            self.count = 0
             return waiting
         stop = head
         while stop < count and waiting[stop].offset <= limit:
@@ -125,6 +129,7 @@ class ParkedReplies:
                 lost.append(entry)
             else:
                 self._waiting.append(entry)
+                self.count += entry.sends
         return lost
 
     def take_all(self) -> list[ParkedReply]:
@@ -133,6 +138,7 @@ class ParkedReplies:
         self._waiting = []
         self._unwaited = []
         self._head = 0
+        self.count = 0
         return taken
 
     def next_deadline(self) -> int:
@@ -142,6 +148,8 @@ class ParkedReplies:
         return NO_DEADLINE
 
     def _drop_to(self, stop: int) -> None:
+        for entry in self._waiting[self._head : stop]:
+            self.count -= entry.sends
         if stop == len(self._waiting):
             self._waiting = []
             self._head = 0
@@ -153,9 +161,11 @@ class ParkedReplies:
 
 
 def with_code(frame: bytes, code: int, remark: str) -> bytes:
-    """One of our own answers with another code: for a send whose flush timed out or failed (rare, so decoded)."""
-    response = FramedConnection().receive(frame)[0]
-    response.code = code
-    if remark:
-        response.remark = remark
-    return encode(response)
+    """Our own answers with another code: for sends whose flush timed out or failed (rare, so decoded)."""
+    frames: list[bytes] = []
+    for response in FramedConnection().receive(frame):
+        response.code = code
+        if remark:
+            response.remark = remark
+        frames.append(encode(response))
+    return b"".join(frames)

@@ -1,0 +1,120 @@
+"""Sends with nothing special in them, all of one read at once, where the native kernel was built.
+
+`send_kernel` turns frames into records and answers without an object for each of their parts, and stops at the first
+send that is not plain. What follows takes the ordinary way (`send.SendService`), which is the reference: the bytes in
+the log, in the queues, in the index and in the answers are the same whichever way a send takes. Without the kernel
+(no compiler at the install, BOLIDE_IMPL=python) all take the ordinary way.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+from librt.strings import read_i64_be
+from mypy_extensions import i64
+
+from bolide import _impl
+from bolide.broker.append.log_writer import LogWriter
+from bolide.broker.core.channel import Channel
+from bolide.broker.core.stats import BrokerStats, count
+from bolide.broker.tables.topics import MAX_QUEUES, MULTI_TAG, TopicTable
+from bolide.layout.message_properties import asking_names
+from bolide.layout.property_names import TRANSIENT_PREFIX
+from bolide.remoting.response_bytes import SendResponses
+from bolide.store.append_run import ROW, append_run
+
+if TYPE_CHECKING:
+    from bolide.broker.send.send_kernel import SendKernel
+
+
+def kernel_type() -> type[SendKernel] | None:
+    """The native kernel, None where there is none."""
+    if _impl.wanted() == "python":
+        return None
+    try:
+        from bolide.broker.send.send_kernel import SendKernel
+    except ImportError:
+        return None
+    return SendKernel
+
+
+@final
+class Taken:
+    """What became of the front of a read: `used` bytes were `count` sends. `answers` are for when the log is confirmed
+    to `end`; their first record ends at `first_end`."""
+
+    def __init__(self, used: int, count: int, answers: bytes, first_end: i64, end: i64) -> None:
+        self.used: int = used
+        self.count: int = count
+        self.answers: bytes = answers
+        self.first_end: i64 = first_end
+        self.end: i64 = end
+
+
+@final
+class PlainSends:
+    """Of one broker. `kernel` is made by `made_kernel`."""
+
+    def __init__(self, kernel: SendKernel, writer: LogWriter, topics: TopicTable, stats: BrokerStats) -> None:
+        self._kernel: SendKernel = kernel
+        self._writer: LogWriter = writer
+        self._topics: TopicTable = topics
+        self._stats: BrokerStats = stats
+        self._found: list[str] = []
+        self.open: bool = True
+        """False while this broker as a whole takes no messages."""
+
+    def take(self, channel: Channel, data: bytes, now: int) -> Taken | None:
+        """Store the plain sends at the front of these frames; None when the first is not one."""
+        store = self._writer.store
+        log = store.log
+        room = log.room()
+        if room <= 0 or not self.open or not store.writable():
+            return None
+        start = log.end_offset
+        topics = self._found = []
+        done = self._kernel.take(data, self._find, channel.remote_host, int(start), int(room), int(log.store_time(now)))
+        if done is None:
+            return None
+        used, messages, records, answers, rows, texts = done
+        first_end = start + read_i64_be(rows, 0)
+        append_run(store, topics, records, rows, texts, now)
+        self._stats.put(messages, len(records))
+        self._count(topics, rows)
+        return Taken(used, messages, answers, first_end, log.end_offset)
+
+    def _find(self, name: bytes) -> tuple[int, dict[int, int]] | None:
+        """How many queues a topic has for producers, and the next offset of each; None when it is not plain."""
+        topic = self._topics.table.get(name.decode())
+        if topic is None or not topic.plain or topic.retry or topic.topic_filter_type == MULTI_TAG:
+            return None
+        text = topic.topic_name
+        if topic.topic_bytes != name or len(name) > 127 or not self._writer.takes(text, 0):
+            return None
+        self._found.append(text)
+        queues = min(max(topic.write_queue_nums, topic.read_queue_nums), MAX_QUEUES)
+        return queues, self._writer.store.numbers.known(text)
+
+    def _count(self, topics: list[str], rows: bytes) -> None:
+        """Count the messages of each topic."""
+        puts = self._writer.puts
+        at: i64 = 0
+        end: i64 = len(rows)
+        while at < end:
+            count(puts, topics[int(read_i64_be(rows, at + 40))], 1, int(read_i64_be(rows, at)))
+            at += ROW
+
+
+def made_kernel(
+    kernel: type[SendKernel], writer: LogWriter, responses: SendResponses, suffix: str, max_frame: int
+) -> SendKernel:
+    """The kernel of a broker that adds `suffix` to the properties of every message."""
+    log = writer.store.log
+    return kernel(
+        responses.pieces(),
+        [name.encode() for name in asking_names()],
+        TRANSIENT_PREFIX.encode(),
+        suffix.encode(),
+        writer.store_host,
+        (max_frame, int(log.max_message_size), int(log.max_record_size)),
+    )

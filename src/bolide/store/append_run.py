@@ -1,0 +1,70 @@
+"""Appends records that were encoded elsewhere, all of one read at once: see `broker.send.plain_sends`.
+
+The records, their queue offsets and their store time are those that `MessageStore.append` would have given them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import read_i64_be
+from mypy_extensions import i64
+
+from bolide.dispatch.row import Dispatch
+from bolide.store.message_store import MessageStore
+
+ROW: Final = 48
+"""Bytes of a row: six integers."""
+TEXTS: Final = 4
+
+
+def append_run(
+    store: MessageStore, topics: list[str], records: bytes, rows: bytes, texts: list[str | bytes], now: i64
+) -> None:
+    """Add plain messages to the batch of this turn; `CommitLog.room` has said that they fit.
+
+    A row is: size of the record, queue id, queue offset, tags code, sys flag, index of the topic in `topics`. The texts
+    of a record are its unique key, its keys, its tags, and its properties as they are stored.
+    """
+    log = store.log
+    stamp: i64 = log.store_time(now)
+    offset: i64 = log.end_offset
+    known = [store.numbers.known(topic) for topic in topics]
+    dispatches: list[Dispatch] = []
+    reput = store.reput
+    at: i64 = 0
+    end: i64 = len(rows)
+    text = 0
+    while at < end:
+        size: i64 = read_i64_be(rows, at)
+        d = Dispatch(
+            topics[int(read_i64_be(rows, at + 40))],
+            queue_id=read_i64_be(rows, at + 8),
+            queue_offset=read_i64_be(rows, at + 16),
+            physical_offset=offset,
+            size=size,
+            tags_code=read_i64_be(rows, at + 24),
+            store_timestamp=stamp,
+            sys_flag=read_i64_be(rows, at + 32),
+        )
+        uniq_key = texts[text]
+        keys = texts[text + 1]
+        tags = texts[text + 2]
+        properties = texts[text + 3]
+        assert isinstance(uniq_key, str) and isinstance(keys, str)
+        assert isinstance(tags, str) and isinstance(properties, bytes)
+        d.uniq_key = uniq_key
+        d.keys = keys
+        d.tags = tags
+        d.properties = properties
+        dispatches.append(d)
+        offset += size
+        at += ROW
+        text += TEXTS
+    log.append_encoded(records, stamp)
+    at = 40
+    for d in dispatches:  # only now: where memory is short nothing was changed
+        known[int(read_i64_be(rows, at))][int(d.queue_id)] = int(d.queue_offset + 1)
+        at += ROW
+        reput.offer(d)
+    store.appended(dispatches, now)
