@@ -16,8 +16,9 @@ from bolide.broker.core.stats import BrokerStats
 from bolide.layout.message_id import encode_host
 from bolide.node.loop.clock import Clock
 from bolide.node.loop.front import LIGHT_AT_ONCE, Connections, Front
+from bolide.node.loop.resumer import WOKEN_MS
 from bolide.node.loop.services import TICKS_MS
-from bolide.node.loop.turns import FAILED_WAIT_MS, READS_MS, Turns
+from bolide.node.loop.turns import FAILED_WAIT_MS, READS_MS, TICKS_AT_ONCE, Turns
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request, make_response
 from bolide.remoting.request_routes import NO_CODES, Kind, RawRoute
@@ -198,6 +199,26 @@ def test_pulls_that_wake_together_are_shared_out(world: Shared) -> None:
     assert sorted(answer.opaque for answer in world.host.written[world.peer.id]) == list(range(20))
 
 
+def test_the_first_of_many_pulls_that_wake_are_answered_soon(world: Shared) -> None:
+    found = held(world)
+
+    def hold_it(channel: Channel, command: Command, now: int) -> Outcome:
+        outcome = found(command)
+        assert isinstance(outcome, Hold)
+        outcome.held.command = command
+        outcome.held.predicate = lambda properties: True
+        outcome.held.again = lambda now: world.slow(channel, command, now)
+        return outcome
+
+    world.answers[PULLS] = hold_it
+    world.cost = 0
+    world.read(world.peer, 20, PULLS)
+    world.loop.turn()
+    world.cost = 1
+    world.executor.tick(NOW + 100)
+    assert world.taken() == 1 + WOKEN_MS
+
+
 def test_ticks_leave_the_loop_in_time(world: Shared) -> None:
     class Slow(Service):
         def __init__(self) -> None:
@@ -281,6 +302,67 @@ def test_a_tick_is_part_of_its_turn_and_a_late_ring_is_counted(tmp_path: Path) -
     loop.ring()
     assert (stats.late_timers.longest, sum(stats.late_timers.counts)) == (40, 1)
     assert (stats.turns.longest, sum(stats.turns.counts)) == (60, 1)
+    world.store.close(NOW)
+
+
+class LongWork(SharedHandlers):
+    """So many ticks of 3 ms, each due as soon as the one before is over."""
+
+    left = 3 * TICKS_AT_ONCE
+
+    def due(self, now: int) -> int | None:
+        return NOW if self.left else None
+
+    def tick(self, now: int, budget: int) -> None:
+        self.left -= 1
+        assert isinstance(self.world, Shared)
+        self.world.loop.passed += 3
+
+
+class Working(Shared):
+    """An executor with one service that has much to do."""
+
+    work: LongWork
+
+    def handlers(self) -> Service:
+        self.work = LongWork(self)
+        return self.work
+
+
+def test_long_work_needs_no_pauses_and_lets_sockets_be_read(tmp_path: Path) -> None:
+    world = Working(tmp_path)
+    world.loop = loop = Ringing()
+    world.services.start(NOW)
+    turns = Turns(loop, world.executor, Clock(lambda: NOW, lambda: loop.passed))
+    turns.schedule()
+    loop.turn()
+    pauses = 0
+    while world.work.left:
+        assert not (loop.soon and loop.later)
+        left = world.work.left
+        if loop.soon:
+            loop.turn()  # sockets are read before each of them
+        else:
+            assert loop.later[-1][0] == 0.001
+            loop.ring()
+            pauses += 1
+        assert world.work.left == left - 1
+    assert pauses == pytest.approx(3, abs=1)
+    world.store.close(NOW)
+
+
+def test_a_stop_ends_long_work(tmp_path: Path) -> None:
+    world = Working(tmp_path)
+    world.loop = loop = Ringing()
+    world.services.start(NOW)
+    turns = Turns(loop, world.executor, Clock(lambda: NOW, lambda: loop.passed))
+    turns.schedule()
+    loop.turn()
+    turns.stop()
+    left = world.work.left
+    while loop.soon:
+        loop.turn()
+    assert (world.work.left, loop.later) == (left, [])
     world.store.close(NOW)
 
 

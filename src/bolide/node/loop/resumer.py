@@ -18,7 +18,9 @@ from bolide.remoting.command import Command, make_response
 from bolide.remoting.request_routes import NO_CODES
 
 WAITING_MS: Final = 15
-"""What requests that waited for their turn, and pulls that woke, may take of one turn."""
+"""What requests that waited for their turn may take of it, and pulls that woke in a turn before."""
+WOKEN_MS: Final = 2
+"""What pulls that woke may take of the turn in which they woke: their answers leave at its end."""
 WOKEN_AT_ONCE: Final = 16
 """Pulls that woke are run so many at a time before the clock is read."""
 COLD_ROUNDS: Final = 8
@@ -112,7 +114,7 @@ class Resumer:
                 continue
             late = self.clock()
             if end == 0:
-                end = late + WAITING_MS
+                end = late + WOKEN_MS
             elif late >= end:
                 break
         while at < len(pulls):
