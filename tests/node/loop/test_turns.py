@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ from bolide.broker.core.stats import BrokerStats
 from bolide.layout.message_id import encode_host
 from bolide.node.loop.clock import Clock
 from bolide.node.loop.front import LIGHT_AT_ONCE, Connections, Front
-from bolide.node.loop.resumer import WOKEN_MS
+from bolide.node.loop.resumer import MOST_WOKEN, REST_MS, WOKEN_MS, Resumer
 from bolide.node.loop.services import TICKS_MS
 from bolide.node.loop.turns import FAILED_WAIT_MS, READS_MS, TICKS_AT_ONCE, Turns
 from bolide.remoting import codes
@@ -217,6 +218,37 @@ def test_the_first_of_many_pulls_that_wake_are_answered_soon(world: Shared) -> N
     world.cost = 1
     world.executor.tick(NOW + 100)
     assert world.taken() == 1 + WOKEN_MS
+    assert world.patient.held_back == set()
+    assert world.executor.unanswered == 19 - WOKEN_MS
+    while world.executor.unanswered:
+        world.executor.end_of_turn(NOW + 100)
+        assert 0 < world.taken() <= 1 + REST_MS
+    assert len(world.host.written[world.peer.id]) == 20
+
+
+def test_no_more_pulls_that_woke_wait_than_are_counted(world: Shared) -> None:
+    world.cost = 0
+    pulls = []
+    for number in range(MOST_WOKEN + 200):
+        command = make_request(PULLS, number)
+        outcome = held(world)(command)
+        assert isinstance(outcome, Hold)
+        again = functools.partial(world.slow, world.peer, command)
+        outcome.held.command, outcome.held.predicate, outcome.held.again = command, lambda properties: True, again
+        pulls.append(outcome.held)
+    world.cost = 1
+    resumer = Resumer(
+        world.executor.outbox,
+        world.host,
+        lambda channel, command, not_served, now: None,
+        world.executor.settle,
+        lambda channel, command, error: None,
+        lambda now, lag: None,
+    )
+    resumer.clock = world.turns.now
+    resumer.woken(pulls, NOW)
+    assert resumer.woken_left == MOST_WOKEN
+    assert world.patient.held_back == {world.peer.id}
 
 
 def test_ticks_leave_the_loop_in_time(world: Shared) -> None:

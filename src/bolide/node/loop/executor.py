@@ -309,11 +309,15 @@ class Executor:
         ready = self.outbox.take_ready()
         if ready:
             self._resumer.serve(ready)
+        if self._resumer.woken_left:
+            self._resumer.serve_woken(now)
         if not self._failed:
             self._store_turn(self._store, now)
         if self._effects.pending:
             self._carry_out(now)
         self.outbox.write_all()
+        if self._resumer.woken_left:
+            self._host.another_turn()
 
     def _store_turn(self, store: MessageStore, now: int) -> None:
         if store.failure:  # a new log file could not be synced
@@ -459,4 +463,4 @@ class Executor:
     @property
     def unanswered(self) -> int:
         """Answers waiting for the log, writes of tables that others wait for, and requests that wait for a turn."""
-        return self._parked.count + self._durable.count + self.outbox.for_next_turn
+        return self._parked.count + self._durable.count + self.outbox.for_next_turn + self._resumer.woken_left

@@ -6,6 +6,7 @@ not given the messages that arrive meanwhile.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Final, final
 
@@ -19,8 +20,12 @@ from bolide.remoting.request_routes import NO_CODES
 
 WAITING_MS: Final = 15
 """What requests that waited for their turn may take of it, and pulls that woke in a turn before."""
-WOKEN_MS: Final = 2
+WOKEN_MS: Final = 1
 """What pulls that woke may take of the turn in which they woke: their answers leave at its end."""
+REST_MS: Final = 5
+"""What the rest of them may take of each turn after it."""
+MOST_WOKEN: Final = 20_000
+"""So many pulls that woke may wait for a turn. Beyond that, nothing is read from their peers until they have run."""
 WOKEN_AT_ONCE: Final = 16
 """Pulls that woke are run so many at a time before the clock is read."""
 COLD_ROUNDS: Final = 8
@@ -48,6 +53,12 @@ class Resumer:
         self._look: Callable[[int, int], None] = look
         self.clock: Callable[[], int] = _no_clock
         """What the time is by now, within a turn."""
+        self._woken: deque[HeldPull] = deque()
+
+    @property
+    def woken_left(self) -> int:
+        """Pulls that woke and wait for a turn."""
+        return len(self._woken)
 
     def held(self, held: HeldPull, now: int) -> None:
         """Run a held pull once more, with holding off."""
@@ -104,24 +115,34 @@ class Resumer:
 
     def woken(self, pulls: list[HeldPull], now: int) -> None:
         """Run held pulls again; when there are very many, the rest run in the next turns."""
-        at = 0
+        if not pulls:
+            return
+        self._woken.extend(pulls)
+        self._run_woken(now, WOKEN_MS)
+        while len(self._woken) > MOST_WOKEN:
+            held = self._woken.pop()
+            if held.channel.alive:
+                self._outbox.postpone(held.channel, WaitingRequest(held.command, NO_CODES, held.again, COLD_ROUNDS))
+
+    def serve_woken(self, now: int) -> None:
+        """Run pulls that woke in an earlier turn."""
+        self._run_woken(now, REST_MS)
+
+    def _run_woken(self, now: int, most_ms: int) -> None:
+        woken = self._woken
+        count = 0
         end = 0
-        while at < len(pulls):
-            held = pulls[at]
+        while woken:
+            held = woken.popleft()
             self.held(held, now)
-            at += 1
-            if at % WOKEN_AT_ONCE != 0 and held.predicate is None:
+            count += 1
+            if count % WOKEN_AT_ONCE != 0 and held.predicate is None:
                 continue
             late = self.clock()
             if end == 0:
-                end = late + WOKEN_MS
+                end = late + most_ms
             elif late >= end:
-                break
-        while at < len(pulls):
-            held = pulls[at]
-            at += 1
-            if held.channel.alive:
-                self._outbox.postpone(held.channel, WaitingRequest(held.command, NO_CODES, held.again, COLD_ROUNDS))
+                return
 
     def _run(self, channel: Channel, command: Command, again: Callable[[int], Outcome], rounds: int, now: int) -> None:
         if not channel.alive:
