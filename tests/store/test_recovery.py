@@ -16,6 +16,8 @@ from bolide.testing.files import SimulatedFiles
 from tests.store.scenario import ASYNC, ROOT, SHAPE, START, Machine, message, missing, units_agree
 
 LOG = f"{ROOT}/commitlog"
+FEW = StoreOptions(flush_disk_type="SYNC_FLUSH", clean_start_check_size=700)
+LONGEST_TURN = 500
 
 
 def overwrite(files: SimulatedFiles, offset: int, data: bytes) -> None:
@@ -142,6 +144,74 @@ class TestWhereItBegins:
         machine.restart()
         assert machine.report.scanned_from == machine.store.end_offset // 4096 * 4096
         assert machine.report.dispatched == 0
+
+    def test_after_a_clean_stop_it_is_the_end_of_a_long_file(self) -> None:
+        machine = Machine(options=FEW)
+        for _ in range(120):
+            machine.turn(2)
+            starts = [sent.at.physical_offset for sent in machine.acknowledged]
+            end = int(machine.store.end_offset)
+            file = end // 4096 * 4096
+            machine.restart()
+            begin = machine.report.scanned_from
+            assert begin in starts and file <= begin
+            assert begin == file or end - begin >= FEW.clean_start_check_size
+            assert end - begin < 2 * FEW.clean_start_check_size + LONGEST_TURN
+            assert machine.report.dispatched == 0
+        assert not missing(machine.store, machine.acknowledged) and not units_agree(machine.store)
+
+    def test_what_such_a_start_reads_is_checked(self) -> None:
+        machine = Machine(options=FEW)
+        machine.turn(60)
+        for _ in range(20):
+            machine.turn(2)
+        last = machine.acknowledged[-4].at
+        machine.store.close(machine.now)
+        overwrite(machine.files, last.physical_offset + 90, b"?")
+        with pytest.raises(StoreDamaged, match=f"physical offset {last.physical_offset}"):
+            machine.restart()
+
+    @pytest.mark.parametrize("spoilt", ["noted", "head", "queue", "index"])
+    def test_the_newest_file_is_read_whole_where_its_end_does_not_do(self, spoilt: str) -> None:
+        machine = Machine(options=FEW)
+        while machine.store.log.check_from % 4096 < 1500:
+            machine.turn(2)
+        noted = int(machine.store.log.check_from)
+        file = noted // 4096 * 4096
+        machine.store.close(machine.now)
+        text = machine.files.read_file(f"{ROOT}/derived.json")
+        assert text is not None and b'"checkFrom": [%d, ' % noted in text
+        if spoilt == "noted":
+            machine.files.write_file(f"{ROOT}/derived.json", text.replace(b"[%d," % noted, b"[%d," % (noted + 1)))
+        elif spoilt == "head":
+            overwrite(machine.files, noted + 4, b"????")
+        elif spoilt == "queue":
+            for name in machine.files.list_dir(f"{ROOT}/consumequeue/T/1"):
+                machine.files.remove(f"{ROOT}/consumequeue/T/1/{name}")
+            machine.files.remove(f"{ROOT}/consumequeue/T/1")
+        else:
+            for name in machine.files.list_dir(f"{ROOT}/index"):
+                machine.files.remove(f"{ROOT}/index/{name}")
+        if spoilt == "head":
+            with pytest.raises(StoreDamaged, match=f"physical offset {noted}"):
+                machine.restart()
+            return
+        machine.restart()
+        assert machine.report.scanned_from == (file if spoilt == "noted" else 0)
+        assert not missing(machine.store, machine.acknowledged) and not units_agree(machine.store)
+
+    def test_what_was_not_indexed_is_still_indexed_by_a_later_start(self) -> None:
+        machine = Machine(options=FEW)
+        machine.turn(5)
+        machine.options = StoreOptions(clean_start_check_size=700, index_file_write_enable=False)
+        machine.restart()
+        while machine.store.log.check_from % 4096 < 1500:
+            machine.turn(2)
+        machine.options = FEW
+        machine.restart()
+        file = int(machine.store.end_offset) // 4096 * 4096
+        assert machine.report.scanned_from == file
+        assert not missing(machine.store, [one for one in machine.acknowledged if one.at.physical_offset >= file])
 
     def test_after_a_crash_it_is_the_file_of_the_last_thorough_flush(self) -> None:
         machine = Machine()

@@ -66,10 +66,16 @@ class CommitLog:
         self.flushed_offset: i64 = 0
         self.last_store_timestamp: i64 = 0
         self.times = StoreTimes()
+        self.check_from: i64 = 0
+        """Where a record begins, with at least as much of the log after it as the next start is to check, if there is
+        so much; `next_check_from` will be this later. A clean stop notes both."""
+        self.next_check_from: i64 = 0
         self.flushed_timestamp: i64 = 0
         """Store time of the newest record known to be on disk (physicMsgTimestamp of the checkpoint)."""
 
         self.tail = LogTail(options.tail_cache_bytes)
+
+        self._check_size: i64 = options.clean_start_check_size
         self._batch = BytesWriter()
         self._batch_start: i64 = 0
         self._full: list[tuple[int, bytes]] = []
@@ -88,8 +94,10 @@ class CommitLog:
         self._step_at: i64 = 0
         """Once the log ends beyond this, the next blocks are reserved."""
 
-    def start_at(self, end: i64, store_timestamp: i64, now: i64) -> None:
-        """Set all three offsets to the end that recovery found and made certain."""
+    def start_at(self, end: i64, store_timestamp: i64, now: i64, check_from: i64 = 0) -> None:
+        """Set all three offsets to the end that recovery found and made certain, and where it began to check."""
+        self.check_from = check_from
+        self.next_check_from = end
         self.end_offset = self.written_offset = self.flushed_offset = self._batch_start = end
         self.last_store_timestamp = self.flushed_timestamp = store_timestamp
         self._last_look = self._last_thorough = now
@@ -267,6 +275,9 @@ class CommitLog:
                 self.segments.write(self._batch_start, [data])
                 self.tail.add(self._batch_start, data)
             self.written_offset = self.end_offset
+            if self._batch_start - self.next_check_from >= self._check_size:
+                self.check_from = self.next_check_from
+                self.next_check_from = self._batch_start
         except FileFailed:
             self._undo()
             raise

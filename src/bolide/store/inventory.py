@@ -1,4 +1,5 @@
-"""The file `derived.json`: where the log ended at a clean stop, and which queue and index files it left.
+"""The file `derived.json`: where the log ended at a clean stop, from where on the next start checks it, and which queue
+and index files it left.
 
 So the next start notices what is missing. Ours; Java ignores the file and does not notice a lost queue folder. It is
 valid for one start, which removes it. What another broker removed in between is made again, which only costs time.
@@ -10,6 +11,7 @@ import json
 
 import msgspec
 
+from bolide.store.commit_log import CommitLog
 from bolide.store.consume_queues import ConsumeQueues
 from bolide.store.files import Files
 from bolide.store.index_service import IndexService
@@ -21,18 +23,20 @@ SMALL_LOG = 16 * 1024 * 1024
 
 class _Noted(msgspec.Struct):
     logEnd: int = -1
+    checkFrom: tuple[int, int] = (-1, -1)
     queues: dict[str, dict[int, tuple[int, int]]] = {}
     index: list[str] = []
 
 
-def write_inventory(files: Files, root: str, log_end: int, queues: ConsumeQueues, index: IndexService) -> None:
+def write_inventory(files: Files, root: str, log: CommitLog, queues: ConsumeQueues, index: IndexService) -> None:
     """Note what is there; a crash before leaves `abort`, and then nobody asks."""
     table: dict[str, dict[str, list[int]]] = {}
     for queue in queues.all_queues():
         first = int(queue.segments.min_offset)
         table.setdefault(queue.topic, {})[str(queue.queue_id)] = [first, int(queue.max_offset)]
     names = [file.path.rpartition("/")[2] for file in index.index_files()]
-    text = json.dumps({"logEnd": log_end, "queues": table, "index": names})
+    ends = {"logEnd": int(log.written_offset), "checkFrom": [int(log.check_from), int(log.next_check_from)]}
+    text = json.dumps({**ends, "queues": table, "index": names})
     files.write_file(f"{root}/{NAME}", text.encode())
 
 
@@ -57,6 +61,12 @@ def log_end_of(found: dict[str, object] | None) -> int:
     """Where the log ended at the clean stop; -1 when it was not noted."""
     end = found.get("logEnd") if found is not None else None
     return end if isinstance(end, int) else -1
+
+
+def check_from_of(found: dict[str, object] | None) -> tuple[int, int]:
+    """`CommitLog.check_from` and `next_check_from` at the clean stop; -1 when they were not noted."""
+    noted = found.get("checkFrom") if found is not None else None
+    return noted if isinstance(noted, tuple) else (-1, -1)
 
 
 def something_is_missing(found: dict[str, object], queues: ConsumeQueues, index: IndexService) -> bool:

@@ -153,7 +153,9 @@ class MessageStore(Lookups):
         if report.abnormal:
             # Not before: a start that is killed on the way leaves holes of a power cut to one that must still know it.
             self._mark_running(boot_id, now)
-        self.log.start_at(end, report.last_store_timestamp, now)
+        self.log.start_at(end, report.last_store_timestamp, now, report.scanned_from)
+        if report.check_next >= 0:
+            self.log.next_check_from = report.check_next
         self.reput.dispatched_offset = end
         self.maintenance.run_id = now
         self.maintenance.start(checkpoint, end, report.last_store_timestamp, now)
@@ -198,7 +200,7 @@ class MessageStore(Lookups):
         self.maintenance.close(backlog == 0, now)
         if self.flags.writable() and backlog == 0 and not self.maintenance.sync_failed:
             self.queues.deleted.save()
-            write_inventory(self.files, self.root, int(self.log.written_offset), self.queues, self.index)
+            write_inventory(self.files, self.root, self.log, self.queues, self.index)
             mark_closed(self.files, self.root)
 
     def stop_writing(self, reason: str) -> None:

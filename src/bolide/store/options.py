@@ -59,6 +59,14 @@ class StoreOptions(ShapeOptions, frozen=True, kw_only=True, rename=java_key):
     commit_log_recover_max_num: Annotated[
         PositiveCount, RECOVERY("Log files that a start after a clean stop reads at most.")
     ] = 10
+    clean_start_check_size: Annotated[
+        Bytes,
+        RECOVERY(
+            "Bytes at the end of the log that a start after a clean stop reads and checks; of the newest file at most, "
+            "which RocketMQ's broker reads whole.",
+            java=OURS,
+        ),
+    ] = 64 * 1024 * 1024
     message_index_safe: Annotated[
         bool, RECOVERY("Recovery begins where the index, too, is known to be on disk; false: where queues are.")
     ] = False

@@ -20,7 +20,7 @@ from bolide.layout.shape import StoreShape
 from bolide.layout.sysflag import BORN_HOST_V6
 from bolide.store.consume_queues import ConsumeQueues
 from bolide.store.index_service import IndexService
-from bolide.store.inventory import SMALL_LOG, something_is_missing
+from bolide.store.inventory import SMALL_LOG, check_from_of, something_is_missing
 from bolide.store.known_end import Traces, known_to_reach, refuse_damage, refuse_lost_log, whole_until
 from bolide.store.options import StoreOptions
 from bolide.store.segments import SegmentList
@@ -40,6 +40,8 @@ class RecoveryReport:
         self.abnormal = False
         """The store was not closed by the one who used it before."""
         self.scanned_from: int = 0
+        self.check_next: int = -1
+        """`CommitLog.next_check_from` as the last clean stop left it; -1 when it does not count."""
         self.log_end: int = 0
         self.records: int = 0
         """Records read (and, by setting, checked by CRC)."""
@@ -106,11 +108,17 @@ class Recovery:
         if not report.abnormal and self.index.index_files():
             # All entries of the newest record are there. After a crash some may be missing, so it is put again.
             self._index_after = self.index.last_update_physical_offset
-        report.scanned_from = starts[first]
+        begin = starts[first]
+        if not again and first == len(starts) - 1:
+            noted, following = check_from_of(inventory)
+            begin = self._begin_in_file(begin, noted)
+            if begin == noted and following >= noted:
+                report.check_next = following
+        report.scanned_from = begin
         survey = Survey(self.log, self.shape, self.check_crc)
         survey.whole_until = whole_until(traces, int(self.log.end_of_files))
         indexed = int(self._index_after) if self.index.enabled else int(self.log.end_of_files)
-        found = survey.read(starts, first, int(self._dispatch_after), indexed)
+        found = survey.read([begin, *starts[first + 1 :]], int(self._dispatch_after), indexed)
         self._torn_to = survey.last_data(found.end)
         known = known_to_reach(traces, found, int(self.log.end_of_files))
         refuse_damage(self.log, root, survey, found, known, self._torn_to > found.end)
@@ -194,6 +202,18 @@ class Recovery:
         if self.index_safe and stored_at > checkpoint.index_msg_timestamp:
             return False
         return covered
+
+    def _begin_in_file(self, start: int, noted: int) -> int:
+        """Where to begin in the newest file: at the record that the clean stop noted, if nothing before it is missing
+        in queues or index; otherwise at the first."""
+        done = min(self._dispatch_after, self._index_after) if self.index.enabled else self._dispatch_after
+        if noted <= start or noted > done:
+            return start
+        head = self.log.read(noted, _HEAD)
+        if len(head) < _HEAD or read_i64_be(head, OFFSET_PHYSICAL) != noted:
+            return start
+        magic = read_i32_be(head, 4)
+        return noted if magic in (MAGIC_V1, MAGIC_V2) else start
 
     # -- dispatching --
 

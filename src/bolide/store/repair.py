@@ -126,7 +126,7 @@ class Repair:
             queues_end,
         )
         self._survey.whole_until = whole_until(traces, int(self._log.end_of_files))
-        found = self._found = self._survey.read(starts, 0, -1, -1)
+        found = self._found = self._survey.read(starts, -1, -1)
         plan = Plan(self._root, found.end)
         torn_to = self._survey.last_data(found.end)
         runs = later_runs(self._log, self._survey, found, torn_to > found.end)

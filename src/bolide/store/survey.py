@@ -75,20 +75,22 @@ class Survey:
 
     # -- the front --
 
-    def read(self, starts: list[int], first: int, dispatched: int, indexed: int) -> LogEnd:
-        """Read from a file on to the first thing that is not a whole record with its own physical offset.
+    def read(self, starts: list[int], dispatched: int, indexed: int) -> LogEnd:
+        """Read to the first thing that is not a whole record with its own physical offset. `starts` are those of files
+        that follow one another; the first may be that of any record in its file.
 
         Records that end by `dispatched` and begin by `indexed` need no dispatch; -1 = all do.
         """
-        found = LogEnd(starts[first])
-        for start in starts[first:]:
+        found = LogEnd(starts[0])
+        for start in starts:
             if not self._read_segment(start, found, dispatched, indexed):
                 break
         return found
 
     def _read_segment(self, start: int, found: LogEnd, dispatched: int, indexed: int) -> bool:
         """Move `found` through one file; True when a blank closes it, so that the log goes on in the next."""
-        stop = start + int(self._log.segment_size)
+        size = int(self._log.segment_size)
+        stop = start - start % size + size
         base, at = start, 0
         data = self._log.read(base, min(CHUNK, stop - base))
         while True:
