@@ -358,7 +358,8 @@ class BrokerNode:
         self.another_turn()
 
     def _flushed(self, target: int) -> None:
-        self._executor.flushed(target, self.clock.now())
+        if self._turns is not None:
+            self._turns.flushed(target)
 
     def _flush_failed(self, error: BaseException) -> None:
         self._executor.flush_failed(error)

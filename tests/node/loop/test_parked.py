@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from bolide.broker.core.channel import Channel
 from bolide.node.loop.parked import ParkedReplies, ParkedReply, with_code
 from bolide.remoting.command import encode, make_request, make_response
@@ -77,3 +80,22 @@ def test_each_of_the_answers_gets_the_other_code() -> None:
         (1, 14, "full", {"queueId": "1"}),
         (2, 14, "full", {"queueId": "1"}),
     ]
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 3))))
+def test_any_order_leaves_in_the_order_of_records_and_of_arrival(steps: list[tuple[int, int]]) -> None:
+    parked = ParkedReplies()
+    plain: list[tuple[int, int]] = []
+    for number, (offset, take) in enumerate(steps):
+        parked.add(ParkedReply(PEER, b"%d" % number, offset, 1000 + number, None, None), True)
+        plain.append((offset, number))
+        plain.sort()
+        if take == 0:
+            taken = [each for each in plain if each[0] <= offset // 2]
+            plain = [each for each in plain if each[0] > offset // 2]
+            assert offsets(parked.take_confirmed(offset // 2)) == [each[0] for each in taken]
+        assert parked.count == len(plain)
+    left = parked.take_all()
+    assert [(int(each.offset), int(each.frame)) for each in left] == plain
+    deadlines = [each.deadline for each in left]
+    assert deadlines == sorted(deadlines)

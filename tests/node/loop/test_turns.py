@@ -291,6 +291,16 @@ class Ringing(Loop):
         self.passed += round(seconds * 1000)
         call()
 
+    def next(self) -> bool:
+        """A turn that was asked for, or else the timer; False when there is neither."""
+        if self.soon:
+            self.turn()
+            return True
+        if self.later:
+            self.ring()
+            return True
+        return False
+
 
 def test_how_long_turns_take_is_counted(world: Shared) -> None:
     turns = world.executor.stats.turns
@@ -428,3 +438,52 @@ def test_a_fault_of_ours_stops_no_clock(world: Shared, place: str) -> None:
             loop.ring() if place == "tick" else loop.turn()
     assert not fault
     assert [seconds >= FAILED_WAIT_MS / 1000 for seconds, _ in loop.later] == [place == "turn"]
+
+
+class Delaying(SharedHandlers):
+    """Wants a tick half a second after it hears of a message, as the service of delays does."""
+
+    at: int | None = None
+
+    def tick(self, now: int, budget: int) -> None:
+        self.at = None
+        assert isinstance(self.world, Delayed)
+        self.world.ticked_at.append(now - NOW)
+
+    def due(self, now: int) -> int | None:
+        return self.at
+
+    def arrived(self, arrivals: object, now: int) -> None:
+        self.at = now + 500
+
+
+class Delayed(Shared):
+    """An executor with a service that learns of messages once they are on disk."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.ticked_at: list[int] = []
+
+    def handlers(self) -> Service:
+        return Delaying(self)
+
+
+def test_what_a_flush_brings_is_waited_for(tmp_path: Path) -> None:
+    world = Delayed(tmp_path)
+    world.loop = loop = Ringing()
+    world.services.start(NOW)
+    turns = Turns(loop, world.executor, Clock(lambda: NOW, lambda: loop.passed))
+    turns.start()
+    world.do(OTHER, world.store_one())
+    turns.schedule()
+    loop.turn()
+    while loop.next():
+        pass  # the sync takes longer than the services wait to be asked again
+    began = loop.passed
+    target = world.host.flushes.pop(0)
+    world.store.sync_commit_log(target)
+    turns.flushed(target)
+    while not world.ticked_at and loop.next():
+        pass
+    assert world.ticked_at == [began + 500]
+    world.store.close(NOW)

@@ -11,11 +11,13 @@ from concurrent.futures import Executor as Pool
 from typing import Final, Protocol, final
 
 from bolide.broker.core.channel import Channel
+from bolide.node.loop.disk_failures import DiskFailures
 from bolide.node.loop.flusher import FlushThread
 from bolide.node.loop.persist import ConfigFiles
 from bolide.node.loop.refusals import Refusals
 from bolide.remoting.command import Command
 from bolide.store.extents import Extent
+from bolide.store.file_contract import FileFailed
 from bolide.store.files import Files
 from bolide.store.jobs import Job
 from bolide.store.reads import Fetched
@@ -54,6 +56,7 @@ class NodeHost:
         self.log = log
         self._owner = owner
         self._refusals = Refusals(log)
+        self._disk_failures = DiskFailures(log)
         self._flusher = flusher
         self._configs = configs
         self._pool = pool
@@ -112,8 +115,11 @@ class NodeHost:
         self._owner.store_failed(error)
 
     def failed(self, what: str, error: BaseException) -> None:
-        """Log one line and the traceback of an internal error."""
-        log_failure(self.log, what, error)
+        """Log one line, and the traceback of an internal error."""
+        if isinstance(error, FileFailed):
+            self._disk_failures.note(what, error, self._clock())
+        else:
+            log_failure(self.log, what, error)
 
     def refused(self, channel: Channel, request: Command, response: Command) -> None:
         """One line."""

@@ -76,16 +76,26 @@ class ParkedReplies:
             return
         self.count += entry.sends
         waiting = self._waiting
-        at = len(waiting)
-        while at > self._head and waiting[at - 1].offset > entry.offset:
-            at -= 1
-        if at < len(waiting):
+        end = len(waiting)
+        if end > self._head and waiting[end - 1].offset > entry.offset:
+            at = self._after(entry.offset)
             # It answers for an older record, as the second end of a transaction does. At the end of the queue it
             # would look as if everything before it were confirmed with it.
             entry.deadline = min(entry.deadline, waiting[at].deadline)
             waiting.insert(at, entry)
         else:
             waiting.append(entry)
+
+    def _after(self, offset: i64) -> int:
+        """The place after all that answer for this record or an older one; many may come late, so it is halved."""
+        low, high = self._head, len(self._waiting)
+        while low < high:
+            middle = (low + high) // 2
+            if self._waiting[middle].offset <= offset:
+                low = middle + 1
+            else:
+                high = middle
+        return low
 
     def take_unwaited(self) -> list[ParkedReply]:
         """What does not wait for confirmation: the log was written."""

@@ -75,6 +75,16 @@ class Turns:
             self._scheduled = True
             self._loop.call_soon(self._end)
 
+    def flushed(self, target: int) -> None:
+        """The flush thread is done: the log is on disk up to `target`. What this confirms may be due soon."""
+        now = self.now()
+        least = FAILED_WAIT_MS
+        try:
+            self.executor.flushed(target, now)
+            least = 1
+        finally:
+            self._arm(least, self.now())
+
     def start(self) -> None:
         """Begin to keep time."""
         self._arm(1, self.now())
