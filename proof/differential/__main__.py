@@ -9,8 +9,11 @@ import signal
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import FrameType
 from typing import Final
 
 from proof.differential.compare import generalised
@@ -22,6 +25,7 @@ from proof.differential.steps import Step, plainer, to_json
 from proof.differential.steps import load as load_steps
 
 CORPUS: Final = Path(__file__).with_name("corpus")
+ENDINGS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 REPORT_SECONDS: Final = 20.0
 
 
@@ -63,14 +67,15 @@ class Totals:
 def main() -> int:
     """Run, and say what was found."""
     arguments = _arguments()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in ENDINGS:
+        signal.signal(number, _end)
     seed = arguments.seed if arguments.seed is not None else str(random.SystemRandom().randrange(1 << 32))
     entries = load()
     totals = Totals(entries)
     failed = False
-    with TemporaryDirectory(prefix="bolide-differential-") as folder:
+    with _folder(arguments.folder) as folder:
         try:
-            with clusters(Path(folder)) as (ours, java):
+            with clusters(folder) as (ours, java):
                 on_step = _trace if arguments.trace else None
                 run = Run(ours, java, entries, "s", counting=arguments.all, on_step=on_step)
                 failed = _sequences(arguments, seed, run, totals)
@@ -78,6 +83,25 @@ def main() -> int:
             print("interrupted: what follows is what was done so far", file=sys.stderr)
     _say(arguments, seed, totals, failed)
     return 1 if failed or totals.unlisted else 0
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """End as Ctrl-C does, once: a second signal must not stop the end of the servers."""
+    del number, frame
+    for each in ENDINGS:
+        signal.signal(each, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def _folder(kept: Path | None) -> Iterator[Path]:
+    """Where the clusters have their stores and logs."""
+    if kept is not None:
+        kept.mkdir(parents=True)
+        yield kept
+        return
+    with TemporaryDirectory(prefix="bolide-differential-") as folder:
+        yield Path(folder)
 
 
 def _arguments() -> argparse.Namespace:
@@ -88,6 +112,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--replay", type=Path, nargs="*", default=[], help="run the sequences of these files instead")
     parser.add_argument("--corpus", action="store_true", help="run the sequences of the corpus instead")
     parser.add_argument("--all", action="store_true", help="count all unlisted differences; do not stop at the first")
+    parser.add_argument("--folder", type=Path, help="keep stores and logs of both clusters in this new folder")
     parser.add_argument("--trace", action="store_true", help="print every request with both answers")
     parser.add_argument("--json", action="store_true", help="print figures as JSON")
     return parser.parse_args()

@@ -251,10 +251,11 @@ JSON_BODIES: Final[dict[int, Maker]] = {
     400: _assignment, 401: _mode,
 }  # fmt: skip
 CONFIG: Final = (
-    "noSuchKey=1\n", "maxMessageSize=abc\n", "brokerConfigPath=/x\n", "namesrvAddr\n", "=\n", "\n", "x",
+    "noSuchKey=1\n", "maxMessageSize=abc\n", "brokerConfigPath=/x\n", "haMasterAddress\n", "=\n", "\n", "x",
     "configBlackList=a\n", "rocketmqHome=/x\n", "kvConfigPath=/x\n", "configStorePathName=/x\n",
     "# only a comment\n",
 )  # fmt: skip
+"""No name servers: with an empty list Java's broker registers nowhere, and its route ends minutes later."""
 
 
 def body_of(code: int, rng: Random, oddness: float) -> str:

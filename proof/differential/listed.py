@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -27,12 +28,13 @@ class Entry:
     java: re.Pattern[str]
     when: tuple[tuple[str, re.Pattern[str]], ...]
     after: frozenset[int]
+    said: re.Pattern[str] | None
     ends: bool
     unseen: str
 
-    def covers(self, step: Step, difference: Difference, before: set[int]) -> bool:
-        """Whether this difference of this step is the one that is meant; `before`: the codes asked until then."""
-        if (self.codes and step.code not in self.codes) or (self.after and not self.after & before):
+    def covers(self, step: Step, difference: Difference, before: Sequence[Step]) -> bool:
+        """Whether this difference of this step is the one that is meant; `before`: the steps until then."""
+        if (self.codes and step.code not in self.codes) or not self._follows(before):
             return False
         values = {**(step.ext or {}), "body": step.body, "server": step.server, "form": str(step.form)}
         return (
@@ -40,6 +42,13 @@ class Entry:
             and self.ours.fullmatch(difference.ours) is not None
             and self.java.fullmatch(difference.java) is not None
             and all(self._holds(name, pattern, values) for name, pattern in self.when)
+        )
+
+    def _follows(self, before: Sequence[Step]) -> bool:
+        codes = {step.code for step in before}
+        texts = (text for step in before for text in (step.body, *(step.ext or {}).values()))
+        return (not self.after or bool(self.after & codes)) and (
+            self.said is None or any(self.said.search(text) for text in texts)
         )
 
     @staticmethod
@@ -69,6 +78,7 @@ def load() -> list[Entry]:
                 java=_pattern(values.pop("java", ".*")),
                 when=when,
                 after=frozenset(values.pop("after", ())),
+                said=_pattern(values.pop("said")) if "said" in values else None,
                 ends=values.pop("ends", False),
                 unseen=values.pop("unseen", ""),
             )

@@ -51,7 +51,8 @@ class Outcome:
 
     asked: int = 0
     probed: int = 0
-    codes: set[int] = field(default_factory=set)
+    steps: list[Step] = field(default_factory=list)
+    """What was asked, up to the step that is compared."""
     found: Found | None = None
     others: list[Found] = field(default_factory=list)
     """What a run that is `counting` has found before."""
@@ -102,7 +103,7 @@ class Run:
     def _steps(self, steps: list[Step], names: Names, outcome: Outcome) -> None:
         for step in steps:
             outcome.asked += 1
-            outcome.codes.add(step.code)
+            outcome.steps.append(step)
             if not self._step(step, names, outcome):
                 return
         for step in self._probes(names):
@@ -148,21 +149,26 @@ class Run:
             time.sleep(pause)
 
     def _entry(self, step: Step, difference: Difference, outcome: Outcome) -> Entry | None:
-        covering = (entry for entry in self._entries if entry.covers(step, difference, outcome.codes))
+        covering = (entry for entry in self._entries if entry.covers(step, difference, outcome.steps))
         return next(covering, None)
 
     def _settle(self) -> None:
         """Wait until both brokers can serve what they stored."""
         for side in (self._ours, self._java):
             end = time.monotonic() + SETTLE_SECONDS
+            refusal = ""
             while time.monotonic() < end:
                 try:
-                    table = read_json(side.ask(BROKER, 28).body)
+                    answer = side.ask(BROKER, 28)
                 except Closed:
                     continue
+                refusal = f"{answer.code} {answer.remark}" if answer.code else ""
+                table = None if refusal else read_json(answer.body)
                 values = table.get("table") if isinstance(table, dict) else None
                 if isinstance(values, dict) and values.get("dispatchBehindBytes") == "0":
                     break
+            if refusal:
+                raise AssertionError(f"{side.name} does not tell its state: {refusal}")
 
     # -- effects
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from proof.differential.steps import BROKER, Step
 from proof.differential.wire import Closed, Connection, Frame, Manner
+from tests.children import ended_if_it_fails
 from tests.interop.java_processes import JavaBroker, JavaNameServer
 from tests.interop.our_processes import OurBroker, OurNameServer
 from tests.interop.processes import until
@@ -174,8 +175,8 @@ def ask_both(step: Step, names: Names, ours: Side, java: Side) -> tuple[Answer, 
 
 @contextmanager
 def clusters(folder: Path) -> Iterator[tuple[Side, Side]]:
-    """Bolide's name server and broker, and RocketMQ's, as processes."""
-    with ExitStack() as stack:
+    """Bolide's name server and broker, and RocketMQ's, as processes. None outlives this, however it ends."""
+    with ended_if_it_fails(), ExitStack() as stack:
         java_namesrv = JavaNameServer(folder / "java-namesrv")
         stack.callback(java_namesrv.kill)
         our_namesrv = OurNameServer(folder / "our-namesrv")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,8 +17,11 @@ from proof.differential.run import Run
 from proof.differential.sides import Side, clusters
 from proof.differential.steps import load as load_steps
 from proof.differential.steps import to_json
+from tests.children import start
+from tests.interop.processes import until
 
-CORPUS = sorted((Path(__file__).resolve().parents[3] / "proof" / "differential" / "corpus").glob("*.json"))
+ROOT = Path(__file__).resolve().parents[3]
+CORPUS = sorted((ROOT / "proof" / "differential" / "corpus").glob("*.json"))
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.xdist_group("java-brokers")]
 
@@ -45,3 +50,22 @@ def test_random_sequences_are_equal(both: tuple[Side, Side], number: int) -> Non
     outcome = Run(*both, load(), f"r{number}").sequence(steps)
     words = f"make differential ARGS='--requests 1 --seed 7 --first {number}'"
     assert outcome.found is None, f"{words}\n{told(outcome.found)}\n{to_json(steps)}"
+
+
+@pytest.mark.parametrize("begun", ["java-namesrv/namesrv.out", "java-broker/broker.out", "java-broker/store/commitlog"])
+def test_a_run_that_is_ended_leaves_no_server(begun: str, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    command = [sys.executable, "-m", "proof.differential", "--folder", str(folder), "--seed", "7"]
+    with start(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as run:
+        until((folder / begun).exists, 180, f"{begun} is there")
+        run.terminate()
+        _, errors = run.communicate(timeout=180)
+    assert "interrupted" in errors, errors
+    assert [one for one in Path("/proc").glob("[0-9]*") if str(folder) in _command_line(one)] == []
+
+
+def _command_line(process: Path) -> str:
+    try:
+        return (process / "cmdline").read_text(encoding="utf-8", errors="replace")
+    except OSError:  # it has ended
+        return ""
