@@ -125,3 +125,14 @@ def test_a_channel_leaves_all_of_its_groups_at_once() -> None:
     assert {name: ids(told) for name, told in clients.drop(one.channel).items()} == {"g": [2]}
     assert clients.groups_of(one.channel) == [] and not clients.producer_groups
     assert clients.drop(one.channel) == {}
+
+
+def test_a_channel_of_producers_keeps_its_first_client_id_and_stays_alive() -> None:
+    clients = Clients()
+    first, second = client(1), client(1, now=CLIENT_EXPIRY_MS)
+    second.client_id = "another"
+    clients.register_producer("g", first)
+    clients.register_producer("g", second)
+    assert [each.client_id for each in clients.producer_groups["g"].values()] == ["client-1"]
+    assert clients.expired(CLIENT_EXPIRY_MS + 1) == []
+    assert clients.producer_by_client_id("another") is None

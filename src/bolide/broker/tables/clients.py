@@ -109,8 +109,9 @@ class Clients:
         return _channels(group) if changed else []
 
     def register_producer(self, group: str, client: Client) -> None:
-        """A producer's heartbeat."""
-        self.producer_groups.setdefault(group, {})[client.channel.id] = client
+        """A producer's heartbeat. A channel keeps the id that it named first, as in Java."""
+        known = self.producer_groups.setdefault(group, {}).setdefault(client.channel.id, client)
+        known.last_update = client.last_update
         self._produces.setdefault(client.channel.id, {})[group] = None
 
     def unregister_consumer(self, group: str, channel: Channel) -> list[Channel]:
