@@ -94,10 +94,13 @@ class CommitLog:
         self._step_at: i64 = 0
         """Once the log ends beyond this, the next blocks are reserved."""
 
-    def start_at(self, end: i64, store_timestamp: i64, now: i64, check_from: i64 = 0) -> None:
-        """Set all three offsets to the end that recovery found and made certain, and where it began to check."""
+    def start_at(self, end: i64, store_timestamp: i64, now: i64, check_from: i64 = 0, check_next: i64 = -1) -> None:
+        """Set all three offsets to the end that recovery found and made certain, and where it began to check.
+
+        `check_next` is where the start after a clean stop may begin to check; -1 means at the end.
+        """
         self.check_from = check_from
-        self.next_check_from = end
+        self.next_check_from = check_next if check_next >= 0 else end
         self.end_offset = self.written_offset = self.flushed_offset = self._batch_start = end
         self.last_store_timestamp = self.flushed_timestamp = store_timestamp
         self._last_look = self._last_thorough = now

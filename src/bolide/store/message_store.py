@@ -153,9 +153,7 @@ class MessageStore(Lookups):
         if report.abnormal:
             # Not before: a start that is killed on the way leaves holes of a power cut to one that must still know it.
             self._mark_running(boot_id, now)
-        self.log.start_at(end, report.last_store_timestamp, now, report.scanned_from)
-        if report.check_next >= 0:
-            self.log.next_check_from = report.check_next
+        self.log.start_at(end, report.last_store_timestamp, now, report.scanned_from, report.check_next)
         self.reput.dispatched_offset = end
         self.maintenance.run_id = now
         self.maintenance.start(checkpoint, end, report.last_store_timestamp, now)
