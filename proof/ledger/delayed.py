@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from proof.ledger.copies import Copies
-from proof.ledger.facts import Finding, Kind, Outcome, Send
+from proof.ledger.facts import Finding, Kind, Outcome, Promises, Send
 
 RECALL_MARGIN_S: Final = 2.0
 """A message that is due just when it is taken back may still come."""
@@ -21,13 +21,13 @@ def judge(copies: Copies) -> Iterator[Finding]:
         found = copies.own[send.number]
         clock_s = promises.clock_s if send.by_clock else 0.0
         from_s = send.due_at - promises.early_s - clock_s
-        until = max(due_from_answer(send), promises.faults_over_at) + promises.late_s + clock_s
+        until = max(_latest(send, promises), promises.faults_over_at) + promises.late_s + clock_s
         for served in found:
             at = served.stored_at
             if at is not None and at < from_s:
                 yield Finding("not before its time", f"{send} is at {served.place} {send.due_at - at:.3f} s early")
             if at is not None and at > until and len(found) == 1:
-                late = at - due_from_answer(send)
+                late = at - _latest(send, promises)
                 yield Finding("not long after its time", f"{send} is at {served.place} {late:.3f} s late")
         # A crash repeats the deliveries of which no progress was on disk. A timer message is also stored again while it
         # waits (timerRollWindowSlot), and a crash repeats that as well: each copy of it is delivered.
@@ -64,6 +64,12 @@ def _early_seen(copies: Copies) -> Iterator[Finding]:
 def due_from_answer(send: Send) -> float:
     """When it is due if the delay began with the answer: the broker counts from a moment before."""
     return send.due_at + send.ended_at - send.began_at
+
+
+def _latest(send: Send, promises: Promises) -> float:
+    """When it is due at the latest. A request without an answer may lie in a socket until its broker runs again."""
+    waits = 0.0 if send.outcome is Outcome.DONE else max(0.0, promises.faults_over_at - send.ended_at)
+    return due_from_answer(send) + waits
 
 
 def awaited(copies: Copies) -> Iterator[Finding]:

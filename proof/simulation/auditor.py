@@ -42,31 +42,30 @@ class Auditor:
         view = View()
         topics = {send.content.topic for send in self._ledger.sends}
         topics |= {DEAD_PREFIX + group for group in self._ledger.groups}
-        queues: dict[Queue, MessageQueue] = {}
+        queues: list[MessageQueue] = []
         for topic in sorted(topics):
             try:
-                route = await self._admin.instance.fetch_route(topic)
+                queues += (await self._admin.instance.fetch_route(topic)).read_queues()
             except TopicNotFound:
                 continue
-            for queue in route.read_queues():
-                queues[Queue(queue.broker_name, topic, queue.queue_id)] = queue
         if tables:
-            # Before the queues: a delayed message may arrive and be consumed while the auditor reads.
+            await self._operator.read_tables(view)
+            # Before the ends of the queues: what is delivered meanwhile is consumed, too, and offsets would lead.
             for group in self._ledger.groups.values():
                 if not group.broadcast:
                     await self._offsets(view, group.name, [queue for queue in queues if queue.topic in group.topics])
-        for place, read in queues.items():
+        for queue in queues:
             try:
-                view.queues[place] = await self._queue(read)
+                found = await self._queue(queue)
             except TopicNotFound:
                 continue  # the broker has deleted it, and a name server that missed that still has its route
-        if tables:
-            await self._operator.read_tables(view)
+            view.queues[Queue(queue.broker_name, queue.topic, queue.queue_id)] = found
         view.at = self._ledger.now
         return view
 
-    async def _offsets(self, view: View, group: str, queues: Sequence[Queue]) -> None:
-        for queue in queues:
+    async def _offsets(self, view: View, group: str, queues: Sequence[MessageQueue]) -> None:
+        for place in queues:
+            queue = Queue(place.broker_name, place.topic, place.queue_id)
             offset = await self._operator.offset(self._brokers[queue.broker], group, queue)
             if offset >= 0:
                 view.offsets[group, queue] = offset

@@ -435,6 +435,22 @@ def test_a_crash_may_repeat_deliveries() -> None:
     assert history.found() == set()
 
 
+def test_a_request_without_an_answer_may_wait_for_its_broker() -> None:
+    history = History()
+    send = history.sent(Kind.DELAYED, due=3.0)
+    history.time = send.began_at + 1.0
+    history.ledger.unknown(send, "no connection")
+    served = history.serve(A1, send)
+    served.stored_at = history.time = send.began_at + 23.9
+    history.consume(served)
+    history.view.at = 200.0
+    assert history.found() == {"not long after its time"}
+    history.promises = replace(history.promises, faults_over_at=send.began_at + 20.0)
+    assert history.found() == set()
+    served.stored_at += 0.2
+    assert history.found() == {"not long after its time"}
+
+
 def test_a_producer_that_changes_its_mind_is_a_fault_of_the_harness() -> None:
     history = History()
     with pytest.raises(ValueError, match="decided before"):
