@@ -187,13 +187,24 @@ def test_truncate_drops_units_at_and_beyond(tmp_path: Path, physical: int, left:
         put(queue, offset)
     queue.truncate(physical)
     assert queue.max_offset == left
-    assert queue.max_physical_offset == (left * 100 if left else physical)
+    assert queue.max_physical_offset == (left * 100 if left else -1)
     assert all_units(queue) == [(offset * 100, 100, 7) for offset in range(left)]
     again = reopened(tmp_path)
     assert again.max_offset == left, "old units must not come back"
     if left < 25:
         assert again.put(left * 100 + 5, 95, 8, left, 0, b"")
         assert all_units(again)[-1] == (left * 100 + 5, 95, 8)
+
+
+def test_a_queue_that_lost_all_its_units_takes_them_again(tmp_path: Path) -> None:
+    """A power cut left its second file alone, without a unit."""
+    queue = open_queue(tmp_path)
+    for offset in range(12):
+        put(queue, offset)
+    queue.truncate(0)
+    queue.truncate(1000)
+    assert put(queue, 0) and put(queue, 1)
+    assert [unit[0] for unit in all_units(queue)] == [0, 100]
 
 
 def test_delete_before_keeps_the_last_file_and_moves_the_minimum(tmp_path: Path) -> None:

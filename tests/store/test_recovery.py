@@ -421,6 +421,56 @@ def test_names_that_a_killed_process_made_are_synced_by_the_next() -> None:
     assert not missing(machine.store, machine.acknowledged) and not units_agree(machine.store)
 
 
+def derived_files(files: SimulatedFiles) -> dict[str, bytes | None]:
+    folders = [f"{ROOT}/index", *(f"{ROOT}/consumequeue/T/{name}" for name in files.list_dir(f"{ROOT}/consumequeue/T"))]
+    paths = [f"{folder}/{name}" for folder in folders for name in files.list_dir(folder)]
+    return {path: files.read_file(path) for path in paths}
+
+
+def test_what_a_killed_start_wiped_does_not_come_back_after_a_clean_stop() -> None:
+    machine = Machine(options=ASYNC)
+    machine.turn(5)
+    machine.tick(1000)
+    machine.tick(61_000)
+    machine.append(1)
+    machine.write()
+    machine.dispatch()
+    machine.tick(1000)
+    for path in derived_files(machine.files):  # the kernel wrote these early, and the record of the log not yet
+        handle = machine.files.open(path)
+        machine.files.datasync(handle)
+        machine.files.close(handle)
+    before = derived_files(machine.files)
+    machine.power_cut(0)
+    machine.crash()
+    machine.store.close(machine.now)
+    after = derived_files(machine.files)
+    assert before != after
+    disk = machine.files.clone()
+    disk.power_cut(0)
+    assert derived_files(disk) == after
+
+
+def test_log_files_stay_removed_once_the_files_of_queues_follow() -> None:
+    machine = Machine()
+    while len(machine.store.log.segments.segment_starts()) < 30:
+        machine.turn(5)
+    machine.tick(1000)
+    names = machine.files.list_dir(LOG)
+    for name in names[:28]:
+        machine.files.remove(f"{LOG}/{name}")  # and the process is killed before it syncs the folder
+    machine.files.process_crash()
+    disks: list[SimulatedFiles] = []
+    queue = f"{ROOT}/consumequeue/T/0"
+    units = machine.files.list_dir(queue)
+    machine.files.before_change = lambda call: disks.append(machine.files.clone())
+    machine.crash()
+    for disk in disks:
+        disk.power_cut(0)
+    assert disks[-1].list_dir(queue) != units
+    assert all(disk.list_dir(LOG) == names[28:] for disk in disks if disk.list_dir(queue) != units)
+
+
 def test_nothing_is_written_over_what_a_failed_write_left() -> None:
     machine = Machine(HalfWipes())
     assert isinstance(machine.files, HalfWipes)

@@ -169,9 +169,27 @@ def test_a_power_cut_while_files_are_deleted_leaves_a_log_that_opens() -> None:
         assert not missing(other.store, [sent for sent in machine.acknowledged if sent.at.physical_offset >= low])
 
 
-def removals(machine: Machine) -> list[Job]:
+def test_files_of_queues_stay_until_those_of_the_log_are_gone() -> None:
+    """A queue whose files went first would number its messages from 0 on if the power failed in between."""
+    machine = machine_with_files(40)
+    queue = f"{ROOT}/consumequeue/T/0"
+    names = machine.files.list_dir(queue)
+    low = machine.store.min_queue_offset("T", 0)
+    machine.store.delete_expired(FOUR_O_CLOCK + 3 * DAY)
+    for _ in range(3):
+        (job,) = removals(machine, FOUR_O_CLOCK + 3 * DAY)
+        assert machine.store.min_queue_offset("T", 0) > low and machine.files.list_dir(queue) == names
+        machine.store.job_done(job, "simulated")
+    (job,) = removals(machine)
+    job.run()
+    assert machine.files.list_dir(queue) == names
+    machine.store.job_done(job)
+    assert machine.files.list_dir(queue) == names[len(names) - len(machine.files.list_dir(queue)) :] != names
+
+
+def removals(machine: Machine, least: int = 0) -> list[Job]:
     """Jobs of one more round of the cleaner."""
-    machine.now += 10_000
+    machine.now = max(machine.now + 10_000, least)
     machine.store.tick(machine.now)
     return [job for job in machine.store.jobs() if job.name.startswith("delete")]
 

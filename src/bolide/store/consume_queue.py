@@ -229,11 +229,11 @@ class ConsumeQueue:
         self._set_end(end)
         if not clean:
             self._wipe_rest()
-            self.segments.sync_names_later()
+            self.segments.sync_later()
         if self.ext is not None:
             self.ext.recover()
             if not clean:
-                self.ext.segments.sync_names_later()
+                self.ext.segments.sync_later()
             if address != _NO_ADDRESS:
                 self.ext.truncate_behind(address)
         self.min_offset = self.segments.min_offset // UNIT_SIZE
@@ -309,7 +309,11 @@ class ConsumeQueue:
             self.segments.write(end * UNIT_SIZE, [bytes(stop - end * UNIT_SIZE)])
         self._set_end(end)
         last = self.unit(end - 1)
-        if last is None or last[1] == PRE_BLANK_SIZE:
+        if last is None:
+            # Units that retention deleted may be of records that are there: their files leave the disk later. Recovery
+            # puts them again.
+            self.max_physical_offset = -1
+        elif last[1] == PRE_BLANK_SIZE:
             self.max_physical_offset = physical_offset
         else:
             self.max_physical_offset = last[0] + last[1]

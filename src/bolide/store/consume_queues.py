@@ -224,6 +224,11 @@ class ConsumeQueues:
             self._round = self._dirty[:FEW]
             self._dirty = self._dirty[FEW:]
 
+    def begin_at(self, min_physical_offset: int) -> None:
+        """The log begins here now: move each queue's `min_offset`."""
+        for queue in self.all_queues():
+            queue.correct_min_offset(min_physical_offset)
+
     def delete_before(self, min_physical_offset: int) -> list[str]:
         """The log begins here now: delete files of older records, and move each queue's `min_offset`."""
         removed: list[str] = []

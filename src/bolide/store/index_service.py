@@ -86,7 +86,10 @@ class IndexService:
             if self._files and self._files[-1].is_full():
                 # The file after it is gone, and with it perhaps the other entries of a record that began in this one.
                 self._begun_at, self._begun = self._files[-1].newest_record()
-            self.handles.renamed(self.folder)  # who made the files may have died before it synced them
+            # Who made the files may have died before it synced them, and what it dropped from the newest.
+            self.handles.renamed(self.folder)
+            if self._files:
+                self.handles.wrote(self._files[-1].path)
         self._last = self._files[-1] if self._files else None
         return removed
 

@@ -152,7 +152,18 @@ class Maintenance:
             elif self._gone:
                 self._remove_files()
             else:
-                self._queues.deleted.forget_below(int(self._log.segments.min_offset))
+                self._clean_derived()
+
+    def _clean_derived(self) -> None:
+        """The oldest log files are gone, durably: now queues and index follow. A queue whose files went first would
+        begin at 0 once more, and number its messages twice, if the power failed and brought the log files back."""
+        begin = int(self._log.segments.min_offset)
+        self._queues.deleted.forget_below(begin)
+        try:
+            self._queues.delete_before(begin)
+            self._index.delete_before(begin)
+        except FileFailed as error:
+            self.problem = str(error)  # the next round in which log files go tries again
 
     def take_problem(self) -> str:
         """What went wrong since the last call, as a sentence; "" when nothing did."""
@@ -271,9 +282,8 @@ class Maintenance:
         self._remove_files()
         after = int(self._log.segments.min_offset)
         if after != before:
-            # Queues and index follow the log. A crash between leaves units that point below it, which reading skips.
-            self._queues.delete_before(after)
-            self._index.delete_before(after)
+            # Their files stay until those of the log are gone: units that point below it are skipped by reading.
+            self._queues.begin_at(after)
 
     def _remove_files(self) -> None:
         """One job at a time, and the oldest first also after a failure: a start refuses a log with a gap."""

@@ -143,6 +143,8 @@ class Recovery:
             self.queues.truncate(certain)
             # Entries, too: what an earlier start dropped may be back, if the power failed again before it was synced.
             self.index.truncate(certain)
+            # Files of the log that the last run removed must not come back after those of the queues are gone.
+            self.log.sync_names()
             # So that each queue knows before it gets units again whether what it lacks has left the log.
             self.queues.delete_before(int(self.log.min_offset))
         if self._todo_from >= 0:

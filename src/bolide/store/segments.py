@@ -130,10 +130,15 @@ class SegmentList:
             self._remove(path)
         return dropped
 
-    def sync_names_later(self) -> None:
-        """The process that made these files may have died before it synced their names and their folders'. Nobody else
-        would: what is on disk is not made again."""
+    def sync_names(self) -> None:
+        """Make certain which files there are, on this thread."""
+        self.files.sync_dir(self.folder)
+
+    def sync_later(self) -> None:
+        """The process that made these files may have died before it synced their names, their folders' and what it
+        wrote or wiped in the newest. Nobody else would: what a start finds as it should be is not written again."""
         if self._segments:
+            self.handles.wrote(self._segments[-1].path)
             parent = posixpath.dirname(self.folder)
             for folder in (self.folder, parent, posixpath.dirname(parent)):
                 self.handles.renamed(folder)

@@ -59,7 +59,7 @@ class TimerFiles:
         found = decode_timer_checkpoint(self._files.read_file(self._root + "/config/timercheck"))
         self.checkpoint = found
         self.log.load()
-        self.log.segments.sync_names_later()
+        self.log.segments.sync_later()
         if not self.wheel.load(found.read_time) and found.log_end > 0:
             self.lost = f"{self.wheel.path} is missing or has another size"
         if found.ours and found.precision != self.wheel.precision:
@@ -81,6 +81,12 @@ class TimerFiles:
             self.sync_job(now_true, None).run()
             self.checkpoint = now_true
         return offset
+
+    def set_back(self, queue_offset: int) -> None:
+        """The timer queue ends before the offset of the checkpoint: make this one certain, or raise `FileFailed`."""
+        now_true = replace(self.checkpoint, queue_offset=queue_offset)
+        self.sync_job(now_true, None).run()
+        self.checkpoint = now_true
 
     def reset(self) -> None:
         """Begin with empty files: everything in the timer queue will be enqueued again."""
