@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -113,6 +114,27 @@ def test_what_was_sent_is_pulled_at_once(tmp_path: Path, flush: str) -> None:
                 "TRACE_ON": "true",
                 "CLUSTER": "DefaultCluster",
             }
+
+    asyncio.run(scenario())
+
+
+def test_progress_beyond_the_queues_is_set_back_on_disk_by_the_start(tmp_path: Path) -> None:
+    """Otherwise a start after the next loss of power finds longer queues, and passes over what is new in them."""
+
+    def offsets(name: str) -> dict[str, Any]:
+        table: dict[str, Any] = json.loads((tmp_path / f"config/{name}.json").read_bytes())["offsetTable"]
+        return table
+
+    ops, group = "RMQ_SYS_TRANS_OP_HALF_TOPIC@CID_RMQ_SYS_TRANS", "T@g"
+    (tmp_path / "config").mkdir()
+    (tmp_path / "abort").write_bytes(b"")
+    (tmp_path / "config/delayOffset.json").write_text('{"offsetTable":{"1":3}}')
+    (tmp_path / "config/consumerOffset.json").write_text(json.dumps({"offsetTable": {ops: {"0": 2}, group: {"0": 5}}}))
+
+    async def scenario() -> None:
+        async with broker(tmp_path):
+            assert offsets("delayOffset") == {}
+            assert offsets("consumerOffset")[ops] == {"0": -1} and offsets("consumerOffset")[group] == {"0": 0}
 
     asyncio.run(scenario())
 

@@ -151,8 +151,7 @@ class Machine:
             disk, ROOT + "/config", parts.services.persisted, self._soon.append, self._later, lambda: self.now / 1000
         )
         self.configs.load()
-        if self.report.abnormal:
-            parts.offsets.cut(lambda topic, queue_id: int(store.max_queue_offset(topic, queue_id)), now)
+        parts.cut(self.configs, self.report.abnormal, now)
         flusher = FlushThread(self.flushes, store.sync_commit_log, self._call_soon, self._flushed, self._flush_failed)
         host = NodeHost(self, self._log, disk, self.pool, self._call_soon, self.clock, flusher, self.configs)
         hold = HoldTable(options.max_held_requests)

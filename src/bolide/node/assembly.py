@@ -43,6 +43,7 @@ from bolide.broker.transactions.transactions import TransactionService
 from bolide.layout.delay import parse_delay_levels
 from bolide.layout.message_id import host_text
 from bolide.layout.timer import wheel_precision
+from bolide.node.loop.persist import ConfigFiles
 from bolide.node.loop.services import Services
 from bolide.node.loop.store_watch import StoreUpkeep, StoreWatch
 from bolide.store.message_store import MessageStore
@@ -147,3 +148,19 @@ class BrokerParts:
             *more,
         ]
         self.services = Services(made)
+        self._store = store
+
+    def cut(self, configs: ConfigFiles, abnormal: bool, now: int) -> int:
+        """Set progress beyond the end of its queue back, on disk too, before anything is stored: a start after the next
+        loss of power would find longer queues, and take it for true. How many offsets of consumers there were.
+
+        After a loss of power the log may lack what was consumed; or a queue whose messages had expired lost its units,
+        and begins at 0 once more. Raises `FileFailed`.
+        """
+        end_of = self._store.max_queue_offset
+        consumers = self.offsets.cut(lambda topic, queue_id: int(end_of(topic, queue_id)), now) if abnormal else 0
+        if self.transactions.halves.cut(now) or consumers:
+            configs.write_now(self.offsets.persist_name)
+        if self.delay.cut(now):
+            configs.write_now(self.delay.persist_name)
+        return consumers

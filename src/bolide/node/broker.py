@@ -237,8 +237,8 @@ class BrokerNode:
         )
         life.callback(configs.stop)
         configs.load()
-        if self._report.abnormal and not options.is_slave:  # a slave has its master's table, whose log may be ahead
-            cut = parts.offsets.cut(lambda topic, queue_id: int(store.max_queue_offset(topic, queue_id)), now)
+        if not options.is_slave:  # a slave has its master's tables, whose log may be ahead
+            cut = parts.cut(configs, self._report.abnormal, now)
             if cut:
                 self._log.warning("%d committed offsets were beyond the ends of their queues: they are set back", cut)
         picks.begin(parts.topics, parts.services.table)

@@ -157,6 +157,18 @@ def test_a_restart_goes_on_where_the_file_says(parts: Delaying) -> None:
     assert parts.service.behind()[2] == (1, 1)
 
 
+def test_progress_beyond_the_queue_is_set_back_before_anything_is_stored(parts: Delaying) -> None:
+    """All messages of the level had expired, and a power cut took the units: its queue begins at 0 once more."""
+    parts.start_service(b'{"offsetTable":{"1":1,"2":0}}')
+    assert parts.service.cut(NOW)
+    stored = parts.service.encode()
+    parts.delayed(1)
+    parts.start_service(stored)  # killed before anything else was written
+    assert not parts.service.cut(NOW)
+    parts.tick(NOW + 1000)
+    assert len(parts.delivered()) == 1
+
+
 def test_the_file_of_java_is_read_and_levels_beyond_the_table_are_passed_over(parts: Delaying) -> None:
     for _ in range(3):
         parts.delayed(1)

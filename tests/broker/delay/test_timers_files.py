@@ -112,6 +112,25 @@ def test_a_checkpoint_in_the_middle_of_a_slot_keeps_all_of_it() -> None:
     assert set(timer.delivered()) == {f"m{number}" for number in range(20)}
 
 
+def test_a_checkpoint_beyond_the_queue_is_set_back_before_anything_is_stored() -> None:
+    """All timers had expired, and a power cut took the units of their queue, which begins at 0 once more."""
+    timer = Timer()
+    timer.later(3_000)
+    timer.service.queue_offset = 1
+    timer.later(3_000)
+    assert isinstance(timer.files, SimulatedFiles)
+    disk = timer.files.clone()
+    disk.power_cut(0)
+    assert decode_timer_checkpoint(disk.read_file(f"{ROOT}/config/timercheck")).queue_offset == 1
+    timer = timer.again(disk)
+    timer.send("a", 5_000)
+    disk = disk.clone()
+    disk.power_cut(0)
+    timer = timer.again(disk)
+    timer.later(10_000)
+    assert timer.delivered() == ["a"]
+
+
 def test_a_failed_sync_leaves_the_checkpoint_where_it_was() -> None:
     timer = Timer()
     timer.send("a", 50_000)

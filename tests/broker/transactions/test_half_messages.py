@@ -156,6 +156,19 @@ def test_a_table_ahead_of_the_log_is_not_believed(parts: Transactions, half: int
     assert parts.progress() == (4, 4)
 
 
+def test_a_table_ahead_of_the_log_is_forgotten_before_anything_is_stored(parts: Transactions) -> None:
+    """At the next start, with longer queues, it would look right, and pass over what decides a transaction."""
+    parts.offsets.commit(TRANSACTION_GROUP, HALF_TOPIC, 0, 0, NOW)
+    parts.offsets.commit(TRANSACTION_GROUP, OP_HALF_TOPIC, 0, 1, NOW)
+    parts.start_service()
+    assert parts.service.halves.cut(NOW)
+    half = parts.half()
+    parts.code(half, COMMIT)
+    parts.start_service()
+    assert not parts.service.halves.cut(NOW)
+    assert parts.code(half, COMMIT) == 0 and len(parts.records("T", 2)) == 1
+
+
 def test_a_half_table_begins_at_the_beginning(parts: Transactions) -> None:
     """Op records that are passed over decide nothing: what they had ended would end again."""
     half = parts.half()

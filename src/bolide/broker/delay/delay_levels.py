@@ -157,6 +157,20 @@ class DelayService(Table):
                 self._levels[index].offset = self._levels[index].confirmed = offset
                 self._persisted[index] = offset
 
+    def cut(self, now: int) -> bool:
+        """Set progress beyond the end of its queue back to that end; True when there was any. Then the file must be
+        written before anything is stored: the next start would pass over messages that get these offsets now."""
+        found = False
+        for index, level in enumerate(self._levels):
+            end = int(self._store.max_queue_offset(SCHEDULE_TOPIC, index))
+            if level.offset > end:
+                self._shrunk(level, end)
+                self._persisted[index] = end
+                found = True
+        if found:
+            self._version.next(now)
+        return found
+
     def _advance(self) -> None:
         """The file is synced, so it must not run ahead of the disk, whatever the flush mode confirms."""
         safe = int(min(self._store.confirm_offset, self._store.flushed_offset))

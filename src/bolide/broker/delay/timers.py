@@ -126,6 +126,9 @@ class TimerService(Service):
         else:
             self.queue_offset = found
             self._clamp()
+            if self.queue_offset < found:
+                # Before anything is stored: the next start would pass over messages that get these offsets now.
+                files.set_back(self.queue_offset)
         self._store.closing.append(self.close)
 
     def close(self, now: int) -> None:

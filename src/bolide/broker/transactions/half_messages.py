@@ -224,16 +224,31 @@ class HalfMessages:
 
     # -- the start
 
-    def _begin(self) -> None:
-        half = self._offsets.query(TRANSACTION_GROUP, HALF_TOPIC, 0)
-        op = self._offsets.query(TRANSACTION_GROUP, OP_HALF_TOPIC, 0)
+    def cut(self, now: int) -> bool:
+        """Forget progress that is ahead of the log; True when it was. Then the file must be written before anything is
+        stored: to the next start, which finds longer queues, it would look right."""
+        half, op = self._stored()
+        if not self._is_ahead(half, op):
+            return False
+        self._offsets.commit(TRANSACTION_GROUP, HALF_TOPIC, 0, -1, now)
+        self._offsets.commit(TRANSACTION_GROUP, OP_HALF_TOPIC, 0, -1, now)
+        return True
+
+    def _stored(self) -> tuple[int, int]:
+        query = self._offsets.query
+        return query(TRANSACTION_GROUP, HALF_TOPIC, 0), query(TRANSACTION_GROUP, OP_HALF_TOPIC, 0)
+
+    def _is_ahead(self, half: int, op: int) -> bool:
+        """Offsets that this progress counts as done may hold other half messages now, or have lost their op records."""
         store = self._store
-        ahead = half > store.max_queue_offset(HALF_TOPIC, 0) or op > store.max_queue_offset(OP_HALF_TOPIC, 0)
-        if ahead:
-            # Offsets that this table counts as done may hold other half messages now, or have lost their op records.
+        return bool(half > store.max_queue_offset(HALF_TOPIC, 0) or op > store.max_queue_offset(OP_HALF_TOPIC, 0))
+
+    def _begin(self) -> None:
+        store = self._store
+        half, op = self._stored()
+        if half < 0 or self._is_ahead(half, op):
             # Only the log says what is decided.
             self._seen = {}
-        if ahead or half < 0:
             half = op = 0
         self._half_scanned = self._began = max(half, int(store.min_queue_offset(HALF_TOPIC, 0)), 0)
         self._op_scanned = max(op, int(store.min_queue_offset(OP_HALF_TOPIC, 0)), 0)
@@ -350,6 +365,8 @@ class HalfMessages:
 
     def _note(self, at: int, record: Record, seen: dict[tuple[str, int, bytes], int]) -> None:
         """Java writes no op record for a renewed half message: only its progress says that the old one is done."""
+        if record.properties.endswith(b"\0"):
+            return  # torn: see `_look_at_open`
         key = message_key(record)
         if check_times(record) > 0 and key in seen:
             self.pending.pop(seen[key], None)

@@ -140,6 +140,10 @@ class ConfigFiles:
         """Begin no more writes: the pool is about to close, and `write_all_now` writes what is left."""
         self._stopped = True
 
+    def write_now(self, name: str) -> None:
+        """Write a table, waiting for the disk: at the start. Raises `FileFailed`."""
+        self._files.write_file(self.path(name), self._tables[name].encode())
+
     def write_all_now(self) -> None:
         """Write every table that has something to say, waiting for each: at shutdown, after the pool is closed."""
         for name, table in self._tables.items():
