@@ -20,7 +20,8 @@ from proof.fuzz.two_ways import compare
 
 SENDS: Final = 24
 TOPICS: Final = ("T", "T", "T", "U", "t" * 127, "M", "%RETRY%g", "new", "", "TBW102", "SCHEDULE_TOPIC_XXXX", "%LMQ%a")
-BODIES: Final = (b"", b"x", b"hello", bytes(range(256)), b"b" * 1000, b"c" * 30_000, b"d" * 50_000)
+SMALL: Final = (b"", b"x", b"hello", b"b" * 1000)
+BODIES: Final = (*SMALL * 6, bytes(range(256)), b"c" * 30_000, b"d" * 50_000)
 PROPERTIES: Final = (
     *(
         "KEYS\x01k1 k2\x02",
@@ -52,6 +53,14 @@ PROPERTIES: Final = (
     *("INNER_MULTI_DISPATCH\x01%LMQ%a\x02", "long\x01" + "l" * 20_000 + "\x02", "POP_CK\x01c\x02", "TRACE_ON\x01x\x02"),
 )
 MORE: Final = ("TAGS\x01a\x02", "TAGS\x01a", "TAGS\x01b\x02mine\x01v\x02", "", "\x02mine\x01v\x01w\x02\x02")
+OF_BATCH: Final = (
+    "WAIT\x01true\x02",
+    "",
+    "WAIT\x01true\x02",
+    "UNIQ_KEY\x01B\x02",
+    "WAIT\x01false\x02",
+    "DELAY\x011\x02",
+)
 SHORT: Final = {field.attribute: field.name for field in SendMessageRequestHeaderV2.fields()}
 LONG: Final = {field.attribute: field.name for field in SendMessageRequestHeader.fields()}
 
@@ -73,6 +82,8 @@ def reads_of(choices: Choices) -> list[bytes]:
     while choices.left and len(frames) < SENDS:
         if choices.flag():
             frames.append(one_send(choices, len(frames)))
+        elif choices.flag():
+            frames.append(batch(len(frames), choices.below(4), elements(choices), choices.pick(OF_BATCH)))
         else:
             frames.append(plain(len(frames), choices.below(4), choices.pick(BODIES), choices.pick(MORE)))
     stream = b"".join(frames[4:])
@@ -92,6 +103,27 @@ def plain(number: int, queue_id: int, body: bytes = b"hello", more: str = "") ->
     properties = f"UNIQ_KEY\x01{number:032X}\x02KEYS\x01k{number}\x02WAIT\x01true\x02{more}"
     ext = {**ordinary(number), "queue_id": str(queue_id), "properties": properties}
     return written(codes.SEND_MESSAGE_V2, number, {SHORT[name]: value for name, value in ext.items()}, body)
+
+
+def batch(number: int, queue_id: int, body: bytes, properties: str = "", kind: int = JSON_TYPE) -> bytes:
+    """A batch as Java's producer sends it."""
+    ext = {**ordinary(number), "queue_id": str(queue_id), "properties": properties, "batch": "true"}
+    return written(codes.SEND_BATCH_MESSAGE, number, {SHORT[name]: value for name, value in ext.items()}, body, kind)
+
+
+def elements(choices: Choices) -> bytes:
+    """The body of a batch: plain messages, now and then one that is not, or bytes that do not fit."""
+    made: list[BatchMessage] = []
+    for number in range(choices.below(9)):
+        properties = f"UNIQ_KEY\x01{number:032X}\x02WAIT\x01true\x02" + choices.pick(MORE)
+        if choices.byte() % 16 == 15:
+            properties = choices.pick(PROPERTIES)
+        made.append(BatchMessage(number, choices.pick(BODIES), properties.encode()))
+    body = encode_batch(made)
+    if body and choices.byte() % 16 == 15:
+        at = choices.below(len(body))
+        body = body[:at] + bytes([choices.byte()]) + body[at + 1 :]
+    return body
 
 
 def ordinary(number: int) -> dict[str, str]:

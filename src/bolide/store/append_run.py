@@ -13,8 +13,8 @@ from mypy_extensions import i64
 from bolide.dispatch.row import Dispatch
 from bolide.store.message_store import MessageStore
 
-ROW: Final = 48
-"""Bytes of a row: six integers."""
+ROW: Final = 56
+"""Bytes of a row: seven integers."""
 TEXTS: Final = 4
 
 
@@ -23,8 +23,9 @@ def append_run(
 ) -> None:
     """Add plain messages to the batch of this turn; `CommitLog.room` has said that they fit.
 
-    A row is: size of the record, queue id, queue offset, tags code, sys flag, index of the topic in `topics`. The texts
-    of a record are its unique key, its keys, its tags, and its properties as they are stored.
+    A row is: size of the record, queue id, queue offset, tags code, sys flag, index of the topic in `topics`, and 1 for
+    the first record of a send. The texts of a record are its unique key, its keys, its tags, and its properties as they
+    are stored.
     """
     log = store.log
     stamp: i64 = log.store_time(now)

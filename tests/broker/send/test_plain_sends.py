@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from bolide.broker.send.plain_sends import kernel_type
 from bolide.remoting import codes
+from bolide.remoting.batch import BatchMessage, encode_batch
 from bolide.remoting.codes import BINARY_TYPE, FLAG_ONEWAY, JSON_TYPE
 from bolide.remoting.command import frame_head
 from bolide.store.files import FileFailed
 from bolide.store.running_flags import NOT_WRITABLE
-from proof.fuzz.targets.sends import LONG, SHORT, ordinary, plain, sends, written
+from proof.fuzz.targets.sends import LONG, SHORT, batch, ordinary, plain, sends, written
 from proof.fuzz.two_ways import Way, compare
 
 pytestmark = pytest.mark.skipif(kernel_type() is None, reason="the native kernel is not built here")
@@ -23,6 +24,11 @@ pytestmark = pytest.mark.skipif(kernel_type() is None, reason="the native kernel
 FIRST = b"".join(plain(number, number) for number in range(4))
 """After these every queue of T has a number."""
 KEY = "UNIQ_KEY\x017F000001000000000000000000000000\x02"
+
+
+BATCH = encode_batch(
+    [BatchMessage(number, b"body", b"UNIQ_KEY\x01%032X\x02TAGS\x01a\x02KEYS\x01k" % number) for number in range(3)]
+)
 
 
 def frame(properties: str, code: int = codes.SEND_MESSAGE_V2, kind: int = JSON_TYPE, flag: int = 0) -> bytes:
@@ -42,6 +48,11 @@ def of_java(opaque: int, queue_id: int) -> bytes:
     return frame_head(header, JSON_TYPE, 5) + b"hello"
 
 
+def size_of(read: bytes) -> str:
+    """The name of a test: its bytes would fill pages."""
+    return f"{len(read)} bytes"
+
+
 @settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=300))
 def test_any_sends_have_the_same_effect_by_the_kernel_and_without(data: bytes) -> None:
@@ -56,8 +67,14 @@ def test_any_sends_have_the_same_effect_by_the_kernel_and_without(data: bytes) -
         frame(KEY, codes.SEND_MESSAGE),
         frame(KEY, kind=BINARY_TYPE),
         frame(KEY, codes.SEND_MESSAGE, BINARY_TYPE),
+        batch(5, 1, BATCH),
+        batch(5, 1, BATCH, "WAIT\x01true\x02UNIQ_KEY\x01U\x02") + plain(6, 1),
+        batch(5, 1, BATCH, "WAIT\x01true\x02", BINARY_TYPE) + batch(6, 2, BATCH, "UNIQ_KEY\x01U\x02", BINARY_TYPE),
+        batch(5, 1, encode_batch([BatchMessage(-1, b"x" * 200, b"")] * 100)),
+        frame(KEY, codes.SEND_BATCH_MESSAGE),
         frame(KEY + "mine\x01a\x01b\x02TAGS\x01t\x02TAGS\x01u"),
     ],
+    ids=size_of,
 )
 def test_what_clients_write_takes_the_way_of_the_kernel(read: bytes) -> None:
     assert compare([FIRST, read]) == len(read)
@@ -76,9 +93,16 @@ def test_what_clients_write_takes_the_way_of_the_kernel(read: bytes) -> None:
         frame("UNIQ_KEY\x01a\x01b\x02"),
         frame(KEY, flag=FLAG_ONEWAY),
         plain(5, 4),
+        batch(5, 1, BATCH, "DELAY\x011\x02"),
+        batch(5, 1, b""),
+        batch(5, 1, BATCH[:-1]),
+        batch(5, 1, BATCH + encode_batch([BatchMessage(0, b"x", b"DELAY\x011\x02")])),
+        batch(5, 1, BATCH + encode_batch([BatchMessage(0, b"x", b"a\x01\0\x02")])),
+        batch(5, 1, encode_batch([BatchMessage(0, b"", b"")] * 16_385)),
         plain(5, 0, b"x" * 41_000),
         of_java(1, 0).replace(b'"m":"false"', b'"m":"fals\\"'),
     ],
+    ids=size_of,
 )
 def test_what_is_not_plain_takes_the_ordinary_way(read: bytes) -> None:
     assert compare([FIRST, read]) == 0
@@ -86,7 +110,7 @@ def test_what_is_not_plain_takes_the_ordinary_way(read: bytes) -> None:
 
 def test_a_send_that_is_not_plain_leaves_those_before_it_to_the_kernel() -> None:
     before, after = plain(5, 1), plain(7, 2)
-    assert compare([FIRST, before + frame(KEY, codes.SEND_BATCH_MESSAGE)[:-1] + after]) == len(before)
+    assert compare([FIRST, before + frame(KEY + "DELAY\x012\x02") + after]) == len(before)
 
 
 def test_a_frame_in_pieces_is_plain_once_it_is_whole() -> None:
@@ -171,3 +195,9 @@ def test_sends_that_cannot_be_written_are_all_refused_and_their_numbers_are_free
     ways = both(fails, read, read)
     answers = b"".join(ways[0].host.sent)
     assert ways[0].taken == 2 * len(read) and answers.count(b'{"code":14,') == 2 and answers.count(b'{"code":0,') == 6
+
+
+def test_a_batch_that_is_not_plain_to_its_end_leaves_nothing_of_it_behind() -> None:
+    torn = batch(6, 1, BATCH + b"\0")
+    read = batch(5, 1, BATCH) + torn + batch(7, 1, BATCH)
+    assert compare([FIRST, read, plain(8, 1)]) == len(batch(5, 1, BATCH) + plain(8, 1))

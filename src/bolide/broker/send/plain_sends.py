@@ -16,6 +16,7 @@ from mypy_extensions import i64
 from bolide import _impl
 from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.core.channel import Channel
+from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.stats import BrokerStats, count
 from bolide.broker.tables.topics import MAX_QUEUES, MULTI_TAG, TopicTable
 from bolide.layout.message_properties import asking_names
@@ -41,7 +42,7 @@ def kernel_type() -> type[SendKernel] | None:
 @final
 class Taken:
     """What became of the front of a read: `used` bytes were `count` sends. `answers` are for when the log is confirmed
-    to `end`; their first record ends at `first_end`."""
+    to `end`; what the first of them stored ends at `first_end`."""
 
     def __init__(self, used: int, count: int, answers: bytes, first_end: i64, end: i64) -> None:
         self.used: int = used
@@ -76,12 +77,11 @@ class PlainSends:
         done = self._kernel.take(data, self._find, channel.remote_host, int(start), int(room), int(log.store_time(now)))
         if done is None:
             return None
-        used, messages, records, answers, rows, texts = done
-        first_end = start + read_i64_be(rows, 0)
+        used, sends, first_size, records, answers, rows, texts = done
         append_run(store, topics, records, rows, texts, now)
-        self._stats.put(messages, len(records))
+        self._stats.put(len(rows) // ROW, len(records))
         self._count(topics, rows)
-        return Taken(used, messages, answers, first_end, log.end_offset)
+        return Taken(used, sends, answers, start + first_size, log.end_offset)
 
     def _find(self, name: bytes) -> tuple[int, dict[int, int]] | None:
         """How many queues a topic has for producers, and the next offset of each; None when it is not plain."""
@@ -96,17 +96,25 @@ class PlainSends:
         return queues, self._writer.store.numbers.known(text)
 
     def _count(self, topics: list[str], rows: bytes) -> None:
-        """Count the messages of each topic."""
+        """Count the messages of each topic, those of a batch together."""
         puts = self._writer.puts
         at: i64 = 0
         end: i64 = len(rows)
         while at < end:
-            count(puts, topics[int(read_i64_be(rows, at + 40))], 1, int(read_i64_be(rows, at)))
-            at += ROW
+            topic = topics[int(read_i64_be(rows, at + 40))]
+            messages = 0
+            size: i64 = 0
+            while True:
+                messages += 1
+                size += read_i64_be(rows, at)
+                at += ROW
+                if at == end or read_i64_be(rows, at + 48) != 0:
+                    break
+            count(puts, topic, messages, int(size))
 
 
 def made_kernel(
-    kernel: type[SendKernel], writer: LogWriter, responses: SendResponses, suffix: str, max_frame: int
+    kernel: type[SendKernel], writer: LogWriter, responses: SendResponses, suffix: str, options: BrokerOptions
 ) -> SendKernel:
     """The kernel of a broker that adds `suffix` to the properties of every message."""
     log = writer.store.log
@@ -116,5 +124,5 @@ def made_kernel(
         TRANSIENT_PREFIX.encode(),
         suffix.encode(),
         writer.store_host,
-        (max_frame, int(log.max_message_size), int(log.max_record_size)),
+        (options.max_frame_length, int(log.max_message_size), int(log.max_record_size), options.max_batch_messages),
     )

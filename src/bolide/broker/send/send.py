@@ -93,7 +93,7 @@ class SendService(Service):
         self._gate: LightQueueGate = LightQueueGate(options, writer.store)
         self._batches: BatchSend = BatchSend(writer, self._gate, self._responses, stats, options.max_batch_messages)
         self._slave: bool = options.is_slave
-        self._max_frame: int = options.max_frame_length
+        self._options: BrokerOptions = options
         self._accept_from: int = options.start_accept_send_request_time_stamp
         self._writable: bool = options.broker_permission & PERM_WRITE != 0
         self._transactions: OpenTransactions | None = None if options.reject_transaction_message else transactions
@@ -121,7 +121,7 @@ class SendService(Service):
         kernel = kernel_type()
         if kernel is None:
             return None
-        made = made_kernel(kernel, self._writer, self._responses, self._suffix, self._max_frame)
+        made = made_kernel(kernel, self._writer, self._responses, self._suffix, self._options)
         self._plain = PlainSends(made, self._writer, self._topics, self._stats)
         self._plain.open = self._open()
         return self._plain

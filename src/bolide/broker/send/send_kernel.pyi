@@ -8,7 +8,7 @@ class SendKernel:
         prefix: bytes,
         suffix: bytes,
         host: bytes,
-        most: tuple[int, int, int],
+        most: tuple[int, int, int, int],
     ) -> None: ...
     def take(
         self,
@@ -18,4 +18,4 @@ class SendKernel:
         start: int,
         room: int,
         stamp: int,
-    ) -> tuple[int, int, bytes, bytes, bytes, list[str | bytes]] | None: ...
+    ) -> tuple[int, int, int, bytes, bytes, bytes, list[str | bytes]] | None: ...

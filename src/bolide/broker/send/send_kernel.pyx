@@ -6,9 +6,10 @@ way: `remoting.connection`, `broker.send.send`, `append.log_writer`, `store.comm
 very bytes that they would have made. So it never refuses anything: whatever would be refused is not plain, and whatever
 this file does not know is not plain. The tests hold the two equal.
 
-Plain is: request 310 or 10, to be answered; a header of strict JSON with the known fields once each, or a binary one;
-ASCII only; a topic that `find` knows, and a queue of it that has a number; properties with UNIQ_KEY and without any
-that asks the broker for something; lengths within all limits; room in the file in use.
+Plain is: request 310, 320 or 10, to be answered; a header of strict JSON with the known fields once each, or a binary
+one; ASCII only, but for bodies; a topic that `find` knows, and a queue of it that has a number; properties with UNIQ_KEY
+(those of a batch and of the messages in it need none) and without any that asks the broker for something; lengths
+within all limits; room in the file in use.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -21,8 +22,9 @@ DEF MOST_TOPICS = 16
 DEF MOST_QUEUES = 64
 DEF MOST_PROPERTIES = 32767
 DEF MOST_BODY = 65536
+DEF MOST_BATCH = 1048576
+DEF ELEMENT = 22  # bytes of a message of a batch with neither body nor properties
 DEF MOST_INT32 = 2147483647
-DEF KEEP = 4194304
 
 cdef enum:
     TOPIC = 1
@@ -37,7 +39,7 @@ cdef enum:
     MOST_RECONSUMED = 11
     BATCH = 12
     BROKER = 13
-    NEEDED = 0x1FF  # fields 0 to 8
+    NEEDED = 0xFF  # fields 0 to 7
     UNUSUAL_FLAGS = 0x8C  # kinds of transactions, inner batches
     HOST_FLAGS = 0x30
 
@@ -54,6 +56,7 @@ cdef struct Send:
     int64_t code
     int64_t opaque
     bint binary
+    bint batch
     uint32_t short_names  # a bit for each field that came under its one-letter name
     uint32_t long_names
     int64_t queue_id
@@ -329,7 +332,8 @@ cdef bint set_field(Send* send, int field, Text value) noexcept nogil:
     elif field == UNIT_MODE:
         return equal(value, b"false", 5) or equal(value, b"true", 4)
     elif field == BATCH:
-        return equal(value, b"false", 5)
+        send.batch = equal(value, b"true", 4)
+        return send.batch or equal(value, b"false", 5)
     return True
 
 
@@ -439,6 +443,15 @@ cdef bint read_json(const uint8_t* p, const uint8_t* end, Send* send) noexcept n
             return False
 
 
+cdef bint plain_characters(Text properties) noexcept nogil:
+    """True when these properties are ASCII, with no control characters but their separators."""
+    cdef Py_ssize_t i
+    for i in range(properties.size):
+        if (properties.at[i] < 32 and properties.at[i] != 1 and properties.at[i] != 2) or properties.at[i] > 126:
+            return False
+    return True
+
+
 cdef bint read_binary(const uint8_t* p, const uint8_t* end, Send* send) noexcept nogil:
     """A binary header; False when it is not that of a plain send."""
     cdef Text name, value
@@ -468,9 +481,8 @@ cdef bint read_binary(const uint8_t* p, const uint8_t* end, Send* send) noexcept
         if field == PROPERTIES:
             if value.size >= MOST_PROPERTIES:
                 return False
-            for i in range(value.size):
-                if (value.at[i] < 32 and value.at[i] != 1 and value.at[i] != 2) or value.at[i] > 126:
-                    return False
+            if not plain_characters(value):
+                return False
             send.properties = value
         else:
             for i in range(value.size):
@@ -488,12 +500,14 @@ cdef object text_of(Text text):
 cdef class SendKernel:
     """Of one broker. `pieces` are what `SendResponses.pieces` gives; `suffix` is added to all properties; properties
     with one of these `names`, or with a name that begins with `prefix`, are not plain. `host` is stored as the broker's;
-    `most` are the bytes a frame, a body and a record may have."""
+    `most` are the bytes a frame, a body and a record may have, and the messages of a batch."""
 
     cdef list _pieces
     cdef list _names
-    cdef bytes _suffix, _prefix, _host, _host_hex
-    cdef int64_t _most_body, _most_record, _most_frame
+    cdef bytes _suffix, _prefix, _host, _host_hex, _born_host
+    cdef object _tags
+    cdef int64_t _start, _room, _stamp
+    cdef int64_t _most_body, _most_record, _most_frame, _most_batch, _most_messages
     cdef Buffer _records, _answers, _rows
     cdef uint8_t* _scratch
     cdef Place _places[MOST_TOPICS]
@@ -514,7 +528,7 @@ cdef class SendKernel:
         free(self._rows.data)
 
     def __init__(self, list pieces, list names, bytes prefix, bytes suffix, bytes host, tuple most):
-        most_frame, most_body, most_record = most
+        most_frame, most_body, most_record, most_messages = most
         self._pieces = pieces
         self._names = names
         self._prefix = prefix
@@ -522,6 +536,8 @@ cdef class SendKernel:
         self._host = host
         self._host_hex = host.hex().upper().encode()
         self._most_body = most_body if most_body < MOST_BODY else MOST_BODY
+        self._most_batch = most_body if most_body < MOST_BATCH else MOST_BATCH
+        self._most_messages = most_messages
         self._most_record = most_record
         self._most_frame = most_frame
         self._answer_room = 256 + len(self._host_hex) + sum(map(len, pieces))
@@ -531,25 +547,28 @@ cdef class SendKernel:
     ):
         """Take the plain sends at the front of `data`: None when there is none, else a tuple.
 
-        It holds: the bytes taken, how many sends they were, their records, their answers, a row for each record and
-        its texts (see `PlainSends`). `find` gives the number of queues of a topic, and a dict with the number of the
-        next message of each; None for a topic that is not plain. Records are stored from offset `start` on, into
-        `room` bytes, with the time `stamp`.
+        It holds: the bytes taken, how many sends they were, the bytes of the records of the first of them, all records,
+        all answers, a row for each record and its texts (see `store.append_run`). `find` gives the number of queues of a
+        topic, and a dict with the number of the next message of each; None for a topic that is not plain. Records are
+        stored from offset `start` on, into `room` bytes, with the time `stamp`.
         """
         cdef const uint8_t* base = <const uint8_t*>PyBytes_AS_STRING(data)
         cdef Py_ssize_t end = PyBytes_GET_SIZE(data), at = 0, length, header_size
         cdef Send send
         cdef Text body
         cdef const uint8_t* header
-        cdef int place
-        cdef int64_t queue_offset, size
+        cdef int place, queue
+        cdef int64_t stored, before, first_size = 0
         cdef Py_ssize_t count = 0
         cdef list texts = [], known = [], kept = []
-        cdef object tags = ""
+        self._born_host = born_host
+        self._start = start
+        self._room = room
+        self._stamp = stamp
+        self._tags = ""
         self._last_tags_size = 0
-        self._topics = 0
-        self._queues = 0
-        self._begin()
+        self._topics = self._queues = 0
+        self._records.size = self._answers.size = self._rows.size = 0
         while end - at >= 8:
             length = int_at(base + at)
             header_size = int_at(base + at + 4) & 0xFFFFFF
@@ -558,40 +577,99 @@ cdef class SendKernel:
             header = base + at + 8
             body.at = header + header_size
             body.size = length - 4 - header_size
-            if not self._read(&send, base[at + 4], header, body.at):
+            if not self._read(&send, base[at + 4], header, body.at) or not self._scan(&send, send.properties):
                 break
-            if body.size > self._most_body or not self._plain(&send):
-                break
+            if memchr(send.uniq_key.at, 1, send.uniq_key.size) != NULL:
+                break  # in the answer as it is: a quote or a backslash comes in a binary header only, and leaves in one
             place = self._place(&send, find, known, kept)
             if place < 0 or send.queue_id >= self._places[place].queues:
                 break
-            size = self._size(&send, body, born_host)
-            if size > self._most_record or self._records.size + size > room:
+            queue = self._queue(place, send.queue_id, known)
+            if queue < 0:
                 break
-            queue_offset = self._number(place, send.queue_id, known)
-            if queue_offset < 0:
+            before = self._records.size
+            if send.batch:
+                stored = self._batch(&send, body, place, queue, texts)
+            else:
+                stored = self._single(&send, body, place, queue, texts)
+            if stored == 0:
                 break
-            self._record(&send, body, size, queue_offset, start + self._records.size, born_host, stamp)
-            self._answer(&send, queue_offset, start + self._records.size - size)
-            self._row(&send, size, queue_offset, place)
-            if not equal(send.tags, <const char*>self._last_tags, self._last_tags_size):
-                tags = self._new_tags(send.tags)
-            texts.append(text_of(send.uniq_key))
-            texts.append(text_of(send.keys) if send.keys.size > 0 else "")
-            texts.append(tags)
-            texts.append(self._stored_properties(&send))
+            if count == 0:
+                first_size = self._records.size
+            self._answer(&send, self._numbers[queue].next - stored, start + before, stored)
             count += 1
             at += 4 + length
+        self._tags = self._born_host = None
         if count == 0:
             return None
         return (
             at,
             count,
+            first_size,
             PyBytes_FromStringAndSize(<char*>self._records.data, self._records.size),
             PyBytes_FromStringAndSize(<char*>self._answers.data, self._answers.size),
             PyBytes_FromStringAndSize(<char*>self._rows.data, self._rows.size),
             texts,
         )
+
+    cdef int64_t _single(self, Send* send, Text body, int place, int queue, list texts) except -1:
+        """Store one message; 0 when it is not plain, else 1."""
+        cdef Py_ssize_t properties = send.properties.size + PyBytes_GET_SIZE(self._suffix)
+        if send.uniq_key.size == 0 or body.size > self._most_body:
+            return 0
+        if send.properties.at[send.properties.size - 1] != 2:
+            properties += 1
+        if not self._fits(send, body.size, properties):
+            return 0
+        self._head(send, send.flag, body, properties, self._numbers[queue].next)
+        put(&self._records, send.properties.at, send.properties.size)
+        if send.properties.at[send.properties.size - 1] != 2:
+            put_int(&self._records, 2, 1)
+        put_bytes(&self._records, self._suffix)
+        self._note(send, body.size, properties, place, self._numbers[queue].next, True, texts)
+        self._numbers[queue].next += 1
+        return 1
+
+    cdef int64_t _batch(self, Send* send, Text body, int place, int queue, list texts) except -1:
+        """Store the messages of a batch, as they are; 0 when one is not plain, else how many they are."""
+        cdef const uint8_t* p = body.at
+        cdef const uint8_t* end = p + body.size
+        cdef Text properties, content, uniq_key = send.uniq_key
+        cdef int64_t size, flag, count = 0
+        cdef Py_ssize_t records = self._records.size, rows = self._rows.size, known = len(texts)
+        cdef bint good = body.size > 0 and body.size <= self._most_batch
+        while good and p < end:
+            good = False
+            if end - p < ELEMENT or count == self._most_messages:
+                break
+            size = int_at(p)
+            content.size = int_at(p + 16)
+            if size < ELEMENT or size > end - p or content.size < 0 or content.size > size - ELEMENT:
+                break
+            flag = int_at(p + 12)
+            content.at = p + 20
+            properties.at = content.at + content.size + 2
+            properties.size = size - ELEMENT - content.size
+            if (<Py_ssize_t>properties.at[-2] << 8 | properties.at[-1]) != properties.size:
+                break
+            if properties.size > MOST_PROPERTIES or not plain_characters(properties):
+                break
+            if not self._scan(send, properties) or not self._fits(send, content.size, properties.size):
+                break
+            self._head(send, flag, content, properties.size, self._numbers[queue].next + count)
+            put(&self._records, properties.at, properties.size)
+            self._note(send, content.size, properties.size, place, self._numbers[queue].next + count, count == 0, texts)
+            count += 1
+            p += size
+            good = True
+        if not good:
+            self._records.size = records
+            self._rows.size = rows
+            del texts[known:]
+            return 0
+        send.uniq_key = uniq_key
+        self._numbers[queue].next += count
+        return count
 
     cdef object _new_tags(self, Text text):
         """Tags that differ from those of the message before."""
@@ -600,13 +678,11 @@ cdef class SendKernel:
             memcpy(self._last_tags, text.at, text.size)
         return text_of(text)
 
-    cdef void _begin(self) noexcept:
-        self._records.size = self._answers.size = self._rows.size = 0
-
     cdef bint _read(self, Send* send, int kind, const uint8_t* header, const uint8_t* end) noexcept:
         """Read a header; False when it is not plain by itself."""
         send.short_names = send.long_names = 0
-        send.reconsumed = 0
+        send.reconsumed = send.sys_flag = 0
+        send.batch = False
         send.binary = kind == 1
         send.properties.at = self._scratch
         send.properties.size = 0
@@ -615,20 +691,20 @@ cdef class SendKernel:
                 return False
         elif kind != 1 or not read_binary(header, end, send):
             return False
-        if send.code == 310:
-            return send.long_names == 0 and send.short_names & NEEDED == NEEDED and self._flags(send)
-        return send.code == 10 and send.short_names == 0 and send.long_names & NEEDED == NEEDED and self._flags(send)
+        if send.sys_flag & UNUSUAL_FLAGS:
+            return False
+        if send.code == 310 or send.code == 320:
+            return send.long_names == 0 and send.short_names & NEEDED == NEEDED
+        return send.code == 10 and send.short_names == 0 and send.long_names & NEEDED == NEEDED
 
-    cdef bint _flags(self, Send* send) noexcept:
-        return send.sys_flag & UNUSUAL_FLAGS == 0
-
-    cdef bint _plain(self, Send* send) noexcept:
-        """Scan the properties; False when they ask for something."""
-        cdef const uint8_t* p = send.properties.at
-        cdef const uint8_t* end = p + send.properties.size
+    cdef bint _scan(self, Send* send, Text properties) noexcept:
+        """Find the key, the keys and the tags among properties; False when they ask for something."""
+        cdef const uint8_t* p = properties.at
+        cdef const uint8_t* end = p + properties.size
         cdef const uint8_t* stop
         cdef Text name, value
         cdef bytes other
+        send.uniq_key.at = send.keys.at = send.tags.at = p
         send.uniq_key.size = send.keys.size = send.tags.size = 0
         while p < end:
             stop = <const uint8_t*>memchr(p, 2, end - p)
@@ -660,9 +736,6 @@ cdef class SendKernel:
                         if equal(name, PyBytes_AS_STRING(self._prefix), name.size):
                             return False
             p = stop + 1
-        if send.uniq_key.size == 0 or memchr(send.uniq_key.at, 1, send.uniq_key.size) != NULL:
-            return False
-        # In the answer as they are: a quote or a backslash comes in a binary header only, and leaves in one.
         return True
 
     cdef int _place(self, Send* send, object find, list known, list kept) except -2:
@@ -687,48 +760,41 @@ cdef class SendKernel:
         self._topics += 1
         return i
 
-    cdef int64_t _number(self, int place, int64_t queue_id, list known) except -2:
-        """The number of the next message of a queue, which is now taken; -1 when none is known."""
+    cdef int _queue(self, int place, int64_t queue_id, list known) except -2:
+        """Where the number of the next message of a queue is kept in this run; -1 when none is known."""
         cdef int i
-        cdef Number* number
         for i in range(self._queues):
-            number = &self._numbers[i]
-            if number.queue_id == queue_id and number.place == place:
-                number.next += 1
-                return number.next - 1
+            if self._numbers[i].queue_id == queue_id and self._numbers[i].place == place:
+                return i
         if self._queues == MOST_QUEUES:
             return -1
         found = (<dict>known[place]).get(queue_id)
         if found is None:
             return -1
-        number = &self._numbers[self._queues]
-        number.place = place
-        number.queue_id = queue_id
-        number.next = <int64_t>found + 1
+        i = self._queues
+        self._numbers[i].place = place
+        self._numbers[i].queue_id = queue_id
+        self._numbers[i].next = found
         self._queues += 1
-        return number.next - 1
+        return i
 
-    cdef Py_ssize_t _stored(self, Send* send) noexcept:
-        """Bytes of the properties as they are stored."""
-        cdef Py_ssize_t size = send.properties.size + PyBytes_GET_SIZE(self._suffix)
-        return size if send.properties.at[send.properties.size - 1] == 2 else size + 1
-
-    cdef int64_t _size(self, Send* send, Text body, bytes born_host) noexcept:
-        cdef Py_ssize_t properties = self._stored(send)
-        if properties > MOST_PROPERTIES:
-            return 1LL << 40
+    cdef int64_t _size(self, Send* send, Py_ssize_t body, Py_ssize_t properties) noexcept:
+        """Bytes of a record."""
         return (
-            75 + PyBytes_GET_SIZE(born_host) + PyBytes_GET_SIZE(self._host) + body.size + send.topic.size + properties
+            75 + PyBytes_GET_SIZE(self._born_host) + PyBytes_GET_SIZE(self._host) + body + send.topic.size + properties
         )
 
-    cdef int _record(
-        self, Send* send, Text body, int64_t size, int64_t queue_offset, int64_t offset, bytes born_host, int64_t stamp
-    ) except -1:
-        """Write the record; `layout.record.encode_record` names its parts."""
+    cdef bint _fits(self, Send* send, Py_ssize_t body, Py_ssize_t properties) noexcept:
+        cdef int64_t size = self._size(send, body, properties)
+        return properties <= MOST_PROPERTIES and size <= self._most_record and self._records.size + size <= self._room
+
+    cdef int _head(self, Send* send, int64_t flag, Text body, Py_ssize_t properties, int64_t queue_offset) except -1:
+        """Write a record up to its properties; `layout.record.encode_record` names its parts."""
         cdef Buffer* b = &self._records
+        cdef int64_t offset = self._start + b.size, size = self._size(send, body.size, properties)
         reserve(b, size)
         send.sys_flag &= ~HOST_FLAGS
-        if PyBytes_GET_SIZE(born_host) > 8:
+        if PyBytes_GET_SIZE(self._born_host) > 8:
             send.sys_flag |= 0x10
         if PyBytes_GET_SIZE(self._host) > 8:
             send.sys_flag |= 0x20
@@ -736,13 +802,13 @@ cdef class SendKernel:
         put_int(b, 0xDAA320A7U, 4)
         put_int(b, crc32(body.at, body.size) & 0x7FFFFFFF, 4)
         put_int(b, send.queue_id, 4)
-        put_int(b, send.flag, 4)
+        put_int(b, flag, 4)
         put_int(b, queue_offset, 8)
         put_int(b, offset, 8)
         put_int(b, send.sys_flag, 4)
         put_int(b, send.born, 8)
-        put_bytes(b, born_host)
-        put_int(b, stamp, 8)
+        put_bytes(b, self._born_host)
+        put_int(b, self._stamp, 8)
         put_bytes(b, self._host)
         put_int(b, send.reconsumed, 4)
         put_int(b, 0, 8)
@@ -750,24 +816,56 @@ cdef class SendKernel:
         put(b, body.at, body.size)
         put_int(b, send.topic.size, 1)
         put(b, send.topic.at, send.topic.size)
-        put_int(b, self._stored(send), 2)
-        put(b, send.properties.at, send.properties.size)
-        if b.data[b.size - 1] != 2:
-            put_int(b, 2, 1)
-        put_bytes(b, self._suffix)
+        put_int(b, properties, 2)
         return 0
 
-    cdef bytes _stored_properties(self, Send* send):
-        """The properties of the record written last."""
-        cdef Py_ssize_t size = self._stored(send)
-        return PyBytes_FromStringAndSize(<char*>self._records.data + self._records.size - size, size)
+    cdef int _note(
+        self, Send* send, Py_ssize_t body, Py_ssize_t properties, int place, int64_t queue_offset, bint first, list texts
+    ) except -1:
+        """Row and texts of the record written last. `first` = it is the first of its send."""
+        cdef Buffer* b = &self._rows
+        cdef uint32_t h = 0
+        cdef Py_ssize_t i
+        for i in range(send.tags.size):
+            h = 31 * h + send.tags.at[i]
+        reserve(b, 56)
+        put_int(b, self._size(send, body, properties), 8)
+        put_int(b, send.queue_id, 8)
+        put_int(b, queue_offset, 8)
+        put_int(b, <uint64_t><int64_t><int32_t>h, 8)
+        put_int(b, send.sys_flag, 8)
+        put_int(b, place, 8)
+        put_int(b, first, 8)
+        if not equal(send.tags, <const char*>self._last_tags, self._last_tags_size):
+            self._tags = self._new_tags(send.tags)
+        texts.append(text_of(send.uniq_key) if send.uniq_key.size > 0 else "")
+        texts.append(text_of(send.keys) if send.keys.size > 0 else "")
+        texts.append(self._tags)
+        texts.append(
+            PyBytes_FromStringAndSize(<char*>self._records.data + self._records.size - properties, properties)
+        )
+        return 0
 
-    cdef int _answer(self, Send* send, int64_t queue_offset, int64_t offset) except -1:
-        """Write the frame that says that the message is stored; `SendResponses.encode` names its parts."""
+    cdef int _put_ids(self, int64_t offset, int64_t count) except -1:
+        """Write the message ids of a send whose first record is at an offset of the log."""
         cdef Buffer* b = &self._answers
-        cdef Py_ssize_t at, fields, after
+        cdef const uint8_t* record = self._records.data + (offset - self._start)
+        while True:
+            put_bytes(b, self._host_hex)
+            put_hex(b, offset)
+            count -= 1
+            if count == 0:
+                return 0
+            put_int(b, 44, 1)
+            offset += int_at(record)
+            record += int_at(record)
+
+    cdef int _answer(self, Send* send, int64_t queue_offset, int64_t offset, int64_t count) except -1:
+        """Write the frame that says that messages are stored; `SendResponses.encode` names its parts."""
+        cdef Buffer* b = &self._answers
+        cdef Py_ssize_t at, fields, after, id_size = PyBytes_GET_SIZE(self._host_hex) + 16
         cdef list pieces = self._pieces
-        reserve(b, self._answer_room + send.uniq_key.size)
+        reserve(b, self._answer_room + send.uniq_key.size + count * (id_size + 1))
         at = b.size
         b.size += 8
         if send.binary:
@@ -780,14 +878,14 @@ cdef class SendKernel:
             put_bytes(b, <bytes>pieces[7])
             put_sized_decimal(b, send.queue_id)
             put_bytes(b, <bytes>pieces[8])
-            put_int(b, PyBytes_GET_SIZE(self._host_hex) + 16, 4)
-            put_bytes(b, self._host_hex)
-            put_hex(b, offset)
+            put_int(b, count * (id_size + 1) - 1, 4)
+            self._put_ids(offset, count)
             put_bytes(b, <bytes>pieces[9])
             put_sized_decimal(b, queue_offset)
-            put_bytes(b, <bytes>pieces[10])
-            put_int(b, send.uniq_key.size, 4)
-            put(b, send.uniq_key.at, send.uniq_key.size)
+            if send.uniq_key.size > 0:
+                put_bytes(b, <bytes>pieces[10])
+                put_int(b, send.uniq_key.size, 4)
+                put(b, send.uniq_key.at, send.uniq_key.size)
             after = b.size
             b.size = fields
             put_int(b, after - fields - 4, 4)
@@ -796,12 +894,12 @@ cdef class SendKernel:
             put_bytes(b, <bytes>pieces[0])
             put_decimal(b, send.queue_id)
             put_bytes(b, <bytes>pieces[1])
-            put_bytes(b, self._host_hex)
-            put_hex(b, offset)
+            self._put_ids(offset, count)
             put_bytes(b, <bytes>pieces[2])
             put_decimal(b, queue_offset)
-            put_bytes(b, <bytes>pieces[3])
-            put(b, send.uniq_key.at, send.uniq_key.size)
+            if send.uniq_key.size > 0:
+                put_bytes(b, <bytes>pieces[3])
+                put(b, send.uniq_key.at, send.uniq_key.size)
             put_bytes(b, <bytes>pieces[4])
             put_decimal(b, send.opaque)
             put_bytes(b, <bytes>pieces[5])
@@ -810,20 +908,4 @@ cdef class SendKernel:
         put_int(b, after - at - 4, 4)
         put_int(b, (<uint64_t>send.binary) << 24 | <uint64_t>(after - at - 8), 4)
         b.size = after
-        return 0
-
-    cdef int _row(self, Send* send, int64_t size, int64_t queue_offset, int place) except -1:
-        """Six integers: what `PlainSends` makes a `Dispatch` of."""
-        cdef Buffer* b = &self._rows
-        cdef uint32_t h = 0
-        cdef Py_ssize_t i
-        reserve(b, 48)
-        for i in range(send.tags.size):
-            h = 31 * h + send.tags.at[i]
-        put_int(b, size, 8)
-        put_int(b, send.queue_id, 8)
-        put_int(b, queue_offset, 8)
-        put_int(b, <uint64_t><int64_t><int32_t>h, 8)
-        put_int(b, send.sys_flag, 8)
-        put_int(b, place, 8)
         return 0

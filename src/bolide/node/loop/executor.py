@@ -33,6 +33,7 @@ from bolide.node.loop.services import Services
 from bolide.remoting.codes import (
     FLUSH_DISK_TIMEOUT,
     REQUEST_CODE_NOT_SUPPORTED,
+    SEND_BATCH_MESSAGE,
     SEND_MESSAGE,
     SEND_MESSAGE_V2,
     SERVICE_NOT_AVAILABLE,
@@ -47,6 +48,8 @@ from bolide.store.message_store import MessageStore
 
 DISPATCH_BUDGET: Final = 4000
 """Records dispatched in one turn; more wait for the next, so that a backlog does not silence the connections."""
+PLAIN_SENDS: Final = (SEND_MESSAGE_V2, SEND_BATCH_MESSAGE, SEND_MESSAGE)
+"""Requests of which the plain ones may take a faster way."""
 SHORT_SWEEP_MS: Final = 1000
 """How often held pulls are looked through where longPollingEnable is off."""
 
@@ -91,8 +94,7 @@ class Executor:
         )
         self.plain: PlainSends | None = None
         """The faster way for sends with nothing special, where there is one."""
-        self._own_v2: Callable[[Channel, Command, int], Outcome] | None = None
-        self._own_v1: Callable[[Channel, Command, int], Outcome] | None = None
+        self._own_sends: dict[int, Callable[[Channel, Command, int], Outcome]] = {}
         self._pending: PendingRequests = PendingRequests()
         self._durable: DurableReplies = DurableReplies(host, effects, self._reply, self._confirmed)
         self._persisted: int = 0
@@ -100,14 +102,10 @@ class Executor:
         self._tick_failed: Callable[[Service, BaseException], None] = self._service_failed
 
     def use_plain_sends(self, sends: SendService) -> None:
-        """Let plain sends take their faster way while the handlers of sends are those of this service."""
-        self.plain = sends.plain_sends()
-        handlers = self._handlers
-        if handlers.get(SEND_MESSAGE_V2) == sends.on_send_v2 and handlers.get(SEND_MESSAGE) == sends.on_send:
-            self._own_v2 = handlers[SEND_MESSAGE_V2]
-            self._own_v1 = handlers[SEND_MESSAGE]
-        else:
-            self.plain = None  # a hook is around them
+        """Let plain sends take their faster way, as long as no hook is around the handlers of sends."""
+        self._own_sends = {code: self._handlers[code] for code in PLAIN_SENDS}
+        if all(self._own_sends[row.code] == row.handler for row in sends.routes()):
+            self.plain = sends.plain_sends()
 
     def set_clock(self, clock: Callable[[], int]) -> None:
         """Use this clock within a turn, so that no turn takes too long; without it a turn has no limit."""
@@ -145,7 +143,7 @@ class Executor:
     def _unhooked(self) -> bool:
         """True while no hook is around sends: a topic may choose one at any time."""
         handlers = self._handlers
-        return handlers.get(SEND_MESSAGE_V2) is self._own_v2 and handlers.get(SEND_MESSAGE) is self._own_v1
+        return all(handlers.get(code) is self._own_sends.get(code) for code in PLAIN_SENDS)
 
     def postpone(self, channel: Channel, command: Command, not_served: frozenset[int], since: int, now: int) -> None:
         """Run a command in a later turn, because this one has used its time."""

@@ -8,8 +8,8 @@ from typing import Final, final
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.stats import BrokerStats
 from bolide.layout.message_id import encode_host
+from bolide.node.loop.executor import PLAIN_SENDS
 from bolide.node.loop.turns import READS_MS, Turns
-from bolide.remoting.codes import SEND_MESSAGE, SEND_MESSAGE_V2
 from bolide.remoting.command import Command
 from bolide.transport.server import ServerConnection
 
@@ -81,7 +81,7 @@ class Front:
         self._stats: BrokerStats = stats
         self._log: logging.Logger = log
         self._not_served: frozenset[int] = not_served
-        self._sends_served: bool = SEND_MESSAGE not in not_served and SEND_MESSAGE_V2 not in not_served
+        self._sends_served: bool = not_served.isdisjoint(PLAIN_SENDS)
 
     def connected(self, connection: ServerConnection) -> Channel | None:
         """Make the channel of a new connection, or refuse it when there are too many."""
