@@ -154,7 +154,9 @@ class Way:
         try:
             frames = self.frames.gather(data)
             commands = []
-            if frames:
+            if self.frames.long:
+                commands = self.frames.cut(frames, 0)
+            elif frames:
                 used = executor.take_sends(self.channel, frames, self.now)
                 self.taken += used
                 commands = self.frames.cut(frames, used)

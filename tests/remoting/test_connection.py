@@ -48,6 +48,32 @@ def test_a_long_body_in_small_pieces_is_joined_once() -> None:
     assert [command.body for command in commands] == [body]
 
 
+@pytest.mark.parametrize("kind", [codes.JSON_TYPE, codes.BINARY_TYPE])
+def test_a_long_frame_in_any_pieces_and_what_follows_it(kind: int) -> None:
+    small = encode(make_request(11, 1, {"a": "b"}))
+    long = encode(make_request(10, 2, {"x": "y" * 300}, bytes(range(256)) * 300, serialize_type=kind))
+    stream = small + long + long + small
+    expected = [small, long, long, small]
+    second = len(small) + len(long)
+    for first in (1, 7, len(small), len(small) + 4, len(small) + 9, len(small) + 200, len(small) + 5000):
+        for last in (second - 5, second, second + 3, second + 8, second + 50, len(stream) - 1):
+            connection = FramedConnection()
+            assert seen(connection, [stream[:first], stream[first:last], stream[last:]]) == expected
+            assert connection.buffered_bytes == 0
+    pieces = [stream[at : at + 4097] for at in range(0, len(stream), 4097)]
+    assert seen(FramedConnection(), pieces) == expected
+
+
+def test_a_long_frame_whose_header_cannot_be_read_ends_the_connection() -> None:
+    good = encode(make_request(11, 1))
+    connection = FramedConnection()
+    assert len(connection.receive(good + head(80_000, 4) + b"{..}" + bytes(5))) == 1
+    for _ in range(2):
+        with pytest.raises(FrameError, match="header"):
+            connection.receive(bytes(80_000))
+    assert connection.buffered_bytes == 0
+
+
 def head(length: int, header: int = 0, kind: int = 0) -> bytes:
     return struct.pack(">iI", length, kind << 24 | header)
 

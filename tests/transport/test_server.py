@@ -122,6 +122,18 @@ def test_frames_that_are_served_as_they_are_become_no_commands() -> None:
     assert taker.seen[1] == FRAME * 2 and len(owner.commands) == 1 and notes.size == 0
 
 
+def test_a_long_frame_comes_before_those_that_are_served_as_they_are() -> None:
+    owner, taker = NotingOwner(), Taker(0)
+    connection = ServerConnection(owner, 1 << 20, 100, 1000)
+    connection.connection_made(NotingTransport())
+    connection.taker = taker
+    long = encode(make_request(12, 1, None, bytes(100_000)))
+    connection.data_received(long[:50_000])
+    connection.data_received(long[50_000:] + FRAME)
+    assert [command.code for command in owner.commands] == [12, 11]
+    assert taker.seen == [long[:50_000]]
+
+
 def test_a_frame_that_begins_after_those_served_is_a_new_one() -> None:
     now = [0.0]
     notes = Unfinished(1000, 10.0, lambda: now[0])

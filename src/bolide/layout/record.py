@@ -35,6 +35,9 @@ BLANK_SIZE: Final = 8
 """Every file reserves these bytes for the blank, so a record fits if size + BLANK_SIZE <= remaining."""
 MIN_RECORD_SIZE: Final = 91
 
+APART: Final = 64 * 1024
+"""Bytes of a body from which it is cheaper to write it from where it is than to copy it."""
+
 OFFSET_PHYSICAL: Final = 28
 OFFSET_SYS_FLAG: Final = 36
 OFFSET_BORN_HOST: Final = 48
@@ -112,9 +115,18 @@ def record_size(body_length: i64, topic_length: i64, properties_length: i64, sys
 
 
 def encode_record(
-    w: BytesWriter, message: BrokerMessage, *, queue_offset: i64, physical_offset: i64, store_timestamp: i64
+    w: BytesWriter,
+    message: BrokerMessage,
+    *,
+    queue_offset: i64,
+    physical_offset: i64,
+    store_timestamp: i64,
+    apart: list[bytes] | None = None,
 ) -> int:
     """Append the record of a message to `w` and return its size; size, magic and body CRC are computed here.
+
+    With `apart`, a long body is not copied: what `w` holds before it goes there, then the body itself, and `w` begins
+    again with what follows it.
 
     Raises RecordError, with nothing appended, when a host does not fit the sys flag or a part is too long.
     """
@@ -159,7 +171,12 @@ def encode_record(
     write_i32_be(w, i32(reconsume_times))
     write_i64_be(w, message.prepared_transaction_offset)
     write_i32_be(w, i32(body_length))
-    w.write(body)
+    if apart is None or body_length < APART:
+        w.write(body)
+    else:
+        apart.append(w.getvalue())
+        apart.append(body)
+        w.truncate(0)
     if v2:
         write_i16_be(w, i16(topic_length))
     else:

@@ -19,6 +19,7 @@ from bolide.remoting.errors import FrameError
 
 MAX_FRAME: Final = 16_777_216
 MAX_QUEUED: Final = 64 * 1024 * 1024
+LONG: Final = 64 * 1024  # bytes: the body of a longer frame is not joined with its head first
 SMALL: Final = 4096  # bytes: pieces of a frame smaller than this are joined as they come
 JOIN_BELOW: Final = 4096  # bytes: a smaller body is cheaper to append to its head than to send as a separate buffer
 
@@ -37,6 +38,10 @@ class FramedConnection:
         self._parts: list[bytes] = []
         self._have: i64 = 0
         self._need: i64 = 8
+        self.long: bool = False
+        """True while a whole frame waits for `cut` besides the bytes that `gather` gave."""
+        self._long: tuple[bytes, bytes] = (b"", b"")
+        """Its head and its body."""
         self._failure: FrameError | None = None
         self._out: list[bytes] = []
         self._queued: i64 = 0
@@ -63,12 +68,13 @@ class FramedConnection:
         front of the bad frame are in its `before`.
         """
         frames = self.gather(data)
-        return self.cut(frames, 0) if frames else []
+        return self.cut(frames, 0) if frames or self.long else []
 
     def gather(self, data: bytes) -> bytes:
         """The bytes that are to be cut, from the beginning of a frame on; b"" while the first frame is not whole.
 
-        They are passed on to `cut` at once. Raises FrameError, as `receive`, after a frame that cannot be.
+        They are passed on to `cut` at once. When a frame has become whole that came in many pieces, `long` is true:
+        `cut` knows it, and it precedes these bytes. Raises FrameError, as `receive`, after a frame that cannot be.
         """
         if self._failure is not None:
             raise self._failure
@@ -82,14 +88,39 @@ class FramedConnection:
             return b""
         if self._parts:
             self._parts.append(data)
+            if self._need > LONG:
+                return self._gather_long(self._parts)
             data = b"".join(self._parts)
             self._parts = []
         return data
+
+    def _gather_long(self, parts: list[bytes]) -> bytes:
+        """Take the long frame that is whole from its pieces, its body copied once; what follows it."""
+        self._parts = []
+        head = b""
+        taken = 0
+        while len(head) < 8 or len(head) < 8 + (i64(read_i32_be(head, 4)) & 0xFFFFFF):
+            head += parts[taken]
+            taken += 1
+        body_at = 8 + (i64(read_i32_be(head, 4)) & 0xFFFFFF)
+        surplus = self._have - self._need
+        pieces: list[bytes | memoryview] = [memoryview(head)[int(body_at) :], *parts[taken:]]
+        last = pieces[len(pieces) - 1]
+        kept = len(last) - surplus
+        pieces[len(pieces) - 1] = memoryview(last)[: int(kept)]
+        self._long = (head[: int(body_at)], b"".join(pieces))
+        self.long = True
+        return bytes(memoryview(last)[int(kept) :])
 
     def cut(self, data: bytes, at: i64) -> list[Command]:
         """The commands of what `gather` gave, from byte `at` on, where a frame begins. Raises FrameError."""
         commands: list[Command] = []
         try:
+            if self.long:
+                head, body = self._long
+                self.long = False
+                self._long = (b"", b"")
+                commands.append(_command(head[4], head[8:], body))
             used = self._read_frames(data, at, commands)
         except FrameError as error:
             error.before = commands
@@ -129,10 +160,7 @@ class FramedConnection:
             start = at + 8
             header = data[int(start) : int(start + header_size)]
             body = data[int(start + header_size) : int(at + 4 + length)]
-            if kind == JSON_TYPE:
-                commands.append(decode_json_header(header, body))
-            else:
-                commands.append(decode_binary_header(header, body))
+            commands.append(_command(kind, header, body))
             at += 4 + length
         self._need = 4 if end - at < 4 else 8
         return at
@@ -174,3 +202,8 @@ class FramedConnection:
         self._out = []
         self._queued = 0
         return ready
+
+
+def _command(kind: int, header: bytes, body: bytes) -> Command:
+    """A command of a header in JSON or in the binary form. Raises FrameError."""
+    return decode_json_header(header, body) if kind == JSON_TYPE else decode_binary_header(header, body)

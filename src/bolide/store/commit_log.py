@@ -78,7 +78,9 @@ class CommitLog:
         self._check_size: i64 = options.clean_start_check_size
         self._batch = BytesWriter()
         self._batch_start: i64 = 0
-        self._full: list[tuple[int, bytes]] = []
+        self._before: list[bytes] = []
+        """What comes before `_batch` in the next write: long bodies are not copied, and what precedes them."""
+        self._full: list[tuple[int, list[bytes]]] = []
         self._junk: list[int] = []
         """Where records begin that a failed write may have left beyond `written_offset`, and `_junk_end` their end."""
         self._junk_end: i64 = 0
@@ -161,8 +163,9 @@ class CommitLog:
         # end of the log and deletes the next file. Nothing in that file can have been confirmed, for confirmation
         # of its records covers the sync of everything before them, the blank included.
         self._batch.write(encode_blank(remaining))
-        self._full.append((int(self._batch_start), self._batch.getvalue()))
+        self._full.append((int(self._batch_start), self._pieces()))
         self._batch = BytesWriter()
+        self._before = []
         self._batch_start = self.end_offset = start
 
     def _enter(self, start: i64) -> None:
@@ -189,6 +192,7 @@ class CommitLog:
                 queue_offset=queue_offset,
                 physical_offset=physical_offset,
                 store_timestamp=store_timestamp,
+                apart=self._before,
             )
         self.end_offset = physical_offset + size
         tags_code: i64 = message.tags_code
@@ -264,19 +268,16 @@ class CommitLog:
         try:
             if self._junk_end > 0:
                 self._wipe_junk()
-            for start, chunk in self._full:
-                self.segments.write(start, [chunk])
-                self.written_offset = start + len(chunk)
-                self.tail.add(start, chunk)
+            for start, pieces in self._full:
+                self.written_offset = self._write(start, pieces)
                 if self.written_offset % self.segment_size != 0:
                     # The blank says that the rest of the file holds nothing.
                     self.written_offset += self.segment_size - self.written_offset % self.segment_size
-            data = self._batch.getvalue()
-            if data:
+            pieces = self._pieces()
+            if pieces:
                 # Process crash before this line: the batch is lost, and nobody was told it is safe. Power cut after
                 # it: any part of the batch may be there; recovery keeps the whole records at its front.
-                self.segments.write(self._batch_start, [data])
-                self.tail.add(self._batch_start, data)
+                self._write(self._batch_start, pieces)
             self.written_offset = self.end_offset
             if self._batch_start - self.next_check_from >= self._check_size:
                 self.check_from = self.next_check_from
@@ -286,8 +287,22 @@ class CommitLog:
             raise
         self._next_batch()
 
+    def _write(self, start: i64, pieces: list[bytes]) -> i64:
+        """Hand these bytes of the log to the kernel; returns where they end."""
+        self.segments.write(start, pieces)
+        for piece in pieces:
+            self.tail.add(start, piece)
+            start += len(piece)
+        return start
+
+    def _pieces(self) -> list[bytes]:
+        """What the next write is made of."""
+        data = self._batch.getvalue()
+        return [*self._before, data] if data else self._before
+
     def _next_batch(self) -> None:
         self._full = []
+        self._before = []
         self._batch_start = self.end_offset
         if len(self._batch) > _KEEP_BATCH:
             self._batch = BytesWriter()
@@ -329,10 +344,10 @@ class CommitLog:
 
     def _starts_from(self, offset: i64) -> list[int]:
         """Where the records begin that were to be written in one go from this offset on."""
-        data = self._batch.getvalue() if self._batch_start == offset else b""
-        for start, chunk in self._full:
+        data = b"".join(self._pieces()) if self._batch_start == offset else b""
+        for start, pieces in self._full:
             if start == offset:
-                data = chunk
+                data = b"".join(pieces)
         starts: list[int] = []
         at: i64 = 0
         while at + BLANK_SIZE <= len(data):

@@ -118,6 +118,8 @@ class ServerConnection:
         core = self._core
         self._took = False
         frames = core.gather(data)
+        if core.long:  # it came first
+            return core.cut(frames, 0)
         if not frames:
             return []
         taken: int = self.taker.take(self._peer, frames)
