@@ -46,6 +46,9 @@ class Output:
     """What spreads the cost of a hop, where anything does."""
 
 
+SENDING = ("ready", "sending_of", "deadline", "check_usable", "wait_for_slots", "go")
+"""What a producer offers to the parts of it that send."""
+
 OUTPUTS = [
     Output(
         PACKAGE / "bolide/client/blocking.py",
@@ -54,7 +57,7 @@ OUTPUTS = [
             Facade(
                 "bolide.client.producing.producer",
                 "Producer",
-                {"instance", "loop", "topics", "topic_missing", "finished"},
+                {"instance", "loop", "topics", "topic_missing", "finished", *SENDING},
                 {"group": "str"},
             ),
             Facade(

@@ -17,6 +17,7 @@ from librt.strings import BytesWriter
 
 from bolide.layout.message_id import encode_host, offset_message_id
 from bolide.remoting import codes
+from bolide.remoting.batch import decode_batch
 from bolide.remoting.command import Command, make_request, make_response
 from bolide.remoting.connection import FramedConnection
 from tests.layout.records import put_record
@@ -207,7 +208,14 @@ class ScriptedBroker:
         )
 
     def on_send_batch_message(self, command: Command) -> Command:
-        return self.on_send_message_v2(command)
+        ext = command.ext()
+        places = [
+            self.store(ext["b"], int(ext["e"]), part.body, part.properties.decode(), int(ext["f"]))
+            for part in decode_batch(command.body)
+        ]
+        ids = ",".join(message_id for _, message_id in places)
+        place = {"queueId": ext["e"], "queueOffset": str(places[0][0]), "MSG_REGION": "R"}
+        return make_response(command, codes.SUCCESS, ext={"msgId": ids, **place})
 
     def store(
         self, topic: str, queue_id: int, body: bytes, properties: str, sys_flag: int = 0, reconsume_times: int = 0

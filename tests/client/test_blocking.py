@@ -38,7 +38,9 @@ def wait_for(condition: Callable[[], object], what: str) -> None:
         time.sleep(0.005)
 
 
-INSIDE = {"instance", "loop", "topics", "topic_missing", "finished", "check_transaction"}
+INSIDE = {"instance", "loop", "topics", "topic_missing", "finished", "check_transaction"} | {
+    "ready", "sending_of", "deadline", "check_usable", "wait_for_slots", "go"
+}  # fmt: skip
 """What the native classes offer to their own parts only."""
 
 

@@ -224,7 +224,9 @@ def test_more_in_flight_than_allowed_is_too_fast_and_send_waits_instead() -> Non
             await asyncio.gather(*futures)
             results = await producer.send_many(Message("T", b"%d" % i) for i in range(100))
             assert all(not isinstance(result, BaseException) for result in results)
-        assert len(broker.requests(codes.SEND_MESSAGE_V2)) == 110
+        assert len(broker.requests(codes.SEND_MESSAGE_V2)) == 10
+        batches = [decode_batch(request.body) for request in broker.requests(codes.SEND_BATCH_MESSAGE)]
+        assert sum(map(len, batches)) == 100 and max(map(len, batches)) <= 8
 
     with ScriptedBroker() as broker:
         asyncio.run(main(broker))

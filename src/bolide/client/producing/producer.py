@@ -37,11 +37,12 @@ from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
 from bolide.client.messages.send_result import SendResult
 from bolide.client.producing.latency_faults import LatencyFaults
+from bolide.client.producing.many import ManySends
 from bolide.client.producing.message_batch import pack_batch
 from bolide.client.producing.publish import PublishRoutes, QueueChoice
 from bolide.client.producing.recalls import recall
 from bolide.client.producing.send_outcome import end_send
-from bolide.client.producing.sending import Sending
+from bolide.client.producing.sending import Sending, batch_sending
 from bolide.client.tracing.interceptor import (
     Interceptor,
     SendCall,
@@ -132,9 +133,10 @@ class Producer(Closeable):
         self._thread = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self.wall_ms = self.options.world.wall_ms
-        self._ids = UniqueIds(self.options.world)
+        self.next_id = UniqueIds(self.options.world).next_id
         self._announced: set[str] = set()
         self._in_flight: set[Sending] = set()
+        self._out = 0
         self._slot_free = asyncio.Event()
         self._lock = asyncio.Lock()
 
@@ -209,7 +211,7 @@ class Producer(Closeable):
     @property
     def in_flight(self) -> int:
         """Messages sent and not answered yet."""
-        return len(self._in_flight)
+        return self._out
 
     def topics(self) -> set[str]:
         """Topics sent to so far."""
@@ -247,20 +249,13 @@ class Producer(Closeable):
     ) -> list[SendResult | BaseException]:
         """Send all, as many at a time as allowed; one outcome per message, in their order: a result or its error.
 
-        A message that cannot be sent does not keep the others from being sent. Raises `ClientStateError` when the
-        producer is not started, and `ClientForked`.
+        Messages of one topic travel together, in one request for each queue; those of a queue keep their order. What a
+        batch cannot carry (delays, light queues, bodies to be compressed) goes by itself. A message that cannot be sent
+        does not keep the others from being sent; an error of a request is that of each message in it. Raises
+        `ClientStateError` when the producer is not started, and `ClientForked`.
         """
-        self._check_usable()
-        futures: list[asyncio.Future[SendResult]] = []
-        for message in check_several("messages", messages):
-            await self._wait_for_slot()
-            try:
-                future = self.submit(message, queue=queue)
-            except Exception as error:
-                future = self.loop.create_future()
-                future.set_exception(error)
-            futures.append(future)
-        return await asyncio.gather(*futures, return_exceptions=True)
+        self.check_usable()
+        return await ManySends(self, queue).send(check_several("messages", messages))
 
     async def send_batch(
         self, messages: Iterable[Message], *, queue: QueueChoice | None = None, timeout: float | None = None
@@ -331,7 +326,13 @@ class Producer(Closeable):
         return list((await self.routes.load(self.instance, with_namespace(self.options.namespace, topic))).queues)
 
     async def _wait_for_slot(self) -> None:
-        while len(self._in_flight) >= self.max_in_flight:
+        while self._out >= self.max_in_flight:
+            self._slot_free.clear()
+            await self._slot_free.wait()
+
+    async def wait_for_slots(self, count: int) -> None:
+        """Wait until so many more messages may be out; more than are ever allowed wait for all that are out."""
+        while self._out and self._out + count > self.max_in_flight:
             self._slot_free.clear()
             await self._slot_free.wait()
 
@@ -346,32 +347,63 @@ class Producer(Closeable):
     ) -> Sending:
         """Send a message; `marks` are properties of the protocol that no user may set, as text."""
         self._check_room()
-        calls: list[SendCall] = []
+        message, call = self.ready(message, oneway)
+        calls = [] if call is None else [call]
         try:
-            message = with_body(message, self.codec)
-            if self.interceptors:
-                calls.append(begin_send(self.group, message, self.interceptors, oneway, self.options.world))
-                message = calls[0].message
-            message = self._in_namespace(message)
-            check_topic(message.topic)
-            check_body(message, self.max_body)
-            message_id = self._ids.next_id()
-            properties = properties_text(message, message_id)
-            if marks:
-                properties += marks
-            body = message.body
-            if len(body) >= self.compress_above:
-                body = compress(body, self._compression)
-                sys_flag |= COMPRESSED_FLAG | self._compression << TYPE_SHIFT
-            if timeout is not None:
-                check_seconds("timeout", timeout)
-            deadline = self.loop.time() + (self.timeout if timeout is None else timeout)
-            sending = Sending(self, message, message_id, properties, body, sys_flag, deadline, queue, oneway=oneway)
+            sending = self.sending_of(message, queue, timeout, oneway, marks, sys_flag)
         except BaseException as error:
             refused = _refusal(error, [message])
             refuse_sends(calls, refused, self.interceptors)
             raise refused from refused.__cause__
         return self._go(sending, calls)
+
+    def ready(self, message: Message, oneway: bool = False) -> tuple[Message, SendCall | None]:
+        """A message as it is sent, with a body and in the namespace, and what the interceptors know of it.
+
+        Raises `MessageRefused`, and what an interceptor raises to refuse it.
+        """
+        call: SendCall | None = None
+        try:
+            message = with_body(message, self.codec)
+            if self.interceptors:
+                call = begin_send(self.group, message, self.interceptors, oneway, self.options.world)
+                message = call.message
+            message = self._in_namespace(message)
+            check_topic(message.topic)
+            check_body(message, self.max_body)
+        except BaseException as error:
+            refused = _refusal(error, [message])
+            refuse_sends([] if call is None else [call], refused, self.interceptors)
+            raise refused from refused.__cause__
+        return message, call
+
+    def sending_of(
+        self,
+        message: Message,
+        queue: QueueChoice | None,
+        timeout: float | None = None,
+        oneway: bool = False,
+        marks: str = "",
+        sys_flag: int = 0,
+    ) -> Sending:
+        """A message that is `ready`, with its id and the rest of what travels. Raises `MessageRefused`."""
+        message_id = self.next_id()
+        properties = properties_text(message, message_id)
+        if marks:
+            properties += marks
+        body = message.body
+        if len(body) >= self.compress_above:
+            body = compress(body, self._compression)
+            sys_flag |= COMPRESSED_FLAG | self._compression << TYPE_SHIFT
+        return Sending(
+            self, message, message_id, properties, body, sys_flag, self.deadline(timeout), queue, oneway=oneway
+        )
+
+    def deadline(self, timeout: float | None = None) -> float:
+        """When a message sent now is late, by the loop's clock. Raises `ArgumentError`."""
+        if timeout is not None:
+            check_seconds("timeout", timeout)
+        return self.loop.time() + (self.timeout if timeout is None else timeout)
 
     def _accept_batch(self, messages: list[Message], queue: QueueChoice | None, timeout: float | None) -> Sending:
         self._check_room()
@@ -383,25 +415,21 @@ class Producer(Closeable):
                     calls.append(begin_send(self.group, message, self.interceptors, world=self.options.world))
                 messages = [call.message for call in calls]
             messages = [self._in_namespace(message) for message in messages]
-            ids, body = pack_batch(messages, self.max_body, self._ids.next_id)
-            if timeout is not None:
-                check_seconds("timeout", timeout)
-            deadline = self.loop.time() + (self.timeout if timeout is None else timeout)
+            ids, body = pack_batch(messages, self.max_body, self.next_id)
+            deadline = self.deadline(timeout)
         except BaseException as error:
             refused = _refusal(error, messages)
             refuse_sends(calls, refused, self.interceptors)
             raise refused from refused.__cause__
         first = messages[0]
-        envelope = Message(first.topic, body, sharding_key=first.sharding_key)
-        properties = f"WAIT\x01{'true' if first.wait_stored else 'false'}\x02"
-        sending = Sending(self, envelope, ",".join(ids), properties, body, 0, deadline, queue, batch=True)
-        return self._go(sending, calls)
+        return self._go(batch_sending(self, first, ids, body, deadline, queue), calls)
 
     def _in_namespace(self, message: Message) -> Message:
         namespace = self.options.namespace
         return replace(message, topic=with_namespace(namespace, message.topic)) if namespace else message
 
-    def _check_usable(self) -> None:
+    def check_usable(self) -> None:
+        """Raise `ClientStateError` unless it is started, open and used where it was started; `ClientForked`."""
         instance = self.instance
         if self._closed:
             raise ClientStateError(f"producer {self.group} is closing")
@@ -412,8 +440,8 @@ class Producer(Closeable):
             instance.check_loop()
 
     def _check_room(self) -> None:
-        self._check_usable()
-        if len(self._in_flight) >= self.max_in_flight:
+        self.check_usable()
+        if self._out >= self.max_in_flight:
             raise TooFast(
                 f"{self.max_in_flight} messages of producer {self.group} are in flight: wait for some of their futures,"
                 " await send(), or raise max_in_flight"
@@ -422,15 +450,22 @@ class Producer(Closeable):
     def _go(self, sending: Sending, calls: list[SendCall]) -> Sending:
         if calls:
             end_send(calls, sending, self.interceptors)
-        self._in_flight.add(sending)
-        sending.start()
+        self.go(sending)
         return sending
+
+    def go(self, sending: Sending) -> None:
+        """Count a message as out, and send it."""
+        self._in_flight.add(sending)
+        self._out += sending.count
+        sending.start()
 
     # -- for Sending
 
     def finished(self, sending: Sending) -> None:
         """A message has its outcome: its place in flight is free."""
-        self._in_flight.discard(sending)
+        if sending in self._in_flight:
+            self._in_flight.remove(sending)
+            self._out -= sending.count
         self._slot_free.set()
 
 

@@ -26,13 +26,24 @@ def _sent(
 ) -> None:
     if future.cancelled():
         return
-    error = future.exception()
+    outcome = future.exception() or future.result()
+    show_outcomes(calls, sending.message_id.split(","), [outcome] * len(calls), sending, instance, interceptors)
+
+
+def show_outcomes(
+    calls: Sequence[SendCall],
+    ids: Sequence[str],
+    outcomes: Sequence[SendResult | BaseException],
+    sending: Sending,
+    instance: ClientInstance,
+    interceptors: Sequence[Interceptor],
+) -> None:
+    """Have the interceptors called with the outcome of each message of `sending`."""
     queue = sending.queue
-    ids = sending.message_id.split(",")
     address = instance.master_address(queue.broker_name) if queue is not None else None
-    for call, message_id in zip(calls, ids, strict=True):
-        call.error = error
-        call.result = None if error else future.result()
+    for call, message_id, outcome in zip(calls, ids, outcomes, strict=True):
+        call.error = outcome if isinstance(outcome, BaseException) else None
+        call.result = outcome if isinstance(outcome, SendResult) else None
         call.message_id = message_id
         call.broker_address = address or ""
         call.body_length = len(call.message.body if sending.batch else sending.body)

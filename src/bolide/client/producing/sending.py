@@ -44,7 +44,9 @@ class Sending:
         "body",
         "call",
         "choice",
+        "count",
         "deadline",
+        "first",
         "flag",
         "future",
         "message",
@@ -84,6 +86,9 @@ class Sending:
         self.choice = choice
         self.batch = batch
         self.oneway = oneway
+        self.count = 1
+        self.first: MessageQueue | None = None
+        """The queue of the first try, where that was chosen before; unlike `choice` it binds no other."""
         # A message bound to a queue is never moved to another by a retry: its order would be lost.
         self.tries_left = 0 if oneway or choice is not None or message.sharding_key else producer.retries
         self.tries = 0
@@ -116,6 +121,9 @@ class Sending:
     def _choose(self, queues: TopicQueues) -> MessageQueue:
         choice = self.choice
         if choice is None:
+            if self.first is not None:
+                first, self.first = self.first, None
+                return first
             if self.message.sharding_key:
                 return queues.queue_for(self.message.sharding_key)
             producer = self.producer
@@ -123,31 +131,7 @@ class Sending:
             if producer.faults is None:
                 return queues.next_queue(last)
             return queues.next_queue(last, producer.faults.unavailable(producer.loop.time()))
-        return self._bound_queue(choice, queues)
-
-    def _bound_queue(self, choice: QueueChoice, queues: TopicQueues) -> MessageQueue:
-        """The queue the user fixed, or the one the user's function picks. Raises `MessageRefused`."""
-        picked: object = choice
-        if callable(choice):
-            try:
-                picked = choice(list(queues.queues), self.message)
-            except Exception as error:
-                raise MessageRefused(
-                    f"the function that picks the queue of a message to {self.topic} failed: {error!r}", "queue"
-                ) from error
-        if not isinstance(picked, MessageQueue):
-            raise MessageRefused(
-                f"the queue of a message to {self.topic} is {shown(picked)}, give a MessageQueue or a function that"
-                " picks one",
-                "queue",
-            )
-        if picked.topic == self.topic:
-            return picked
-        if with_namespace(self.producer.options.namespace, picked.topic) != self.topic:
-            raise MessageRefused(
-                f"a message to {self.topic} cannot go to {picked}: give a queue of its own topic", "queue"
-            )
-        return MessageQueue(self.topic, picked.broker_name, picked.queue_id)
+        return bound_queue(choice, queues, self.message, self.topic, self.producer.options.namespace)
 
     async def _start_later(self) -> None:
         try:
@@ -274,3 +258,34 @@ class Sending:
         if producer.faults is not None and self.queue is not None:
             now = producer.loop.time()
             producer.faults.note(self.queue.broker_name, now - self.began, failed, now)
+
+
+def bound_queue(choice: QueueChoice, queues: TopicQueues, message: Message, topic: str, namespace: str) -> MessageQueue:
+    """The queue the user fixed, or the one the user's function picks. Raises `MessageRefused`."""
+    picked: object = choice
+    if callable(choice):
+        try:
+            picked = choice(list(queues.queues), message)
+        except Exception as error:
+            raise MessageRefused(
+                f"the function that picks the queue of a message to {topic} failed: {error!r}", "queue"
+            ) from error
+    if not isinstance(picked, MessageQueue):
+        raise MessageRefused(
+            f"the queue of a message to {topic} is {shown(picked)}, give a MessageQueue or a function that picks one",
+            "queue",
+        )
+    if picked.topic == topic:
+        return picked
+    if with_namespace(namespace, picked.topic) != topic:
+        raise MessageRefused(f"a message to {topic} cannot go to {picked}: give a queue of its own topic", "queue")
+    return MessageQueue(topic, picked.broker_name, picked.queue_id)
+
+
+def batch_sending(
+    producer: Producer, first: Message, ids: list[str], body: bytes, deadline: float, choice: QueueChoice | None
+) -> Sending:
+    """Several messages as one request; `first` is one of them, `body` all of them encoded."""
+    envelope = Message(first.topic, body, sharding_key=first.sharding_key)
+    properties = f"WAIT\x01{'true' if first.wait_stored else 'false'}\x02"
+    return Sending(producer, envelope, ",".join(ids), properties, body, 0, deadline, choice, batch=True)

@@ -1,0 +1,297 @@
+"""`send_many`: messages of one call that go together travel as batches, one request for each queue.
+
+Each message gets the queue it would get alone, and the messages of a queue keep their order. What a batch cannot carry
+goes by itself, after what was gathered for its queue. A batch that a broker refuses for what is in it is sent again one
+by one, so that only the message at fault fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from bolide.client.messages.errors import ResponseError
+from bolide.client.messages.light_queues import is_lmq
+from bolide.client.messages.message import Message, properties_text
+from bolide.client.messages.queue import MessageQueue
+from bolide.client.messages.send_result import SendResult
+from bolide.client.producing.publish import QueueChoice, TopicQueues
+from bolide.client.producing.send_outcome import show_outcomes
+from bolide.client.producing.sending import Sending, batch_sending, bound_queue
+from bolide.client.tracing.interceptor import SendCall, refuse_sends
+from bolide.errors import BolideError
+from bolide.layout.names import DLQ_PREFIX, RETRY_PREFIX
+from bolide.remoting import codes
+from bolide.remoting.batch import ELEMENT_FIXED, BatchMessage, encode_batch
+
+if TYPE_CHECKING:
+    from bolide.client.producing.producer import Producer
+
+CHUNK: Final = 1024
+"""Most messages that are taken from the caller before the first of them is sent."""
+MOST: Final = 256
+"""Messages of one batch."""
+MOST_BYTES: Final = 256 * 1024
+REFUSED: Final = frozenset({codes.MESSAGE_ILLEGAL, codes.REQUEST_CODE_NOT_SUPPORTED})
+"""Codes that say that nothing of a batch was stored, and that its messages may fare better alone."""
+
+
+class Part:
+    """Messages of one queue that will be one request; each with its place among the outcomes."""
+
+    __slots__ = ("bound", "calls", "elements", "ids", "messages", "places", "queue", "size")
+
+    def __init__(self, queue: MessageQueue, bound: bool) -> None:
+        self.queue = queue
+        self.bound = bound
+        """True if its messages may go to this queue only."""
+        self.places: list[int] = []
+        self.messages: list[Message] = []
+        self.calls: list[SendCall] = []
+        self.ids: list[str] = []
+        self.elements: list[BatchMessage] = []
+        self.size = 0
+
+    def add(self, place: int, message: Message, message_id: str, element: BatchMessage, call: SendCall | None) -> None:
+        """Take one more message."""
+        self.places.append(place)
+        self.messages.append(message)
+        self.ids.append(message_id)
+        self.elements.append(element)
+        self.size += ELEMENT_FIXED + len(element.body) + len(element.properties)
+        if call is not None:
+            self.calls.append(call)
+
+
+class ManySends:
+    """One call of `send_many`: what is gathered for each queue, what is out, and the outcomes so far."""
+
+    def __init__(self, producer: Producer, choice: QueueChoice | None) -> None:
+        self._producer = producer
+        self._choice = choice
+        self._outcomes: list[SendResult | BaseException | None] = []
+        self._open = 0
+        self._parts: dict[MessageQueue, Part] = {}
+        self._sendings: set[Sending] = set()
+        self._all_there = asyncio.Event()
+        self._most_bytes = min(MOST_BYTES, producer.max_body)
+
+    async def send(self, messages: Iterable[Message]) -> list[SendResult | BaseException]:
+        """Send them and return one outcome for each."""
+        chunk: list[Message] = []
+        size = min(CHUNK, self._producer.max_in_flight)
+        try:
+            for message in messages:
+                chunk.append(message)
+                if len(chunk) == size:
+                    await self._send_chunk(chunk)
+                    chunk = []
+            await self._send_chunk(chunk)
+            while self._open:
+                self._all_there.clear()
+                await self._all_there.wait()
+        except BaseException:  # cancelled, or what the iterable of the caller raised
+            for sending in list(self._sendings):
+                sending.future.cancel()
+            raise
+        return [outcome for outcome in self._outcomes if outcome is not None]
+
+    async def _send_chunk(self, chunk: list[Message]) -> None:
+        producer = self._producer
+        first = len(self._outcomes)
+        self._outcomes += [None] * len(chunk)
+        self._open += len(chunk)
+        accepted: list[tuple[int, Message, SendCall | None]] = []
+        for place, message in enumerate(chunk, first):
+            try:
+                accepted.append((place, *producer.ready(message)))
+            except Exception as error:
+                self._ended(place, error)
+        routes = await self._routes({message.topic for _, message, _ in accepted})
+        for place, message, call in accepted:
+            try:
+                queues = routes.get(message.topic)
+                if queues is None or not queues.queues:
+                    await self._send_alone(place, message, call, None, False)
+                    continue
+                queue, bound = self._pick(message, queues)
+                if not self._fits_batches(message):
+                    await self._send_alone(place, message, call, queue, bound)
+                    continue
+                message_id = producer.next_id()
+                element = BatchMessage(message.flag, message.body, properties_text(message, message_id).encode())
+                part = self._parts.get(queue)
+                if part is not None and not self._has_room(part, message, element, bound):
+                    await self._send_part(queue)
+                    part = None
+                if part is None:
+                    part = self._parts[queue] = Part(queue, bound)
+                part.add(place, message, message_id, element, call)
+            except Exception as error:
+                refuse_sends([] if call is None else [call], error, producer.interceptors)
+                self._ended(place, error)
+        while self._parts:
+            await self._send_part(next(iter(self._parts)))
+        await asyncio.sleep(0)  # what is written leaves before more is made
+
+    async def _routes(self, topics: set[str]) -> dict[str, TopicQueues]:
+        """The queues of the topics that are known, or can be; a send by itself finds out what is wrong with others."""
+        found: dict[str, TopicQueues] = {}
+        for topic in sorted(topics):
+            known = self._producer.routes.known(self._producer.instance, topic)
+            if known is None:
+                try:
+                    known = await self._producer.routes.load(self._producer.instance, topic)
+                except BolideError:
+                    continue
+            found[topic] = known
+        return found
+
+    # -- gathering
+
+    def _has_room(self, part: Part, message: Message, element: BatchMessage, bound: bool) -> bool:
+        size = ELEMENT_FIXED + len(element.body) + len(element.properties)
+        return (
+            len(part.ids) < MOST
+            and part.size + size <= self._most_bytes
+            and part.bound == bound
+            and part.messages[0].wait_stored == message.wait_stored
+        )
+
+    def _pick(self, message: Message, queues: TopicQueues) -> tuple[MessageQueue, bool]:
+        """The queue of a message, and whether it may go to no other."""
+        producer = self._producer
+        if self._choice is not None:
+            namespace = producer.options.namespace
+            return bound_queue(self._choice, queues, message, message.topic, namespace), True
+        if message.sharding_key:
+            return queues.queue_for(message.sharding_key), True
+        if producer.faults is None:
+            return queues.next_queue(), False
+        return queues.next_queue("", producer.faults.unavailable(producer.loop.time())), False
+
+    def _fits_batches(self, message: Message) -> bool:
+        return not (
+            message.delayed
+            or message.light_queues
+            or len(message.body) >= self._producer.compress_above
+            or message.topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
+            or is_lmq(message.topic)
+        )
+
+    # -- sending
+
+    async def _send_alone(
+        self, place: int, message: Message, call: SendCall | None, queue: MessageQueue | None, bound: bool
+    ) -> None:
+        if queue is not None and queue in self._parts:
+            await self._send_part(queue)
+        await self._producer.wait_for_slots(1)
+        self._producer.check_usable()
+        sending = self._producer.sending_of(message, queue if bound else self._choice)
+        sending.first = queue
+        self._go(sending, [place], [sending.message_id], [] if call is None else [call], [message])
+
+    async def _send_part(self, queue: MessageQueue) -> None:
+        """Send what is gathered for a queue; never raises an error of it."""
+        part = self._parts.pop(queue)
+        producer = self._producer
+        choice = queue if part.bound else None
+        try:
+            await producer.wait_for_slots(len(part.ids))
+            producer.check_usable()
+            if len(part.ids) == 1:
+                sending = producer.sending_of(part.messages[0], choice)
+                part.ids[0] = sending.message_id
+            else:
+                body = encode_batch(part.elements)
+                sending = batch_sending(producer, part.messages[0], part.ids, body, producer.deadline(), choice)
+                sending.count = len(part.ids)
+        except Exception as error:
+            refuse_sends(part.calls, error, producer.interceptors)
+            for place in part.places:
+                self._ended(place, error)
+            return
+        sending.first = queue
+        self._go(sending, part.places, part.ids, part.calls, part.messages)
+
+    def _go(
+        self, sending: Sending, places: list[int], ids: list[str], calls: list[SendCall], messages: list[Message]
+    ) -> None:
+        self._sendings.add(sending)
+        sending.future.add_done_callback(partial(self._answered, sending, places, ids, calls, messages))
+        self._producer.go(sending)
+
+    # -- outcomes
+
+    def _answered(
+        self,
+        sending: Sending,
+        places: list[int],
+        ids: list[str],
+        calls: list[SendCall],
+        messages: list[Message],
+        future: asyncio.Future[SendResult],
+    ) -> None:
+        self._sendings.discard(sending)
+        if future.cancelled():
+            for place in places:
+                self._ended(place, asyncio.CancelledError())
+            return
+        error = future.exception()
+        outcomes: list[SendResult | BaseException]
+        if error is None:
+            outcomes = list(results_of(future.result(), ids)) if sending.batch else [future.result()]
+        elif sending.batch and isinstance(error, ResponseError) and error.code in REFUSED:
+            self._one_by_one(sending, places, calls, messages, error)
+            return
+        else:
+            outcomes = [error] * len(places)
+        if calls:
+            producer = self._producer
+            show_outcomes(calls, ids, outcomes, sending, producer.instance, producer.interceptors)
+        for place, outcome in zip(places, outcomes, strict=True):
+            self._ended(place, outcome)
+
+    def _one_by_one(
+        self,
+        batch: Sending,
+        places: list[int],
+        calls: list[SendCall],
+        messages: list[Message],
+        refusal: ResponseError,
+    ) -> None:
+        """A broker stored nothing of a batch: its messages once more, each by itself."""
+        producer = self._producer
+        for number, message in enumerate(messages):
+            call = calls[number : number + 1]
+            try:
+                producer.check_usable()
+                sending = producer.sending_of(message, batch.choice)
+            except BolideError:
+                refuse_sends(call, refusal, producer.interceptors)
+                self._ended(places[number], refusal)
+                continue
+            sending.first = batch.queue
+            self._go(sending, [places[number]], [sending.message_id], call, [message])
+
+    def _ended(self, place: int, outcome: SendResult | BaseException) -> None:
+        self._outcomes[place] = outcome
+        self._open -= 1
+        if not self._open:
+            self._all_there.set()
+
+
+def results_of(result: SendResult, ids: list[str]) -> list[SendResult]:
+    """What a broker says of a batch, message by message: ids of its own in their order, and places that follow."""
+    stored = result.offset_message_id.split(",")
+    if len(stored) != len(ids):  # a queue that keeps batches whole has one id for all
+        stored = [result.offset_message_id] * len(ids)
+    status, queue, first = result.status, result.queue, result.queue_offset
+    transaction_id, region_id, trace_on = result.transaction_id, result.region_id, result.trace_on
+    return [
+        SendResult(status, message_id, offset_id, queue, first + number, transaction_id, region_id, trace_on)
+        for number, (message_id, offset_id) in enumerate(zip(ids, stored, strict=True))
+    ]
