@@ -255,12 +255,10 @@ def decode_records(buf: bytes) -> list[Record]:
     found: list[Record] = []
     at: i64 = 0
     end: i64 = len(buf)
-    while at < end:
-        if check_record(buf, at, end, False).status != GOOD:
-            break
-        record = decode_record(buf, at)
-        found.append(record)
-        at += record.total_size
+    while end - at >= MIN_RECORD_SIZE and is_good(buf, at, end, False):
+        size: i64 = i64(read_i32_be(buf, at))
+        found.append(Record(buf, at, size))
+        at += size
     return found
 
 

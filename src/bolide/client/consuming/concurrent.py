@@ -9,12 +9,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Awaitable
+from dataclasses import dataclass
 from typing import Final
 
 from bolide.client.consuming.consumption import ConsumeSetup
 from bolide.client.consuming.group_member import BROADCASTING
 from bolide.client.consuming.process_queue import ProcessQueue
 from bolide.client.consuming.send_back import send_back
+from bolide.client.messages.begun import begun
 from bolide.client.messages.listener import PIECE, Failed, ListenerCall
 from bolide.client.messages.received import ReceivedMessage
 
@@ -26,6 +29,27 @@ LOCAL_RETRY: Final = 5.0
 """Seconds until a message is tried again here when no broker would take it back."""
 
 
+class Block:
+    """Messages of one pull that are given to listeners piece by piece."""
+
+    __slots__ = ("call", "messages", "process_queue", "taken")
+
+    def __init__(self, process_queue: ProcessQueue, call: ListenerCall, messages: list[ReceivedMessage]) -> None:
+        self.process_queue = process_queue
+        self.call = call
+        self.messages = messages
+        self.taken = 0
+
+
+@dataclass(slots=True)
+class Waiting:
+    """Messages that a listener has since `began` (of the loop's clock); `run` says which of them failed."""
+
+    messages: list[ReceivedMessage]
+    began: float
+    run: Awaitable[Failed]
+
+
 class ConcurrentConsumption:
     """Workers come when there is work and go when there is none."""
 
@@ -35,7 +59,7 @@ class ConcurrentConsumption:
         self._concurrency = setup.concurrency
         self._max_times = setup.max_reconsume_times
         self._threads = setup.threads
-        self._ready: deque[tuple[ProcessQueue, ListenerCall, list[ReceivedMessage]]] = deque()
+        self._ready: deque[Block] = deque()
         self._ready_count = 0
         self._workers: set[asyncio.Task[None]] = set()
         self._starting = False
@@ -50,10 +74,10 @@ class ConcurrentConsumption:
         """Messages that were just pulled."""
         first = self._call_of(messages[0])
         if all(self._call_of(message) is first for message in messages[1:]):
-            self._ready.append((process_queue, first, messages))
+            self._ready.append(Block(process_queue, first, messages))
         else:  # a retry topic brings messages of several topics
             for message in messages:
-                self._ready.append((process_queue, self._call_of(message), [message]))
+                self._ready.append(Block(process_queue, self._call_of(message), [message]))
         self._ready_count += len(messages)
         self._start_worker()
 
@@ -75,39 +99,77 @@ class ConcurrentConsumption:
         self._starting = False
         quick = 0
         while self._ready and not self._closing:
-            process_queue, call, messages = self._take()
-            if process_queue.dropped:
-                continue
-            if self._ready:
-                # Starts only once this worker waits for something: a quick listener needs no second one.
-                self._start_worker()
-            await self._consume(process_queue, call, messages)
-            quick += len(messages)
+            block = self._ready[0]
+            if block.call.is_async and not block.call.batch:
+                count, waiting = self._give_singly(block, 2 * PIECE - quick)
+            else:
+                messages = self._take(block)
+                count, waiting = len(messages), None
+                if not block.process_queue.dropped:
+                    run = block.call.run(messages, self._threads)
+                    waiting = Waiting(messages, asyncio.get_running_loop().time(), run)
+            if waiting is not None:
+                if self._ready:
+                    # Starts only once this worker waits for something: a quick listener needs no second one.
+                    self._start_worker()
+                await self._consume(block.process_queue, waiting)
+            quick += count
             if quick >= 2 * PIECE:
                 quick = 0
                 await asyncio.sleep(0)  # a listener that never waits must not keep heartbeats from running
 
-    def _take(self) -> tuple[ProcessQueue, ListenerCall, list[ReceivedMessage]]:
-        process_queue, call, messages = self._ready.popleft()
-        size = call.batch
-        if not size:
-            size = 1 if call.is_async else max(1, min(PIECE, self._ready_count // self._concurrency))
-        if len(messages) > size:
-            self._ready.appendleft((process_queue, call, messages[size:]))
-            messages = messages[:size]
-        self._ready_count -= len(messages)
-        return process_queue, call, messages
+    def _give_singly(self, block: Block, most: int) -> tuple[int, Waiting | None]:
+        """Give messages one by one to an async listener as long as it neither waits nor fails, `most` at a time.
 
-    async def _consume(self, process_queue: ProcessQueue, call: ListenerCall, messages: list[ReceivedMessage]) -> None:
+        Returns how many it got, and the last one if it is not through with it. Such a listener needs no task, and a
+        quick one makes up most of what a consumer does: here it costs little more than its own code.
+        """
+        loop = asyncio.get_running_loop()
+        process_queue, listener = block.process_queue, block.call.listener
+        first, through = block.taken, 0
+        waiting: Waiting | None = None
+        began = started = loop.time()
+        process_queue.begin()
+        for message in block.messages[first : first + most]:
+            block.taken += 1
+            if process_queue.dropped:
+                continue
+            started = loop.time()
+            run = begun(listener, message)
+            if run is not None:
+                waiting = Waiting([message], started, run)
+                break
+            through += 1
+            self._done(process_queue, [message])
+        given = block.taken - first
+        self._ready_count -= given
+        if block.taken == len(block.messages):
+            self._ready.popleft()
+        if through:
+            now = loop.time() if waiting is None else started
+            self._member.stats.consumed_singly(process_queue.queue.topic, through, began, now)
+        process_queue.end()
+        return given, waiting
+
+    def _take(self, block: Block) -> list[ReceivedMessage]:
+        size = block.call.batch or max(1, min(PIECE, self._ready_count // self._concurrency))
+        messages = block.messages[block.taken : block.taken + size]
+        block.taken += len(messages)
+        if block.taken == len(block.messages):
+            self._ready.popleft()
+        self._ready_count -= len(messages)
+        return messages
+
+    async def _consume(self, process_queue: ProcessQueue, waiting: Waiting) -> None:
         process_queue.begin()
         self._started = key = self._started + 1
         loop = asyncio.get_running_loop()
-        began = loop.time()
+        messages, began = waiting.messages, waiting.began
         self._running[key] = (began, process_queue, messages)
         if self._watcher is None:
             self._watch()
         try:
-            failed = await call.run(messages, self._threads)
+            failed = await waiting.run
             self._member.stats.consumed(process_queue.queue.topic, len(messages), len(failed), began, loop.time())
             if key not in self._running:
                 return  # it took too long: the messages were sent back meanwhile

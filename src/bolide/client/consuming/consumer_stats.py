@@ -27,15 +27,15 @@ class Window:
         self._counts = [0] * SLOTS
         self._sums = [0.0] * SLOTS
 
-    def add(self, now: float, value: float) -> None:
-        """Count one event."""
+    def add(self, now: float, value: float, events: int = 1) -> None:
+        """Count one event, or several with the sum of their values."""
         slot = int(now / self._width)
         place = slot % SLOTS
         if self._slots[place] != slot:
             self._slots[place] = slot
             self._counts[place] = 0
             self._sums[place] = 0.0
-        self._counts[place] += 1
+        self._counts[place] += events
         self._sums[place] += value
 
     def total(self, now: float) -> float:
@@ -98,6 +98,14 @@ class ConsumerStats:
         if failed:
             stats.failed.add(now, failed)
             stats.failed_hour.add(now, failed)
+
+    def consumed_singly(self, topic: str, messages: int, began: float, now: float) -> None:
+        """A listener was called with so many messages, one after the other from `began` on, and none failed."""
+        stats = self._of(topic, now)
+        cost = (now - began) * 1000
+        stats.consume_ms.add(now, cost, messages)
+        stats.consume_ms_hour.add(now, cost, messages)
+        stats.consumed.add(now, messages, messages)
 
     def forget(self, topic: str) -> None:
         """The topic is not subscribed any more."""

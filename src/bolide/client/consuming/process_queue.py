@@ -66,9 +66,9 @@ class ProcessQueue:
 
     def add(self, messages: Sequence[ReceivedMessage]) -> None:
         """Take messages in, in the order of their offsets."""
-        for message in messages:
-            self._order.append(message.record.queue_offset)
-            self.cached_bytes += len(message.record.body)
+        records = [message.record for message in messages]
+        self._order.extend([record.queue_offset for record in records])
+        self.cached_bytes += sum([len(record.body) for record in records])
         if messages:
             self._last = messages[-1].record.queue_offset
             self._empty.clear()
@@ -79,16 +79,21 @@ class ProcessQueue:
         finished = self._done
         order = self._order
         for message in messages:
-            offset = message.record.queue_offset
+            record = message.record
+            offset = record.queue_offset
             if offset in finished or not order or offset < order[0]:
                 continue  # a listener came to an end after its message had been sent back for being late
-            finished.add(offset)
-            self.cached_bytes -= len(message.record.body)
+            self.cached_bytes -= len(record.body)
+            if offset == order[0]:  # messages mostly end in their order
+                order.popleft()
+            else:
+                finished.add(offset)
         while order and order[0] in finished:
             finished.discard(order.popleft())
         if not order:
             self._empty.set()
-        self._note_room()
+        if not self._room.is_set():  # less than before is cached: an open queue stays open
+            self._note_room()
         return self.commit_offset
 
     def moved_to(self, offset: int) -> bool:

@@ -383,7 +383,10 @@ class PushConsumer(Closeable):
     # -- requests of brokers
 
     def _call_of(self, message: ReceivedMessage) -> ListenerCall:
-        call = None
+        topic = message.topic
+        call = self._calls.get(topic) if message.record.topic == topic else None
+        if call is not None:  # neither a retry, nor read from a light queue, nor in a namespace
+            return call
         for topic in topics_of(message):
             call = call or self._calls.get(without_namespace(self._member.options.namespace, topic))
         if call is None:  # a retry of a topic that is not subscribed any more: any listener, as in Java

@@ -76,7 +76,9 @@ class ListenerCall:
         failed: Failed = []
         for message in messages:
             try:
-                failed += failed_of(await self.listener(message), [message])
+                outcome = await self.listener(message)
+                if outcome is not None:
+                    failed += failed_of(outcome, [message])
             except Exception as error:
                 failed += failed_by(error, [message])
         return failed

@@ -1,0 +1,119 @@
+"""Calls of async listeners that run at once: they end as when they are awaited from the start."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from librt.strings import BytesWriter
+
+from bolide.client import DEAD_LETTER, ConsumeResult, ReceivedMessage, RetryLater
+from bolide.client.messages.begun import begun
+from bolide.client.messages.listener import Failed, ListenerCall
+from bolide.layout.record import decode_record
+from bolide.world.real import THE_WORLD
+from tests.layout.records import put_record
+
+Outcomes = Callable[[ReceivedMessage], Awaitable[object]]
+
+
+def a_message() -> ReceivedMessage:
+    w = BytesWriter()
+    put_record(w, "T", b"body", b"")
+    return ReceivedMessage(decode_record(w.getvalue(), 0), "b")
+
+
+def listener(outcome: object, pauses: int) -> Outcomes:
+    """One that waits so many times, in different ways, and then returns or raises."""
+
+    async def call(message: ReceivedMessage) -> object:
+        for number in range(pauses):
+            if number % 2:
+                await asyncio.sleep(0)
+            else:
+                async with asyncio.timeout(60):
+                    await asyncio.sleep(0.001)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    return call
+
+
+@pytest.mark.parametrize("pauses", [0, 1, 2, 3])
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        None,
+        True,
+        False,
+        ConsumeResult.SUCCESS,
+        ConsumeResult.RETRY,
+        0,
+        1,
+        "odd",
+        ValueError("x"),
+        RetryLater(DEAD_LETTER),
+    ],
+)
+def test_it_ends_as_a_call_that_is_awaited(outcome: object, pauses: int) -> None:
+    async def main() -> None:
+        message = a_message()
+        run = begun(listener(outcome, pauses), message)
+        found: Failed = [] if run is None else await run
+        with THE_WORLD.pool(1, "none") as threads:
+            assert found == await ListenerCall(listener(outcome, pauses)).run([message], threads)  # type: ignore[arg-type]  # odd outcomes too
+        if pauses:
+            assert run is not None
+
+    asyncio.run(main())
+
+
+def test_what_ends_well_without_waiting_leaves_nothing_to_await() -> None:
+    assert begun(listener(None, 0), a_message()) is None
+
+
+def test_a_cancellation_reaches_the_listener_that_waits() -> None:
+    seen: list[str] = []
+
+    async def call(message: ReceivedMessage) -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            seen.append("cancelled")
+            raise
+
+    async def main() -> None:
+        async def work() -> None:
+            run = begun(call, a_message())
+            assert run is not None
+            await run
+
+        task = asyncio.get_running_loop().create_task(work())
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    assert seen == ["cancelled"]
+
+
+def test_a_listener_that_takes_its_cancellation_still_has_an_outcome() -> None:
+    async def call(message: ReceivedMessage) -> bool:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            await asyncio.sleep(0)
+        return False
+
+    async def main() -> Failed:
+        run = begun(call, a_message())
+        assert run is not None
+        task = asyncio.ensure_future(run)
+        await asyncio.sleep(0)
+        task.cancel()
+        return await task
+
+    assert len(asyncio.run(main())) == 1
