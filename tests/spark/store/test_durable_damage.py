@@ -87,6 +87,23 @@ def test_bytes_after_the_last_record_of_a_stopped_store(golden: GoldenStore) -> 
         DurableEnd(golden.root).find()
 
 
+@pytest.mark.parametrize("whole", [False, True], ids=["torn", "torn, and a whole record after it"])
+def test_what_a_recovery_of_java_left_after_the_end_is_no_damage(golden: GoldenStore, whole: bool) -> None:
+    last = golden.log()[-1]
+    end = place(golden, -1) + last["storeSize"]
+    path, begin = file_of(golden, place(golden, -1))
+    record = bytearray(path.read_bytes()[begin : begin + last["storeSize"]])
+    overwrite(golden, end, bytes(record[:60]))  # a store was killed, recovered, and stopped cleanly
+    if whole:
+        record[28:36] = (end + 200).to_bytes(8, "big")
+        overwrite(golden, end + 200, bytes(record))
+    assert DurableEnd(golden.root).find() == end
+    assert streamed(golden) == [place(golden, number) for number in range(len(golden.log()))]
+    nothing_names_it(golden)
+    with pytest.raises(CorruptStore, match=f"at physical offset {end}, "):
+        DurableEnd(golden.root).find()
+
+
 def test_what_the_checkpoint_calls_flushed_is_missing_under_a_broker(
     golden: GoldenStore, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -24,7 +24,7 @@ from bolide.layout.errors import LayoutError
 from bolide.spark.errors import CorruptStore
 from bolide.spark.store.last_record import record_before
 from bolide.spark.store.log_scan import first_store_timestamp, next_data, store_timestamp_at
-from bolide.spark.store.store_folder import Segment, log_end, segment_files
+from bolide.spark.store.store_folder import RecordedEnd, Segment, log_end, segment_files
 
 if TYPE_CHECKING:
     from bolide.layout.property_columns import Ints
@@ -79,8 +79,9 @@ class DurableEnd:
 
     Only consecutive whole records count, so neither a torn record nor an old one after the end is included. What must
     exist is compared with what does: in a store that was stopped cleanly, the records that its queues or its checkpoint
-    name, and nothing after them; while a broker writes, the records that the checkpoint calls flushed. If some are
-    missing, `find` raises CorruptStore, or with `skip_corrupt` continues with the records after them.
+    name, and nothing after them unless they name exactly the end that was found; while a broker writes, the records
+    that the checkpoint calls flushed. If some are missing, `find` raises CorruptStore, or with `skip_corrupt` continues
+    with the records after them.
     """
 
     def __init__(self, root: Path, rule: str = AUTO, skip_corrupt: bool = False) -> None:
@@ -133,11 +134,19 @@ class DurableEnd:
                 return ended == FILLED
             after = next_start(str(path), start, size, self._at)
             # A record that is durable is no part of a write in progress, and what precedes it is older.
-            if after >= start + size or not _is_within(path, start, after, limit):
+            if after >= start + size or not _is_within(path, start, after, limit) or self._was_cut(limit):
                 return False
             if not self._skip_corrupt:
                 raise self._corrupt(f"where records follow at {after}")
             self._at = after
+
+    def _was_cut(self, limit: Limit) -> bool:
+        """Whether a stopped broker's log ends exactly where queues and checkpoint say: what follows is no record of it.
+
+        Java's recovery cuts a torn tail by its position alone. The bytes stay until new records overwrite them, and a
+        clean stop may come first.
+        """
+        return limit.whole and log_end(self._root) == RecordedEnd(self._at, clean=True)
 
     def _compare(self, files: Sequence[Segment], limit: Limit) -> None:
         """Raise CorruptStore, or say so, if records should follow the end that was found."""
@@ -149,7 +158,7 @@ class DurableEnd:
             if known.named > self._at:
                 self._missing(f"where queues or checkpoint name records up to {known.named}", known.named - self._at)
                 self._at = max(self._at, min(known.named, last_end))
-            elif self._at < last_end and _holds_bytes(files[-1], self._at):
+            elif known.named < self._at < last_end and _holds_bytes(files[-1], self._at):
                 self._missing("in a store that was stopped cleanly", last_end - self._at)
         elif not limit.whole and limit.timestamp and (limit.settled or not self._limited):
             before = record_before(files, self._at)
