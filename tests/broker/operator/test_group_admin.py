@@ -127,6 +127,8 @@ def test_a_group_is_kept_from_a_topic_and_let_again(parts: Groups) -> None:
 
     assert forbid() == {"group": "g", "readable": True, "topic": "T"}
     assert forbid(readable="false")["readable"] is False
+    listed = json.loads(parts.ask(codes.GET_ALL_SUBSCRIPTIONGROUP_CONFIG).body)
+    assert "g" not in listed["subscriptionGroupTable"] and listed["forbiddenTable"] == {"g": {"T": 4}}
     assert "subscriptionGroup" in parts.effects.persists
     again = GroupTable(parts.options, parts.effects, NOW)
     again.load(parts.groups.encode())

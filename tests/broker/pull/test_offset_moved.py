@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bolide.broker.pull.offset_moved import AGAIN_AFTER_MS
+from bolide.broker.pull.offset_moved import AGAIN_AFTER_MS, OffsetMovedEvents
 from bolide.remoting import codes
 from bolide.store.files import FileFailed
 from bolide.store.running_flags import NOT_WRITABLE
@@ -98,3 +98,20 @@ def test_it_can_be_switched_off_as_5_x_has_it(tmp_path: Path) -> None:
     parts.settle()
     assert parts.records(EVENTS) == []
     parts.close()
+
+
+def test_what_may_be_noted_again_is_not_remembered(parts: Parts) -> None:
+    events = OffsetMovedEvents(parts.writer, "broker-a", enabled=True)
+
+    def note(queue_id: int, seconds: int) -> None:
+        events.note("g", "T", queue_id, asked=40, given=1, now=NOW + seconds * 1000)
+
+    for queue_id in range(50):
+        note(queue_id, queue_id)
+    assert events.remembered == 50
+    note(0, 60)  # only this one may be told again by then
+    assert events.remembered == 50
+    note(0, 61)
+    assert events.remembered == 50
+    note(1, 300)
+    assert events.remembered == 1

@@ -149,7 +149,9 @@ class GroupAdminService(Service):
         groups = self._groups
         version = groups.data_version.to_json()
         names = page(self._options, groups.table, version, header.data_version, header.group_seq, header.max_group_num)
-        forbidden = {name: groups.forbidden[name] for name in names if name in groups.forbidden}
+        forbidden = groups.forbidden  # of groups that do not exist, too
+        if len(names) < len(groups.table):
+            forbidden = {name: forbidden[name] for name in names if name in forbidden}
         text = Text()
         text.member("dataVersion", encode_body(version))
         text.member("forbiddenTable", encode_body(forbidden))

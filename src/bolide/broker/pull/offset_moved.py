@@ -33,6 +33,11 @@ class OffsetMovedEvents:
         self._told: dict[tuple[str, str, int, int, int], int] = {}
         writer.store.on_taken_back.append(self.taken_back)
 
+    @property
+    def remembered(self) -> int:
+        """Events of the last minute."""
+        return len(self._told)
+
     def taken_back(self, written_offset: int) -> None:
         """A write failed and took events of that turn with it: each may be stored again."""
         self._told.clear()
@@ -57,6 +62,14 @@ class OffsetMovedEvents:
             self._writer.put(BrokerMessage(OFFSET_MOVED_EVENT, _TOPIC_BYTES, 0, body, properties, now, host), now)
         except BolideError:
             return  # the pull is answered all the same, as in Java
-        if len(self._told) >= _REMEMBERED:
-            self._told.clear()
+        self._forget(now)
+        self._told.pop(key, None)
         self._told[key] = now
+
+    def _forget(self, now: int) -> None:
+        """Drop what may be told again: the oldest are the first."""
+        while self._told:
+            key, told = next(iter(self._told.items()))
+            if 0 <= now - told < AGAIN_AFTER_MS and len(self._told) < _REMEMBERED:
+                return
+            del self._told[key]
