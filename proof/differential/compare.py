@@ -21,7 +21,7 @@ TIMES: Final = frozenset({
     "storeTimestamp", "lastUpdateTimestamp", "lastTimestamp", "dataVersion", "mappingDataVersion", "bootTimestamp",
     "storeHost", "physicalOffset", "physicSize", "minTimeStamp", "maxTimeStamp", "consumeTimeStamp", "delayTime",
     "subVersion", "createTime", "lastUpdateTime", "timestamp", "phyOffset", "physicOffset", "stateVersion",
-    "masterCommitLogMaxOffset",
+    "masterCommitLogMaxOffset", "timeStamp",
 })  # fmt: skip
 """Keys of JSON and of records whose values say when, or where on the disk, something is."""
 MESSAGE_ID: Final = re.compile("[0-9A-F]{32}(?:[0-9A-F]{24})?")
@@ -161,6 +161,8 @@ class Comparison:
         if key in TIMES:
             return value if isinstance(value, int) and value <= 0 else "<time>"
         if isinstance(value, dict):
+            if value.get("topic") in SYSTEM_TOPICS and "queueOffset" in value:  # a record in a queue of all runs
+                value = {**value, "queueOffset": "<number>"}
             named = ((self._addresses(name, side), each) for name, each in value.items())
             return {
                 name: self._normal(each, side, name)

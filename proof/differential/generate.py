@@ -118,7 +118,7 @@ class _Maker:
             step = replace(step, form=BINARY)
         if rng.random() < 0.08:
             step = replace(step, language=rng.choice(LANGUAGES), version=rng.choice((0, 37, 121, 399, 407, 513, 612)))
-        if rng.random() < 0.02 and not oddness:  # what one side refuses would not be seen
+        if rng.random() < 0.02 and not oddness and code != 36:  # what one side refuses would not be seen
             step = replace(step, oneway=True)
         self._append(step)
 
