@@ -59,6 +59,8 @@ class Reading:
     seen: set[Key] = field(default_factory=set)
     forgiven: set[Key] = field(default_factory=set)
     """What a run left out, and said so."""
+    left_out: int = 0
+    """Where a batch ended of which a run said that it lacks something: the sink keeps it as it is."""
     judged: set[int] = field(default_factory=set)
     heard: Heard = field(default_factory=Heard)
     """What all runs since the folder was replaced have said."""
@@ -189,6 +191,8 @@ class Runs:
         store = self._store
         now = store.now(store.facts.truth)
         query = reading.query
+        if reading.loose and heard.lines and query.offsets:
+            reading.left_out = max(reading.left_out, json.loads(query.offsets[max(query.offsets)])["offset"])
         reading.heard.lines += heard.lines
         heard = reading.heard
         fresh = [number for number in sorted(query.sink) if number not in reading.judged]
@@ -205,7 +209,9 @@ class Runs:
         silent = store.silent_tail(now)
         begin = json.loads(query.offsets[0])["from"] if 0 in query.offsets else 0
         for row in self._durable():
-            if row.at < begin or key(row) in reading.seen or key(row) in reading.forgiven or row.at in silent:
+            if row.at < max(begin, reading.left_out) or row.at in silent:
+                continue
+            if key(row) in reading.seen or key(row) in reading.forgiven:
                 continue
             here = now[row.at]
             if (reading.skip and self._told(row, here, heard)) or (reading.loose and heard.lines):
