@@ -6,7 +6,8 @@
    --skip: seconds at the start that are not counted; --count: stop after so many answers (0: by time alone).
 
    send          SEND_MESSAGE_V2: --body BYTES, --tag TAG, --tags N (t0 to tN-1 in turn, and the same digit as property n),
-                 --batch M (320, M messages each), --delay LEVEL, --deliver-at MS (wall clock)
+                 --batch M (320, M messages each), --delay LEVEL, --deliver-at MS (wall clock), --topics N (NAME-00000
+                 to N - 1 in turn, all queues of one after the other)
    transaction   half message and its commit, one after the other; an answer counts when the commit is answered
    pull          what is stored, and from the start again at the end: --pull MESSAGES, --subscription TEXT,
                  --expression TAG|SQL92, --group NAME, --expect TAG and --body-check BYTES look into every message
@@ -189,6 +190,7 @@ static void arguments(int argc, char **argv) {
         else if (!strcmp(name, "--topic")) of->topic = pulls.topic = value;
         else if (!strcmp(name, "--tag")) of->tag = value;
         else if (!strcmp(name, "--tags")) of->tags = atoi(value);
+        else if (!strcmp(name, "--topics")) of->topics = atoi(value);
         else if (!strcmp(name, "--batch")) of->batch = atoi(value);
         else if (!strcmp(name, "--delay")) of->delay_level = atoi(value);
         else if (!strcmp(name, "--deliver-at")) of->deliver_at_ms = atoll(value);

@@ -15,11 +15,11 @@ _CLASSES = {OURS: "ours", "java": "other", "before": "before"}
 _TITLES = {OURS: "Bolide", "java": "Java 5.5.0", "before": "the other commit"}
 
 
-def write(values: dict[str, Any], file: Path) -> None:
-    """Write the page of a result. Its failure is told, and spoils nothing that was measured."""
+def write(text_of_page: str, file: Path) -> None:
+    """Write a page. Its failure is told, and spoils nothing that was measured."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(drawn(values), encoding="utf-8")
+        file.write_text(text_of_page, encoding="utf-8")
     except OSError as error:
         say(f"the page {file} cannot be written: {error.strerror}")
         return
@@ -95,12 +95,12 @@ def _costs(rows: list[dict[str, Any]], servers: list[str]) -> str:
         each = "" if row["each"] == "message" else f", a {row['each']}"
         parts.append(text(_NAMES - 20, y + step / 2 + 1, row["row"] + each, "end"))
         medians = {name: row["medians"].get(name, {}) for name in servers}
-        totals = [(one.get("user_us") or 0) + (one.get("system_us") or 0) for one in medians.values()]
-        room = (_WIDTH - _NAMES - 120) / (max(totals, default=0) or 1)
+        parted = {name: _times(one) for name, one in medians.items()}
+        room = (_WIDTH - _NAMES - 120) / (max(map(sum, parted.values()), default=0) or 1)
         for line_at, (name, one) in enumerate(medians.items()):
-            user, kernel = one.get("user_us"), one.get("system_us") or 0.0
+            user, kernel = parted[name]
             top = y + line_at * thick
-            if user is None:
+            if user + kernel == 0:
                 continue
             parts.append(bar(_NAMES, top, user * room, thick - 2, _CLASSES[name]))
             parts.append(bar(_NAMES + user * room, top, kernel * room, thick - 2, f"{_CLASSES[name]} kernel"))
@@ -125,3 +125,8 @@ def _figures(rows: list[dict[str, Any]], servers: list[str]) -> str:
             cells.append(number(medians.get(OURS, {}).get("others")) if at == 0 else "")
             lines.append(cells)
     return table(heads, lines)
+
+
+def _times(medians: dict[str, float | None]) -> tuple[float, float]:
+    """User and kernel time; all of it as user time where the two were not told apart."""
+    return medians.get("user_us") or medians.get("cpu_us") or 0.0, medians.get("system_us") or 0.0

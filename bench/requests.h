@@ -10,7 +10,7 @@
 
 struct send_options {
     const char *topic, *tag;
-    int queues, tags, delay_level, transaction, batch;
+    int queues, topics, tags, delay_level, transaction, batch;
     long long deliver_at_ms;
     size_t body_size;
 };
@@ -19,7 +19,7 @@ struct send_options {
 struct send_template {
     struct send_options of;
     char *text;
-    size_t size, at_opaque, at_queue, at_born, at_unique, at_key, at_tag, at_number, message_size, at_messages;
+    size_t size, at_opaque, at_topic, at_queue, at_born, at_unique, at_key, at_tag, at_number, message_size, at_messages;
     long long next_key;
 };
 
@@ -59,14 +59,15 @@ static inline void prepare_send(struct send_template *t) {
     const struct send_options *of = &t->of;
     size_t messages = of->batch ? (size_t)of->batch : 1;
     t->text = malloc(4096 + messages * (of->body_size + 1024));
-    char props[1024];
+    char props[1024], topic[256];
+    snprintf(topic, sizeof topic, "%s%s", of->topic, of->topics ? "-TTTTT" : "");
     props[properties(props, of, "\\u0001", "\\u0002", 0)] = 0;
     int size = sprintf(t->text + 8,
         "{\"code\":%d,\"extFields\":{\"a\":\"bench_producer\",\"b\":\"%s\",\"c\":\"TBW102\",\"d\":\"%d\",\"e\":\"Q\","
         "\"f\":\"%d\",\"g\":\"BBBBBBBBBBBBB\",\"h\":\"0\",\"i\":\"%s\",\"j\":\"0\",\"k\":\"false\",\"m\":\"%s\","
         "\"n\":\"broker-a\"},\"flag\":0,\"language\":\"JAVA\",\"opaque\":OOOOOOOOOO,"
         "\"serializeTypeCurrentRPC\":\"JSON\",\"version\":513}",
-        of->batch ? 320 : 310, of->topic, of->queues, of->transaction ? 4 : 0, props, of->batch ? "true" : "false");
+        of->batch ? 320 : 310, topic, of->queues, of->transaction ? 4 : 0, props, of->batch ? "true" : "false");
     char *body = t->text + 8 + size;
     if (of->batch) {
         t->at_messages = 8 + (size_t)size;
@@ -80,6 +81,7 @@ static inline void prepare_send(struct send_template *t) {
     put_u32(t->text, (uint32_t)(t->size - 4));
     put_u32(t->text + 4, (uint32_t)size);
     t->at_opaque = place(t->text, t->size, "OOOOOOOOOO");
+    t->at_topic = of->topics ? place(t->text, t->size, "-TTTTT") + 1 : 0;
     t->at_queue = place(t->text, t->size, "\"e\":\"Q") + 5;
     t->at_born = place(t->text, t->size, "BBBBBBBBBBBBB");
     /* In a batch these are of its first message, and the distance to the next is its size. */
@@ -103,6 +105,7 @@ static inline void write_send(struct send_template *t, struct bytes *out, uint32
     memcpy(to, t->text, t->size);
     digits(to + t->at_opaque, 10, opaque);
     to[t->at_queue] = (char)('0' + t->next_key / messages % t->of.queues);
+    if (t->at_topic) digits(to + t->at_topic, 5, (unsigned long long)(t->next_key / messages / t->of.queues % t->of.topics));
     digits(to + t->at_born, 13, (unsigned long long)born_ms);
     for (int m = 0; m < messages; m++, to += t->message_size) {
         long long key = t->next_key++;

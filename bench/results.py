@@ -112,7 +112,7 @@ def table(rows: Sequence[dict[str, Any]], servers: Sequence[str]) -> str:
 
 
 def processor_time(medians: dict[str, float | None]) -> str:
-    """User and kernel time of a message, µs."""
+    """User and kernel time of a message, or both together, µs."""
     if medians.get("user_us") is None:
-        return "-"
+        return number(medians.get("cpu_us"))
     return f"{number(medians['user_us'])}+{number(medians['system_us'])}"

@@ -13,10 +13,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from bench.client_rows import client_subjects
 from bench.generator import Shape, generate, run_load
 from bench.loads import Loaded
 from bench.machine import counted_calls
-from bench.results import Result, number
+from bench.results import Result, number, processor_time
 from bench.rows import Figures, Group, Row, groups
 from bench.servers import BolideBroker, NullServer, Server, java_broker
 from bench.shown import say
@@ -79,7 +80,7 @@ def measure(plan: Plan, work: Path) -> list[Result]:
         _measure_ceilings([results[row.name] for row in rows], work, plan.scale)
         with ExitStack() as running:
             subjects = _started(group, plan, work, running)
-            for number_of_round in range(plan.rounds + 1):
+            for number_of_round in range(group.clients, plan.rounds + 1):
                 for row in rows:
                     _measure_row(plan, number_of_round, results[row.name], subjects, progress)
             if plan.calls:
@@ -89,7 +90,11 @@ def measure(plan: Plan, work: Path) -> list[Result]:
 
 
 def _started(group: Group, plan: Plan, work: Path, running: ExitStack) -> list[Subject]:
-    subjects = []
+    if group.clients:
+        home = work / "clients"
+        running.callback(shutil.rmtree, home, ignore_errors=True)
+        return client_subjects(plan.servers, plan.pythons, home, plan.scale, running)
+    subjects: list[Subject] = []
     for name in plan.servers:
         home = work / f"{name}-{group.name.replace(' ', '-').replace(',', '')}"
         running.callback(shutil.rmtree, home, ignore_errors=True)
@@ -176,7 +181,7 @@ def _measured(row: Row, subject: Subject, scale: Scale) -> Figures:
 def told_of(row: Row, figures: Figures) -> str:
     """The figures of one measurement in a line."""
     parts = [f"{number(figures[one.figure])} {one.unit}" for one in row.compared]
-    parts.append(f"{number(figures['user_us'])}+{number(figures['system_us'])} µs a {row.each}")
+    parts.append(f"{processor_time(figures)} µs a {row.each}")
     if figures.get("refused"):
         parts.append(f"{figures['refused']:.0f} refused")
     return ", ".join(parts)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatch
 
 from bench import crowd, delayed
+from bench.client_rows import CASES, ClientCase
 from bench.generator import Load, Shape
 from bench.loads import Fill, Loaded
 from bench.stopping import Failed
@@ -26,11 +27,15 @@ class Compared:
 
 @dataclass(frozen=True)
 class Group:
-    """Rows that share their brokers. `sends`: the brokers are warmed with sends, and the disk is synced in between."""
+    """Rows that share their brokers. `sends`: the brokers are warmed with sends, and the disk is synced in between.
+
+    `clients`: what is compared are clients of one Bolide broker, which have a process for each measurement.
+    """
 
     name: str
     flush: str = "async"
     sends: bool = False
+    clients: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -67,6 +72,7 @@ READS = Group("pulls", settings=_LONG_PULLS)
 LARGE = Group("large bodies", sends=True)
 DUE = Group("due", settings=_LONG_PULLS)
 CROWD = Group("crowd")
+CLIENTS = Group("clients", clients=True)
 
 SEND_SHAPES = ("64x1", "8x32", "1x1")
 _SEND_GOALS: dict[tuple[str, int], tuple[float | None, ...]] = {
@@ -146,9 +152,15 @@ def _events() -> Iterator[Row]:
     yield Row("held pulls, and one message wakes all", CROWD, crowd.held, held, each="held pull")
 
 
+def _clients() -> Iterator[Row]:
+    for (case, title), goal in zip(CASES.items(), (2.2, 2.0, 2.5), strict=True):
+        compared = (Compared("rate", "/s", goal), Compared("cpu_us", "µs of processor time", less=True))
+        yield Row(f"client: {title}", CLIENTS, ClientCase(case), compared)
+
+
 def all_rows() -> list[Row]:
     """Every row, in the order of the result."""
-    return [*_sends(), *_pulls(), *_filters(), *_other_sends(), *_events()]
+    return [*_sends(), *_pulls(), *_filters(), *_other_sends(), *_events(), *_clients()]
 
 
 def chosen_rows(only: str) -> list[Row]:

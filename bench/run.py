@@ -15,9 +15,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench import against, page
+from bench import against, growing, growing_page, page
 from bench.machine import describe, load_average
-from bench.results import OURS, as_values, table
+from bench.results import OURS, Result, as_values, table
 from bench.rounds import JAVA, Plan, measure
 from bench.rows import all_rows, chosen_rows
 from bench.shown import say, write_json
@@ -26,7 +26,7 @@ from bench.subject import Scale
 
 AGAINST = "before"
 SERVERS = (JAVA, OURS, AGAINST)
-PAGE = Path("build/bench/bench.html")
+PAGE, GROWTH_PAGE = Path("build/bench/bench.html"), Path("build/bench/growth.html")
 QUICK = Scale(seconds=0.7, skip=0.2, count=40_000, crowd=1_000, share=0.25, level=2)
 
 
@@ -46,8 +46,10 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--no-calls", action="store_true", help="do not count system calls")
     parser.add_argument("--json", default="", metavar="FILE", help="write everything measured to this file")
-    parser.add_argument("--page", type=Path, default=PAGE, metavar="FILE", help=f"the drawn page ({PAGE})")
+    parser.add_argument("--page", type=Path, metavar="FILE", help=f"the drawn page ({PAGE} or {GROWTH_PAGE})")
     parser.add_argument("--floor", type=float, help="fail if the ratio to Java of a row is below this")
+    parser.add_argument("--growth", action="store_true", help="cost as the work grows, of Bolide alone; --only chooses")
+    parser.add_argument("--sizes", default="", help="sizes of --growth, such as `log=1,10;held=1,100`")
     return parser.parse_args()
 
 
@@ -93,13 +95,8 @@ def compare(chosen: argparse.Namespace, work: Path) -> int:
     say(", ".join(f"{key} {value}" for key, value in machine.items()))
     results = measure(plan, work)
     values = {
-        "machine": machine,
-        "commit": against.commit_here(),
+        **_told(machine, began, load),
         "against": chosen.against or "",
-        "command": f"make bench ARGS={shlex.quote(shlex.join(sys.argv[1:]))}" if sys.argv[1:] else "make bench",
-        "date": time.strftime("%Y-%m-%d", time.gmtime(began)),
-        "minutes": (time.time() - began) / 60,
-        "load_before": load,
         "rounds": plan.rounds,
         "scale": vars(plan.scale),
         "servers": list(plan.servers),
@@ -107,14 +104,38 @@ def compare(chosen: argparse.Namespace, work: Path) -> int:
     }
     print(table(values["rows"], plan.servers))
     write_json(values, chosen.json)
-    page.write(values, chosen.page)
+    page.write(page.drawn(values), chosen.page or PAGE)
     failures = [failure for result in results for failure in result.failures] + below(results, chosen.floor)
     for failure in failures:
         say(failure)
     return 1 if failures else 0
 
 
-def below(results: list, floor: float | None) -> list[str]:
+def _told(machine: dict[str, str], began: float, load: float) -> dict[str, object]:
+    """What both kinds of result say of the run."""
+    return {
+        "machine": machine,
+        "commit": against.commit_here(),
+        "command": f"make bench ARGS={shlex.quote(shlex.join(sys.argv[1:]))}" if sys.argv[1:] else "make bench",
+        "date": time.strftime("%Y-%m-%d", time.gmtime(began)),
+        "minutes": (time.time() - began) / 60,
+        "load_before": load,
+    }
+
+
+def grow(chosen: argparse.Namespace, work: Path) -> int:
+    """Measure cost as the work grows, draw it, write the file."""
+    series = growing.chosen_series(";".join(chosen.only or ()), chosen.sizes, chosen.quick)
+    began, load = time.time(), load_average()
+    seconds = chosen.seconds or (0.5 if chosen.quick else 2.0)
+    found = growing.grown(series, work, seconds)
+    values = {**_told(describe(), began, load), "series": found}
+    write_json(values, chosen.json)
+    page.write(growing_page.drawn(values), chosen.page or GROWTH_PAGE)
+    return 0
+
+
+def below(results: list[Result], floor: float | None) -> list[str]:
     """A sentence for each row whose rate is below the floor that was asked for."""
     if floor is None:
         return []
@@ -134,7 +155,7 @@ def main() -> int:
         return 0
 
     def run(work: Path, ends: ExitStack) -> int:
-        return compare(chosen, work)
+        return grow(chosen, work) if chosen.growth else compare(chosen, work)
 
     return measured("bench", None, run)
 

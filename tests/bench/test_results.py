@@ -94,7 +94,7 @@ def test_a_table_replaces_what_is_between_its_marks() -> None:
 
 def test_the_page_of_performance_has_the_marks() -> None:
     page = (Path(__file__).parents[2] / "docs" / "performance.md").read_text(encoding="utf-8")
-    for name in ("comparison",):
+    for name in ("comparison", "growth"):
         assert page.count(BEGIN.format(name)) == page.count(END.format(name)) == 1
 
 

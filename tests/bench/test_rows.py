@@ -1,10 +1,13 @@
 """Every row measures our broker for a moment, and what it counts is plausible; how fast it is, no test says."""
 
 import shutil
+import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from bench.client_rows import client_subjects
 from bench.loads import Fill, Loaded
 from bench.rows import Row, all_rows, chosen_rows, groups
 from bench.servers import BolideBroker
@@ -15,6 +18,7 @@ from tests.interop.processes import SMALL_LOG
 
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="the bench is built with a C compiler")
 SMALL = Scale(240.0, 0.0, count=300, crowd=30, share=0.01, level=1, lead=2.0, watch=0.2, answers=40)
+BROKER_ROWS = [row for row in all_rows() if not row.group.clients]
 PATIENT = {"brokerFastFailureEnable": "false", "osPageCacheBusyTimeOutMills": "60000"}
 OLD_SHAPES = [
     f"send {shape} {body} B {flush}"
@@ -29,7 +33,7 @@ def subjects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Sub
     """A broker for each group of rows."""
     found: dict[str, Subject] = {}
     try:
-        for group in groups(all_rows()):
+        for group in groups(BROKER_ROWS):
             home = tmp_path_factory.mktemp("broker")
             server = BolideBroker(home, group.flush, 180.0, settings={**SMALL_LOG, **PATIENT, **group.settings})
             found[group.name] = Subject("bolide", server, SMALL)
@@ -40,7 +44,7 @@ def subjects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Sub
 
 
 @needs_compiler
-@pytest.mark.parametrize("row", all_rows(), ids=lambda row: row.name)
+@pytest.mark.parametrize("row", BROKER_ROWS, ids=lambda row: row.name)
 def test_a_row_measures_our_broker(row: Row, subjects: dict[str, Subject]) -> None:
     figures = row.measure(subjects[row.group.name])
     for one in row.compared:
@@ -51,6 +55,15 @@ def test_a_row_measures_our_broker(row: Row, subjects: dict[str, Subject]) -> No
         assert 0 < figures["p50_us"] <= figures["p99_us"]
     elif "last_ms" in figures:
         assert figures["first_ms"] <= figures["last_ms"]
+
+
+@pytest.mark.parametrize("row", chosen_rows("client:"), ids=lambda row: row.name)
+def test_a_row_measures_our_client(row: Row, tmp_path: Path) -> None:
+    with ExitStack() as running:
+        scale = Scale(seconds=0.3, share=0.005)
+        subject = client_subjects(["bolide"], {"bolide": sys.executable}, tmp_path, scale, running)[0]
+        figures = row.measure(subject)
+    assert figures["rate"] > 0 and figures["cpu_us"] > 0
 
 
 def test_the_shapes_of_earlier_commits_keep_their_names() -> None:
