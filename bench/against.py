@@ -1,6 +1,7 @@
 """Another commit of this repository as a Bolide to compare with: cloned and built once, and kept in the cache."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -59,6 +60,14 @@ def commit_here() -> str:
 
 
 def _run(command: list[str], environment: dict[str, str] | None = None) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    if done.returncode:
-        raise Failed(f"`{' '.join(command[:3])} …` failed: {last_line(done.stderr + done.stdout)}")
+    """Run a program; a compiler that it started ends with it when this one is interrupted."""
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, start_new_session=True
+    ) as child:
+        try:
+            told, _ = child.communicate()
+        except BaseException:
+            os.killpg(child.pid, signal.SIGKILL)
+            raise
+    if child.returncode:
+        raise Failed(f"`{' '.join(command[:3])} …` failed: {last_line(told)}")

@@ -31,6 +31,8 @@ _WARM_WINDOWS = 6
 _CALLS_SECONDS = 1.0
 _EVENT_SECONDS = 20.0
 _FIRST_SHARE = 0.1
+_TELLING_SHARE = 0.1
+"""Before so much is done, how long the rest takes is not known."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,8 @@ class Progress:
         self._done = min(self._done + weight, self._whole)
         share = self._done / self._whole
         left = (time.monotonic() - self._began) * (1 - share) / share
-        say(f"{share:4.0%}, {left / 60:4.1f} min left  {text}")
+        rest = f", {left / 60:4.1f} min left" if share >= _TELLING_SHARE else ""
+        say(f"{share:4.0%}{rest}  {text}")
 
 
 def measure(plan: Plan, work: Path) -> list[Result]:
