@@ -17,7 +17,7 @@ from tests.interop.our_processes import OurBroker, OurNameServer
 
 CASES = {"loop": "send in a loop", "in_flight": "256 sends in flight", "push": "push consumer"}
 _LOADS = 4.5
-"""A third of a client's time warms it up, and a JVM begins cold each time, so it has that much more time than a load."""
+"""A third of a client's time warms it up, and a JVM begins cold each time: it has so much more time than a load."""
 _CONSUMED = 600_000
 
 

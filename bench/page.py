@@ -111,6 +111,7 @@ def _costs(rows: list[dict[str, Any]], servers: list[str]) -> str:
 
 def _figures(rows: list[dict[str, Any]], servers: list[str]) -> str:
     heads = ["row", "unit", *(_TITLES[name] for name in servers), "ratio", "goal"]
+    heads.append("processor time, times less")
     heads += [f"{_TITLES[name]}: calls" for name in servers] + ["null server", "others' processors"]
     lines = []
     for row in rows:
@@ -120,6 +121,7 @@ def _figures(rows: list[dict[str, Any]], servers: list[str]) -> str:
             cells += [number(medians.get(name, {}).get(one["figure"])) for name in servers]
             cells.append(" / ".join(number(value) for value in one["ratio"].values()))
             cells.append(number(one["goal"]))
+            cells.append(" / ".join(number(value) for value in row["cost_ratio"].values()) if at == 0 else "")
             cells += [number(row["calls"].get(name)) if at == 0 else "" for name in servers]
             cells.append(number(row["ceiling"].get("rate")) if row["ceiling"] and at == 0 else "")
             cells.append(number(medians.get(OURS, {}).get("others")) if at == 0 else "")

@@ -36,10 +36,20 @@ class Result:
         found = [better(ours, other, compared.less) for ours, other in both]
         return statistics.median(found) if found else None
 
+    def cost_ratio(self, to: str) -> float | None:
+        """Median over the rounds of how many times less processor time Bolide takes for a message."""
+        pairs = zip(self.rounds.get(OURS, ()), self.rounds.get(to, ()), strict=False)
+        found = [_cost(other) / _cost(ours) for ours, other in pairs if _cost(ours) and _cost(other)]
+        return statistics.median(found) if found else None
+
     def bound_by_generator(self, server: str) -> bool:
         """Whether a server came so near the null server that the figure is the generator's."""
         rate, most = self.median(server, "rate"), self.ceiling.get("rate")
         return bool(rate and most and rate > CEILING_SHARE * most)
+
+
+def _cost(figures: Figures) -> float:
+    return figures.get("user_us", 0.0) + figures.get("system_us", 0.0) + figures.get("cpu_us", 0.0)
 
 
 def better(ours: float, other: float, less: bool) -> float:
@@ -72,6 +82,7 @@ def as_values(results: Iterable[Result], servers: Sequence[str]) -> list[dict[st
                 "compared": compared,
                 "medians": {server: {name: result.median(server, name) for name in names} for server in result.rounds},
                 "rounds": result.rounds,
+                "cost_ratio": {name: result.cost_ratio(name) for name in servers if name != OURS},
                 "ceiling": result.ceiling,
                 "generator_bound": [server for server in servers if result.bound_by_generator(server)],
                 "calls": result.calls,
@@ -94,7 +105,8 @@ def table(rows: Sequence[dict[str, Any]], servers: Sequence[str]) -> str:
     """The result as text: a line for each figure that is compared."""
     others = [name for name in servers if name != OURS]
     heads = ["row", "unit", *servers, *(f"by {name}" for name in others), "goal"]
-    heads += [f"{name} µs" for name in servers] + [f"{name} calls" for name in servers] + ["ceiling", ""]
+    heads += [f"{name} µs" for name in servers] + [f"less than {name}" for name in others]
+    heads += [f"{name} calls" for name in servers] + ["ceiling", ""]
     lines = [heads]
     for row in rows:
         for place, one in enumerate(row["compared"]):
@@ -104,6 +116,7 @@ def table(rows: Sequence[dict[str, Any]], servers: Sequence[str]) -> str:
             line += [number(one["ratio"].get(name)) for name in others]
             line.append(number(one["goal"]))
             line += [processor_time(medians.get(name, {})) if place == 0 else "" for name in servers]
+            line += [number(row["cost_ratio"].get(name)) if place == 0 else "" for name in others]
             line += [number(row["calls"].get(name)) if place == 0 else "" for name in servers]
             line.append(number(row["ceiling"].get("rate")) if place == 0 and row["ceiling"] else "")
             line.append(", ".join(f"{name} generator-bound" for name in row["generator_bound"]))

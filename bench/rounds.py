@@ -30,6 +30,7 @@ _WARM_AGREE = 0.05
 _WARM_WINDOWS = 6
 _CALLS_SECONDS = 1.0
 _EVENT_SECONDS = 20.0
+_CEILING_TRIES = 2
 _FIRST_SHARE = 0.1
 _TELLING_SHARE = 0.1
 """Before so much is done, how long the rest takes is not known."""
@@ -140,7 +141,8 @@ def _measure_ceilings(results: Sequence[Result], work: Path, scale: Scale) -> No
             continue
         null = NullServer(work / "null", load.record)
         try:
-            result.ceiling = load.ceiling(null.port, min(scale.seconds, 1.0))
+            tries = [load.ceiling(null.port, min(scale.seconds, 0.7)) for _ in range(_CEILING_TRIES)]
+            result.ceiling = max(tries, key=lambda figures: figures["rate"])
         finally:
             null.kill()
 

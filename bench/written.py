@@ -29,8 +29,8 @@ def comparison(values: dict[str, Any]) -> str:
         f"Machine: {machine}; load before the run {values['load_before']:.2f}.",
         "",
         f"| work | Bolide ÷ {title} | goal | Bolide | {title} | processor time a message, µs, Bolide / {title}"
-        f" | system calls a message, Bolide / {title} |",
-        "|---|---|---|---|---|---|---|",
+        f" | times less | system calls a message, Bolide / {title} |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for row in values["rows"]:
         ours, theirs = (row["medians"].get(name, {}) for name in (OURS, other))
@@ -44,6 +44,7 @@ def comparison(values: dict[str, Any]) -> str:
                 f"{number(ours.get(one['figure']))} {one['unit']}",
                 f"{number(theirs.get(one['figure']))} {one['unit']}",
                 f"{processor_time(ours)} / {processor_time(theirs)}" if first else "",
+                number(row["cost_ratio"].get(other)) if first else "",
                 f"{number(row['calls'].get(OURS))} / {number(row['calls'].get(other))}" if first else "",
             ]
             lines.append(f"| {' | '.join(cells)} |")

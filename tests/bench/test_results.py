@@ -40,6 +40,8 @@ def test_a_ratio_is_the_median_over_the_rounds_and_the_ceiling_is_told() -> None
     result = of_rates("send 8x32 128 B async", [100, 200, 400], [300, 810, 820])
     assert result.ratio(result.row.compared[0], "java") == 3.0
     assert result.median("bolide", "rate") == 810
+    result.rounds["java"] = [{**figures, "user_us": 4.0} for figures in result.rounds["java"]]
+    assert result.cost_ratio("java") == 3.0  # 4.5 by 1.5
     assert result.bound_by_generator("bolide") and not result.bound_by_generator("java")
 
 
@@ -80,7 +82,10 @@ def test_the_table_of_the_documentation_has_a_line_for_each_figure() -> None:
     for rounds in values["rows"][1]["compared"]:
         rounds["ratio"] = {"java": 2.2}
     lines = comparison(values).splitlines()
-    assert "| send 8x32 128 B async | 2.50 | 4.00 | 250 /s | 100 /s | 1.00+0.50 / 1.00+0.50 | 0.50 / 3.00 |" in lines
+    assert (
+        "| send 8x32 128 B async | 2.50 | 4.00 | 250 /s | 100 /s | 1.00+0.50 / 1.00+0.50 | 1.00 | 0.50 / 3.00 |"
+        in lines
+    )
     assert sum(line.startswith("|") for line in lines) == 2 + 1 + 2
     assert "times less" in lines[-1]
 
