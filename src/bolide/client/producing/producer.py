@@ -232,8 +232,9 @@ class Producer(Closeable):
         to a queue is tried once. Raises `MessageRefused`, `TopicNotFound`, `ResponseError`, `SendFailed` (after all
         tries), `RequestTimeout`.
         """
-        await self._wait_for_slot()
-        return await self.submit(message, queue=queue, timeout=timeout)
+        if self._out >= self.max_in_flight:
+            await self._wait_for_slot()
+        return await self._accept(message, queue, timeout, False).future
 
     def submit(
         self, message: Message, *, queue: QueueChoice | None = None, timeout: float | None = None
@@ -466,7 +467,8 @@ class Producer(Closeable):
         if sending in self._in_flight:
             self._in_flight.remove(sending)
             self._out -= sending.count
-        self._slot_free.set()
+        if not self._slot_free.is_set():
+            self._slot_free.set()
 
 
 def _refusal(error: BaseException, messages: Iterable[object]) -> BaseException:

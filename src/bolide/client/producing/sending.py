@@ -26,7 +26,6 @@ from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.send_result import STATUS_OF, SendResult, send_result
 from bolide.client.producing.publish import QueueChoice, TopicQueues
 from bolide.errors import BolideError, RequestTimeout
-from bolide.layout.names import MASTER_ID
 from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_request
 from bolide.transport.client import ClientConnection
@@ -99,22 +98,24 @@ class Sending:
 
     def start(self) -> None:
         """Send at once when route and connection are there, else as soon as they are."""
+        producer = self.producer
+        instance = producer.instance
         self.tries += 1
-        self.began = self.producer.loop.time()
+        self.began = now = producer.loop.time()
         try:
-            queues = self.producer.routes.known(self.producer.instance, self.topic)
+            queues = producer.routes.known(instance, self.topic)
             if queues is None:
-                self.producer.instance.spawn(self._start_later(), f"send to {self.topic}")
+                instance.spawn(self._start_later(), f"send to {self.topic}")
                 return
             queue = self.queue = self._choose(queues)
-            address = self.producer.instance.brokers.get(queue.broker_name, {}).get(MASTER_ID)
+            address = instance.master_address(queue.broker_name)
             if address is None:
                 raise NoQueue(f"broker {queue.broker_name} of topic {self.topic} has no master now")
-            connection = self.producer.instance.pool.live(address)
+            connection = instance.pool.live(address)
             if connection is None:
-                self.producer.instance.spawn(self._connect_and_write(address), f"send to {address}")
+                instance.spawn(self._connect_and_write(address), f"send to {address}")
                 return
-            self._write(connection, queue)
+            self._write(connection, queue, now)
         except BolideError as error:
             self._failed(error)
 
@@ -153,7 +154,7 @@ class Sending:
             async with asyncio.timeout_at(self.deadline):
                 connection = await self.producer.instance.pool.get(address)
             assert self.queue is not None
-            self._write(connection, self.queue)
+            self._write(connection, self.queue, self.producer.loop.time())
         except TimeoutError:
             self._failed(RequestTimeout(f"no connection to {address} within the time allowed"))
         except BolideError as error:
@@ -163,8 +164,8 @@ class Sending:
             self.producer.finished(self)
             raise
 
-    def _write(self, connection: ClientConnection, queue: MessageQueue) -> None:
-        remaining = self.deadline - self.producer.loop.time()
+    def _write(self, connection: ClientConnection, queue: MessageQueue, now: float) -> None:
+        remaining = self.deadline - now
         if remaining <= 0:
             raise RequestTimeout(f"a message to {queue} was not sent within the time allowed")
         opaque = connection.next_opaque()
@@ -218,12 +219,13 @@ class Sending:
         if answer.code not in STATUS_OF:
             self._failed(response_error(answer.code, answer.remark, f"a message to {queue}", "the broker"))
             return
-        self._note_latency(False)
+        producer = self.producer
+        if producer.faults is not None:
+            self._note_latency(False)
         if not self.future.done():
-            self.future.set_result(
-                send_result(answer.code, answer.ext(), self.message_id, self._shown(), queue.broker_name)
-            )
-        self.producer.finished(self)
+            topic = self._shown() if producer.options.namespace else self.topic
+            self.future.set_result(send_result(answer.code, answer.ext(), self.message_id, topic, queue.broker_name))
+        producer.finished(self)
 
     def _shown(self) -> str:
         """The topic as the user knows it."""
