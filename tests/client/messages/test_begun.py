@@ -24,6 +24,13 @@ def a_message() -> ReceivedMessage:
     return ReceivedMessage(decode_record(w.getvalue(), 0), "b")
 
 
+async def a_turn() -> None:
+    loop = asyncio.get_running_loop()
+    woken = loop.create_future()
+    loop.call_soon(woken.set_result, None)
+    await woken
+
+
 def listener(outcome: object, pauses: int) -> Outcomes:
     """One that waits so many times, in different ways, and then returns or raises."""
 
@@ -33,7 +40,7 @@ def listener(outcome: object, pauses: int) -> Outcomes:
                 await asyncio.sleep(0)
             else:
                 async with asyncio.timeout(60):
-                    await asyncio.sleep(0.001)
+                    await a_turn()
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
@@ -79,7 +86,7 @@ def test_a_cancellation_reaches_the_listener_that_waits() -> None:
 
     async def call(message: ReceivedMessage) -> None:
         try:
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()
         except asyncio.CancelledError:
             seen.append("cancelled")
             raise
@@ -103,7 +110,7 @@ def test_a_cancellation_reaches_the_listener_that_waits() -> None:
 def test_a_listener_that_takes_its_cancellation_still_has_an_outcome() -> None:
     async def call(message: ReceivedMessage) -> bool:
         try:
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()
         except asyncio.CancelledError:
             await asyncio.sleep(0)
         return False
