@@ -10,9 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from http.client import HTTPException
 from typing import Final
-from urllib.request import Request, urlopen
 
 from bolide.client.messages.arguments import check_text
 from bolide.errors import ArgumentError, ConfigError, ConnectionLost
@@ -108,14 +106,21 @@ class NameServers:
             async with asyncio.timeout(3 * HTTP_TIMEOUT):  # for a server that drips its answer
                 text = await self._in_thread(_fetch, self.url)
             self.addresses = split_addresses(text)
-        except (OSError, HTTPException, ValueError, ConfigError) as error:
+        except (OSError, ValueError, ConfigError) as error:
             raise ConnectionLost(f"the address server {self.url} names no name servers: {error}") from error
 
 
 def _fetch(url: str) -> str:
     """The first line of the answer. The timeout is for each step of the conversation."""
-    with urlopen(Request(url), timeout=HTTP_TIMEOUT) as answer:  # configured_namesrv lets only http through
-        body: bytes = answer.read(MAX_ANSWER + 1)
+    # Few clients have an address server, and HTTP is a tenth of what importing the client costs.
+    from http.client import HTTPException
+    from urllib.request import Request, urlopen
+
+    try:
+        with urlopen(Request(url), timeout=HTTP_TIMEOUT) as answer:  # configured_namesrv lets only http through
+            body: bytes = answer.read(MAX_ANSWER + 1)
+    except HTTPException as error:
+        raise ValueError(str(error) or repr(error)) from error
     if len(body) > MAX_ANSWER:
         raise ValueError(f"its answer has more than {MAX_ANSWER} bytes")
     return body.decode("ascii").strip().partition("\n")[0].strip()
