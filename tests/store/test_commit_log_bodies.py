@@ -18,34 +18,21 @@ LONG = StoreOptions(max_message_size=200_000)
 class TestLongBodies:
     """Bodies that are written from where they are."""
 
-    def test_they_lie_in_the_log_as_short_ones_do(self) -> None:
+    def test_they_lie_in_the_log_as_short_ones_do_and_are_written_by_one_call(self) -> None:
         machine = Machine(options=LONG, shape=BIG)
+        calls: list[str] = []
         sizes = [10, APART - 1, APART, 150_000, 7, APART + 1, 0]
         put = [message(number, size=size) for number, size in enumerate(sizes)]
         stored = [machine.store.append(one, START) for one in put]
+        machine.files.before_change = calls.append
         machine.write()
+        assert calls.count("write_at") == 1
         for one, at in zip(put, stored, strict=True):
             data = machine.store.log.segments.read(at.physical_offset, at.size)
             w = BytesWriter()
-            encode_record(
-                w,
-                one,
-                queue_offset=at.queue_offset,
-                physical_offset=at.physical_offset,
-                store_timestamp=at.store_timestamp,
-            )
+            place = {"queue_offset": at.queue_offset, "physical_offset": at.physical_offset}
+            encode_record(w, one, store_timestamp=at.store_timestamp, **place)
             assert data == w.getvalue()
-        assert len(machine.store.log._before) == 0
-
-    def test_they_are_written_by_one_call(self) -> None:
-        machine = Machine(options=LONG, shape=BIG)
-        calls: list[str] = []
-        machine.store.append(message(0), START)
-        machine.files.before_change = calls.append
-        for number in range(1, 4):
-            machine.store.append(message(number, size=100_000), START)
-        machine.write()
-        assert calls.count("write_at") == 1
 
     def test_they_go_to_the_next_file_when_they_do_not_fit(self) -> None:
         machine = Machine(options=LONG, shape=BIG)
