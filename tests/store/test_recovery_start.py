@@ -35,10 +35,13 @@ class TestWhereItBegins:
         assert machine.report.scanned_from == machine.store.end_offset // 4096 * 4096
         assert machine.report.dispatched == 0
 
-    def test_after_a_clean_stop_it_is_the_end_of_a_long_file(self) -> None:
+    @pytest.mark.parametrize("elapsed", [0, 1000])
+    def test_after_a_clean_stop_it_is_the_end_of_a_long_file(self, elapsed: int) -> None:
         machine = Machine(options=FEW)
         for _ in range(120):
             machine.turn(2)
+            if elapsed:
+                machine.tick(elapsed)  # the next file is there once this one is half full
             starts = [sent.at.physical_offset for sent in machine.acknowledged]
             end = int(machine.store.end_offset)
             file = end // 4096 * 4096
@@ -61,10 +64,10 @@ class TestWhereItBegins:
         with pytest.raises(StoreDamaged, match=f"physical offset {last.physical_offset}"):
             machine.restart()
 
-    @pytest.mark.parametrize("spoilt", ["noted", "head", "queue", "index"])
+    @pytest.mark.parametrize("spoilt", ["noted", "head", "first", "queue", "index"])
     def test_the_newest_file_is_read_whole_where_its_end_does_not_do(self, spoilt: str) -> None:
         machine = Machine(options=FEW)
-        while machine.store.log.check_from % 4096 < 1500:
+        while machine.store.log.check_from < 4096 + 1500:
             machine.turn(2)
         noted = int(machine.store.log.check_from)
         file = noted // 4096 * 4096
@@ -73,8 +76,8 @@ class TestWhereItBegins:
         assert text is not None and b'"checkFrom": [%d, ' % noted in text
         if spoilt == "noted":
             machine.files.write_file(f"{ROOT}/derived.json", text.replace(b"[%d," % noted, b"[%d," % (noted + 1)))
-        elif spoilt == "head":
-            overwrite(machine.files, noted + 4, b"????")
+        elif spoilt in ("head", "first"):
+            overwrite(machine.files, (noted if spoilt == "head" else file) + 4, b"????")
         elif spoilt == "queue":
             for name in machine.files.list_dir(f"{ROOT}/consumequeue/T/1"):
                 machine.files.remove(f"{ROOT}/consumequeue/T/1/{name}")
@@ -82,8 +85,8 @@ class TestWhereItBegins:
         else:
             for name in machine.files.list_dir(f"{ROOT}/index"):
                 machine.files.remove(f"{ROOT}/index/{name}")
-        if spoilt == "head":
-            with pytest.raises(StoreDamaged, match=f"physical offset {noted}"):
+        if spoilt in ("head", "first"):
+            with pytest.raises(StoreDamaged, match=f"physical offset {noted if spoilt == 'head' else file}\\)"):
                 machine.restart()
             return
         machine.restart()

@@ -109,7 +109,7 @@ class Recovery:
             # All entries of the newest record are there. After a crash some may be missing, so it is put again.
             self._index_after = self.index.last_update_physical_offset
         begin = starts[first]
-        if not again and first == len(starts) - 1:
+        if not again:
             noted, following = check_from_of(inventory)
             begin = self._begin_in_file(begin, noted)
             if begin == noted and following >= noted:
@@ -209,7 +209,7 @@ class Recovery:
         """Where to begin in the newest file: at the record that the clean stop noted, if nothing before it is missing
         in queues or index; otherwise at the first."""
         done = min(self._dispatch_after, self._index_after) if self.index.enabled else self._dispatch_after
-        if noted <= start or noted > done:
+        if noted <= start or noted > done or noted >= start + self.log.segment_size:
             return start
         head = self.log.read(noted, _HEAD)
         if len(head) < _HEAD or read_i64_be(head, OFFSET_PHYSICAL) != noted:
