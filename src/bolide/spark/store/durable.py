@@ -146,7 +146,7 @@ class DurableEnd:
         Java's recovery cuts a torn tail by its position alone. The bytes stay until new records overwrite them, and a
         clean stop may come first.
         """
-        return limit.whole and log_end(self._root) == RecordedEnd(self._at, clean=True)
+        return limit.whole and self._at > 0 and log_end(self._root) == RecordedEnd(self._at, clean=True)
 
     def _compare(self, files: Sequence[Segment], limit: Limit) -> None:
         """Raise CorruptStore, or say so, if records should follow the end that was found."""
@@ -158,7 +158,7 @@ class DurableEnd:
             if known.named > self._at:
                 self._missing(f"where queues or checkpoint name records up to {known.named}", known.named - self._at)
                 self._at = max(self._at, min(known.named, last_end))
-            elif known.named < self._at < last_end and _holds_bytes(files[-1], self._at):
+            elif known.named < max(self._at, 1) and self._at < last_end and _holds_bytes(files[-1], self._at):
                 self._missing("in a store that was stopped cleanly", last_end - self._at)
         elif not limit.whole and limit.timestamp and (limit.settled or not self._limited):
             before = record_before(files, self._at)
