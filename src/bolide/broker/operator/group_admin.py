@@ -150,7 +150,7 @@ class GroupAdminService(Service):
         version = groups.data_version.to_json()
         names = page(self._options, groups.table, version, header.data_version, header.group_seq, header.max_group_num)
         forbidden = groups.forbidden  # of groups that do not exist, too
-        if len(names) < len(groups.table):
+        if header.group_seq is not None:
             forbidden = {name: forbidden[name] for name in names if name in forbidden}
         text = Text()
         text.member("dataVersion", encode_body(version))
