@@ -120,7 +120,7 @@ class SparkRuns(TopicRuns):
         """Judge the whole archive: each message of it once, and with those that went before all that there are."""
         reading = self._kept
         rows: list[Found] = []
-        if (self._archive / "_spark_metadata").exists():
+        if (self._archive / "_spark_metadata").exists() and any(self._archive.rglob("*.parquet")):
             rows = self._collect(self._spark.read.parquet(str(self._archive)))
         reading.seen, reading.judged = set(), set()
         reading.query.sink = {0: rows}
