@@ -14,7 +14,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
 from pathlib import Path
 
-from proof.sequences.kinds import SHARES, kind_named
+from proof.sequences.kinds import ASKED, SHARES, kind_named
 from proof.sequences.runner import Failure, Play, drawn, kept, play, save, shrunk, story
 from proof.sequences.steps import Kind, listen
 
@@ -148,7 +148,7 @@ def played(given: argparse.Namespace) -> int:
             sys.stdout.write(story(failure, given.seed) + "\n")
             sys.stdout.flush()
     finally:
-        for name in SHARES:
+        for name in (*SHARES, *ASKED):
             kind_named(name).close()
         shutil.rmtree(folder, ignore_errors=True)
     sys.stdout.write((tally.as_json() if given.json else tally.verdict()) + "\n")
