@@ -8,7 +8,7 @@ from bench.drawn import LogScale, bar, line, page, svg, table, text
 from bench.results import OURS, number, processor_time
 from bench.shown import say
 
-_WIDTH, _NAMES, _HEIGHT, _TOP = 900.0, 330.0, 20.0, 30.0
+_WIDTH, _NAMES, _HEIGHT, _TOP = 960.0, 350.0, 20.0, 30.0
 _LOW, _HIGH = 0.25, 16.0
 _TICKS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 _CLASSES = {OURS: "ours", "java": "other", "before": "before"}
@@ -62,9 +62,9 @@ def _colour(name: str) -> str:
 def _ratios(rows: list[dict[str, Any]], to: str) -> str:
     place = LogScale(_LOW, _HIGH, _NAMES, _WIDTH - 60)
     lines = [
-        (row["row"] + (f", {one['unit']}" if len(row["compared"]) > 1 else ""), one)
+        ((row["row"] if at == 0 else "") + (f", {one['unit']}" if len(row["compared"]) > 1 else ""), one)
         for row in rows
-        for one in row["compared"]
+        for at, one in enumerate(row["compared"])
     ]
     bottom = _TOP + _HEIGHT * len(lines)
     parts = []
@@ -73,7 +73,7 @@ def _ratios(rows: list[dict[str, Any]], to: str) -> str:
         parts.append(text(place(tick), _TOP - 12, f"{tick:g}", "middle", "soft"))
     for at, (name, one) in enumerate(lines):
         y = _TOP + at * _HEIGHT
-        parts.append(text(_NAMES - 70, y + 14, name, "end"))
+        parts.append(text(_NAMES - 14, y + 14, name.removeprefix(", "), "end"))
         ratio, goal = one["ratio"].get(to), one["goal"]
         if ratio:
             begin, end = sorted((place(1), place(ratio)))

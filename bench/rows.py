@@ -134,9 +134,12 @@ def _other_sends() -> Iterator[Row]:
 
 def _events() -> Iterator[Row]:
     yield Row("a delay level due together", DUE, delayed.delayed, _rate(1.5))
-    timed = (Compared("rate", "/s", 1), Compared("last_ms", "ms", 1, less=True))
+    timed = (Compared("rate", "/s", 1), Compared("last_ms", "ms to the last", 1, less=True))
     yield Row("timer messages of one second", DUE, delayed.timed, timed)
-    latency = (Compared("p50_us", "µs", 2.2, less=True), Compared("p99_us", "µs", 3.3, less=True))
+    latency = (
+        Compared("p50_us", "µs, median", 2.2, less=True),
+        Compared("p99_us", "µs, 99th percentile", 3.3, less=True),
+    )
     yield Row("send to held pull, 100/s", CROWD, crowd.latency, latency)
     connections = (
         Compared("seconds", "s", 8.4, less=True),
@@ -146,10 +149,10 @@ def _events() -> Iterator[Row]:
     yield Row("connections with heartbeats", CROWD, crowd.connections, connections, each="connection")
     held = (
         Compared("cpu_percent", "% of a processor", None, less=True),
-        Compared("first_ms", "ms to the first answer", 1, less=True),
-        Compared("last_ms", "ms to the last answer", None, less=True),
+        Compared("first_ms", "ms to first answer", 1, less=True),
+        Compared("last_ms", "ms to last answer", None, less=True),
     )
-    yield Row("held pulls, and one message wakes all", CROWD, crowd.held, held, each="held pull")
+    yield Row("held pulls that one message wakes", CROWD, crowd.held, held, each="held pull")
 
 
 def _clients() -> Iterator[Row]:

@@ -1,6 +1,9 @@
 """The order of rounds, what counts, and what the machine tells; with servers that do nothing."""
 
+import contextlib
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -102,6 +105,46 @@ def test_a_wrong_command_line_is_told_in_a_sentence(words: list[str], told: str)
     assert done.returncode == 2
     assert told in done.stderr and "Traceback" not in done.stderr
     assert done.stdout == ""
+
+
+def running_in(folder: Path) -> list[str]:
+    """Command lines of the processes that name a folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended
+            found.append((process / "cmdline").read_text(encoding="utf-8", errors="replace"))
+    return [words for words in found if str(folder) in words]
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="the bench is built with a C compiler")
+def test_an_interrupt_ends_all_that_was_started(tmp_path: Path) -> None:
+    words = [
+        "--servers",
+        "bolide",
+        "--only",
+        "pull 32 of 128 B, 8",
+        "--rounds",
+        "1000",
+        "--page",
+        str(tmp_path / "page"),
+    ]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        [sys.executable, str(RUN), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as child:
+        assert child.stderr is not None
+        told = ""
+        while "round 1 " not in told:  # a broker and the generator run
+            line = child.stderr.readline()
+            assert line, told
+            told += line
+        assert len(running_in(tmp_path)) >= 2  # this one and the broker
+        child.send_signal(signal.SIGINT)
+        rest = child.communicate(timeout=240)[1]
+    assert child.returncode == 130
+    assert "interrupted, and what was started is ended" in rest and "Traceback" not in rest
+    assert running_in(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_quick_is_shorter_and_against_leaves_java_out(monkeypatch: pytest.MonkeyPatch) -> None:
