@@ -283,10 +283,12 @@ def derived_files(files: SimulatedFiles) -> dict[str, bytes | None]:
 
 def test_what_a_killed_start_wiped_does_not_come_back_after_a_clean_stop() -> None:
     machine = Machine(options=ASYNC)
-    machine.turn(5)
+    for _ in range(10):
+        machine.turn(4)
+    machine.store.log.sync_all()
     machine.tick(1000)
     machine.tick(61_000)
-    machine.append(1)
+    machine.append(4)
     machine.write()
     machine.dispatch()
     machine.tick(1000)
