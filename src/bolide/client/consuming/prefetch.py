@@ -184,6 +184,7 @@ class Prefetch:
             log.warning("%s is read on from offset %d", process_queue.queue, result.next_offset)
             self._delivered.pop(process_queue, None)
             process_queue.clear()
+            self.member.store.update(process_queue.queue, result.next_offset)
             return
         if result.messages:
             for message in result.messages:
