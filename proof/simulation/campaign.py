@@ -35,6 +35,8 @@ class Outcome:
     processor_s: float = 0.0
     failed: list[int] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
+    paces: dict[str, dict[str, float]] = field(default_factory=dict)
+    """The same of quick and of slow plans: an hour of little traffic tells less than one of much."""
 
     def add(self, report: Report) -> None:
         """One more run."""
@@ -43,6 +45,11 @@ class Outcome:
         self.processor_s += report.took
         for name, count in report.figures.items():
             self.counts[name] = self.counts.get(name, 0) + count
+        pace = self.paces.setdefault(report.plan.pace, {"seeds": 0, "hours": 0.0, "processor_s": 0.0, "faults": 0})
+        pace["seeds"] += 1
+        pace["hours"] += report.seconds / 3600
+        pace["processor_s"] += report.took
+        pace["faults"] += sum(action.fault for action in report.plan.actions)
         if report.findings:
             self.failed.append(report.plan.seed)
 
@@ -50,9 +57,12 @@ class Outcome:
         """Progress, on one line."""
         rate = self.hours / (self.processor_s / 3600) if self.processor_s else 0.0
         counts = self.counts
+        paces = "; ".join(
+            f"{name} {of['seeds']} seeds, {of['hours']:.2f} h, {of['faults']} faults" for name, of in self.paces.items()
+        )
         return (
             f"{self.seeds} seeds, {self.hours:.2f} h simulated ({rate:.0f} h/h), {counts.get('sent', 0)} sent, "
-            f"{counts.get('kills', 0)} kills, {counts.get('cuts', 0)} cuts, {len(self.failed)} failed"
+            f"{counts.get('kills', 0)} kills, {counts.get('cuts', 0)} cuts, {len(self.failed)} failed ({paces})"
         )
 
     def figures(self) -> dict[str, Any]:
@@ -64,6 +74,7 @@ class Outcome:
             "elapsed_s": round(time.monotonic() - self.began, 1),
             "failed": self.failed,
             **self.counts,
+            "paces": self.paces,
         }
 
 

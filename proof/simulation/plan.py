@@ -18,6 +18,11 @@ FAULTS: Final = frozenset({
 })  # fmt: skip
 """Actions that break something. All others are work."""
 
+SLOW_S: Final = 3600.0
+"""Simulated seconds from which on a plan is slow."""
+LEVELS_S: Final = (1, 5, 10, 30, *range(60, 660, 60), 1200, 1800, 3600, 7200)
+"""The delay levels, from 1 on."""
+
 
 @dataclass(frozen=True, slots=True)
 class Action:
@@ -60,6 +65,11 @@ class Plan:
     cluster: dict[str, Value]
     """How many brokers, name servers, producers; the members of the groups."""
     actions: tuple[Action, ...]
+
+    @property
+    def pace(self) -> str:
+        """Slow plans take hours with little traffic."""
+        return "slow" if self.seconds >= SLOW_S else "quick"
 
     def only(self, actions: Iterable[Action]) -> Plan:
         """The same plan with some of its actions."""

@@ -24,8 +24,8 @@ from bolide.client import (
 )
 from bolide.errors import BolideError
 from proof.ledger import Decision, Finding, Kind, Ledger, Outcome, Place, Queue, Send, number_of
-from proof.simulation.plan import Action
-from proof.simulation.swarm import LEVELS_S, TOPICS
+from proof.simulation.plan import LEVELS_S, Action
+from proof.simulation.swarm import TOPICS
 
 BANK: Final = "Bank"
 """The group of all producers: each can say how a transaction of another ended."""
@@ -153,7 +153,7 @@ class Sender:
         how = action.text("how")
         kind, due = Kind.PLAIN, 0.0
         if how == "level":
-            kind, due = Kind.DELAYED, float(LEVELS_S[action.number("level")])
+            kind, due = Kind.DELAYED, float(LEVELS_S[action.number("level") - 1])
         elif how == "timer":
             kind, due = Kind.DELAYED, action.seconds("delay")
         elif how == "transaction":

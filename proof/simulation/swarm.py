@@ -6,11 +6,10 @@ Most bugs need a few things together and are hidden by too many others. So a see
 
 from __future__ import annotations
 
-import math
 import random
 from typing import Final
 
-from proof.simulation.plan import Action, Plan, Value
+from proof.simulation.plan import LEVELS_S, SLOW_S, Action, Plan, Value
 
 FEATURES: Final = (
     "batch", "async", "oneway", "level", "timer", "recall", "transaction", "push", "orderly", "pull", "retry",
@@ -25,17 +24,13 @@ TOPICS: Final = ("Orders", "Clicks")
 SHORT_LIVED: Final = ("Draft", "Scratch")
 """Topics that operators delete and create; nobody consumes them."""
 TAGS: Final = ("red", "green", "blue", "")
-LEVELS_S: Final = (
-    0, 1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200,
-)  # fmt: skip
-"""How long each delay level waits, the first being level 0."""
-LONG_S: Final = 600.0
-"""From here on a seed waits as long as its time allows; a shorter one has delays of at most 100 seconds."""
 DISK_CALLS: Final = ("write_at", "write_at", "write_at", "create", "reserve", "rename", "write_file", "read_at", "link")
+SLOW_SHARE: Final = 0.25
+"""Of the seeds that decide their time. Chance of its own decides it, so that the other seeds stay as they were."""
 
 
 def draw(seed: int, seconds: float | None = None) -> Plan:
-    """The plan of a seed. `seconds` of simulated time; None lets the seed decide, from a minute to an hour."""
+    """The plan of a seed. `seconds` of simulated time; None lets the seed decide, from a minute to four hours."""
     return _Draw(seed, seconds).plan()
 
 
@@ -47,6 +42,11 @@ class _Draw:
         self.small = chance.random() < 0.9
         """A little work and one or two faults that meet it; a second of processor time runs several such seeds."""
         drawn = chance.uniform(20.0, 60.0) if self.small else 60.0 * 60.0 ** (chance.random() ** 1.5)
+        pace = random.Random(f"pace {seed}")
+        self.slow = seconds is None and pace.random() < SLOW_SHARE
+        """Hours of little traffic: long delays, hourly rounds, idle connections."""
+        if self.slow:
+            drawn = SLOW_S * 4.0 ** pace.random()
         self.seconds = seconds if seconds is not None else round(drawn, 1)
         likely = 0.25 if self.small else 0.5
         self.features = {name for name in FEATURES if chance.random() < likely}
@@ -173,11 +173,6 @@ class _Draw:
         else:
             self._operate(at)
 
-    def _levels(self) -> tuple[int, ...]:
-        if self.seconds < LONG_S:
-            return (1, 1, 2, 2, 3, 4)
-        return (1, 2, 3, *(level for level, wait in enumerate(LEVELS_S) if 30 <= wait <= self.seconds))
-
     def _send(self, at: float, how: str) -> None:
         chance = self.chance
         topics = [*TOPICS, *SHORT_LIVED] if self._on("deletion") else list(TOPICS)
@@ -194,11 +189,10 @@ class _Draw:
         if how in ("batch", "async", "oneway"):
             of["count"] = chance.randint(2, 20)
         elif how == "level":
-            of["level"] = chance.choice(self._levels())
-            self.moments.append(round(at + LEVELS_S[int(of["level"])], 3))
+            of["level"] = chance.choice((1, 4, 5, 9, 14, 15, 16, 17, 18) if self.slow else (1, 1, 2, 2, 3, 4))
+            self.moments.append(round(at + LEVELS_S[int(of["level"]) - 1], 3))
         elif how == "timer":
-            longest = 2.0 if self.seconds < LONG_S else math.log10(self.seconds / 2)
-            of["delay"] = round(10 ** chance.uniform(0.0, longest), 1)
+            of["delay"] = round(10 ** chance.uniform(0.0, 3.9 if self.slow else 2.0), 1)
             self.moments.append(round(at + float(of["delay"]), 3))
             if self._on("recall") and chance.random() < 0.4:
                 self._do(round(at + chance.uniform(0.0, float(of["delay"])), 3), "recall", id=of["id"])

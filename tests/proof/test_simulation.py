@@ -73,6 +73,15 @@ def test_a_plan_is_drawn_from_its_seed_and_survives_its_file() -> None:
     assert str(plan.actions[0]) in plan.story()
 
 
+def test_seeds_that_decide_their_time_are_quick_or_slow() -> None:
+    plans = [draw(seed) for seed in range(200)]
+    slow = [plan for plan in plans if plan.pace == "slow"]
+    assert 20 < len(slow) < 80
+    levels = {action.number("level") for plan in slow for action in plan.actions} - {0}
+    assert max(levels) == 18
+    assert all(plan.pace == "quick" for plan in (draw(seed, SEED_S) for seed in range(200)))
+
+
 @pytest.mark.parametrize("fault", known_faults(), ids=lambda fault: fault.name)
 def test_a_known_fault_fits_the_sources(fault: KnownFault) -> None:
     for name, old, new in fault.changes:
