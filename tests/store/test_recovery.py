@@ -276,7 +276,7 @@ def test_names_that_a_killed_process_made_are_synced_by_the_next() -> None:
 
 
 def derived_files(files: SimulatedFiles) -> dict[str, bytes | None]:
-    folders = [f"{ROOT}/index", *(f"{ROOT}/consumequeue/T/{name}" for name in files.list_dir(f"{ROOT}/consumequeue/T"))]
+    folders = [f"{ROOT}/index", *(f"{ROOT}/consumequeue/T/{queue_id}" for queue_id in range(3))]
     paths = [f"{folder}/{name}" for folder in folders for name in files.list_dir(folder)]
     return {path: files.read_file(path) for path in paths}
 
@@ -293,18 +293,15 @@ def test_what_a_killed_start_wiped_does_not_come_back_after_a_clean_stop() -> No
     machine.dispatch()
     machine.tick(1000)
     for path in derived_files(machine.files):  # the kernel wrote these early, and the record of the log not yet
-        handle = machine.files.open(path)
-        machine.files.datasync(handle)
-        machine.files.close(handle)
+        machine.files.datasync(machine.files.open(path))
     before = derived_files(machine.files)
     machine.power_cut(0)
     machine.crash()
     machine.store.close(machine.now)
     after = derived_files(machine.files)
     assert before != after
-    disk = machine.files.clone()
-    disk.power_cut(0)
-    assert derived_files(disk) == after
+    machine.files.power_cut(0)
+    assert derived_files(machine.files) == after
 
 
 def test_log_files_stay_removed_once_the_files_of_queues_follow() -> None:
@@ -317,8 +314,7 @@ def test_log_files_stay_removed_once_the_files_of_queues_follow() -> None:
         machine.files.remove(f"{LOG}/{name}")  # and the process is killed before it syncs the folder
     machine.files.process_crash()
     disks: list[SimulatedFiles] = []
-    queue = f"{ROOT}/consumequeue/T/0"
-    units = machine.files.list_dir(queue)
+    units = machine.files.list_dir(queue := f"{ROOT}/consumequeue/T/0")
     machine.files.before_change = lambda call: disks.append(machine.files.clone())
     machine.crash()
     for disk in disks:
