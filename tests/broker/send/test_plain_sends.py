@@ -120,8 +120,8 @@ def test_a_frame_in_pieces_is_plain_once_it_is_whole() -> None:
 
 def test_files_are_filled_and_begun_as_without_the_kernel() -> None:
     reads = [
-        b"".join(plain(number, number % 4, b"x" * 30_000) for number in range(start, start + 5))
-        for start in (5, 10, 15)
+        b"".join(plain(number, number % 4, b"x" * 8_000) for number in range(start, start + 15))
+        for start in (5, 20, 35)
     ]
     assert compare([FIRST, *reads]) > 200_000
 

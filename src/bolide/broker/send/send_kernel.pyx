@@ -21,7 +21,7 @@ from libc.string cimport memchr, memcmp, memcpy
 DEF MOST_TOPICS = 16
 DEF MOST_QUEUES = 64
 DEF MOST_PROPERTIES = 32767
-DEF MOST_BODY = 65536
+DEF MOST_BODY = 8192  # a longer one is copied once more here than on the ordinary way
 DEF MOST_BATCH = 1048576
 DEF ELEMENT = 22  # bytes of a message of a batch with neither body nor properties
 DEF MOST_INT32 = 2147483647
