@@ -78,12 +78,12 @@ class Turns:
     def flushed(self, target: int) -> None:
         """The flush thread is done: the log is on disk up to `target`. What this confirms may be due soon."""
         now = self.now()
-        least = FAILED_WAIT_MS
+        wait = FAILED_WAIT_MS
         try:
             self.executor.flushed(target, now)
-            least = 1
+            wait = 1
         finally:
-            self._arm(least, self.now())
+            self._arm(wait, self.now())
 
     def start(self) -> None:
         """Begin to keep time."""
