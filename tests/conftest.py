@@ -53,7 +53,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def _runs_compiled(name: str) -> bool:
-    spec = importlib.util.find_spec(name)
+    try:
+        spec = importlib.util.find_spec(name)
+    except ModuleNotFoundError:
+        return False  # the native kernel, where only Python runs
     return spec is not None and not (spec.origin or "").endswith(".py")
 
 

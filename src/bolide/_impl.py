@@ -26,7 +26,14 @@ class SourceOnly:
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The source of a module below ``bolide``; None passes every other name to the next finders."""
+        """The source of a module below ``bolide``; None passes every other name to the next finders.
+
+        Raises ModuleNotFoundError for the native kernel, which has no Python source.
+        """
+        if fullname == NATIVE_KERNEL:
+            raise ModuleNotFoundError(
+                f"{fullname} is not Python, and BOLIDE_IMPL=python runs nothing else", name=fullname
+            )
         if path is None or not fullname.startswith("bolide."):
             return None
         for folder in path:

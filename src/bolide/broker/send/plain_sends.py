@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, final
 from librt.strings import read_i64_be
 from mypy_extensions import i64
 
-from bolide import _impl
 from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.options import BrokerOptions
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 
 def kernel_type() -> type[SendKernel] | None:
     """The native kernel, None where there is none."""
-    if _impl.wanted() == "python":
-        return None
     try:
         from bolide.broker.send.send_kernel import SendKernel
     except ImportError:
