@@ -21,6 +21,8 @@ SLOW: Final = 0.1
 """Part of the processes that get so little of their processor that a turn meets its limit of time."""
 CLOSES: Final = 50
 """Times that a coroutine may answer its end with another wait before it is left alone."""
+MOST_DRIFT: Final = 5e-5
+"""By how much a clock is quick or slow, of all time that passes."""
 
 
 class Disk(Files, Protocol):
@@ -51,7 +53,7 @@ class Host:
         self._network = network
         chance = scheduler.stream(f"host {name}")
         self._set_ns = int(chance.uniform(-2e9, 2e9))
-        self._drift = chance.uniform(-5e-5, 5e-5)
+        self._drift = chance.uniform(-MOST_DRIFT, MOST_DRIFT)
         self._boot_s = chance.uniform(0, 1e6)
 
     def wall_ns(self, now: float) -> int:

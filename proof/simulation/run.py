@@ -19,7 +19,7 @@ from proof.simulation.disk import Disk
 from proof.simulation.faults import Faults
 from proof.simulation.operators import Operator
 from proof.simulation.plan import Action, Plan
-from proof.simulation.process import Process
+from proof.simulation.process import MOST_DRIFT, Process
 from proof.simulation.producers import Sender, Transactions
 from proof.simulation.swarm import TOPICS
 
@@ -309,11 +309,12 @@ class Run:
     def _promises(self, over: float) -> Promises:
         settings = self.plan.settings
         interval = int(settings.get("flush_interval_commit_log", 500)) / 1000
+        last = max((send.due_at for send in self.ledger.sends), default=0.0)
         slow = any(action.do in ("slow_disk", "pause") for action in self.plan.actions)
         return Promises(
             sync_flush=settings.get("flush_disk_type", "SYNC_FLUSH") == "SYNC_FLUSH",
             tail_s=interval + (120.0 if slow else 5.0),
-            early_s=0.1 + self.faults.unsure_s,
+            early_s=0.1 + self.faults.unsure_s + 2 * MOST_DRIFT * last,  # of the sender's clock, and of the broker's
             late_s=10.0 + self.faults.unsure_s,
             clock_s=self.faults.lasting_s,
             faults_over_at=over,
