@@ -130,25 +130,27 @@ class ConcurrentConsumption:
         waiting: Waiting | None = None
         began = started = loop.time()
         process_queue.begin()
-        for message in block.messages[first : first + most]:
-            block.taken += 1
-            if process_queue.dropped:
-                continue
-            started = loop.time()
-            run = begun(listener, message)
-            if run is not None:
-                waiting = Waiting([message], started, run)
-                break
-            through += 1
-            self._done(process_queue, [message])
-        given = block.taken - first
-        self._ready_count -= given
-        if block.taken == len(block.messages):
-            self._ready.popleft()
-        if through:
-            now = loop.time() if waiting is None else started
-            self._member.stats.consumed_singly(process_queue.queue.topic, through, began, now)
-        process_queue.end()
+        try:
+            for message in block.messages[first : first + most]:
+                block.taken += 1
+                if process_queue.dropped:
+                    continue
+                started = loop.time()
+                run = begun(listener, message)
+                if run is not None:
+                    waiting = Waiting([message], started, run)
+                    break
+                through += 1
+                self._done(process_queue, [message])
+        finally:  # a listener may end this worker: it raises CancelledError to leave its message as it is
+            given = block.taken - first
+            self._ready_count -= given
+            if block.taken == len(block.messages):
+                self._ready.popleft()
+            if through:
+                now = loop.time() if waiting is None else started
+                self._member.stats.consumed_singly(process_queue.queue.topic, through, began, now)
+            process_queue.end()
         return given, waiting
 
     def _take(self, block: Block) -> list[ReceivedMessage]:

@@ -103,7 +103,8 @@ class Runner:
             answer = pool.submit(data.collect)
             while True:
                 finished = wait([answer], _POLL_S).done
-                self._progress(JobProgress(stage, min(done.value, total), total, time.monotonic() - began, unit))
+                if finished or done.value < total:  # all of it is told once, when the answers are here
+                    self._progress(JobProgress(stage, min(done.value, total), total, time.monotonic() - began, unit))
                 if finished:
                     self.seconds[stage] = time.monotonic() - began
                     return list(_answer(answer))
