@@ -7,7 +7,7 @@ import pytest
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.outcome import NOTHING, Outcome
 from bolide.broker.core.service import Routes, Service, Table
-from bolide.node.loop.services import REVIEW_MS, Services
+from bolide.node.loop.services import REVIEW_MS, TICKS_MS, Services
 from bolide.remoting.command import Command
 from bolide.remoting.request_routes import Kind, RawRoute
 
@@ -110,3 +110,52 @@ def test_after_a_turn_everybody_is_asked_again_but_not_at_once() -> None:
     assert idle.ticked == [1000 + REVIEW_MS]
     assert services.tick(1000 + 2 * REVIEW_MS, ignore) == 0
     assert services.next_due() is None
+
+
+class Long(Service):
+    """Much work: each tick takes `cost` ms, and until all is done the same time is due."""
+
+    def __init__(self, cost: int, passed: list[int], due: int) -> None:
+        self.cost, self.passed, self.at = cost, passed, due
+        self.ticked = 0
+
+    def due(self, now: int) -> int | None:
+        return self.at
+
+    def tick(self, now: int, budget: int) -> None:
+        self.ticked += 1
+        self.passed[0] += self.cost
+
+
+@pytest.mark.parametrize("cost", [TICKS_MS, 2 * REVIEW_MS])
+def test_long_work_that_stays_due_leaves_the_others_their_ticks(cost: int) -> None:
+    passed = [100]
+    long, other = Long(cost, passed, 10), Clock(200, 201, 400)
+    services = Services([long, other, Long(cost, passed, 20)])
+    services.clock = lambda: passed[0]
+    services.start(passed[0])
+    for _ in range(60):
+        services.tick(passed[0], ignore)
+    assert long.ticked > 10
+    assert len(other.ticked) == 3 and other.ticked[0] <= 200 + 5 * cost and other.ticked[2] <= 400 + 5 * cost
+
+
+class Always(Clock):
+    """Due now, whenever it is asked."""
+
+    def due(self, now: int) -> int | None:
+        return now
+
+    def tick(self, now: int, budget: int) -> None:
+        self.ticked.append(now)
+
+
+def test_what_is_due_keeps_its_place_when_it_is_asked_again() -> None:
+    passed = [100]
+    long, other = Long(2 * REVIEW_MS, passed, 10), Always()
+    services = Services([long, other])
+    services.clock = lambda: passed[0]
+    services.start(passed[0])
+    for _ in range(20):
+        services.tick(passed[0], ignore)
+    assert long.ticked > 5 and len(other.ticked) > 5

@@ -36,7 +36,7 @@ class Timed:
         self.service: Service = service
         self.at: int | None = None
         self.not_before: int = 0
-        """A tick that failed is not tried again before this."""
+        """When the last tick was; one that failed is not tried again before this, which is later."""
 
 
 @final
@@ -137,19 +137,23 @@ class Services:
             if clock is not None and clock() >= end:
                 break
         for index in again:
+            # After all that waits: work that stays due at a time long past would come first in every turn.
+            self._timed[index].not_before = now
             self._ask(index, now)
         if ran:
             self.touched = True  # what one did may make another due: the store flushes what a delivery appended
         return ran
 
     def _ask(self, index: int, now: int) -> None:
-        at = self._timed[index].service.due(now)
-        if at is not None and at < self._timed[index].not_before:
-            at = self._timed[index].not_before
-        if at is not None and at != self._timed[index].at:
+        timed = self._timed[index]
+        at = timed.service.due(now)
+        if at is None:
+            timed.at = None
+            return
+        at = max(at, timed.not_before)
+        waits = timed.at is not None and timed.at <= now
+        if at != timed.at and not (waits and at <= now):  # what is due already keeps its place
             self._push(index, at)
-        elif at is None:
-            self._timed[index].at = None
 
     def _push(self, index: int, at: int) -> None:
         self._timed[index].at = at
