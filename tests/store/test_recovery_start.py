@@ -93,6 +93,21 @@ class TestWhereItBegins:
         assert machine.report.scanned_from == (file if spoilt == "noted" else 0)
         assert not missing(machine.store, machine.acknowledged) and not units_agree(machine.store)
 
+    @pytest.mark.parametrize("following", [-1, 1 << 40, 1 << 80])
+    def test_where_to_begin_the_time_after_is_never_beyond_the_end(self, following: int) -> None:
+        machine = Machine(options=FEW)
+        while machine.store.log.check_from < 4096 + 700:
+            machine.turn(2)
+        noted, end = int(machine.store.log.check_from), int(machine.store.end_offset)
+        two = b"[%d, %d]" % (noted, int(machine.store.log.next_check_from))
+        machine.store.close(machine.now)
+        text = machine.files.read_file(f"{ROOT}/derived.json")
+        assert text is not None and two in text
+        machine.files.write_file(f"{ROOT}/derived.json", text.replace(two, b"[%d, %d]" % (noted, following)))
+        machine.restart()
+        assert machine.report.scanned_from == noted
+        assert machine.store.log.next_check_from == end
+
     def test_what_was_not_indexed_is_still_indexed_by_a_later_start(self) -> None:
         machine = Machine(options=FEW)
         machine.turn(5)

@@ -108,12 +108,8 @@ class Recovery:
         if not report.abnormal and self.index.index_files():
             # All entries of the newest record are there. After a crash some may be missing, so it is put again.
             self._index_after = self.index.last_update_physical_offset
-        begin = starts[first]
-        if not again:
-            noted, following = check_from_of(inventory)
-            begin = self._begin_in_file(begin, noted)
-            if begin == noted and following >= noted:
-                report.check_next = following
+        noted, following = check_from_of(None if again else inventory)
+        begin = self._begin_in_file(starts[first], noted)
         report.scanned_from = begin
         survey = Survey(self.log, self.shape, self.check_crc)
         survey.whole_until = whole_until(traces, int(self.log.end_of_files))
@@ -125,6 +121,8 @@ class Recovery:
         report.records = found.records
         report.last_store_timestamp = found.store_timestamp
         report.log_end = found.end
+        if begin == noted <= following <= found.end:
+            report.check_next = following
         self._todo_from = found.todo_from
 
     def run(self, checkpoint: Checkpoint, now: int) -> int:
