@@ -7,6 +7,7 @@ command. Nothing is wrong, and nobody waits for those bytes. `spark.python.daemo
 
 from __future__ import annotations
 
+import os
 from socket import socket
 from typing import Final
 
@@ -23,7 +24,9 @@ def worker(sock: socket, authenticated: bool) -> int:
     try:
         return _serve(sock, authenticated)
     except (BrokenPipeError, ConnectionResetError):
-        return GONE
+        # The exception still holds the frame with the buffered writer. Returning would free that writer, which writes
+        # the rest once more, and Python 3.13 prints that this fails.
+        os._exit(GONE)
 
 
 def manage() -> None:
