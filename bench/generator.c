@@ -220,7 +220,7 @@ static void report(double elapsed) {
     struct rusage use;
     getrusage(RUSAGE_SELF, &use);
     double cpu = (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) + (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6;
-    printf("{\"count\":%lld,\"all_count\":%lld,\"seconds\":%.3f,\"rate\":%.1f,\"bytes_per_second\":%.0f,\"p50_us\":%llu,"
+    printf("{\"count\":%lld,\"all_count\":%lld,\"seconds\":%.6f,\"rate\":%.1f,\"bytes_per_second\":%.0f,\"p50_us\":%llu,"
            "\"p99_us\":%llu,\"max_us\":%llu,\"answered\":%lld,\"scanned\":%lld,\"wrong\":%lld,\"refused\":%lld,"
            "\"cpu_seconds\":%.2f,\"first_ms\":%lld,\"half_ms\":%lld,\"last_ms\":%lld,\"codes\":{",
         counted_messages, all_messages, elapsed, (double)counted_messages / elapsed, (double)counted_bytes / elapsed,

@@ -46,7 +46,7 @@ def test_a_broker_resets_offsets_and_has_a_message_consumed_directly() -> None:
             await until(lambda: len(seen) == 3, "three messages")
             body = b'{"offsetTable":{{"brokerName":"broker-a","queueId":0,"topic":"T"}:1}}'
             broker.ask_all(codes.RESET_CONSUMER_CLIENT_OFFSET, {"group": "G", "topic": "T"}, body)
-            await until(lambda: seen == [b"1", b"2", b"3", b"2", b"3"], "the last two again")
+            await until(lambda: sorted(seen[3:]) == [b"2", b"3"], "the last two again")
             record = broker.stored["T", 0][0]
             broker.ask_all(codes.CONSUME_MESSAGE_DIRECTLY, {"consumerGroup": "G", "brokerName": "broker-a"}, record)
             await until(lambda: len(seen) == 6, "the message given directly")

@@ -30,7 +30,7 @@ def test_a_push_consumer_gets_what_every_filter_wants_and_the_rest_counts_as_con
         async with push:
             broker.on_loop(lambda: [broker.store("T", 0, b"%d" % number, "") for number in range(8)])
             await until(lambda: push.position(MessageQueue("T", "broker-a", 0)) == 8, "all of them")
-        assert seen == [b"0", b"2", b"4"]
+        assert sorted(seen) == [b"0", b"2", b"4"]
         assert broker.offsets["G", "T", 0] == 8
 
     with ScriptedBroker() as broker:
