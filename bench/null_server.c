@@ -3,6 +3,7 @@
 
    usage: null_server PORT [RECORD_BYTES]        (port 0: any; prints "ready PORT") */
 #define _GNU_SOURCE
+#include <signal.h>
 #include <sys/epoll.h>
 
 #include "wire.h"
@@ -60,6 +61,7 @@ static int serve(struct connection *c) {
 }
 
 int main(int argc, char **argv) {
+    signal(SIGPIPE, SIG_IGN); /* a generator closes its connections with answers on the way */
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), on = 1;
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(argc > 1 ? (uint16_t)atoi(argv[1]) : 0)};
     if (argc > 2) record_size = (size_t)atol(argv[2]);

@@ -1,6 +1,7 @@
 """The bench's own programs: what the generator counts is what a server answered, and what a broker has kept."""
 
 import shutil
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from bench.stopping import Failed
 
 from tests.interop.our_processes import OurBroker
 from tests.interop.records import Stored, stored
-from tests.interop.wire import PULL_MESSAGE, SUCCESS, Wire, pull_ext
+from tests.interop.wire import PULL_MESSAGE, SUCCESS, Wire, frame, header, pull_ext
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="the bench is built with a C compiler")
 QUEUES = 4
@@ -62,6 +63,16 @@ def test_pulls_of_the_null_server_bring_as_many_messages_as_they_ask_for(null: N
     seen = run_load(null.port, Load(Shape(8, 1), "pull", options={"pull": count}), LIMIT, count=200)
     assert (seen.count, seen.scanned) == (seen.answered * count,) * 2
     assert seen.bytes_per_second * seen.seconds == pytest.approx(seen.count * 300, rel=0.1)
+
+
+def test_the_null_server_outlives_a_peer_that_leaves_with_answers_on_the_way(null: NullServer) -> None:
+    pull = frame(header(PULL_MESSAGE, pull_ext("T", 0, 0, 1024)))
+    with socket.create_connection(("127.0.0.1", null.port)) as peer:
+        peer.sendall(pull * 200)  # more than the sockets hold
+        peer.shutdown(socket.SHUT_WR)
+        assert peer.recv(1)
+    assert generate(null.port, Shape(1, 1), 128, LIMIT, count=10).count >= 10
+    assert null.running
 
 
 def test_batches_and_transactions_of_the_null_server_count_their_messages(null: NullServer) -> None:
