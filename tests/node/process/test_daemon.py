@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 from collections.abc import Iterator
@@ -102,9 +103,21 @@ def test_a_hangup_reloads_a_service_and_stops_what_lost_its_terminal(
     assert (node.stops, node.reloads) == (1, 0 if terminal else 1)
 
 
+def caused_by(error: BaseException, cause: BaseException) -> BaseException:
+    """`error`, raised from `cause`."""
+    error.__cause__ = cause
+    return error
+
+
 @pytest.mark.parametrize(
     ("error", "status"),
-    [(ConfigError("bad"), BAD_CONFIG), (StoreDamaged("torn"), BAD_CONFIG), (OSError("taken"), FAILED)],
+    [
+        (ConfigError("bad"), BAD_CONFIG),
+        (StoreDamaged("torn"), BAD_CONFIG),
+        (OSError("taken"), FAILED),
+        (caused_by(ConfigError("unread"), OSError(errno.EMFILE, "too many open files")), FAILED),
+        (caused_by(ConfigError("unread"), OSError(errno.EACCES, "not allowed")), BAD_CONFIG),
+    ],
 )
 def test_a_daemon_that_cannot_start_says_nothing_on_standard_output(
     error: BaseException, status: int, capsys: pytest.CaptureFixture[str]

@@ -14,10 +14,9 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from bolide.errors import BolideError, ConfigError
-from bolide.node.process.exit_codes import BAD_CONFIG, FAILED, STOPPED, STORE_FAILED
+from bolide.errors import BolideError
+from bolide.node.process.exit_codes import STOPPED, STORE_FAILED, of_failed_start
 from bolide.node.process.heap import keep_freed_memory
-from bolide.store.errors import StoreDamaged
 
 log = logging.getLogger("bolide.node")
 COLLECT_AFTER: Final = 50_000
@@ -89,7 +88,7 @@ async def _serve(make: Callable[[], Node], name: str, follow_stdin: bool, tell: 
     except (BolideError, OSError) as error:
         log.error("%s cannot start: %s", name, error)
         tell(str(error))
-        return BAD_CONFIG if isinstance(error, ConfigError | StoreDamaged) else FAILED
+        return of_failed_start(error)
     hangups = asyncio.create_task(_reload_at_hangups(node, name, on_hangup(asked.set)))
     settle_memory()
     print(f"ready {name} {node.address}", flush=True)  # noqa: T201 # the one line of this process's standard output

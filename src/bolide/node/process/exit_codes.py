@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 from typing import Final
+
+from bolide.errors import ConfigError
+from bolide.store.errors import StoreDamaged
 
 STOPPED: Final = 0
 """Asked to stop, and did so cleanly."""
@@ -14,8 +18,19 @@ STORE_FAILED: Final = 74
 """A sync of the log failed (EX_IOERR): its pages cannot be trusted, a person has to look at the disk."""
 
 RESTART_HELPS: Final = frozenset({FAILED})
+_PASSES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
 def restartable(status: int) -> bool:
     """True when a supervisor should start the process again: a fault, or a signal nobody meant (SIGKILL, SIGSEGV)."""
     return status in RESTART_HELPS or status < 0
+
+
+def of_failed_start(error: BaseException) -> int:
+    """The status of a start that failed. A file that lacked only a descriptor or memory to be read is not wrong."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.errno in _PASSES:
+            return FAILED
+        cause = cause.__cause__
+    return BAD_CONFIG if isinstance(error, ConfigError | StoreDamaged) else FAILED
