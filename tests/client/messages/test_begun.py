@@ -124,3 +124,15 @@ def test_a_listener_that_takes_its_cancellation_still_has_an_outcome() -> None:
         return await task
 
     assert len(asyncio.run(main())) == 1
+
+
+def test_a_listener_that_fails_before_it_has_a_coroutine_has_failed() -> None:
+    def call(message: ReceivedMessage) -> Awaitable[None]:
+        raise StopIteration
+
+    async def main() -> Failed:
+        run = begun(call, a_message())
+        assert run is not None
+        return await run
+
+    assert len(asyncio.run(main())) == 1

@@ -19,6 +19,7 @@ from bolide.client import (
     SendStatus,
     TopicNotFound,
 )
+from bolide.client.messages.hooks import RpcCall
 from bolide.client.producing.many import MOST, MOST_BYTES, results_of
 from bolide.client.tracing.interceptor import Interceptor, SendCall
 from bolide.layout.record import Record, decode_records
@@ -188,6 +189,65 @@ def test_a_cancelled_call_leaves_nothing_in_flight() -> None:
                 await sending
             await until(lambda: producer.in_flight == 0, "the end of the time allowed")
             await producer.send(Message("T", b"y"))
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
+def test_interceptors_see_the_end_of_what_is_cancelled_sent_or_not() -> None:
+    """Each of them has its outcome, which `before_send` was promised."""
+    begun: list[bytes] = []
+    ended: dict[bytes, BaseException | None] = {}
+
+    class Notes(Interceptor):
+        def before_send(self, call: SendCall) -> None:
+            begun.append(call.message.body)
+
+        def after_send(self, call: SendCall) -> None:
+            assert call.message.body not in ended
+            ended[call.message.body] = call.error
+
+    async def main(broker: ScriptedBroker) -> None:
+        broker.script = dict.fromkeys((codes.SEND_BATCH_MESSAGE, codes.SEND_MESSAGE_V2), lambda command: None)
+        async with Producer("P", broker.address, timeout=0.3, max_in_flight=60, interceptors=(Notes(),)) as producer:
+            queues = await producer.queues("T")
+            alone = producer.loop.create_task(producer.send(Message("T", b"alone"), queue=queues[0]))
+            many = [Message("T", b"%d" % number, delay_level=number % 2) for number in range(200)]
+            sending = producer.loop.create_task(producer.send_many(many, queue=queues[0]))
+            await until(lambda: producer.in_flight == 60, "no room for more")
+            assert len(begun) == 61
+            sending.cancel()
+            alone.cancel()
+            await asyncio.wait([sending, alone])
+            await until(lambda: len(ended) == 61, "the end of each")
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+    assert set(ended) == set(begun)
+    assert {type(error) for error in ended.values()} == {asyncio.CancelledError}
+
+
+def test_nothing_is_sent_again_for_a_caller_who_has_given_up() -> None:
+    calls: list[asyncio.Task[list[SendResult | BaseException]]] = []
+
+    class GivesUp:
+        def before(self, call: RpcCall) -> None:
+            return None
+
+        def after(self, call: RpcCall, answer: Command) -> None:
+            if call.code == codes.SEND_BATCH_MESSAGE:
+                calls[0].cancel()
+
+    async def main(broker: ScriptedBroker) -> None:
+        broker.script[codes.SEND_BATCH_MESSAGE] = lambda command: make_response(command, codes.MESSAGE_ILLEGAL, "no")
+        async with Producer("P", broker.address, hooks=(GivesUp(),)) as producer:
+            queue = (await producer.queues("T"))[0]
+            messages = [Message("T", b"x") for _ in range(3)]
+            calls.append(producer.loop.create_task(producer.send_many(messages, queue=queue)))
+            await asyncio.wait(calls)
+            assert calls[0].cancelled()
+            await producer.send(Message("T", b"later"), queue=queue)
+        assert [request.body for request in broker.requests(codes.SEND_MESSAGE_V2)] == [b"later"]
 
     with ScriptedBroker() as broker:
         asyncio.run(main(broker))

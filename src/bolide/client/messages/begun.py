@@ -40,8 +40,11 @@ def begun(listener: Callable[[Any], Any], message: ReceivedMessage) -> Awaitable
     """
     try:
         coroutine = listener(message)
-        if not isinstance(coroutine, CoroutineType):
-            return _outcome(coroutine, message)
+    except Exception as error:  # a StopIteration of its own says nothing of how it went
+        return _known(failed_by(error, [message]))
+    if not isinstance(coroutine, CoroutineType):
+        return _outcome(coroutine, message)
+    try:
         yielded = coroutine.send(None)
     except StopIteration as end:
         failed = [] if end.value is None else failed_of(end.value, [message])

@@ -18,7 +18,7 @@ from bolide.client.messages.message import Message, properties_text
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.send_result import SendResult
 from bolide.client.producing.publish import QueueChoice, TopicQueues
-from bolide.client.producing.send_outcome import show_outcomes
+from bolide.client.producing.send_outcome import outcome_of, show_outcomes
 from bolide.client.producing.sending import Sending, batch_sending, bound_queue
 from bolide.client.tracing.interceptor import SendCall, refuse_sends
 from bolide.errors import BolideError
@@ -75,6 +75,10 @@ class ManySends:
         self._open = 0
         self._parts: dict[MessageQueue, Part] = {}
         self._sendings: set[Sending] = set()
+        self._begun: dict[int, SendCall] = {}
+        """What interceptors have seen of messages that no request holds yet, by their places."""
+        self._given_up = False
+        """True once the caller waits no more."""
         self._all_there = asyncio.Event()
         self._most_bytes = min(MOST_BYTES, producer.max_body)
 
@@ -92,9 +96,11 @@ class ManySends:
             while self._open:
                 self._all_there.clear()
                 await self._all_there.wait()
-        except BaseException:  # cancelled, or what the iterable of the caller raised
+        except BaseException as error:  # cancelled, or what the iterable of the caller raised
+            self._given_up = True
             for sending in list(self._sendings):
                 sending.future.cancel()
+            refuse_sends(list(self._begun.values()), error, self._producer.interceptors)
             raise
         return [outcome for outcome in self._outcomes if outcome is not None]
 
@@ -106,9 +112,13 @@ class ManySends:
         accepted: list[tuple[int, Message, SendCall | None]] = []
         for place, message in enumerate(chunk, first):
             try:
-                accepted.append((place, *producer.ready(message)))
+                sent, call = producer.ready(message)
             except Exception as error:
                 self._ended(place, error)
+                continue
+            accepted.append((place, sent, call))
+            if call is not None:
+                self._begun[place] = call
         routes = await self._routes({message.topic for _, message, _ in accepted})
         for place, message, call in accepted:
             try:
@@ -130,8 +140,7 @@ class ManySends:
                     part = self._parts[queue] = Part(queue, bound)
                 part.add(place, message, message_id, element, call)
             except Exception as error:
-                refuse_sends([] if call is None else [call], error, producer.interceptors)
-                self._ended(place, error)
+                self._refused([place], error)
         while self._parts:
             await self._send_part(next(iter(self._parts)))
         await asyncio.sleep(0)  # what is written leaves before more is made
@@ -210,9 +219,7 @@ class ManySends:
                 sending = batch_sending(producer, part.messages[0], part.ids, body, producer.deadline(), choice)
                 sending.count = len(part.ids)
         except Exception as error:
-            refuse_sends(part.calls, error, producer.interceptors)
-            for place in part.places:
-                self._ended(place, error)
+            self._refused(part.places, error)
             return
         sending.first = queue
         self._go(sending, part.places, part.ids, part.calls, part.messages)
@@ -221,6 +228,9 @@ class ManySends:
         self, sending: Sending, places: list[int], ids: list[str], calls: list[SendCall], messages: list[Message]
     ) -> None:
         self._sendings.add(sending)
+        if calls:
+            for place in places:
+                self._begun.pop(place, None)
         sending.future.add_done_callback(partial(self._answered, sending, places, ids, calls, messages))
         self._producer.go(sending)
 
@@ -236,24 +246,25 @@ class ManySends:
         future: asyncio.Future[SendResult],
     ) -> None:
         self._sendings.discard(sending)
-        if future.cancelled():
-            for place in places:
-                self._ended(place, asyncio.CancelledError())
-            return
-        error = future.exception()
+        outcome = outcome_of(future)
         outcomes: list[SendResult | BaseException]
-        if error is None:
-            outcomes = list(results_of(future.result(), ids)) if sending.batch else [future.result()]
-        elif sending.batch and isinstance(error, ResponseError) and error.code in REFUSED:
-            self._one_by_one(sending, places, calls, messages, error)
+        if isinstance(outcome, SendResult):
+            outcomes = list(results_of(outcome, ids)) if sending.batch else [outcome]
+        elif self._goes_alone(sending, outcome):
+            self._one_by_one(sending, places, calls, messages, outcome)
             return
         else:
-            outcomes = [error] * len(places)
+            outcomes = [outcome] * len(places)
         if calls:
             producer = self._producer
             show_outcomes(calls, ids, outcomes, sending, producer.instance, producer.interceptors)
         for place, outcome in zip(places, outcomes, strict=True):
             self._ended(place, outcome)
+
+    def _goes_alone(self, sending: Sending, error: BaseException) -> bool:
+        """True for a batch whose messages may fare better alone."""
+        refused = isinstance(error, ResponseError) and error.code in REFUSED
+        return refused and sending.batch and not self._given_up
 
     def _one_by_one(
         self,
@@ -261,7 +272,7 @@ class ManySends:
         places: list[int],
         calls: list[SendCall],
         messages: list[Message],
-        refusal: ResponseError,
+        refusal: BaseException,
     ) -> None:
         """A broker stored nothing of a batch: its messages once more, each by itself."""
         producer = self._producer
@@ -270,12 +281,19 @@ class ManySends:
             try:
                 producer.check_usable()
                 sending = producer.sending_of(message, batch.choice)
-            except BolideError:
+            except Exception:
                 refuse_sends(call, refusal, producer.interceptors)
                 self._ended(places[number], refusal)
                 continue
             sending.first = batch.queue
             self._go(sending, [places[number]], [sending.message_id], call, [message])
+
+    def _refused(self, places: list[int], error: Exception) -> None:
+        """These never became a request."""
+        calls = [self._begun.pop(place) for place in places if place in self._begun]
+        refuse_sends(calls, error, self._producer.interceptors)
+        for place in places:
+            self._ended(place, error)
 
     def _ended(self, place: int, outcome: SendResult | BaseException) -> None:
         self._outcomes[place] = outcome

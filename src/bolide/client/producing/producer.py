@@ -250,10 +250,11 @@ class Producer(Closeable):
     ) -> list[SendResult | BaseException]:
         """Send all, as many at a time as allowed; one outcome per message, in their order: a result or its error.
 
-        Messages of one topic travel together, in one request for each queue; those of a queue keep their order. What a
-        batch cannot carry (delays, light queues, bodies to be compressed) goes by itself. A message that cannot be sent
-        does not keep the others from being sent; an error of a request is that of each message in it. Raises
-        `ClientStateError` when the producer is not started, and `ClientForked`.
+        Messages of one topic travel together, in one request for each queue; those of a queue keep their order, unless
+        they have to be sent again. What a batch cannot carry (delays, light queues, bodies to be compressed) goes by
+        itself. A message that cannot be sent does not keep the others from being sent; an error of a request is that of
+        each message in it. When a broker refuses a batch for what is in it, its messages are sent again one by one,
+        after what left meanwhile. Raises `ClientStateError` when the producer is not started, and `ClientForked`.
         """
         self.check_usable()
         return await ManySends(self, queue).send(check_several("messages", messages))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asyncio import Future
+from asyncio import CancelledError, Future
 from collections.abc import Sequence
 from functools import partial
 
@@ -24,10 +24,13 @@ def _sent(
     interceptors: Sequence[Interceptor],
     future: Future[SendResult],
 ) -> None:
-    if future.cancelled():
-        return
-    outcome = future.exception() or future.result()
+    outcome = outcome_of(future)
     show_outcomes(calls, sending.message_id.split(","), [outcome] * len(calls), sending, instance, interceptors)
+
+
+def outcome_of(future: Future[SendResult]) -> SendResult | BaseException:
+    """How a send ended. That of a caller who gave up is a cancellation: the message may be stored."""
+    return CancelledError() if future.cancelled() else future.exception() or future.result()
 
 
 def show_outcomes(

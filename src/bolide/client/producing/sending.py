@@ -116,7 +116,7 @@ class Sending:
                 instance.spawn(self._connect_and_write(address), f"send to {address}")
                 return
             self._write(connection, queue, now)
-        except BolideError as error:
+        except Exception as error:
             self._failed(error)
 
     def _choose(self, queues: TopicQueues) -> MessageQueue:
@@ -137,7 +137,7 @@ class Sending:
     async def _start_later(self) -> None:
         try:
             await self.producer.routes.load(self.producer.instance, self.topic)
-        except BolideError as error:
+        except Exception as error:
             if isinstance(error, TopicNotFound):
                 self.tries_left = 0  # every name server gives the same answer
             self._failed(error)
@@ -157,7 +157,7 @@ class Sending:
             self._write(connection, self.queue, self.producer.loop.time())
         except TimeoutError:
             self._failed(RequestTimeout(f"no connection to {address} within the time allowed"))
-        except BolideError as error:
+        except Exception as error:
             self._failed(error)
         except BaseException:
             self.future.cancel()
@@ -211,6 +211,12 @@ class Sending:
         if answer is None:
             self._failed(error or SendFailed(f"the send to {self.queue} ended without an answer"))
             return
+        try:
+            self._answered(answer)
+        except Exception as failure:  # a hook's, or an answer that says nothing
+            self._failed(failure)
+
+    def _answered(self, answer: Command) -> None:
         if self.call is not None:
             for hook in self.producer.options.hooks:
                 hook.after(self.call, answer)
@@ -232,20 +238,22 @@ class Sending:
         namespace = self.producer.options.namespace
         return without_namespace(namespace, self.topic) if namespace else self.topic
 
-    def _failed(self, error: BolideError) -> None:
+    def _failed(self, error: Exception) -> None:
+        """This try failed: another one, or the outcome. What is no error of a broker is the outcome at once."""
         producer = self.producer
-        if worth_retry(error):
-            self._note_latency(True)
-        if error.refresh_route:
-            producer.routes.forget(producer.instance, self.topic)
-        if self.tries_left > 0 and worth_retry(error) and producer.loop.time() < self.deadline:
-            self.tries_left -= 1
-            self.start()
-            return
+        if isinstance(error, BolideError):
+            if worth_retry(error):
+                self._note_latency(True)
+            if error.refresh_route:
+                producer.routes.forget(producer.instance, self.topic)
+            if self.tries_left > 0 and worth_retry(error) and producer.loop.time() < self.deadline:
+                self.tries_left -= 1
+                self.start()
+                return
         if not self.future.done():
             tries = self.tries - 1
-            if tries > 0:
-                failure: BolideError = SendFailed(
+            if tries > 0 and isinstance(error, BolideError):
+                failure: Exception = SendFailed(
                     f"a message to topic {self.topic} failed {self.tries} times, the last time: {error}"
                 )
                 failure.__cause__ = error
