@@ -86,14 +86,17 @@ def test_alone_the_broker_gives_its_own_queues(parts: Assigning) -> None:
     assert len(queues(parts.query(messageModel="BROADCASTING")) or []) == 5
 
 
-@pytest.mark.parametrize("fields", [{"topic": "None"}, {"consumerGroup": "none"}, {"strategyName": "MINE"}])
+@pytest.mark.parametrize(
+    "fields", [{"topic": "None"}, {"consumerGroup": "none"}, {"strategyName": "MINE"}, {"clientId": ""}]
+)
 def test_null_lets_the_client_keep_what_it_has(parts: Assigning, fields: dict[str, Any]) -> None:
     assert queues(parts.query(**fields)) is None
 
 
 def test_a_topic_without_read_permission_has_no_queues(parts: Assigning) -> None:
     parts.topics.put(TopicConfig("T", 5, 5, 2), NOW)
-    assert queues(parts.query()) == []
+    assert queues(parts.query()) is None, "a client keeps what it has"
+    assert queues(parts.query(messageModel="BROADCASTING")) == []
 
 
 def test_the_route_of_all_brokers_is_waited_for(parts: Assigning) -> None:

@@ -147,6 +147,11 @@ def test_offsets_by_time(parts: Offsets, time: int, boundary: str, offset: str) 
     assert parts.offset(codes.SEARCH_OFFSET_BY_TIMESTAMP, timestamp=str(NOW + time), **fields) == offset
 
 
+def test_a_lite_topic_is_refused_and_not_taken_for_its_parent(parts: Offsets) -> None:
+    answer = parts.ask(codes.SEARCH_OFFSET_BY_TIMESTAMP, timestamp=str(NOW), liteTopic="chat")
+    assert answer.code == codes.INVALID_PARAMETER and "liteTopic" in (answer.remark or "")
+
+
 def test_the_earliest_time(parts: Offsets) -> None:
     assert parts.ask(codes.GET_EARLIEST_MSG_STORETIME).ext() == {"timestamp": str(NOW)}
     assert parts.ask(codes.GET_EARLIEST_MSG_STORETIME, topic="nothing").ext() == {"timestamp": "-1"}

@@ -159,6 +159,7 @@ def refuse_cases() -> list[tuple[dict[str, Any], dict[str, Any], int]]:
         ({}, {"queueId": 4}, codes.INVALID_PARAMETER),
         ({}, {"queueId": -1}, codes.INVALID_PARAMETER),
         ({}, {"topic": "Closed"}, codes.NO_PERMISSION),
+        ({}, {"liteTopic": "chat"}, codes.INVALID_PARAMETER),
         ({}, {"consumerGroup": "stopped"}, codes.NO_PERMISSION),
         ({"enable_property_filter": True}, {"expressionType": "SQL92", "subscription": "a >"}, 23),
         ({}, {"expressionType": "SQL92", "subscription": "a >"}, codes.SYSTEM_ERROR),

@@ -124,8 +124,8 @@ class AssignmentService(Table):
             return queues
         group = self._clients.consumer_group(body.consumer_group)
         strategy = STRATEGIES.get(body.strategy_name)
-        if group is None or strategy is None:
-            return None
+        if group is None or strategy is None or not queues or not body.client_id:
+            return None  # without a queue to share, Java's strategies fail: a client keeps what it has
         # The order of Java's strings: by UTF-16 units.
         members = sorted(group.client_ids(), key=lambda name: name.encode("utf-16-be", "surrogatepass"))
         return strategy(body.client_id, queues, members) if body.client_id in members else []

@@ -9,7 +9,7 @@ from typing import Final
 
 from bolide.broker.consumers.client_resets import ClientResets
 from bolide.broker.core.channel import Channel
-from bolide.broker.core.names import group_refusal, is_system_group
+from bolide.broker.core.names import NO_LITE_TOPICS, group_refusal, is_system_group
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Outcome, reply
 from bolide.broker.core.service import Routes, Service
@@ -196,6 +196,8 @@ class OffsetService(Service):
         return _offset(command, self._store.min_queue_offset(header.topic, header.queue_id))
 
     def on_search(self, channel: Channel, command: Command, header: SearchOffsetRequestHeader, now: int) -> Outcome:
+        if header.lite_topic:
+            return reply(make_response(command, codes.INVALID_PARAMETER, NO_LITE_TOPICS))
         boundary = UPPER if (header.boundary_type or "").lower() == UPPER else LOWER
         found = self._store.offset_by_time(header.topic, header.queue_id, header.timestamp, boundary)
         return _offset(command, found)

@@ -41,6 +41,8 @@ NO_SEND_TOPICS: Final = frozenset(
 The timer's is ours, Java leaves it open: a message sent there could name any topic, queue or half message.
 """
 
+NO_LITE_TOPICS: Final = "lite topics are not served: leave out liteTopic, and name a light queue (LMQ) as the topic"
+
 
 _ALLOWED: Final = frozenset("%|-_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 

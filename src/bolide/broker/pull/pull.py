@@ -11,7 +11,7 @@ from typing import Final, final
 
 from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.core.channel import Channel
-from bolide.broker.core.names import is_system_group
+from bolide.broker.core.names import NO_LITE_TOPICS, is_system_group
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Cold, HeldPull, Hold, Outcome, Reply
 from bolide.broker.core.service import Routes, Service
@@ -190,6 +190,8 @@ class PullService(Service):
         return None
 
     def _topic_refuses(self, channel: Channel, command: Command, header: PullMessageRequestHeader) -> Reply | None:
+        if header.lite_topic:
+            return refuse(command, INVALID_PARAMETER, NO_LITE_TOPICS)
         topic = self._topics.get(header.topic)
         if topic is None:
             return refuse(command, TOPIC_NOT_EXIST, f"topic[{header.topic}] not exist, apply first please!")
