@@ -175,7 +175,9 @@ class Comparison:
         return self._addresses(value, side) if isinstance(value, str) else value
 
     def _is_foreign(self, name: Value) -> bool:
-        """Whether it is a name of another run, of which a side may have kept something."""
+        """Whether it is a name of another run, or a broker of one, of which a side may have kept something."""
+        if isinstance(name, dict):
+            name = name.get("brokerName")
         if not isinstance(name, str) or self._names.of("") in name:
             return False
         return OF_A_RUN.search(name) is not None or name.startswith(("%RETRY%", "%DLQ%")) or "@" in name

@@ -140,7 +140,7 @@ class _Maker:
             broker, number = rng.choice((0, 0, 1)), rng.choice((0, 0, 1, 2))
             ext["brokerName"], ext["clusterName"] = f"${{B{broker}}}", "${B0}"
             ext["brokerAddr"], ext["brokerId"] = f"10.0.{broker}.{number}:1", str(number)
-        if code in (215, 216) and ext.get("topic", "") in values.SYSTEM_TOPICS:
+        if code in (215, 216, 217) and ext.get("topic", "") in values.SYSTEM_TOPICS:
             ext["topic"] = "${T0}"  # no later sequence would see it again
         if code == 321:
             ext["topic"] = rng.choice(values.OWN_TOPICS)

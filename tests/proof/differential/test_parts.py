@@ -126,6 +126,11 @@ def test_names_of_other_runs_are_not_compared() -> None:
     assert places(Step(1, "broker", 21), ours, java) == []
     java.body = b'{"t":{"dfax1zT0":1}}'
     assert places(Step(1, "broker", 21), ours, java) == ["body.t.TBW102"]
+    ours = frame(body=b'{"queueDatas":[{"brokerName":"broker-a"}]}')
+    java = frame(body=b'{"queueDatas":[{"brokerName":"broker-a"},{"brokerName":"dfax2zB0"}]}')
+    assert places(Step(1, "namesrv", 105), ours, java) == []
+    java.body = b'{"queueDatas":[{"brokerName":"broker-a"},{"brokerName":"dfax1zB0"}]}'
+    assert places(Step(1, "namesrv", 105), ours, java) == ["body.queueDatas"]
     assert generalised("body.t[12].%RETRY%dfax1zG0.x") == "body.t[].%RETRY%G0.x"
 
 
