@@ -50,3 +50,14 @@ def test_forbidden_topics_have_a_limit() -> None:
     with pytest.raises(Refused, match="255 characters"):
         made.forbid_read("g", "T" * 256, True, 2)
     assert not made.may_read("g1", "T1") and made.may_read("g", "T")
+
+
+def test_a_deleted_group_leaves_no_forbidden_topics_even_if_it_was_never_made() -> None:
+    effects = Effects()
+    made = GroupTable(BrokerOptions(), effects, 1)
+    made.forbid_read("g", "T", True, 2)
+    effects.persists.clear()
+    assert made.delete("g", 3)
+    assert made.may_read("g", "T"), "a later group of that name reads everything"
+    assert effects.persists
+    assert not made.delete("g", 4)

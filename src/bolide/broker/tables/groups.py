@@ -183,11 +183,12 @@ class GroupTable(Table):
         self._effects.persist(self.persist_name)
 
     def delete(self, group: str, now: int) -> bool:
-        """Forget a group's settings; False when there were none."""
-        if self.table.pop(group, None) is None:
+        """Forget a group's settings, and what it was forbidden to read; False when there was neither."""
+        known = self.table.pop(group, None) is not None
+        forbidden = self.forbidden.pop(group, None) is not None  # also to a name that no group has yet
+        if not (known or forbidden):
             self.repeated()  # the file may still have it
             return False
-        self.forbidden.pop(group, None)
         self.made_by_use.discard(group)
         self._rows.touch(group)
         self.data_version.next(now)
