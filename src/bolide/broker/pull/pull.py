@@ -190,8 +190,6 @@ class PullService(Service):
         return None
 
     def _topic_refuses(self, channel: Channel, command: Command, header: PullMessageRequestHeader) -> Reply | None:
-        if header.lite_topic:
-            return refuse(command, INVALID_PARAMETER, NO_LITE_TOPICS)
         topic = self._topics.get(header.topic)
         if topic is None:
             return refuse(command, TOPIC_NOT_EXIST, f"topic[{header.topic}] not exist, apply first please!")
@@ -204,6 +202,8 @@ class PullService(Service):
                 f"queueId[{header.queue_id}] is illegal, topic:[{header.topic}] "
                 f"topicConfig.readQueueNums:[{topic.read_queue_nums}] consumer:[/{channel.remote}]",
             )
+        if header.lite_topic:
+            return refuse(command, INVALID_PARAMETER, NO_LITE_TOPICS)
         return None
 
     def _filter(
