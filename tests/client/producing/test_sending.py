@@ -33,7 +33,8 @@ def served(act: Callable[[Producer], Awaitable[None]], **options: object) -> Non
 
     async def main(broker: ScriptedBroker) -> None:
         async with asyncio.timeout(GENEROUS):
-            async with Producer("P", broker.address, **options) as producer:  # type: ignore[arg-type]  # as given
+            namesrv = broker.address.replace("127.0.0.1", "localhost")  # so that the broker has a connection of its own
+            async with Producer("P", namesrv, **options) as producer:  # type: ignore[arg-type]  # as given
                 await act(producer)
                 assert producer.in_flight == 0
 
@@ -41,12 +42,19 @@ def served(act: Callable[[Producer], Awaitable[None]], **options: object) -> Non
         asyncio.run(main(broker))
 
 
-@pytest.mark.parametrize("warm", [False, True], ids=["first", "later"])
+async def prepared(producer: Producer, there: str) -> None:
+    """Have a route, or a connection, too: then a send leaves within the call, else from a task."""
+    if there == "route":
+        await producer.queues("T")
+    elif there == "connection":
+        await producer.send(Message("T", b"fine"))
+
+
+@pytest.mark.parametrize("there", ["nothing", "route", "connection"])
 @pytest.mark.parametrize("body", [b"before", b"after"])
-def test_what_a_hook_raises_is_the_outcome_of_the_send(body: bytes, warm: bool) -> None:
+def test_what_a_hook_raises_is_the_outcome_of_the_send(body: bytes, there: str) -> None:
     async def act(producer: Producer) -> None:
-        if warm:  # with a route and a connection a send leaves within the call, without them from a task
-            await producer.send(Message("T", b"fine"))
+        await prepared(producer, there)
         with pytest.raises(ValueError, match=body.decode()):
             await producer.send(Message("T", body))
         assert isinstance(await producer.send(Message("T", b"fine")), SendResult)
@@ -64,11 +72,10 @@ def test_what_a_hook_raises_keeps_no_other_message_from_being_sent() -> None:
     served(act, hooks=(Refuses(),))
 
 
-@pytest.mark.parametrize("warm", [False, True], ids=["first", "later"])
-def test_text_that_cannot_be_encoded_is_the_outcome_of_its_message(warm: bool) -> None:
+@pytest.mark.parametrize("there", ["nothing", "route", "connection"])
+def test_text_that_cannot_be_encoded_is_the_outcome_of_its_message(there: str) -> None:
     async def act(producer: Producer) -> None:
-        if warm:
-            await producer.send(Message("T", b"fine"))
+        await prepared(producer, there)
         with pytest.raises(UnicodeEncodeError):
             await producer.send(Message("T", b"x", keys="\ud800"))
 
