@@ -19,6 +19,11 @@ class Copies:
         """By number: the copies in the topic that the message was sent to."""
         self.elsewhere: list[Served] = []
         """In users' topics, and not sent there."""
+        self.rolled: dict[int, list[Served]] = defaultdict(list)
+        """By number: those that were stored again while the message waited for its time."""
+        for waiting in view.rolled:
+            if waiting.number is not None:
+                self.rolled[waiting.number].append(waiting)
         self.at: dict[Place, Served] = {}
         self.topics = {send.content.topic for send in ledger.sends}
         for queue, found in sorted(view.queues.items()):
@@ -87,6 +92,10 @@ class Copies:
             self.lost_with_power(broker, send.began_at, send.ended_at) for broker in brokers
         )
 
-    def crashes_since(self, at: float) -> int:
-        """How often any broker crashed since then."""
-        return sum(crash.at >= at for crash in self.ledger.crashes)
+    def crashed_after(self, copy: Served, within: float) -> bool:
+        """Whether the copy's broker crashed so soon after it that it may not have known of it afterwards."""
+        at, slack = copy.stored_at, self.promises.early_s
+        return any(
+            crash.broker == copy.place.queue.broker and (at is None or at - slack <= crash.at <= at + within + slack)
+            for crash in self.ledger.crashes
+        )

@@ -29,17 +29,34 @@ def judge(copies: Copies) -> Iterator[Finding]:
             if at is not None and at > until and len(found) == 1:
                 late = at - _latest(send, promises)
                 yield Finding("not long after its time", f"{send} is at {served.place} {late:.3f} s late")
-        # A crash repeats the deliveries of which no progress was on disk. A timer message is also stored again while it
-        # waits (timerRollWindowSlot), and a crash repeats that as well: each copy of it is delivered.
-        most = send.attempts * (1 + copies.crashes_since(from_s))
-        if send.by_clock:
-            most = send.attempts * 2 ** min(copies.crashes_since(send.began_at), 16)
+        most = send.attempts + _repeats(copies, send)
         if len(found) > most:
             yield Finding("delivered once", f"{send} is there {len(found)} times, and {most} can be explained")
         if _taken_back(copies, send) and found:
             yield Finding("taken back", f"{send} was taken back in time, and is at {found[0].place}")
     yield from (Finding("delayed is delivered", finding.detail) for finding in awaited(copies))
     yield from _early_seen(copies)
+
+
+def _repeats(copies: Copies, send: Send) -> int:
+    """How many deliveries crashes explain.
+
+    Each record that waits is stored again once: under its own topic, or once more among those that wait if its time is
+    far away (timerRollWindowSlot). A crash repeats what was stored so shortly before it that no progress was on disk,
+    so every copy is the reason of one more at most, and every crash of one more for each record that waits.
+    """
+    promises = copies.promises
+    within = promises.timer_progress_s if send.by_clock else promises.level_progress_s
+    rolled = copies.rolled[send.number]
+    stored = [*copies.own[send.number], *rolled]
+    brokers = {copy.place.queue.broker for copy in stored}
+    by_copies = sum(copies.crashed_after(copy, within) for copy in stored)
+    by_crashes = 0
+    for crash in copies.ledger.crashes:
+        if crash.broker in brokers and crash.at >= send.began_at:
+            until = crash.at + promises.early_s
+            by_crashes += send.attempts + sum(copy.stored_at is None or copy.stored_at <= until for copy in rolled)
+    return min(by_copies, by_crashes)
 
 
 def _taken_back(copies: Copies, send: Send) -> bool:

@@ -6,6 +6,7 @@ jumps: the loop's in a simulation, the monotonic clock of a real run.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
@@ -219,6 +220,8 @@ class View:
     """Everything that can be read once a run is over."""
 
     queues: dict[Queue, QueueView] = field(default_factory=dict)
+    rolled: list[Served] = field(default_factory=list)
+    """Messages of the timer that were stored once more while they waited, under the timer's own topic."""
     tables: dict[tuple[str, ...], object] = field(default_factory=dict)
     offsets: dict[tuple[str, Queue], int] = field(default_factory=dict)
     at: float = 0.0
@@ -243,6 +246,11 @@ class Promises:
     """How much later than promised a delayed message may appear once faults are over."""
     clock_s: float = 0.0
     """By how much clocks were set: what names a time of day may be that much earlier or later."""
+    level_progress_s: float = math.inf
+    timer_progress_s: float = math.inf
+    """How long after a delivery by level, or a step of the timer, a crash may still repeat it: until the progress is on
+    disk. Infinite where a disk may refuse to keep it.
+    """
     faults_over_at: float = 0.0
     checks_given_up: bool = False
     """Transactions may run out of checks, and then never appear."""

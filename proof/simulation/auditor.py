@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from bolide.admin import Admin
 from bolide.client import MessageQueue, TopicNotFound
@@ -12,6 +13,9 @@ from proof.ledger.facts import DEAD_PREFIX
 from proof.simulation.consumers import content_of, place_of
 from proof.simulation.operators import Operator
 from proof.simulation.swarm import TOPICS
+
+TIMER_TOPIC: Final = "rmq_sys_wheel_timer"
+ROLL_TIMES: Final = "TIMER_ROLL_TIMES"
 
 
 class Auditor:
@@ -60,8 +64,27 @@ class Auditor:
             except TopicNotFound:
                 continue  # the broker has deleted it, and a name server that missed that still has its route
             view.queues[Queue(queue.broker_name, queue.topic, queue.queue_id)] = found
+        for broker in self._brokers:
+            await self._rolled(view, MessageQueue(TIMER_TOPIC, broker, 0))
         view.at = self._ledger.now
         return view
+
+    async def _rolled(self, view: View, timers: MessageQueue) -> None:
+        """What the timer stored once more while it waited; a broker without timers has no such queue."""
+        try:
+            end = await self._admin.end_offset(timers)
+            offset = await self._admin.begin_offset(timers)
+            while offset < end:
+                messages = await self._admin.messages_at(timers, offset)
+                if not messages:
+                    break
+                for message in messages:
+                    if ROLL_TIMES in message.properties:
+                        at = self._stored(timers.broker_name, message.store_timestamp)
+                        view.rolled.append(Served(place_of(message), content_of(message), message.physical_offset, at))
+                offset = messages[-1].queue_offset + 1
+        except TopicNotFound:
+            pass
 
     async def _offsets(self, view: View, group: str, queues: Sequence[MessageQueue]) -> None:
         for place in queues:

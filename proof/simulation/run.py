@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
@@ -27,6 +28,12 @@ SETTLE_S: Final = 900.0
 """How long everything may take that is outstanding when the faults end: retries wait for up to a minute each."""
 RESUME_S: Final = 90.0
 """How long it may take until a message is taken again."""
+PROGRESS_S: Final = 5.0
+"""How long after its interval the progress of delays may take to the disk: the log has to be there first."""
+LATE_PROGRESS: Final = frozenset({
+    "pause", "disk_error", "disk_full", "no_new_files", "no_descriptors", "slow_disk",
+})  # fmt: skip
+"""Faults that keep it from the disk for as long as they like."""
 LOOKS_S: Final = (2.0, 3.0, 5.0, 10.0, 20.0, 40.0)
 KINDS: Final = ("push", "orderly", "pull", "broadcast", "filtered")
 """Kinds of consumer groups."""
@@ -311,12 +318,17 @@ class Run:
         interval = int(settings.get("flush_interval_commit_log", 500)) / 1000
         last = max((send.due_at for send in self.ledger.sends), default=0.0)
         slow = any(action.do in ("slow_disk", "pause") for action in self.plan.actions)
+        kept = not any(action.do in LATE_PROGRESS for action in self.plan.actions)
+        levels_s = int(settings.get("flush_delay_offset_interval", 10_000)) / 1000
+        timer_s = int(settings.get("timer_flush_interval_ms", 1_000)) / 1000
         return Promises(
             sync_flush=settings.get("flush_disk_type", "SYNC_FLUSH") == "SYNC_FLUSH",
             tail_s=interval + (120.0 if slow else 5.0),
             early_s=0.1 + self.faults.unsure_s + 2 * MOST_DRIFT * last,  # of the sender's clock, and of the broker's
             late_s=10.0 + self.faults.unsure_s,
             clock_s=self.faults.lasting_s,
+            level_progress_s=levels_s + PROGRESS_S if kept else math.inf,
+            timer_progress_s=timer_s + PROGRESS_S if kept else math.inf,
             faults_over_at=over,
         )
 
