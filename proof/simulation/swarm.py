@@ -10,11 +10,13 @@ import random
 from typing import Final
 
 from proof.simulation.plan import LEVELS_S, SLOW_S, Action, Plan, Value
+from proof.simulation.themes import SHARE, THEMES, Values
 
 FEATURES: Final = (
     "batch", "async", "oneway", "level", "timer", "recall", "transaction", "push", "orderly", "pull", "retry",
     "broadcast", "filter", "topics", "deletion", "groups", "offsets", "settings", "kv", "new_topics", "members",
 )  # fmt: skip
+CONSUMERS: Final = frozenset({"push", "orderly", "pull", "retry", "broadcast", "filter"})
 FAULT_KINDS: Final = (
     "kill", "kill", "power", "power", "restart", "pause", "clock", "cut", "slow_network", "reset_connections",
     "disk_error", "disk_full", "no_new_files", "no_descriptors", "slow_disk", "kill_namesrv",
@@ -32,6 +34,12 @@ SLOW_SHARE: Final = 0.25
 def draw(seed: int, seconds: float | None = None) -> Plan:
     """The plan of a seed. `seconds` of simulated time; None lets the seed decide, from a minute to four hours."""
     return _Draw(seed, seconds).plan()
+
+
+def theme_of(seed: int) -> str:
+    """The name of a seed's theme, "" for none."""
+    chance = random.Random(f"theme {seed}")
+    return chance.choice(sorted(THEMES)) if chance.random() < SHARE else ""
 
 
 class _Draw:
@@ -52,6 +60,10 @@ class _Draw:
         self.features = {name for name in FEATURES if chance.random() < likely}
         kinds = chance.choice((1, 1, 1, 2)) if self.small else chance.choice((0, 1, 1, 2, 3, 6))
         self.faults = sorted({chance.choice(FAULT_KINDS) for _ in range(kinds)})
+        self.theme = THEMES.get(theme_of(seed))
+        if self.theme is not None:
+            self.features = self.theme.features | (self.features & CONSUMERS)
+            self.faults = sorted(self.theme.faults)
         self.brokers = self.chance.choice((1, 1, 1, 2))
         self.producers = self.chance.randint(1, 3)
         self.actions: list[Action] = []
@@ -135,7 +147,14 @@ class _Draw:
         for name, values in often.items():
             if chance.random() < 0.25:
                 drawn[name] = chance.choice(values)
+        if self.theme is not None:
+            for name, values in self.theme.settings.items():
+                drawn[name] = chance.choice(values)
         return drawn
+
+    def _of_theme(self, values: Values, name: str, drawn: Value) -> Value:
+        """One of the theme's values, if it has any for this; else what was drawn."""
+        return self.chance.choice(values[name]) if name in values else drawn
 
     def _cluster(self) -> dict[str, Value]:
         chance = self.chance
@@ -175,13 +194,14 @@ class _Draw:
 
     def _send(self, at: float, how: str) -> None:
         chance = self.chance
+        theme = self.theme.send if self.theme is not None else {}
         topics = [*TOPICS, *SHORT_LIVED] if self._on("deletion") else list(TOPICS)
         of: dict[str, Value] = {
             "id": self.sends,
             "producer": chance.randrange(self.producers),
-            "topic": chance.choice(topics),
+            "topic": self._of_theme(theme, "topic", chance.choice(topics)),
             "how": how,
-            "size": int(10 ** chance.uniform(0.0, 3.2)),
+            "size": self._of_theme(theme, "size", int(10 ** chance.uniform(0.0, 3.2))),
             "tag": chance.choice(TAGS),
             "n": chance.randrange(10),
         }
@@ -189,16 +209,18 @@ class _Draw:
         if how in ("batch", "async", "oneway"):
             of["count"] = chance.randint(2, 20)
         elif how == "level":
-            of["level"] = chance.choice((1, 4, 5, 9, 14, 15, 16, 17, 18) if self.slow else (1, 1, 2, 2, 3, 4))
+            level = chance.choice((1, 4, 5, 9, 14, 15, 16, 17, 18) if self.slow else (1, 1, 2, 2, 3, 4))
+            of["level"] = self._of_theme(theme, "level", level)
             self.moments.append(round(at + LEVELS_S[int(of["level"]) - 1], 3))
         elif how == "timer":
-            of["delay"] = round(10 ** chance.uniform(0.0, 3.9 if self.slow else 2.0), 1)
+            delay = round(10 ** chance.uniform(0.0, 3.9 if self.slow else 2.0), 1)
+            of["delay"] = self._of_theme(theme, "delay", delay)
             self.moments.append(round(at + float(of["delay"]), 3))
             if self._on("recall") and chance.random() < 0.4:
                 self._do(round(at + chance.uniform(0.0, float(of["delay"])), 3), "recall", id=of["id"])
         elif how == "transaction":
-            of["ends"] = chance.choice(("commit", "commit", "rollback", "never"))
-            of["checks"] = chance.choice((0, 0, 1, 2, 5))
+            of["ends"] = self._of_theme(theme, "ends", chance.choice(("commit", "commit", "rollback", "never")))
+            of["checks"] = self._of_theme(theme, "checks", chance.choice((0, 0, 1, 2, 5)))
             self.moments.append(round(at + 1.0 + 3.0 * int(of["checks"]), 3))
         elif how == "new_topic":
             of["topic"] = f"New{self.sends}"
@@ -272,6 +294,10 @@ class _Draw:
             of["error"] = chance.choice(("EIO", "ENOSPC"))
             of["skip"] = chance.choice((0, 0, 1, 5))
             of["times"] = chance.choice((1, 1, 2, 20))
+        if self.theme is not None:
+            for name, values in self.theme.fault.items():
+                if name in of or (name == "after" and do in ("kill", "power")):
+                    of[name] = chance.choice(values)
         if self.small or chance.random() < 0.7:
             self._meets(do, at, of)
         self._do(at, do, **of)

@@ -12,7 +12,8 @@ from proof.simulation.known_faults import ROOT, KnownFault, broken_by, known_fau
 from proof.simulation.plan import Action, Plan
 from proof.simulation.run import Report, run_plan
 from proof.simulation.shrink import Shrinker
-from proof.simulation.swarm import draw
+from proof.simulation.swarm import draw, theme_of
+from proof.simulation.themes import THEMES
 
 DRAWN_S = 40.0
 """No further seed begins after this time."""
@@ -80,6 +81,22 @@ def test_seeds_that_decide_their_time_are_quick_or_slow() -> None:
     levels = {action.number("level") for plan in slow for action in plan.actions} - {0}
     assert max(levels) == 18
     assert all(plan.pace == "quick" for plan in (draw(seed, SEED_S) for seed in range(200)))
+
+
+@pytest.mark.parametrize("name", sorted(THEMES))
+def test_a_theme_meets_its_work_with_its_faults(name: str) -> None:
+    theme = THEMES[name]
+    plans = [draw(seed, SEED_S) for seed in range(300) if theme_of(seed) == name]
+    assert len(plans) > 5
+    faults = {action.do for plan in plans for action in plan.actions if action.fault}
+    assert faults == set(theme.faults)
+    for setting, values in theme.settings.items():
+        assert {plan.settings[setting] for plan in plans} <= set(values)
+    for names, of_fault in ((theme.send, False), (theme.fault, True)):
+        for value, values in names.items():
+            found = {a.of[value] for p in plans for a in p.actions if a.fault is of_fault and value in a.of}
+            if value != "topic":  # a new topic has a name of its own, and operators have theirs
+                assert found and found <= set(values), value
 
 
 @pytest.mark.parametrize("fault", known_faults(), ids=lambda fault: fault.name)
