@@ -42,6 +42,7 @@ COMPILED: Final[dict[str, str]] = {
     "bolide.dispatch.sql92_lexer": "input of the parser below",
     "bolide.dispatch.sql92_nodes": "the parts of a filter: evaluated for every message of a filtered pull",
     "bolide.dispatch.sql92_parser": "makes the parts above, which must be native for it",
+    "bolide.dispatch.sql92_raw": "checked for every message of a filtered pull",
     "bolide.layout.broker_message": "carries every message from its request to its record",
     "bolide.layout.ext_unit": "one unit a message where the filter bitmap is on",
     "bolide.layout.hashes": "five hashes a message",

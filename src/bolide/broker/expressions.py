@@ -24,7 +24,8 @@ class Compiled:
     """A filter: `tag_codes` (None = any tag) on the queue unit, then `evaluate` (None = no more) on the properties.
 
     Only True delivers a record; False, None and an exception drop it. `operations` says what `evaluate` costs. With
-    `names` it gets these properties alone, and must give the same result for the same values.
+    `names` it gets these properties alone, and must give the same result for the same values. `on_raw` does what
+    `evaluate` does to the properties as they are stored, and does not raise.
     """
 
     def __init__(
@@ -33,11 +34,13 @@ class Compiled:
         evaluate: Evaluate | None = None,
         operations: int = 10,
         names: Sequence[str] | None = None,
+        on_raw: Callable[[bytes], bool] | None = None,
     ) -> None:
         self.tag_codes = tag_codes
         self.evaluate = evaluate
         self.operations = operations
         self.names = names
+        self.on_raw = on_raw
 
 
 Compile: TypeAlias = Callable[[str], Compiled]
@@ -69,7 +72,9 @@ def compile_sql(text: str, max_length: int = MAX_LENGTH, max_operations: int = M
         except EvaluationError:
             return None
 
-    return Compiled(None, evaluate, expression.operations, expression.names)
+    raw = expression.on_raw()
+    on_raw = None if raw is None else raw.passes
+    return Compiled(None, evaluate, expression.operations, expression.names, on_raw)
 
 
 def built_in(name: str) -> Compile:

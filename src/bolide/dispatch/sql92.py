@@ -12,6 +12,7 @@ from typing import Final
 from bolide.dispatch.sql92_lexer import KEYWORDS_4_9, KEYWORDS_5, Lexer, Sql92Error
 from bolide.dispatch.sql92_nodes import BooleanNode, EvaluationError
 from bolide.dispatch.sql92_parser import Parser
+from bolide.dispatch.sql92_raw import RawFilter
 
 __all__ = ["MAX_LENGTH", "MAX_OPERATIONS", "EvaluationError", "Expression", "Sql92Error", "compile_sql92"]
 
@@ -19,6 +20,9 @@ MAX_LENGTH: Final = 65_536
 """Characters of one filter. Java has no limit of its own; the frame is its limit."""
 MAX_OPERATIONS: Final = 65_536
 """Names, literals and operators of one filter (an IN with all its texts is one): its cost per message."""
+
+_MOST_NAMES: Final = 16
+"""Properties up to which looking for each costs less than reading all."""
 
 
 class Expression:
@@ -35,6 +39,12 @@ class Expression:
         """Whether a message with these properties passes: only True does. Raises `EvaluationError`."""
         value = self._root.evaluate(properties if isinstance(properties, dict) else dict(properties))
         return None if value is None else value is True
+
+    def on_raw(self) -> RawFilter | None:
+        """The same filter for the bytes of a record's properties; None where it has too many names to look for each,
+        or a name that is not ASCII."""
+        few = len(self.names) <= _MOST_NAMES and all(name.isascii() for name in self.names)
+        return RawFilter(self._root, self.names) if few else None
 
 
 def compile_sql92(

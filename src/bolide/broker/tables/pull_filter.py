@@ -18,6 +18,8 @@ from bolide.store.unit_filter import UnitFilter
 _REMEMBERED: Final = 1000
 _FEW: Final = 4
 """Names up to which each is looked for in the raw properties, which are not parsed then."""
+_SIMPLE: Final = 32
+"""Operations up to which an expression is cheaper to check than its result to remember."""
 _RESULTS: Final = 128
 _SHORT: Final = 256
 """Bytes of values up to which a result is remembered: a thousand filters together keep some 40 MB at the worst."""
@@ -83,7 +85,11 @@ class FilterCache:
         if known is not None:
             return known
         compiled: Any = self._types.compile(expression_type, text)
-        predicate = None if compiled.evaluate is None else predicate_of(compiled.evaluate, compiled.names)
+        predicate = None
+        if compiled.on_raw is not None and compiled.operations <= _SIMPLE:
+            predicate = compiled.on_raw
+        elif compiled.evaluate is not None:
+            predicate = predicate_of(compiled.evaluate, compiled.names, compiled.on_raw)
         made = PullFilter(compiled.tag_codes, predicate, True)
         made.expression_type = expression_type
         made.cost = PARSING + compiled.operations
@@ -117,8 +123,14 @@ class _WholePredicate:
 class _NamedPredicate:
     """Evaluates an expression that looks at few properties, and remembers what it came to for their values."""
 
-    def __init__(self, evaluate: Callable[[dict[str, str]], bool | None], names: list[str]) -> None:
+    def __init__(
+        self,
+        evaluate: Callable[[dict[str, str]], bool | None],
+        names: list[str],
+        on_raw: Callable[[bytes], bool] | None,
+    ) -> None:
         self._evaluate: Callable[[dict[str, str]], bool | None] = evaluate
+        self._on_raw: Callable[[bytes], bool] | None = on_raw
         self._names: list[str] = names
         self._wanted: list[bytes] = [name.encode("ascii") + b"\x01" for name in names]
         self._known: dict[tuple[bytes | None, ...], bool] = {}
@@ -136,7 +148,8 @@ class _NamedPredicate:
         known = self._known.get(key)
         if known is not None:
             return known
-        passes = self._passes(values)
+        on_raw = self._on_raw
+        passes = self._passes(values) if on_raw is None else on_raw(properties)
         if size <= _SHORT:
             if len(self._known) >= _RESULTS:
                 self._known.clear()
@@ -155,15 +168,17 @@ class _NamedPredicate:
 
 
 def predicate_of(
-    evaluate: Callable[[dict[str, str]], bool | None], names: Sequence[str] | None = None
+    evaluate: Callable[[dict[str, str]], bool | None],
+    names: Sequence[str] | None = None,
+    on_raw: Callable[[bytes], bool] | None = None,
 ) -> Callable[[bytes], bool]:
     """True only where the expression is true: false, null and an error of evaluation all drop the record.
 
-    `names` are the only properties that the expression looks at; None: any.
+    `names` are the only properties that the expression looks at; None: any. `on_raw` is a cheaper `evaluate`.
     """
-    if names is None or len(names) > _FEW or not all(name and name.isascii() for name in names):
-        return _WholePredicate(evaluate).passes
-    return _NamedPredicate(evaluate, list(names)).passes
+    if names is not None and len(names) <= _FEW and all(name and name.isascii() for name in names):
+        return _NamedPredicate(evaluate, list(names), on_raw).passes
+    return _WholePredicate(evaluate).passes if on_raw is None else on_raw
 
 
 __all__ = ["EVERYTHING", "ExpressionRefused", "FilterCache", "PullFilter", "is_tag"]
