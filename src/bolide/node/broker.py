@@ -34,7 +34,7 @@ from bolide.node.assembly import BrokerParts, Surroundings
 from bolide.node.loop.cold_reads import ColdReads
 from bolide.node.loop.executor import Executor
 from bolide.node.loop.flusher import THREAD_NAME, FlushThread
-from bolide.node.loop.front import Connections, Front
+from bolide.node.loop.front import Front
 from bolide.node.loop.host import POOL_THREADS, NodeHost, log_failure
 from bolide.node.loop.persist import ConfigFiles
 from bolide.node.loop.turns import Turns
@@ -42,11 +42,12 @@ from bolide.node.plugins.dispatchers import Dispatchers
 from bolide.node.plugins.plugin_loading import make_dispatchers, make_hooks
 from bolide.node.plugins.topic_plugins import TopicPicks
 from bolide.node.process.addresses import announced_ip, host_port
+from bolide.node.process.connection_limit import connections_of, max_connections
 from bolide.node.process.daemon import Told, run_daemon, start_logging, told_to_nobody
 from bolide.node.process.daemon_port import DaemonPort
 from bolide.node.process.exit_codes import BAD_CONFIG
 from bolide.node.process.node_world import NodeWorld, RealNodeWorld
-from bolide.node.process.open_files import share_of_connections, share_of_store
+from bolide.node.process.open_files import share_of_store
 from bolide.node.process.tls_renewal import TlsRenewal
 from bolide.node.routes.name_servers import check_name_servers, name_server_context
 from bolide.node.routes.registrar import Place, Registration
@@ -422,24 +423,6 @@ def machine_use(world: NodeWorld, root: str) -> MachineUse:
 def store_resources(world: NodeWorld) -> Resources:
     """What the machine gives the store."""
     return Resources(memory_bytes=world.memory_bytes(), max_open_files=share_of_store(world.max_open_files()))
-
-
-def connections_of(options: BrokerOptions, world: NodeWorld, told: logging.Logger) -> Connections:
-    """The table of connections; logs when it holds fewer than the settings allow."""
-    table = Connections(max_connections(options, world), options.server_channel_max_idle_time_seconds * 1000)
-    if table.limit < options.max_connections:
-        told.info(
-            "%d connections are allowed, not maxConnections = %d: raise the limit of open files with ulimit -n",
-            table.limit,
-            options.max_connections,
-        )
-    return table
-
-
-def max_connections(options: BrokerOptions, world: NodeWorld) -> int:
-    """Connections that may be open without taking a descriptor from the store."""
-    limit = world.max_open_files()
-    return share_of_connections(limit, options.max_connections, share_of_store(limit))
 
 
 def run_broker(
