@@ -19,6 +19,7 @@ COMPILED: Final[dict[str, str]] = {
     "bolide.broker.core.names": "checks the topic of every send",
     "bolide.broker.core.outcome": "one object made for every command",
     "bolide.broker.core.overload": "asked before the commands of every read",
+    "bolide.broker.core.role": "asked for every send and pull",
     "bolide.broker.core.service": "the base class of pull, send and the tables, which must see a native class",
     "bolide.broker.core.stats": "counters raised by every message",
     "bolide.broker.delay.delay_levels": "one turn of its loop a delayed message",

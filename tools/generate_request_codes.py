@@ -61,10 +61,12 @@ Every request code of RocketMQ 5.5.0 and 4.9.7, and what becomes of it. This pag
 - **Durable**: `yes` when the answer waits until the tables that the request changed are on disk. `no` when nothing of
   it is kept, or when it is written later (committed offsets). For messages, `flushDiskType` decides.
 - **Port**: `all`, or `main` when the fast port (`listenPort` - 2) does not answer it.
+- **Slave**: `answers`, or the response with which a broker whose `brokerRole` is SLAVE leaves the request to its
+  master; `reads` when it answers with `slaveReadEnable`.
 - **Since**: the version of Bolide that answers it first.
 
-| Code | Name | RocketMQ | Bolide | Kind | Durable | Port | Since |
-|---|---|---|---|---|---|---|---|
+| Code | Name | RocketMQ | Bolide | Kind | Durable | Port | Slave | Since |
+|---|---|---|---|---|---|---|---|---|
 """
 
 
@@ -118,6 +120,14 @@ def why_refused(entry: dict[str, Any]) -> str:
     return next((reason for span, reason in REASONS if entry["code"] in span), "")
 
 
+def at_slave(row: Row[Any, Any]) -> str:
+    """What a slave does with a code."""
+    if row.at_master is None:
+        return "answers"
+    refusal = f"{codes.response_name(row.at_master.code)} ({row.at_master.code})"
+    return f"reads, else {refusal}" if row.at_master.unless_reads else refusal
+
+
 def line(entry: dict[str, Any], broker: Row[Any, Any] | None, namesrv: Row[Any, Any] | None, client: bool) -> str:
     """One line of the page."""
     versions = "4.9.7" if entry.get("removed_in") else VERSIONS[entry["since"]]
@@ -126,6 +136,7 @@ def line(entry: dict[str, Any], broker: Row[Any, Any] | None, namesrv: Row[Any, 
     who = [name for name, answers in (("broker", broker), ("name server", namesrv), ("client", client)) if answers]
     kind = row.kind.value if row is not None else ""
     durable = "" if row is None else "-" if row.kind is Kind.READ else "yes" if row.durable else "no"
+    slave = "" if broker is None else at_slave(broker)
     port = "" if broker is None else "all" if broker.fast_port else "main"
     since = row.since if row is not None else "0.1.0" if client else ""
     cells = (
@@ -136,6 +147,7 @@ def line(entry: dict[str, Any], broker: Row[Any, Any] | None, namesrv: Row[Any, 
         kind,
         durable,
         port,
+        slave,
         since,
     )
     return f"| {' | '.join(cells)} |\n"

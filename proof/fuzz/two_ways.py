@@ -16,6 +16,7 @@ from bolide.broker.consumers.locks import QueueLocks
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.role import Role
 from bolide.broker.core.stats import BrokerStats
 from bolide.broker.pull.hold import HoldTable
 from bolide.broker.send.send import SendService
@@ -116,13 +117,16 @@ class Way:
         ):
             self.topics.table[config.topic_name] = config
         self.stats = BrokerStats(NOW)
-        writer = LogWriter(self.store, encode_host(own, 10911), 18, TimerRules(options), self.stats.topic_puts)
+        role = Role.of(options)
+        writer = LogWriter(self.store, encode_host(own, 10911), 18, TimerRules(options), self.stats.topic_puts, role)
         groups = GroupTable(options, self.effects, NOW)
         keys = UniqKeys(b"\x7f\x00\x00\x01", 1, 2)
         self.service = SendService(options, writer, self.topics, groups, QueueLocks(), keys, self.stats)
         self.host = Host()
+        services = Services([self.service, self.topics, groups])
+        services.serve_as(role)
         self.executor = Executor(
-            Services([self.service, self.topics, groups]),
+            services,
             self.effects,
             self.host,
             self.stats,

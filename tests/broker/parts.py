@@ -13,6 +13,7 @@ from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Hold, Outcome, Parked, Reply
+from bolide.broker.core.role import Role
 from bolide.broker.core.stats import BrokerStats
 from bolide.broker.pull.pull import PullService
 from bolide.broker.send.send import SendService
@@ -67,7 +68,8 @@ class Parts:
         self.locks = QueueLocks()
         self.stats = BrokerStats(NOW)
         self.timer_rules = TimerRules(options)
-        self.writer = LogWriter(self.store, STORE, 18, self.timer_rules, self.stats.topic_puts)
+        self.role = Role.of(options)
+        self.writer = LogWriter(self.store, STORE, 18, self.timer_rules, self.stats.topic_puts, self.role)
         keys = UniqKeys(b"\x7f\x00\x00\x01", 1, 2)
         self.send_service = SendService(options, self.writer, self.topics, self.groups, self.locks, keys, self.stats)
         self.pull_service = PullService(

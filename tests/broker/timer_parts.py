@@ -8,6 +8,7 @@ from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.append.timer_rules import TimerRules
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.options import BrokerOptions
+from bolide.broker.delay.followed_timer import FollowedTimer
 from bolide.broker.delay.timers import TimerService
 from bolide.layout.broker_message import BrokerMessage
 from bolide.layout.names import TIMER_TOPIC
@@ -26,6 +27,7 @@ SHAPE = StoreShape(commit_log_segment_size=1 << 17, consume_queue_segment_size=2
 LOG_FILE = 52 * 7 + 16 + 9
 """Seven units a file, and some bytes that none can use."""
 ROUND = 600
+FOLLOWED = f"{ROOT}/config/followedTimer.json"
 
 
 class Timer:
@@ -46,7 +48,12 @@ class Timer:
         self.wheel = TimerFiles(self.files, ROOT, precision, LOG_FILE, ROUND)
         rules = TimerRules(self.options, self.wheel.wheel.count_at)
         self.writer = LogWriter(self.store, STORE, 18, rules)
-        self.service = TimerService(self.options, rules, self.store, self.writer, self.effects, self.wheel, now)
+        self.followed = FollowedTimer(self.effects)
+        if (told := self.files.read_file(FOLLOWED)) is not None:
+            self.followed.load(told)
+        self.service = TimerService(
+            self.options, rules, self.store, self.writer, self.effects, self.wheel, now, self.followed
+        )
         self.service.load(now)
 
     def again(self, files: Files | None = None, now: int | None = None, **settings: Any) -> Timer:
@@ -79,6 +86,9 @@ class Timer:
             store_job.run()
             self.store.job_done(store_job)
         taken = self.effects.take()
+        if self.followed.persist_name in taken.persists:
+            self.files.make_dir(f"{ROOT}/config")
+            self.files.write_file(FOLLOWED, self.followed.encode())
         for job, done in taken.jobs:
             error = ""
             try:

@@ -2,8 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from bolide.errors import PeerError
-from bolide.remoting.codes import MESSAGE_ILLEGAL, SYSTEM_ERROR
+from bolide.remoting.codes import MESSAGE_ILLEGAL, SLAVE_NOT_AVAILABLE, SYSTEM_BUSY, SYSTEM_ERROR
+from bolide.remoting.request_routes import AtMaster
+
+SENDS_AT_MASTER: Final = AtMaster(SYSTEM_BUSY, "[REJECTREQUEST]this broker is a slave: send to its master")
+PULLS_AT_MASTER: Final = AtMaster(
+    SYSTEM_BUSY, "[REJECTREQUEST]this broker is a slave that serves no pulls: pull from its master", unless_reads=True
+)
+TABLES_AT_MASTER: Final = AtMaster(
+    SYSTEM_ERROR,
+    "Can't modify topic or subscription group from slave broker, please execute it from master broker.",
+)
+"""4.9.5 and later. 5.5.0 does it on the slave, where the next copy of the master's tables undoes it."""
+RESETS_AT_MASTER: Final = AtMaster(SYSTEM_ERROR, "Can not reset offset in slave broker")
+TRANSACTIONS_AT_MASTER: Final = AtMaster(
+    SLAVE_NOT_AVAILABLE, "this broker is a slave: transactions are ended and taken up again by its master"
+)
 
 
 class Refused(PeerError):
@@ -15,12 +32,6 @@ class Refused(PeerError):
 
     def __reduce__(self) -> tuple[type[Refused], tuple[int, str]]:
         return (Refused, (self.response_code, self.message))
-
-
-def on_a_slave() -> Refused:
-    """Topics and groups are changed on the master (4.9.5 and later)."""
-    text = "Can't modify topic or subscription group from slave broker, please execute it from master broker."
-    return Refused(SYSTEM_ERROR, text)
 
 
 def illegal(why: str) -> Refused:

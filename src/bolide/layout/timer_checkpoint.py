@@ -15,6 +15,7 @@ _FIELDS: Final = struct.Struct(">7q")
 _MARK: Final = struct.Struct(">8s4q")
 _MARK_AT: Final = 64
 _OURS: Final = b"bolide-1"
+_UNVERSIONED: Final = 32
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,11 @@ class TimerCheckpoint:
         head = self.encode_body().ljust(_MARK_AT, b"\0")
         mark = _MARK.pack(_OURS, self.precision, self.read_time, self.log_end, self.queue_offset)
         return (head + mark).ljust(TIMER_CHECKPOINT_SIZE, b"\0")
+
+
+def decode_timer_answer(body: bytes) -> TimerCheckpoint | None:
+    """What GET_TIMER_CHECK_POINT (60) answered, with or without a version; None for anything else."""
+    return decode_timer_checkpoint(body.ljust(_FIELDS.size, b"\0")) if len(body) >= _UNVERSIONED else None
 
 
 def decode_timer_checkpoint(data: bytes | None) -> TimerCheckpoint:

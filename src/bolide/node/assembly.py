@@ -17,13 +17,16 @@ from bolide.broker.consumers.locks import LockService, QueueLocks
 from bolide.broker.consumers.offsets import OffsetService
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.role import Role
 from bolide.broker.core.service import Service
 from bolide.broker.core.stats import BrokerStats
 from bolide.broker.delay.delay_levels import DelayService
+from bolide.broker.delay.followed_timer import FollowedTimer
 from bolide.broker.delay.recall import RecallService
 from bolide.broker.delay.timers import TimerService
 from bolide.broker.operator.broker_config import BrokerConfigService
 from bolide.broker.operator.consume_stats import ConsumeStatsService
+from bolide.broker.operator.following import Following
 from bolide.broker.operator.group_admin import GroupAdminService
 from bolide.broker.operator.inspection import InspectService, MachineUse
 from bolide.broker.operator.query import QueryService
@@ -85,6 +88,8 @@ class BrokerParts:
         picks: Picks | None = None,
     ) -> None:
         levels = parse_delay_levels(options.message_delay_level)
+        self.role = role = Role.of(options)
+        """What this broker may do. `role.become` changes it."""
         self.stats = stats = BrokerStats(now)
         self.topics = topics = TopicTable(options, effects, now)
         self.groups = groups = GroupTable(options, effects, now)
@@ -96,19 +101,17 @@ class BrokerParts:
         precision = wheel_precision(options.timer_precision_ms)
         wheel = TimerFiles(store.files, store.root, precision, options.mapped_file_size_timer_log)
         rules = TimerRules(options, wheel.wheel.count_at)
-        self.writer = writer = LogWriter(store, around.store_host, len(levels), rules, stats.topic_puts)
+        self.writer = writer = LogWriter(store, around.store_host, len(levels), rules, stats.topic_puts, role)
         self.delay = delay = DelayService(levels, store, writer, effects, now, options.flush_delay_offset_interval)
-        self.timers = timers = TimerService(options, rules, store, writer, effects, wheel, now)
+        self._followed = followed = FollowedTimer(effects)
+        self.timers = timers = TimerService(options, rules, store, writer, effects, wheel, now, followed)
         self.assignments = assignments = AssignmentService(options, topics, groups, clients, effects, around.ask_route)
         topic_stats = TopicStatsService(options, stats, now)
 
+        log = around.log
         self.transactions = transactions = TransactionService(
-            options, writer, topics, offsets, clients, effects, now, around.log
+            options, writer, topics, offsets, clients, effects, now, log
         )
-
-        def address() -> str:
-            return host_text(writer.store_host)
-
         filters.store_time = store.store_time
         self.pulls = pulls = PullService(options, writer, topics, groups, offsets, clients, stats, filters)
         pulls.clock = around.clock
@@ -116,9 +119,11 @@ class BrokerParts:
         if not options.use_server_side_reset_offset:
             resets = ClientResets(options.broker_name, store, offsets, topics, clients, effects)
         self.sends = sends = SendService(options, writer, topics, groups, locks, around.uniq_keys, stats, transactions)
+        self._topic_admin = self._made_topic_admin(options, store, picks)
+        self.inspection = InspectService(options, store, stats, delay, timers, clients, filters, around.machine)
         made: list[Service] = [
             StoreUpkeep(store),
-            StoreWatch(store, around.log, now),
+            StoreWatch(store, log, now),
             stats,
             topic_stats,
             topics,
@@ -137,10 +142,11 @@ class BrokerParts:
             LockService(locks),
             RetryService(options, store, writer, topics, groups, stats),
             QueryService(options, store),
-            TopicAdminService(options, store, topics, offsets, picks, [stats.forget_topic, timers.metrics.forget]),
-            GroupAdminService(options, groups, offsets, clients, address, stats),
-            ConsumeStatsService(options, store, topics, groups, offsets, clients, topic_stats, address),
-            InspectService(options, store, stats, delay, timers, clients, filters, around.machine),
+            self._topic_admin,
+            GroupAdminService(options, groups, offsets, clients, self._address, stats),
+            ConsumeStatsService(options, store, topics, groups, offsets, clients, topic_stats, self._address),
+            self.inspection,
+            followed,
             BrokerConfigService(options, topics, around.settings, around.update, now),
             RelayService(options.broker_name, clients, store, topics, groups),
             ReplyService(options, writer, topics, clients),
@@ -149,6 +155,28 @@ class BrokerParts:
         ]
         self.services = Services(made)
         self._store = store
+        self._take_role(around.clock)
+
+    def _address(self) -> str:
+        return host_text(self.writer.store_host)
+
+    def _made_topic_admin(self, options: BrokerOptions, store: MessageStore, picks: Picks | None) -> TopicAdminService:
+        forget = [self.stats.forget_topic, self.timers.metrics.forget]
+        return TopicAdminService(options, store, self.topics, self.offsets, picks, forget)
+
+    def _take_role(self, clock: Callable[[], int]) -> None:
+        self.services.serve_as(self.role)
+        self.role.told.append(self.services.role_changed)
+        self.offsets.following = not self.role.may_write
+
+        def drop(topic: str) -> None:
+            self._topic_admin.drop(topic, clock())
+
+        figures = self.timers.metrics
+        self.following = Following(
+            self.topics, self.groups, self.offsets, self.assignments, self.delay, figures, self._followed, drop
+        )
+        """Of a slave: takes over its master's tables."""
 
     def cut(self, configs: ConfigFiles, abnormal: bool, now: int) -> int:
         """Set progress beyond the end of its queue back, on disk too, before anything is stored: a start after the next

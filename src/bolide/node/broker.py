@@ -49,6 +49,7 @@ from bolide.node.process.exit_codes import BAD_CONFIG
 from bolide.node.process.node_world import NodeWorld, RealNodeWorld
 from bolide.node.process.open_files import share_of_store
 from bolide.node.process.tls_renewal import TlsRenewal
+from bolide.node.routes.master_tables import MasterTables
 from bolide.node.routes.name_servers import check_name_servers, name_server_context
 from bolide.node.routes.registrar import Place, Registration
 from bolide.node.routes.route_book import RouteBook
@@ -82,8 +83,11 @@ class BrokerNode:
         options: BrokerOptions,
         conf: str | None = None,
         world: NodeWorld | None = None,
+        refuse: Callable[[BrokerOptions], None] = refuse_unkept_options,
     ) -> None:
+        """`refuse` raises `ConfigError` for settings whose promise would not be kept."""
         self.options = options
+        self._refuse = refuse
         self.world: NodeWorld = world if world is not None else RealNodeWorld()
         self.clock = self.world.clock()
         self.root = str(Path(options.store_path_root_dir).expanduser())
@@ -99,6 +103,8 @@ class BrokerNode:
         """What a stop undoes, the newest first; a start that fails undoes what it has begun."""
         self._ports: list[DaemonPort] = []
         self._registration: Registration | None = None
+        self.master_tables: MasterTables | None = None
+        """Of a slave: what keeps its tables as its master's are."""
         self._turns: Turns | None = None
         self._served = False
         """True once clients may have changed the tables: they are written at the stop."""
@@ -113,7 +119,7 @@ class BrokerNode:
 
         Raises `ConfigError`, the store's errors, and `CannotListen` for a port that is taken.
         """
-        refuse_unkept_options(self.options)
+        self._refuse(self.options)
         check_name_servers(self.options)
         check_log_folder(self.options)
         async with AsyncExitStack() as life:
@@ -238,7 +244,7 @@ class BrokerNode:
         )
         life.callback(configs.stop)
         configs.load()
-        if not options.is_slave:  # a slave has its master's tables, whose log may be ahead
+        if parts.role.may_write:  # a slave has its master's tables, whose log may be ahead
             cut = parts.cut(configs, self._report.abnormal, now)
             if cut:
                 self._log.warning("%d committed offsets were beyond the ends of their queues: they are set back", cut)
@@ -277,10 +283,29 @@ class BrokerNode:
     async def _register_first(self, life: AsyncExitStack, parts: BrokerParts, tls: RenewedContext | None) -> None:
         options = self.options
         place = Place(self.address, host_port(options.broker_ip2 or self.ip, options.ha_listen_port or self.port + 1))
-        self._registration = registration = Registration(options, place, parts.topics, tls, self.world)
+        told = None
+        if not parts.role.may_write:
+            self.master_tables = tables = MasterTables(
+                parts.following, self.address, self._log_end, self.another_turn, tls, self.world
+            )
+            tables.start()
+            life.push_async_callback(tables.stop)
+            told = self._master_told
+        self._registration = registration = Registration(
+            options, place, parts.topics, tls, self.world, parts.role, told
+        )
         life.push_async_callback(registration.stop)
         registration.start()
         await registration.first(FIRST_REGISTRATION_S)
+
+    def _master_told(self, address: str, ha_address: str) -> None:
+        """The name servers say who is the master of this slave."""
+        self._log.info("the master is %s, its log comes from %s", address or "not there", ha_address or "nowhere")
+        if self.master_tables is not None:
+            self.master_tables.master_is(address)
+
+    def _log_end(self) -> int:
+        return int(self.store.flushed_offset)
 
     def _close_ports(self) -> None:
         for port in self._ports:

@@ -60,6 +60,16 @@ class DiskReads(enum.Enum):
     """What it reads next depends on what it read: it stops at the first place that is not in memory."""
 
 
+@dataclass(frozen=True, slots=True)
+class AtMaster:
+    """What a slave answers in place of its handler: the request belongs to the master."""
+
+    code: int
+    remark: str
+    unless_reads: bool = False
+    """A slave that serves reads (slaveReadEnable) answers it."""
+
+
 @dataclass(frozen=True)
 class Row(ABC, Generic[Peer, Answer]):
     """What is common to both kinds of rows. Use `Route`, or `RawRoute` where no header is decoded."""
@@ -77,6 +87,8 @@ class Row(ABC, Generic[Peer, Answer]):
     light: bool = False
     """It takes microseconds: the loop reads the clock after many of these."""
     reads: DiskReads = DiskReads.NONE
+    at_master: AtMaster | None = None
+    """Which role may answer: None = every; else only a master does, and a slave refuses with this."""
     ordinary: frozenset[int] = NO_CODES
     """Response codes beside `ORDINARY` that every working client gets now and then: any other is logged."""
     since: str = "0.1.0"

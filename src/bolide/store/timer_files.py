@@ -41,6 +41,7 @@ class TimerFiles:
     ) -> None:
         self._files = files
         self._root = root
+        self._log_file_size = log_file_size
         self._handles = HandleCache(files, OPEN_FILES)
         self.log = TimerLog(files, root, log_file_size, self._handles)
         self.wheel = TimerWheel(files, root, precision, round_slots)
@@ -81,6 +82,11 @@ class TimerFiles:
             self.sync_job(now_true, None).run()
             self.checkpoint = now_true
         return offset
+
+    def again(self) -> TimerFiles:
+        """The same files as a start finds them."""
+        wheel = self.wheel
+        return TimerFiles(self._files, self._root, wheel.precision, self._log_file_size, wheel.round_slots)
 
     def set_back(self, queue_offset: int) -> None:
         """The timer queue ends before the offset of the checkpoint: make this one certain, or raise `FileFailed`."""

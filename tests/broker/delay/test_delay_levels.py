@@ -468,3 +468,29 @@ def test_a_clock_that_is_set_neither_hurries_nor_delays_what_waits(parts: Delayi
     parts.tick(NOW + ten + 2_000)
     assert [record.body for record in parts.delivered()] == [b"before", b"after"]
     assert parts.delivered()[1].store_timestamp == NOW + ten + 2_000 + step
+
+
+def test_a_slave_delivers_nothing_and_a_master_goes_on_where_the_last_one_was(parts: Delaying) -> None:
+    parts.delayed(1, b"first")
+    parts.delayed(1, b"second")
+    parts.role.become("SLAVE", 1, NOW)
+    parts.service.role_changed(parts.role, NOW)
+    assert parts.service.due(NOW) is None
+    parts.tick(NOW + 2_000)
+    assert parts.delivered() == []
+    parts.service.follow(b'{"offsetTable":{1:1}}')  # the master delivered one
+    parts.role.become("SYNC_MASTER", 0, NOW + 2_000)
+    parts.service.role_changed(parts.role, NOW + 2_000)
+    assert parts.service.due(NOW + 2_000) == NOW + 2_000
+    parts.tick(NOW + 2_000)
+    assert [record.body for record in parts.delivered()] == [b"second"]
+
+
+def test_what_was_delivered_and_is_not_certain_is_delivered_again_after_a_change_of_roles(parts: Delaying) -> None:
+    parts.delayed(1)
+    parts.service.tick(NOW + 2_000, 1000)
+    for role in ("SLAVE", "ASYNC_MASTER"):
+        parts.role.become(role, 1, NOW + 2_000)
+        parts.service.role_changed(parts.role, NOW + 2_000)
+    parts.tick(NOW + 2_000)
+    assert len(parts.delivered()) == 2

@@ -95,7 +95,6 @@ def test_the_key_may_name_the_topic(tmp_path: Path) -> None:
             "recall failed, broker service not available",
         ),
         ({"broker_permission": 4}, codes.SUCCESS, None),
-        ({"broker_role": "SLAVE"}, codes.SLAVE_NOT_AVAILABLE, "recall failed, broker service not available"),
     ],
 )
 def test_brokers_that_recall_nothing_now(
@@ -150,3 +149,12 @@ def test_handles_are_read_as_java_reads_them(padded: bool) -> None:
 def test_handles_that_are_none(handle: str) -> None:
     with pytest.raises(BodyError, match="recall handle is invalid"):
         decode_recall_handle(handle)
+
+
+def test_a_slave_recalls_nothing(tmp_path: Path) -> None:
+    parts = Recalling(tmp_path)
+    parts.role.become("SLAVE", 1, NOW)
+    answer = parts.recall()
+    expected = (codes.SLAVE_NOT_AVAILABLE, "recall failed, broker service not available")
+    assert (answer.code, answer.remark) == expected
+    parts.close()

@@ -279,8 +279,9 @@ def test_slaves_are_told_the_checkpoint_and_the_figures() -> None:
     assert decode_timer_checkpoint(checkpoint.body).queue_offset == 1
     figures = json.loads(asked(codes.GET_TIMER_METRICS).body)
     assert figures["timingCount"] == {"T": {"count": 1, "timeStamp": NOW}}
-    timer.close()
-    assert asked(codes.GET_TIMER_METRICS).code == codes.SYSTEM_ERROR
+    timer = Timer(timer_wheel_enable=False)
+    for code in (codes.GET_TIMER_CHECK_POINT, codes.GET_TIMER_METRICS):
+        assert asked(code).code == codes.SYSTEM_ERROR
 
 
 def test_what_runtime_info_and_the_checkpoint_tell() -> None:

@@ -186,14 +186,6 @@ def test_who_consumes_what(parts: Groups) -> None:
     )
 
 
-def test_a_slave_changes_no_group(tmp_path: Path) -> None:
-    parts = Groups(tmp_path, broker_role="SLAVE", broker_id=1)
-    assert parts.create().code == codes.SYSTEM_ERROR
-    assert parts.ask(codes.DELETE_SUBSCRIPTIONGROUP, groupName="TOOLS_CONSUMER").code == codes.SYSTEM_ERROR
-    assert "TOOLS_CONSUMER" in parts.groups.table
-    parts.close()
-
-
 @pytest.mark.parametrize(
     "wrong",
     [

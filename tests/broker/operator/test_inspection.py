@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ class Inspected(Parts):
 
     def __init__(self, folder: Path, **settings: Any) -> None:
         super().__init__(folder, **settings)
-        unread: Any = None
+        unread: Any = SimpleNamespace(role=self.role)
         self.service = InspectService(
             self.options, self.store, self.stats, unread, unread, self.clients, self.filters,
             lambda: MachineUse(3 << 40, 1 << 39, 7),

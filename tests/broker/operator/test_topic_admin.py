@@ -231,15 +231,3 @@ def test_the_same_again_waits_for_the_file_that_lacks_it(parts: Topics) -> None:
 def test_system_topics_are_listed(parts: Topics) -> None:
     topics = json.loads(parts.ask(codes.GET_SYSTEM_TOPIC_LIST_FROM_BROKER).body)["topicList"]
     assert {"TBW102", "SCHEDULE_TOPIC_XXXX", "BenchmarkTest", "CHECKPOINT_TOPIC", "broker-a"} <= set(topics)
-
-
-def test_a_slave_changes_no_topic(tmp_path: Path) -> None:
-    parts = Topics(tmp_path, broker_role="SLAVE", broker_id=1)
-    answers = [
-        parts.create(),
-        parts.create_list({"topicName": "L"}),
-        parts.ask(codes.DELETE_TOPIC_IN_BROKER, topic="T"),
-    ]
-    assert [answer.code for answer in answers] == [codes.SYSTEM_ERROR] * 3
-    assert all("from slave broker" in str(answer.remark) for answer in answers)
-    parts.close()

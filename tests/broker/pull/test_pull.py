@@ -151,7 +151,6 @@ def test_a_pending_reset_answers_once(parts: Parts) -> None:
 
 def refuse_cases() -> list[tuple[dict[str, Any], dict[str, Any], int]]:
     return [
-        ({"broker_role": "SLAVE"}, {}, codes.SYSTEM_BUSY),
         ({"broker_permission": 2}, {}, codes.NO_PERMISSION),
         ({"lite_pull_message_enable": False}, {"code": codes.LITE_PULL_MESSAGE}, codes.NO_PERMISSION),
         ({"auto_create_subscription_group": False}, {}, codes.SUBSCRIPTION_GROUP_NOT_EXIST),

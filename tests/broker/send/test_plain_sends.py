@@ -175,7 +175,7 @@ def test_whatever_holds_sends_up_holds_plain_ones_up(act: Callable[[Way], None])
 
 
 def test_a_slave_takes_none() -> None:
-    assert compare([FIRST, of_java(9, 1)], broker_role="SLAVE") == 0
+    assert compare([FIRST, of_java(9, 1)], broker_role="SLAVE", broker_id=1) == 0
 
 
 def test_too_many_that_wait_for_the_disk_are_counted_one_by_one() -> None:

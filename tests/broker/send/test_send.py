@@ -148,16 +148,23 @@ def test_a_store_that_takes_nothing_answers_14(parts: Parts) -> None:
     assert parts.answer(send_request()).code == codes.SERVICE_NOT_AVAILABLE
 
 
-def test_a_broker_that_takes_no_sends(tmp_path: Path) -> None:
-    for number, (settings, code) in enumerate(
-        [
-            ({"broker_role": "SLAVE"}, codes.SYSTEM_BUSY),
-            ({"start_accept_send_request_time_stamp": NOW + 1}, codes.SYSTEM_ERROR),
-        ]
-    ):
-        parts = Parts(tmp_path / str(number), **settings)
-        assert parts.answer(send_request()).code == code
-        parts.close()
+def test_a_broker_takes_no_sends_before_its_time(tmp_path: Path) -> None:
+    parts = Parts(tmp_path, start_accept_send_request_time_stamp=NOW + 1)
+    assert parts.answer(send_request()).code == codes.SYSTEM_ERROR
+    parts.close()
+
+
+def test_the_door_to_the_log_of_a_slave_is_shut(tmp_path: Path) -> None:
+    parts = Parts(tmp_path)
+    parts.role.become("SLAVE", 1, NOW)
+    answer = parts.answer(send_request())
+    assert (answer.code, answer.remark) == (
+        codes.SERVICE_NOT_AVAILABLE,
+        "this broker is a slave: its log is written by its master",
+    )
+    parts.role.become("ASYNC_MASTER", 0, NOW)
+    assert parts.answer(send_request()).code == 0
+    parts.close()
 
 
 def test_the_time_to_accept_sends_is_the_wall_clock_s(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from bolide.broker.transactions.transactions import COMMIT, ROLLBACK
 from bolide.layout.names import HALF_TOPIC, OP_HALF_TOPIC, SCHEDULE_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
 from bolide.remoting import codes
 from bolide.remoting.command import make_request
-from tests.broker.parts import NOW, PEER, properties_of, reply_of, send_request, text
+from tests.broker.parts import PEER, properties_of, reply_of, send_request, text
 from tests.broker.transaction_parts import INTERVAL_MS, Transactions, from_check
 
 
@@ -110,16 +110,31 @@ def test_an_end_cannot_name_an_ordinary_message(parts: Transactions) -> None:
     assert parts.code(plain, COMMIT) == codes.SYSTEM_ERROR
 
 
-def test_a_slave_ends_nothing_and_asks_nobody(tmp_path: Path) -> None:
-    parts = Transactions(tmp_path, broker_role="SLAVE")
-    header = {"producerGroup": "pg", "tranStateTableOffset": "0", "commitLogOffset": "0", "commitOrRollback": "8"}
-    request = make_request(codes.END_TRANSACTION, 3, {**header, "msgId": "U"})
-    assert (
-        reply_of(parts.service.handlers()[codes.END_TRANSACTION](parts.channel, request, NOW)).code
-        == codes.SLAVE_NOT_AVAILABLE
-    )
-    assert parts.service.due(NOW) is None
-    parts.close()
+def test_a_broker_that_becomes_a_slave_asks_nobody_and_one_that_becomes_master_does(parts: Transactions) -> None:
+    parts.half()
+    parts.role.become("SLAVE", 1, parts.now)
+    parts.service.role_changed(parts.role, parts.now)
+    parts.later(INTERVAL_MS)
+    assert parts.service.due(parts.now) is None
+    assert parts.asked() == []
+    parts.role.become("ASYNC_MASTER", 0, parts.now)
+    parts.service.role_changed(parts.role, parts.now)
+    parts.later(INTERVAL_MS)
+    (question,) = parts.asked()
+    assert question.code == codes.CHECK_TRANSACTION_STATE
+
+
+def test_a_transaction_that_its_master_ended_is_not_open_at_the_next_master(parts: Transactions) -> None:
+    """The op record came with the log while this broker was a slave."""
+    first, second = parts.half(), parts.half(queue_id=3)
+    parts.later(INTERVAL_MS)
+    parts.role.become("SLAVE", 1, parts.now)
+    parts.service.role_changed(parts.role, parts.now)
+    assert parts.service.halves.open_count == 0
+    parts.role.become("ASYNC_MASTER", 0, parts.now)
+    parts.service.role_changed(parts.role, parts.now)
+    assert parts.service.halves.open_count == 2
+    assert (first.code, second.code) == (0, 0)
 
 
 def test_a_transaction_may_be_delayed_once_it_commits(parts: Transactions) -> None:

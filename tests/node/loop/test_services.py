@@ -6,10 +6,11 @@ import pytest
 
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.outcome import NOTHING, Outcome
+from bolide.broker.core.role import SLAVE, SYNC_MASTER, Role
 from bolide.broker.core.service import Routes, Service, Table
 from bolide.node.loop.services import REVIEW_MS, TICKS_MS, Services
 from bolide.remoting.command import Command
-from bolide.remoting.request_routes import Kind, RawRoute
+from bolide.remoting.request_routes import AtMaster, Kind, RawRoute
 
 
 class Clock(Service):
@@ -159,3 +160,43 @@ def test_what_is_due_keeps_its_place_when_it_is_asked_again() -> None:
     for _ in range(20):
         services.tick(passed[0], ignore)
     assert long.ticked > 5 and len(other.ticked) > 5
+
+
+class Leaves(Service):
+    """Answers 1 anywhere, 2 on a master, 3 where reads are served; and notes each role it is told of."""
+
+    def __init__(self) -> None:
+        self.roles: list[str] = []
+
+    def routes(self) -> Routes:
+        rules = {1: None, 2: AtMaster(11, "not here"), 3: AtMaster(2, "no reads", unless_reads=True)}
+        return [RawRoute(code, None, self.answer, Kind.READ, at_master=rule) for code, rule in rules.items()]
+
+    def answer(self, channel: Channel, command: Command, now: int) -> Outcome:
+        return NOTHING
+
+    def role_changed(self, role: Role, now: int) -> None:
+        self.roles.append(role.name)
+
+
+def test_what_a_slave_leaves_to_its_master() -> None:
+    services = Services([Leaves(), Clock()])
+    for role, refused in (
+        (Role(), set()),
+        (Role(SLAVE, 1), {2, 3}),
+        (Role(SLAVE, 1, slave_reads=True), {2}),
+        (Role(SYNC_MASTER), set()),
+    ):
+        services.serve_as(role)
+        assert services.refused.keys() == refused
+
+
+def test_a_role_that_changes_is_told_and_services_are_asked_when_they_are_due() -> None:
+    leaves, clock = Leaves(), Clock()
+    services = Services([leaves, clock])
+    services.start(0)
+    role = Role()
+    role.told.append(services.role_changed)
+    clock.times.append(7)
+    role.become(SLAVE, 1, 5)
+    assert (leaves.roles, services.refused.keys(), services.next_due()) == ([SLAVE], {2, 3}, 7)

@@ -12,6 +12,7 @@ from typing import Final, final
 from bolide.broker.append.light_queues import enter_light_queues
 from bolide.broker.append.timer_rules import TimerRules
 from bolide.broker.core.names import topic_refusal
+from bolide.broker.core.role import Role
 from bolide.broker.core.stats import Tally, count
 from bolide.broker.refused import Refused, illegal
 from bolide.broker.tables.topics import MAX_QUEUES
@@ -67,12 +68,14 @@ class LogWriter:
         delay_levels: int,
         timers: TimerRules,
         puts: dict[str, Tally] | None = None,
+        role: Role | None = None,
     ) -> None:
         self.store: MessageStore = store
         self.store_host: bytes = store_host
         self._host_hex: str = store_host.hex().upper()
         self.delay_levels: int = delay_levels
         self.timers: TimerRules = timers
+        self.role: Role = role if role is not None else Role()
         self.multi_dispatch: bool = store.shape.multi_dispatch
         self._tags_codes: dict[str, int] = {}
         self.puts: dict[str, Tally] = puts if puts is not None else {}
@@ -127,6 +130,8 @@ class LogWriter:
         message.tags_code = self.tags_code(properties.tags)
         if not message.encoded_properties:
             message.encoded_properties = properties.text.encode()
+        if not self.role.may_write:
+            raise Refused(SERVICE_NOT_AVAILABLE, "this broker is a slave: its log is written by its master")
         if not self.store.writable():
             raise Refused(
                 SERVICE_NOT_AVAILABLE, "service not available now: the store is full, failed or shutting down"

@@ -15,6 +15,7 @@ from bolide.broker.core.effects import Effects
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import HeldPull, Hold, Outcome, Reply, reply
 from bolide.broker.core.service import Routes, Table
+from bolide.broker.refused import TABLES_AT_MASTER
 from bolide.broker.tables.clients import Clients
 from bolide.broker.tables.groups import GroupTable
 from bolide.broker.tables.topics import TopicTable
@@ -69,7 +70,7 @@ class AssignmentService(Table):
     def routes(self) -> Routes:
         return [
             RawRoute(codes.QUERY_ASSIGNMENT, None, self.on_query, Kind.READ),
-            RawRoute(codes.SET_MESSAGE_REQUEST_MODE, None, self.on_set_mode, Kind.CHANGE),
+            RawRoute(codes.SET_MESSAGE_REQUEST_MODE, None, self.on_set_mode, Kind.CHANGE, at_master=TABLES_AT_MASTER),
             RawRoute(codes.GET_ALL_MESSAGE_REQUEST_MODE, None, self.on_all_modes, Kind.READ),
         ]
 
@@ -160,6 +161,13 @@ class AssignmentService(Table):
 
     def on_all_modes(self, channel: Channel, command: Command, now: int) -> Outcome:
         return reply(make_response(command, codes.SUCCESS, body=self.encode()))
+
+    def follow(self, data: bytes) -> None:
+        """Have the modes of the master of this broker."""
+        before = self._modes
+        self.load(data)
+        if before != self._modes:
+            self._effects.persist(self.persist_name)
 
     def encode(self) -> bytes:
         """config/messageRequestMode.json; also the body of GET_ALL_MESSAGE_REQUEST_MODE (402)."""

@@ -13,7 +13,7 @@ from bolide.broker.core.names import NO_LITE_TOPICS, group_refusal, is_system_gr
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Outcome, reply
 from bolide.broker.core.service import Routes, Service
-from bolide.broker.refused import Refused
+from bolide.broker.refused import RESETS_AT_MASTER, Refused
 from bolide.broker.tables.clients import Clients
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
 from bolide.broker.tables.groups import GroupTable
@@ -112,6 +112,7 @@ class OffsetService(Service):
                 ResetOffsetRequestHeader,
                 self.on_reset,
                 Kind.CHANGE,
+                at_master=RESETS_AT_MASTER if self._resets is None else None,
                 reads=DiskReads.STEPWISE,
             ),
         ]
@@ -209,7 +210,7 @@ class OffsetService(Service):
         return reply(make_response(command, codes.SUCCESS, ext={"timestamp": str(earliest)}))
 
     def on_all(self, channel: Channel, command: Command, now: int) -> Outcome:
-        return reply(make_response(command, codes.SUCCESS, body=self._offsets.encode()))
+        return reply(make_response(command, codes.SUCCESS, body=self._offsets.answer()))
 
     def on_clone(self, channel: Channel, command: Command, header: CloneGroupOffsetRequestHeader, now: int) -> Outcome:
         if is_system_group(header.dest_group):
@@ -247,8 +248,6 @@ class OffsetService(Service):
         """Server-side reset (5.x): the new offset waits for the group's next pull, which is answered with 21."""
         if self._resets is not None:
             return self._resets.tell(command, header)
-        if self._options.is_slave:
-            return reply(make_response(command, codes.SYSTEM_ERROR, "Can not reset offset in slave broker"))
         topic, group = header.topic, header.group
         config = self._topics.get(topic)
         if config is None:

@@ -24,7 +24,8 @@ from bolide.declaration import (
     Timestamp,
     java_key,
 )
-from bolide.layout.names import REPLY_TOPIC_SUFFIX, TRACE_TOPIC
+from bolide.errors import ConfigError
+from bolide.layout.names import MASTER_ID, REPLY_TOPIC_SUFFIX, TRACE_TOPIC
 from bolide.layout.shape import DELAYS, FILES, LIGHT_QUEUES, StoreShape
 from bolide.remoting.listening import (
     CONNECTIONS,
@@ -60,7 +61,9 @@ class BrokerOptions(StoreOptions, frozen=True, kw_only=True, rename=java_key):
 
     broker_cluster_name: Annotated[str, PLACE("Cluster that the broker registers in.")] = "DefaultCluster"
     broker_name: Annotated[str, PLACE("Name that the broker registers.", java="the machine's name")] = "broker-a"
-    broker_id: Annotated[int, Meta(ge=0), PLACE("0 is the master of its name. Only 0 is accepted.")] = 0
+    broker_id: Annotated[
+        int, Meta(ge=0), PLACE("Number among the brokers of a name: a slave's is above 0, a master's always 0.")
+    ] = 0
     broker_role: Annotated[Literal["ASYNC_MASTER", "SYNC_MASTER", "SLAVE"], PLACE("Only ASYNC_MASTER is accepted.")] = (
         "ASYNC_MASTER"
     )
@@ -198,8 +201,10 @@ class BrokerOptions(StoreOptions, frozen=True, kw_only=True, rename=java_key):
     ] = True
     short_polling_time_mills: Annotated[PositiveMs, PULLS("Time a pull is held without long polling.")] = 1000
     lite_pull_message_enable: Annotated[bool, PULLS("Accept LITE_PULL_MESSAGE (361).")] = True
-    slave_read_enable: Annotated[bool, PULLS("Suggest a replica to consumers that are far back.")] = False
-    offset_check_in_slave: Annotated[bool, PULLS("Correct offsets out of range on a replica too.")] = False
+    slave_read_enable: Annotated[
+        bool, PULLS("A slave serves pulls; a master sends consumers that are far back to one.")
+    ] = False
+    offset_check_in_slave: Annotated[bool, PULLS("A slave corrects offsets out of range, too.")] = False
     offset_moved_event_enable: Annotated[
         bool,
         PULLS("Store an event in OFFSET_MOVED_EVENT when a pull's offset is corrected, as 4.9 does.", java=OURS),
@@ -339,7 +344,10 @@ class BrokerOptions(StoreOptions, frozen=True, kw_only=True, rename=java_key):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        StoreShape.of(self)  # settings that are allowed one by one may not fit together
+        # Settings that are allowed one by one may not fit together.
+        StoreShape.of(self)
+        if self.broker_role == "SLAVE" and self.broker_id == MASTER_ID:
+            raise ConfigError("brokerRole = SLAVE needs a brokerId above 0: 0 is its master")
 
     @property
     def cluster_reply_topic(self) -> str:
@@ -352,14 +360,20 @@ class BrokerOptions(StoreOptions, frozen=True, kw_only=True, rename=java_key):
         return self.broker_ip1 or self.broker_name
 
     @property
-    def is_slave(self) -> bool:
-        """True when this broker only follows a master."""
-        return self.broker_role == "SLAVE"
-
-    @property
     def warnings(self) -> tuple[str, ...]:
         """What an operator should know about these settings at the start."""
-        if self.enable_lmq == self.enable_multi_dispatch:
-            return ()
-        alone = "enableLmq" if self.enable_lmq else "enableMultiDispatch"
-        return (f"{alone} alone lets no message enter a light queue: set enableLmq and enableMultiDispatch together",)
+        found = []
+        if self.enable_lmq != self.enable_multi_dispatch:
+            alone = "enableLmq" if self.enable_lmq else "enableMultiDispatch"
+            text = f"{alone} alone lets no message enter a light queue: set enableLmq and enableMultiDispatch together"
+            found.append(text)
+        if self.broker_role != "SLAVE" and self.broker_id != MASTER_ID:
+            found.append(
+                f"brokerId = {self.broker_id} is taken as 0: a broker with brokerRole = {self.broker_role} is a master"
+            )
+        if self.broker_role == "SYNC_MASTER" and not self.fast_port_enable:
+            text = (
+                "slaves of RocketMQ ask for topics and the timer's state at listenPort - 2, and would replicate neither"
+            )
+            found.append(f"fastPortEnable = false: {text}")
+        return tuple(found)

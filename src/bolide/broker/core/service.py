@@ -29,6 +29,7 @@ from mypy_extensions import mypyc_attr
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Handler, Outcome
+from bolide.broker.core.role import Role
 from bolide.broker.core.rows import Text
 from bolide.remoting.request_routes import Row
 from bolide.store.arrival import Arrival
@@ -60,6 +61,9 @@ class Service:
 
     def configure(self, options: BrokerOptions) -> None:
         """Apply a live setting that changed (`bolide.declaration`)."""
+
+    def role_changed(self, role: Role, now: int) -> None:
+        """The broker became master or slave while it runs: stop or resume background work."""
 
     def channel_closed(self, channel: Channel, now: int) -> None:
         """A connection ended."""

@@ -23,6 +23,7 @@ from bolide.broker.core.data_version import DataVersion
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.names import NO_SEND_TOPICS
 from bolide.broker.core.outcome import Outcome, reply
+from bolide.broker.core.role import Role
 from bolide.broker.core.service import Routes, Table
 from bolide.broker.refused import response_code
 from bolide.errors import BolideError
@@ -117,6 +118,7 @@ class DelayService(Table):
         self._persist_interval_ms: int = persist_interval_ms
         self._store: MessageStore = store
         self._writer: LogWriter = writer
+        self.role: Role = writer.role
         self._effects: Effects = effects
         self._levels: list[Level] = [Level(index + 1, delay, 0) for index, delay in enumerate(levels_ms)]
         self._runs: RecordRuns = RecordRuns(store.log)
@@ -157,6 +159,21 @@ class DelayService(Table):
                 self._levels[index].offset = self._levels[index].confirmed = offset
                 self._persisted[index] = offset
 
+    def follow(self, data: bytes) -> None:
+        """Take over a master's progress, which the log of this broker covers."""
+        before = self._persisted.copy()
+        self.load(data)
+        if before != self._persisted:
+            self._effects.persist(self.persist_name)
+
+    def role_changed(self, role: Role, now: int) -> None:
+        """A slave's progress is its master's; a master delivers on from there."""
+        for level in self._levels:
+            level.offset = level.confirmed
+            level.fresh = []
+            level.waiting.clear()
+        self._next_check = now
+
     def cut(self, now: int) -> bool:
         """Set progress beyond the end of its queue back to that end; True when there was any. Then the file must be
         written before anything is stored: the next start would pass over messages that get these offsets now."""
@@ -190,7 +207,7 @@ class DelayService(Table):
 
     def due(self, now: int) -> int | None:
         """None while no message waits and the file says so: an arrival has it asked again."""
-        return self._next_check if self._works() else None
+        return self._next_check if self.role.may_deliver and self._works() else None
 
     def _works(self) -> bool:
         for level, persisted in zip(self._levels, self._persisted, strict=True):
@@ -204,6 +221,8 @@ class DelayService(Table):
     def tick(self, now: int, budget: int) -> None:
         """Deliver what is due, as much as one turn may; look again in 100 ms, or at once while there is more."""
         self._now = now
+        if not self.role.may_deliver:
+            return
         written = int(self._store.written_offset)
         for level in self._levels:
             level.written(written)

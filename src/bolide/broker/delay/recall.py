@@ -70,7 +70,7 @@ class RecallService(Service):
         options = self._options
         if not options.recall_message_enable:
             return codes.NO_PERMISSION, "recall failed, operation is forbidden"
-        if options.is_slave:
+        if not self._writer.role.may_write:
             return codes.SLAVE_NOT_AVAILABLE, _NOT_NOW
         if wall < options.start_accept_send_request_time_stamp:
             return codes.SERVICE_NOT_AVAILABLE, _NOT_NOW

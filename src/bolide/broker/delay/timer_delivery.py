@@ -41,6 +41,22 @@ class Stored:
 
 
 @final
+class Entry:
+    """A message of the timer queue; `record` is None when there is nothing to deliver."""
+
+    def __init__(
+        self, physical_offset: int, size: int, record: Record | None, properties: MessageProperties, out: int
+    ) -> None:
+        self.physical_offset: int = physical_offset
+        self.size: int = size
+        self.record: Record | None = record
+        self.properties: MessageProperties = properties
+        self.out: int = out
+        self.deletes: bool = properties.get(names.TIMER_DEL_UNIQKEY) is not None
+        """True for one that only takes another message away."""
+
+
+@final
 class Delivery:
     """Stores messages of the timer again. After a False nothing is to be tried before `retry_at` (ms)."""
 
@@ -55,6 +71,11 @@ class Delivery:
         self._pause: int = RETRY_MS * precision // 1000
         self._now: int = 0
         writer.store.on_taken_back.append(self.taken_back)
+
+    def forget(self) -> None:
+        """Nothing is to be delivered again: another broker is the master."""
+        self.again.clear()
+        self._fresh = []
 
     def begin(self, now: int) -> None:
         """A turn begins: what the last one delivered is in the log, unless its write did not happen."""

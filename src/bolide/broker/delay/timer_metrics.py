@@ -38,16 +38,19 @@ class TimerMetrics:
                 continue
             try:
                 stored: Any = parse_long(data)
-                counts = {
-                    str(topic): [int(metric["count"]), int(metric["timeStamp"])]
-                    for topic, metric in (stored.get("timingCount") or {}).items()
-                }
+                counts = _counts_of(stored)
                 self._version.assign(stored.get("dataVersion") or {})
             except UNREADABLE:  # the older copy may be right
                 continue
             self._counts = counts
             self._written = self._version.counter
             return
+
+    def follow(self, answer: dict[str, Any]) -> None:
+        """Take over what a master said of its timer (61). Raises one of `UNREADABLE`, with nothing taken."""
+        counts = _counts_of(answer)
+        self._version.assign(answer.get("dataVersion") or {})
+        self._counts = counts
 
     @property
     def changed(self) -> bool:
@@ -91,3 +94,8 @@ class TimerMetrics:
             return None
         self._written = self._version.counter
         return self.encode()
+
+
+def _counts_of(stored: dict[str, Any]) -> dict[str, list[int]]:
+    table = stored.get("timingCount") or {}
+    return {str(topic): [int(metric["count"]), int(metric["timeStamp"])] for topic, metric in table.items()}

@@ -18,9 +18,11 @@ from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Outcome, reply
+from bolide.broker.core.role import Role
 from bolide.broker.core.service import Routes, Service
+from bolide.broker.delay.followed_timer import FollowedTimer
 from bolide.broker.delay.recall import delete_key
-from bolide.broker.delay.timer_delivery import NEVER_WAITED, Delivery
+from bolide.broker.delay.timer_delivery import NEVER_WAITED, Delivery, Entry
 from bolide.broker.delay.timer_metrics import TimerMetrics
 from bolide.broker.delay.timer_slot import BYTES_AT_ONCE, COLD, DAMAGED, OVER, REFUSED, SlotRun
 from bolide.layout import property_names as names
@@ -28,13 +30,13 @@ from bolide.layout.hashes import java_hash
 from bolide.layout.message_properties import MessageProperties, stored_properties
 from bolide.layout.names import TIMER_TOPIC
 from bolide.layout.queue_unit import UNIT_SIZE
-from bolide.layout.record import Record
 from bolide.layout.timer import MAGIC_DEFAULT, MAGIC_DELETE, MAGIC_ROLL, floor_time, roll_window, rolled_time
 from bolide.layout.timer_checkpoint import TimerCheckpoint
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.request_routes import Kind, RawRoute
 from bolide.store.extents import Extent
+from bolide.store.jobs import SyncTimer
 from bolide.store.message_store import MessageStore
 from bolide.store.record_runs import RecordRuns
 from bolide.store.timer_files import TimerFiles, Wish
@@ -50,22 +52,6 @@ CLOCK_STEP_MS: Final = 60_000
 
 
 @final
-class Entry:
-    """A message of the timer queue; `record` is None when there is nothing to deliver."""
-
-    def __init__(
-        self, physical_offset: int, size: int, record: Record | None, properties: MessageProperties, out: int
-    ) -> None:
-        self.physical_offset: int = physical_offset
-        self.size: int = size
-        self.record: Record | None = record
-        self.properties: MessageProperties = properties
-        self.out: int = out
-        self.deletes: bool = properties.get(names.TIMER_DEL_UNIQKEY) is not None
-        """True for one that only takes another message away."""
-
-
-@final
 class TimerService(Service):
     """The timer of one broker. `load` comes before the first tick."""
 
@@ -78,7 +64,9 @@ class TimerService(Service):
         effects: Effects,
         files: TimerFiles,
         now: int,
+        followed: FollowedTimer | None = None,
     ) -> None:
+        """`followed` is what this broker knows of a master that it followed."""
         self.metrics = TimerMetrics(now)
         self.queue_offset = 0
         """Messages of the timer queue before this one wait in the wheel, or are delivered."""
@@ -87,9 +75,11 @@ class TimerService(Service):
         self._effects = effects
         self._files = files
         self._precision = rules.precision
+        self._followed = followed if followed is not None else FollowedTimer(effects)
         self._delivery = Delivery(writer, self.metrics, rules.precision)
         self._window = roll_window(options.timer_roll_window_slot, files.wheel.round_slots)
-        self._on = options.timer_wheel_enable and not options.is_slave
+        self._on = options.timer_wheel_enable and writer.role.may_deliver
+        self._opened = False
         self._write_time = 0
         self._run: SlotRun | None = None
         self._loading = False
@@ -102,12 +92,13 @@ class TimerService(Service):
         self._next_metrics = now + METRICS_INTERVAL_MS
         self._next_clean = now + CLEAN_INTERVAL_MS
         self._noted: tuple[int, TimerCheckpoint] | None = None
-        self._syncing = False
+        self._syncing: SyncTimer | None = None
         self._sync_failed = False
         self._rebuild_to = 0
         self._rebuild_from = 0
         self._rolled: set[tuple[str, int]] = set()
         store.on_taken_back.append(self.taken_back)
+        store.closing.append(self.close)
 
     # -- start and end
 
@@ -115,12 +106,17 @@ class TimerService(Service):
         """Resume where the checkpoint says, or start over if the files are unusable."""
         if not self._on:
             return
+        self._opened = True
         files = self._files
-        self.metrics.load(self._store.files, self._store.root)
+        if not self._followed.known:
+            self.metrics.load(self._store.files, self._store.root)
         found = files.load(self._queue_offset_of)
         self._write_time = files.checkpoint.read_time
         self._move_write_time(int(self._store.times.wall(now)))
-        if files.lost:
+        if self._followed.known:
+            self.metrics.follow({})  # counted as they enter the wheel
+            self._start_over(self._followed.read_time, self._followed.queue_offset)
+        elif files.lost:
             self._store.maintenance.problem = f"{files.lost}: every message of the timer is enqueued again"
             self._start_over(files.checkpoint.read_time, found)
         else:
@@ -129,12 +125,28 @@ class TimerService(Service):
             if self.queue_offset < found:
                 # Before anything is stored: the next start would pass over messages that get these offsets now.
                 files.set_back(self.queue_offset)
-        self._store.closing.append(self.close)
+
+    def role_changed(self, role: Role, now: int) -> None:
+        """A slave's timer stands still. One that starts again goes by its files, or by what a master told since."""
+        on = self._options.timer_wheel_enable and role.may_deliver
+        if on == self._on:
+            return
+        self._files.close()
+        self._files = self._files.again()
+        self._delivery.forget()
+        self._run = self._noted = self._syncing = None
+        self._sync_failed = False
+        self._rebuild_to = self.queue_offset = 0
+        self._rolled.clear()
+        self._on = on
+        self.load(now)
 
     def close(self, now: int) -> None:
         """The store's log is synced and closes: make the files safe and the checkpoint exact."""
+        if not self._opened:
+            return
         try:
-            if self._unsynced() and not (self._syncing or self._not_true()):
+            if self._on and self._unsynced() and not (self._syncing is not None or self._not_true()):
                 if self._store.flushed_offset >= self._store.end_offset:
                     self._files.sync_job(self._checkpoint(now), self.metrics.take()).run()
         finally:
@@ -195,10 +207,11 @@ class TimerService(Service):
     def on_checkpoint(self, channel: Channel, command: Command, now: int) -> Outcome:
         if not self._on:
             return reply(make_response(command, codes.SYSTEM_ERROR, "The checkpoint is null"))
-        return reply(make_response(command, codes.SUCCESS, body=self._checkpoint(now).encode_body()))
+        told = self._files.checkpoint if self._not_true() else self._checkpoint(now)
+        return reply(make_response(command, codes.SUCCESS, body=told.encode_body()))
 
     def on_metrics(self, channel: Channel, command: Command, now: int) -> Outcome:
-        if not self._on:
+        if not self._options.timer_wheel_enable:
             return reply(make_response(command, codes.SYSTEM_ERROR, "The timer message store is null"))
         return reply(make_response(command, codes.SUCCESS, body=self.metrics.encode()))
 
@@ -446,7 +459,7 @@ class TimerService(Service):
         """Every timerFlushIntervalMs note what is true, and sync it once the commit log is on disk up to there."""
         if self._not_true():
             return
-        if self._noted is None and now >= self._next_sync and not self._syncing:
+        if self._noted is None and now >= self._next_sync and self._syncing is None:
             self._next_sync = now + self._options.timer_flush_interval_ms
             if self._unsynced():
                 self._noted = (int(self._store.end_offset), self._checkpoint(now))
@@ -454,17 +467,22 @@ class TimerService(Service):
         if self._noted is not None and self._store.flushed_offset >= self._noted[0]:
             checkpoint = self._noted[1]
             self._noted = None
-            self._syncing = True
             metrics = None
             if now >= self._next_metrics:
                 self._next_metrics = now + METRICS_INTERVAL_MS
                 metrics = self.metrics.take()
-            self._effects.run(self._files.sync_job(checkpoint, metrics), self._synced)
+            self._syncing = self._files.sync_job(checkpoint, metrics)
+            self._effects.run(self._syncing, self._synced)
 
     def _synced(self, job: Any, error: str) -> None:
-        self._syncing = False
+        done = self._syncing
+        if done is None or job is not done:
+            return  # of the timer before the role changed
+        self._syncing = None
         if error:
             # What was not synced may be lost and never reported again: the checkpoint stays where it is.
             self._sync_failed = True
         else:
-            self._files.checkpoint = job.checkpoint
+            self._files.checkpoint = done.checkpoint
+            if self._followed.known:
+                self._followed.clear()

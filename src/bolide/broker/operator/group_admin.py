@@ -16,7 +16,7 @@ from bolide.broker.core.service import Routes, Service
 from bolide.broker.core.stats import BrokerStats
 from bolide.broker.operator.config_list import listed_configs
 from bolide.broker.operator.metadata_page import page
-from bolide.broker.refused import Refused, on_a_slave
+from bolide.broker.refused import TABLES_AT_MASTER, Refused
 from bolide.broker.tables.attributes import GROUP, altered
 from bolide.broker.tables.clients import Client, Clients
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
@@ -65,12 +65,36 @@ class GroupAdminService(Service):
 
     def routes(self) -> Routes:
         return [
-            RawRoute(codes.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, None, self.on_create, Kind.CHANGE),
-            RawRoute(codes.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, None, self.on_create_list, Kind.CHANGE),
-            Route(codes.UPDATE_AND_GET_GROUP_FORBIDDEN, UpdateGroupForbiddenRequestHeader, self.on_forbid, Kind.CHANGE),
+            RawRoute(
+                codes.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
+                None,
+                self.on_create,
+                Kind.CHANGE,
+                at_master=TABLES_AT_MASTER,
+            ),
+            RawRoute(
+                codes.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST,
+                None,
+                self.on_create_list,
+                Kind.CHANGE,
+                at_master=TABLES_AT_MASTER,
+            ),
+            Route(
+                codes.UPDATE_AND_GET_GROUP_FORBIDDEN,
+                UpdateGroupForbiddenRequestHeader,
+                self.on_forbid,
+                Kind.CHANGE,
+                at_master=TABLES_AT_MASTER,
+            ),
             Route(codes.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, GetAllSubscriptionGroupRequestHeader, self.on_all, Kind.READ),
             Route(codes.GET_SUBSCRIPTIONGROUP_CONFIG, GetSubscriptionGroupConfigRequestHeader, self.on_one, Kind.READ),
-            Route(codes.DELETE_SUBSCRIPTIONGROUP, DeleteSubscriptionGroupRequestHeader, self.on_delete, Kind.CHANGE),
+            Route(
+                codes.DELETE_SUBSCRIPTIONGROUP,
+                DeleteSubscriptionGroupRequestHeader,
+                self.on_delete,
+                Kind.CHANGE,
+                at_master=TABLES_AT_MASTER,
+            ),
             Route(
                 codes.GET_CONSUMER_CONNECTION_LIST,
                 GetConsumerConnectionListRequestHeader,
@@ -117,8 +141,6 @@ class GroupAdminService(Service):
 
     def _put(self, listed: list[dict[str, Any]], now: int) -> None:
         """Store these groups, whose attributes are changes as yet. Raises `Refused` before the first is stored."""
-        if self._options.is_slave:
-            raise on_a_slave()
         configs = [SubscriptionGroupConfig.from_json("", fields) for fields in listed]
         for config in configs:
             refusal = group_refusal(config.group_name)
@@ -151,7 +173,13 @@ class GroupAdminService(Service):
         names = page(self._options, groups.table, version, header.data_version, header.group_seq, header.max_group_num)
         forbidden = groups.forbidden  # of groups that do not exist, too
         if header.group_seq is not None:
-            forbidden = {name: forbidden[name] for name in names if name in forbidden}
+            last = not names or names[-1] == max(groups.table)
+            shown = set(names)
+            forbidden = {
+                name: topics
+                for name, topics in forbidden.items()
+                if name in shown or (last and name not in groups.table)
+            }
         text = Text()
         text.member("dataVersion", encode_body(version))
         text.member("forbiddenTable", encode_body(forbidden))
@@ -171,8 +199,6 @@ class GroupAdminService(Service):
     def on_delete(
         self, channel: Channel, command: Command, header: DeleteSubscriptionGroupRequestHeader, now: int
     ) -> Outcome:
-        if self._options.is_slave:
-            raise on_a_slave()
         self._groups.delete(header.group_name, now)
         self._stats.forget_group(header.group_name)
         if (header.clean_offset or header.remove_offset) and not is_system_group(header.group_name):

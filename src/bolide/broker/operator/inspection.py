@@ -13,6 +13,7 @@ from typing import Final
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Outcome, reply
+from bolide.broker.core.replicas import NoReplicas, Replicas
 from bolide.broker.core.service import Routes, Service
 from bolide.broker.core.stats import BrokerStats
 from bolide.broker.delay.delay_levels import DelayService
@@ -64,6 +65,9 @@ class InspectService(Service):
         self._timers = timers
         self._clients = clients
         self._filters = filters
+        self._role = delay.role
+        self.replicas: Replicas = NoReplicas()
+        """Tells of replication, once there is some."""
 
     def configure(self, options: BrokerOptions) -> None:
         """Take over what may change while the broker runs."""
@@ -100,8 +104,10 @@ class InspectService(Service):
         info = {
             "brokerVersion": str(codes.VERSION_5_5_0),
             "brokerVersionDesc": "V5_5_0",
-            "brokerActive": "true",
-            "storeState": "serves" if store.writable() else f"refuses: {store.failure or store.flags.describe()}",
+            "brokerActive": "true" if self._role.may_deliver else "false",
+            "brokerRole": self._role.name,
+            "replicationLagMs": str(self.replicas.lag_ms(now)),
+            "storeState": self._state(),
             "bootTimestamp": str(stats.boot_timestamp),
             "runtime": _runtime(now - stats.boot_timestamp),
             "putTps": put,
@@ -166,6 +172,13 @@ class InspectService(Service):
             info[f"scheduleMessageOffset_{level}"] = f"{offset},{end}"
         return info
 
+    def _state(self) -> str:
+        """`serves`, `follows` of a slave, or why the store takes nothing."""
+        store = self._store
+        if not store.writable():
+            return f"refuses: {store.failure or store.flags.describe()}"
+        return "serves" if self._role.may_write else "follows"
+
     def _rates(self, rate: Callable[[int, int], float], now: int) -> str:
         """Java's three windows: 10 seconds, one minute, ten minutes."""
         return " ".join(f"{rate(window, now):.2f}" for window in (10_000, 60_000, 600_000))
@@ -198,20 +211,24 @@ class InspectService(Service):
         body.filter_data = "null" if data is None else encode_body(self._filters.entry(data)).decode()
 
     def on_ha_status(self, channel: Channel, command: Command, now: int) -> Outcome:
-        """A master without slaves: nobody replicates from this broker."""
-        nothing = {
-            "lastReadTimestamp": 0,
-            "lastWriteTimestamp": 0,
-            "masterFlushOffset": 0,
-            "maxOffset": 0,
-            "transferredByteInSecond": 0,
+        """As 5.x answers: a master tells of its slaves, a slave of its link to the master."""
+        master = self._role.may_write
+        link = self.replicas.link(now)
+        client: dict[str, object] = {
+            "lastReadTimestamp": link.last_read_timestamp,
+            "lastWriteTimestamp": link.last_write_timestamp,
+            "masterFlushOffset": link.master_flush_offset,
+            "maxOffset": link.max_offset,
+            "transferredByteInSecond": link.transferred_byte_in_second,
         }
+        if link.master_addr:
+            client["masterAddr"] = link.master_addr
         body = {
-            "haClientRuntimeInfo": nothing,
-            "haConnectionInfo": [],
-            "inSyncSlaveNums": 0,
-            "master": True,
-            "masterCommitLogMaxOffset": int(self._store.end_offset),
+            "haClientRuntimeInfo": dict(sorted(client.items())),
+            "haConnectionInfo": self.replicas.connections(now) if master else [],
+            "inSyncSlaveNums": self.replicas.in_sync(now) if master else 0,
+            "master": master,
+            "masterCommitLogMaxOffset": int(self._store.end_offset) if master else 0,
         }
         return reply(make_response(command, codes.SUCCESS, body=encode_body(body)))
 

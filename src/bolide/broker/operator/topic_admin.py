@@ -16,7 +16,7 @@ from bolide.broker.core.rows import Text
 from bolide.broker.core.service import Routes, Service
 from bolide.broker.operator.config_list import listed_configs
 from bolide.broker.operator.metadata_page import page
-from bolide.broker.refused import Refused, on_a_slave
+from bolide.broker.refused import TABLES_AT_MASTER, Refused
 from bolide.broker.tables.attributes import MESSAGE_TYPE, MIXED, TOPIC, altered, parse_changes
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
 from bolide.broker.tables.topics import MAX_QUEUES, MULTI_TAG, SINGLE_TAG, TopicConfig, TopicTable
@@ -67,11 +67,29 @@ class TopicAdminService(Service):
 
     def routes(self) -> Routes:
         return [
-            Route(codes.UPDATE_AND_CREATE_TOPIC, CreateTopicRequestHeader, self.on_create, Kind.CHANGE),
-            RawRoute(codes.UPDATE_AND_CREATE_TOPIC_LIST, None, self.on_create_list, Kind.CHANGE),
+            Route(
+                codes.UPDATE_AND_CREATE_TOPIC,
+                CreateTopicRequestHeader,
+                self.on_create,
+                Kind.CHANGE,
+                at_master=TABLES_AT_MASTER,
+            ),
+            RawRoute(
+                codes.UPDATE_AND_CREATE_TOPIC_LIST,
+                None,
+                self.on_create_list,
+                Kind.CHANGE,
+                at_master=TABLES_AT_MASTER,
+            ),
             Route(codes.GET_ALL_TOPIC_CONFIG, GetAllTopicConfigRequestHeader, self.on_all, Kind.READ),
             Route(codes.GET_TOPIC_CONFIG, GetTopicConfigRequestHeader, self.on_one, Kind.READ),
-            Route(codes.DELETE_TOPIC_IN_BROKER, DeleteTopicRequestHeader, self.on_delete, Kind.CHANGE),
+            Route(
+                codes.DELETE_TOPIC_IN_BROKER,
+                DeleteTopicRequestHeader,
+                self.on_delete,
+                Kind.CHANGE,
+                at_master=TABLES_AT_MASTER,
+            ),
             RawRoute(codes.GET_SYSTEM_TOPIC_LIST_FROM_BROKER, None, self.on_system_topics, Kind.READ),
         ]
 
@@ -117,8 +135,6 @@ class TopicAdminService(Service):
 
     def _put(self, configs: list[TopicConfig], now: int) -> None:
         """Store these, whose attributes are changes as yet. Raises `Refused` before the first is stored."""
-        if self._options.is_slave:
-            raise on_a_slave()
         for config in configs:
             known = self._topics.get(config.topic_name)
             if config.attributes.get("+" + MESSAGE_TYPE) == MIXED and not self._options.enable_mixed_message_type:
@@ -159,8 +175,6 @@ class TopicAdminService(Service):
 
     def on_delete(self, channel: Channel, command: Command, header: DeleteTopicRequestHeader, now: int) -> Outcome:
         topic = header.topic
-        if self._options.is_slave:
-            raise on_a_slave()
         if not topic.strip():
             return reply(make_response(command, codes.INVALID_PARAMETER, "The specified topic is blank."))
         if self._topics.is_system(topic):
@@ -168,12 +182,20 @@ class TopicAdminService(Service):
             return reply(make_response(command, codes.INVALID_PARAMETER, remark))
         self._store.delete_topic(topic)  # first: when its mark cannot be written, nothing is deleted
         self._topics.delete(topic, now)
+        self._forget_all(topic, now)
+        return reply(make_response(command, codes.SUCCESS))
+
+    def drop(self, topic: str, now: int) -> None:
+        """The master of this slave has deleted a topic, which the table lacks already."""
+        self._store.delete_topic(topic)
+        self._forget_all(topic, now)
+
+    def _forget_all(self, topic: str, now: int) -> None:
         self._offsets.remove_topic(topic, now)
         for forget in self._forget:
             forget(topic)
         if self._picks is not None:
             self._picks.changed()
-        return reply(make_response(command, codes.SUCCESS))
 
     def on_system_topics(self, channel: Channel, command: Command, now: int) -> Outcome:
         return reply(make_response(command, codes.SUCCESS, body=encode_body(TopicList(sorted(self._topics.system)))))

@@ -14,16 +14,18 @@ from bolide.broker.core.channel import Channel
 from bolide.broker.core.names import NO_LITE_TOPICS, is_system_group
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Cold, HeldPull, Hold, Outcome, Reply
+from bolide.broker.core.role import Role
 from bolide.broker.core.service import Routes, Service
 from bolide.broker.core.stats import BrokerStats, count
 from bolide.broker.pull.offset_moved import OffsetMovedEvents
+from bolide.broker.refused import PULLS_AT_MASTER
 from bolide.broker.tables.clients import Clients
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
 from bolide.broker.tables.filters import ConsumerFilters
 from bolide.broker.tables.groups import GroupTable, SubscriptionGroupConfig
 from bolide.broker.tables.pull_filter import EVERYTHING, ExpressionRefused, FilterCache, PullFilter, is_tag
 from bolide.broker.tables.topics import TopicTable
-from bolide.layout.names import LMQ_PREFIX, RETRY_PREFIX
+from bolide.layout.names import LMQ_PREFIX, MASTER_ID, RETRY_PREFIX
 from bolide.layout.permissions import PERM_READ
 from bolide.remoting.codes import (
     BINARY_TYPE,
@@ -41,7 +43,6 @@ from bolide.remoting.codes import (
     SUBSCRIPTION_NOT_LATEST,
     SUBSCRIPTION_PARSE_FAILED,
     SUCCESS,
-    SYSTEM_BUSY,
     SYSTEM_ERROR,
     TOPIC_NOT_EXIST,
 )
@@ -123,8 +124,7 @@ class PullService(Service):
         self._filters: FilterCache = consumer_filters.filters
         self._spoken_name: str = options.spoken_name
         self._readable: bool = options.broker_permission & PERM_READ != 0
-        self._slave: bool = options.is_slave
-        self._replica: bool = options.broker_id != 0
+        self._role: Role = writer.role
         self._slave_read: bool = options.slave_read_enable
         self._check_in_slave: bool = options.offset_check_in_slave
         self._lite: bool = options.lite_pull_message_enable
@@ -148,6 +148,7 @@ class PullService(Service):
                 Kind.PULL,
                 durable=False,
                 fast_port=False,
+                at_master=PULLS_AT_MASTER,
                 ordinary=_ORDINARY,
             )
             for code in (PULL_MESSAGE, LITE_PULL_MESSAGE)
@@ -181,8 +182,6 @@ class PullService(Service):
         return self._read(channel, command, header, group, chosen, first, now)
 
     def _broker_refuses(self, command: Command) -> Reply | None:
-        if self._slave and not self._slave_read:
-            return refuse(command, SYSTEM_BUSY, "[REJECTREQUEST]this broker is a slave that serves no pulls")
         if not self._readable:
             return forbid(command, _BY_BROKER, f"the broker[{self._spoken_name}] pulling message is forbidden")
         if command.code == LITE_PULL_MESSAGE and not self._lite:
@@ -294,7 +293,7 @@ class PullService(Service):
         if code == PULL_NOT_FOUND and first and header.sys_flag & FLAG_SUSPEND:
             return self._hold(channel, command, header, chosen, now)
         next_offset = found.next_begin_offset
-        if self._slave and not self._check_in_slave:
+        if not self._role.may_write and not self._check_in_slave:
             if code == PULL_OFFSET_MOVED:
                 next_offset = offset  # a slave may lag: its ends correct nobody
                 code = PULL_RETRY_IMMEDIATELY
@@ -385,7 +384,7 @@ class PullService(Service):
             response.suggest_which_broker_id = (
                 group.which_broker_when_consume_slowly if suggest_slave else group.broker_id
             )
-            if self._replica and not suggest_slave:
+            if self._role.broker_id != MASTER_ID and not suggest_slave:
                 # A replica that is not behind sends its readers back to the master (5.x).
                 response.suggest_which_broker_id = 0
                 if response.code != SUCCESS:

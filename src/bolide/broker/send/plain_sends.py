@@ -67,7 +67,7 @@ class PlainSends:
         store = self._writer.store
         log = store.log
         room = log.room()
-        if room <= 0 or not self.open or not store.writable():
+        if room <= 0 or not self.open or not self._writer.role.may_write or not store.writable():
             return None
         start = log.end_offset
         topics = self._found = []

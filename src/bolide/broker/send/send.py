@@ -18,7 +18,7 @@ from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Outcome, Parked, Reply
 from bolide.broker.core.service import Routes, Service
 from bolide.broker.core.stats import BrokerStats
-from bolide.broker.refused import Refused, illegal
+from bolide.broker.refused import SENDS_AT_MASTER, Refused, illegal
 from bolide.broker.send.plain_sends import PlainSends, kernel_type, made_kernel
 from bolide.broker.send.send_batch import BatchSend
 from bolide.broker.tables.groups import GroupTable
@@ -92,7 +92,6 @@ class SendService(Service):
         self._stats: BrokerStats = stats
         self._gate: LightQueueGate = LightQueueGate(options, writer.store)
         self._batches: BatchSend = BatchSend(writer, self._gate, self._responses, stats, options.max_batch_messages)
-        self._slave: bool = options.is_slave
         self._options: BrokerOptions = options
         self._accept_from: int = options.start_accept_send_request_time_stamp
         self._writable: bool = options.broker_permission & PERM_WRITE != 0
@@ -128,13 +127,16 @@ class SendService(Service):
 
     def _open(self) -> bool:
         """True while this broker as a whole takes messages."""
-        return self._writable and not self._slave and self._accept_from <= 0
+        return self._writable and self._accept_from <= 0
 
     def routes(self) -> Routes:
         return [
-            RawRoute(SEND_MESSAGE, SendMessageRequestHeader, self.on_send, Kind.SEND, light=True),
-            RawRoute(SEND_MESSAGE_V2, SendMessageRequestHeaderV2, self.on_send_v2, Kind.SEND, light=True),
-            RawRoute(SEND_BATCH_MESSAGE, SendMessageRequestHeaderV2, self.on_send_v2, Kind.SEND),
+            RawRoute(code, header, handler, Kind.SEND, at_master=SENDS_AT_MASTER, light=code != SEND_BATCH_MESSAGE)
+            for code, header, handler in (
+                (SEND_MESSAGE, SendMessageRequestHeader, self.on_send),
+                (SEND_MESSAGE_V2, SendMessageRequestHeaderV2, self.on_send_v2),
+                (SEND_BATCH_MESSAGE, SendMessageRequestHeaderV2, self.on_send_v2),
+            )
         ]
 
     def on_send(self, channel: Channel, command: Command, now: int) -> Outcome:
@@ -266,9 +268,6 @@ class SendService(Service):
 
     def _closed(self, command: Command, header: SendHeader, now: int) -> Outcome | None:
         """The answer while this broker as a whole takes no message, or None."""
-        if self._slave:
-            remark = "[REJECTREQUEST]this broker is a slave: send to its master"
-            return Reply(make_response(command, SYSTEM_BUSY, remark))
         if self._writer.store.times.wall(now) < self._accept_from:
             return self._refuse(command, SYSTEM_ERROR, f"broker unable to service, until {self._accept_from} (ms)")
         if not self._writable and self._topics.is_order_topic(header.topic):

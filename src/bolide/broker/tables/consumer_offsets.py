@@ -10,7 +10,7 @@ With enableLmq the file is lmqConsumerOffset.json, and groups called %LMQ%… ha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +18,7 @@ import msgspec
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.names import is_system_group
 from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.role import Role
 from bolide.broker.core.rows import Rows, Text
 from bolide.broker.core.service import Table
 from bolide.broker.refused import Refused
@@ -63,6 +64,10 @@ class ConsumerOffsets(Table):
         self._version_timestamp = start
         self._version_counter = 0
         self._commits = 0
+        self.following = False
+        """True on a slave, whose offsets are its master's."""
+        self._since: dict[str, dict[int, int]] = {}
+        """What the master had said where a group has committed here since: it was away."""
         self._dirty = False
         self._next_persist = 0
 
@@ -88,6 +93,8 @@ class ConsumerOffsets(Table):
             if queues is None:
                 queues = self._table[key] = {}
                 self._owns(group, 1)
+        if self.following:
+            self._since.setdefault(key, {}).setdefault(queue_id, queues.get(queue_id, -1))
         queues[queue_id] = offset
         self._touch(key)
         self._changed(now)
@@ -221,8 +228,62 @@ class ConsumerOffsets(Table):
             self._changed(now)
         return found
 
+    def role_changed(self, role: Role, now: int) -> None:
+        """A master's offsets are its own."""
+        self.following = not role.may_write
+        self._since = {}
+
+    def follow(self, table: Mapping[str, dict[int, int]]) -> int:
+        """Have these offsets of the master, by `topic@group`; groups it does not know stay. How many found no room.
+
+        What was committed here while the master was away stays until the master has come as far, or has gone back.
+        """
+        left_out = 0
+        for key, theirs in table.items():
+            mine = self._table.get(key)
+            offsets = theirs | self._ahead(key, theirs) if key in self._since else theirs
+            if offsets == (mine or {}):
+                continue
+            more = len(offsets) - len(mine or ())
+            group = key.partition(SEPARATOR)[2]
+            if more > 0 and self.count + more > self._most and group not in FIRST_GROUPS:
+                left_out += more
+                continue
+            self.count += more
+            if mine is None:
+                self._owns(group, 1)
+            self._table[key] = offsets
+            self._touch(key)
+        return left_out
+
+    def followed(self, version: Mapping[str, Any]) -> None:
+        """All of the master's offsets are here: have its version."""
+        counter, timestamp = int(version.get("counter") or 0), int(version.get("timestamp") or 0)
+        self._version_counter, self._version_timestamp = counter, timestamp
+        self._effects.persist(self.persist_name)
+
+    def _ahead(self, key: str, theirs: dict[int, int]) -> dict[int, int]:
+        """Offsets committed here that the master, which may be an older copy of itself, has not come to."""
+        since, mine = self._since[key], self._table.get(key, {})
+        kept = {
+            queue_id: mine[queue_id]
+            for queue_id, before in since.items()
+            if queue_id in mine and before <= theirs.get(queue_id, -1) < mine[queue_id]
+        }
+        self._since[key] = {queue_id: since[queue_id] for queue_id in kept}
+        if not kept:
+            del self._since[key]
+        return kept
+
+    def groups_by_name(self) -> dict[str, list[str]]:
+        """The topics in which each group has offsets."""
+        found: dict[str, list[str]] = {}
+        for topic, group in self._keys():
+            found.setdefault(group, []).append(topic)
+        return found
+
     def encode(self) -> bytes:
-        """The file's text; also the body of GET_ALL_CONSUMER_OFFSET (43)."""
+        """The file's text."""
         for rows in (self._rows, self._light_rows, self._pull_rows):
             rows.finish()
         return self.text().join()
@@ -238,9 +299,20 @@ class ConsumerOffsets(Table):
 
     def text(self) -> Text:
         """The file's text, to be joined in a thread: a line for each group in a topic."""
+        return self._text({})
+
+    def answer(self) -> bytes:
+        """The body of GET_ALL_CONSUMER_OFFSET (43)."""
+        for rows in (self._rows, self._light_rows, self._pull_rows):
+            rows.finish()
+        return self._text({"groupTopicMap": encode_body(self.groups_by_name())}).join()
+
+    def _text(self, more: dict[str, bytes]) -> Text:
         text = Text()
         version = {"counter": self._version_counter, "stateVersion": 0, "timestamp": self._version_timestamp}
         text.member("dataVersion", encode_body(version))
+        for name, value in more.items():
+            text.member(name, value)
         if self._lmq:
             text.rows("lmqOffsetTable", self._light_rows.encoded())
         text.rows("offsetTable", self._rows.encoded())
@@ -262,8 +334,8 @@ class ConsumerOffsets(Table):
         content = parse_long(data)
         if not isinstance(content, dict):
             raise ValueError("consumerOffset.json holds no object")
-        table = {str(key): _offsets(queues) for key, queues in _object(content, "offsetTable").items()}
-        pulls = {str(key): _offsets(queues) for key, queues in _object(content, "pullOffsetTable").items()}
+        table = {str(key): offsets_of(queues) for key, queues in _object(content, "offsetTable").items()}
+        pulls = {str(key): offsets_of(queues) for key, queues in _object(content, "pullOffsetTable").items()}
         for key, offset in _object(content, "lmqOffsetTable").items():
             table[str(key)] = {LIGHT_QUEUE: int(offset)}
         version = _object(content, "dataVersion")
@@ -341,6 +413,7 @@ class ConsumerOffsets(Table):
             self.count -= len(self._table.pop(key, {})) + len(self._pulls.pop(key, {}))
             self._resets.pop(key, None)
             self._touch(key)
+            self._since.pop(key, None)
             self._pull_rows.touch(key)
         if keys:
             self._ordered(now)
@@ -355,7 +428,8 @@ def _encoded(queues: dict[int, int] | None) -> bytes:
     return b"" if queues is None else msgspec.json.encode(queues)
 
 
-def _offsets(queues: Any) -> dict[int, int]:
+def offsets_of(queues: Any) -> dict[int, int]:
+    """Offsets by queue id, of JSON. Raises `ValueError`."""
     if not isinstance(queues, dict):
         raise ValueError("consumerOffset.json: a table of queues is no object")
     return {int(queue_id): int(offset) for queue_id, offset in queues.items()}

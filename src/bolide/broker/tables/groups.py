@@ -6,7 +6,7 @@ Rules from RocketMQ's SubscriptionGroupManager (docs/protocol/behaviour.md 6.4),
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping
 from typing import Any, Final, final
 
 import msgspec
@@ -180,6 +180,38 @@ class GroupTable(Table):
         self.made_by_use.discard(config.group_name)
         self._rows.touch(config.group_name)
         self.data_version.next(now)
+        self._effects.persist(self.persist_name)
+
+    def follow(self, configs: Iterable[SubscriptionGroupConfig]) -> int:
+        """Have these as the master of this broker has them; returns how many found no room. `followed` comes after."""
+        left_out = 0
+        for config in configs:
+            name = config.group_name
+            known = self.table.get(name)
+            if known is not None and known.to_json() == config.to_json():
+                continue
+            if known is None and len(self.table) >= self._most:
+                left_out += 1
+                continue
+            self.table[name] = config
+            self.made_by_use.discard(name)
+            self._rows.touch(name)
+        return left_out
+
+    def followed(
+        self, names: Container[str], forbidden: dict[str, dict[str, int]] | None, version: Mapping[str, Any]
+    ) -> None:
+        """All of the master's groups are here: forget the others, and have its version.
+
+        `forbidden` is None when the master knows no such thing (4.9).
+        """
+        for name in [name for name in self.table if name not in names and name not in FIRST_GROUPS]:
+            del self.table[name]
+            self.made_by_use.discard(name)
+            self._rows.touch(name)
+        if forbidden is not None:
+            self.forbidden = forbidden
+        self.data_version.assign(version)
         self._effects.persist(self.persist_name)
 
     def delete(self, group: str, now: int) -> bool:

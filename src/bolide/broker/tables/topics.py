@@ -5,7 +5,7 @@ Rules from RocketMQ's TopicConfigManager (docs/protocol/behaviour.md 2.1); file 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping
 from typing import Any, Final, final
 
 import msgspec
@@ -202,6 +202,37 @@ class TopicTable(Table):
         self._effects.persist(self.persist_name)
         self._effects.register([])
         return True
+
+    def follow(self, configs: Iterable[TopicConfig]) -> int:
+        """Have these as the master of this broker has them; returns how many found no room. `followed` comes after."""
+        left_out = 0
+        for config in configs:
+            name = config.topic_name
+            known = self.table.get(name)
+            if known is not None and known.to_json() == config.to_json():
+                continue
+            if known is None and len(self.table) >= self._most:
+                left_out += 1
+                continue
+            self._unsaved[name] = config
+            config.mark_saved(False)
+            self.table[name] = config
+            self._rows.touch(name)
+        return left_out
+
+    def followed(self, names: Container[str], version: Mapping[str, Any]) -> list[str]:
+        """All of the master's topics are here: forget the others, which are returned, and have its version.
+
+        The broker's own topics stay, whatever an older master lacks.
+        """
+        gone = [name for name in self.table if name not in names and name not in self.system]
+        for name in gone:
+            del self.table[name]
+            self._rows.touch(name)
+        self.data_version.assign(version)
+        self._effects.persist(self.persist_name)
+        self._effects.register([])
+        return gone
 
     def create_on_send(
         self, topic: str, default_topic: str, default_topic_queue_nums: int, topic_sys_flag: int, now: int

@@ -82,6 +82,11 @@ class HalfMessages:
     def __init__(self, store: MessageStore, offsets: ConsumerOffsets) -> None:
         self._store = store
         self._offsets = offsets
+        store.on_taken_back.append(self._taken_back)
+        self.forget()
+
+    def forget(self) -> None:
+        """Know nothing: the next scan begins at the stored progress."""
         self.pending: dict[int, Half] = {}
         """Undecided, in the order of their offsets."""
         self._named: set[int] = set()
@@ -101,10 +106,9 @@ class HalfMessages:
         self._read_once = False
         self._next: Progress | None = None
         """Progress that waits for the disk."""
-        self._recovered_end = int(store.written_offset)
+        self._recovered_end = int(self._store.written_offset)
         self._seen: dict[tuple[str, int, bytes], int] | None = None
         """While progress that was ignored is rebuilt: the newest half record of each message."""
-        store.on_taken_back.append(self._taken_back)
 
     def catch_up(self) -> None:
         """Read both queues to their ends unless that was done since the start: before it nothing is known decided."""

@@ -1,13 +1,16 @@
-"""What the record of a half message says: its target, how often the producer was asked, and whose copy it is."""
+"""What the record of a half message says: its target, how often the producer was asked, and whose copy it is; and the
+record that takes its place."""
 
 from __future__ import annotations
 
 from bolide.broker.core.names import is_internal_topic, printable, topic_refusal
 from bolide.broker.tables.topics import MAX_QUEUES
 from bolide.layout import property_names as names
+from bolide.layout.broker_message import BrokerMessage
 from bolide.layout.message_properties import MessageProperties
 from bolide.layout.properties import property_value
-from bolide.layout.record import Record
+from bolide.layout.record import Record, copy_of
+from bolide.layout.sysflag import TRANSACTION_MASK
 from bolide.remoting.headers.decode import java_int
 
 
@@ -42,3 +45,18 @@ def message_key(record: Record) -> tuple[str, int, bytes]:
 def is_same_message(one: Record, other: Record) -> bool:
     """True when two records hold one message, stored twice for its transaction."""
     return message_key(one) == message_key(other) and one.body == other.body
+
+
+def renewal(record: Record, topic: str, properties: MessageProperties) -> BrokerMessage:
+    """A half message once more. A delay acts once the transaction commits, not on its half message."""
+    message = copy_of(record, topic, 0, properties)
+    message.sys_flag &= ~TRANSACTION_MASK
+    return message
+
+
+def immunity_ms(custom: str, shortest: int) -> int:
+    """How long a half message is not checked, from its property in seconds; an invalid one counts as `shortest`."""
+    try:
+        return max(int(custom) * 1000, shortest)
+    except ValueError:
+        return shortest

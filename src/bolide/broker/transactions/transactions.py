@@ -21,13 +21,14 @@ from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import NOTHING, Cold, Outcome, Parked, reply
+from bolide.broker.core.role import Role
 from bolide.broker.core.service import Routes, Service
-from bolide.broker.refused import illegal, response_code
+from bolide.broker.refused import TRANSACTIONS_AT_MASTER, illegal, response_code
 from bolide.broker.tables.clients import Client, Clients
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
 from bolide.broker.tables.topics import TopicTable
 from bolide.broker.transactions.half_messages import Half, HalfMessages
-from bolide.broker.transactions.half_records import check_times, misplaced, real_place
+from bolide.broker.transactions.half_records import check_times, immunity_ms, misplaced, real_place, renewal
 from bolide.errors import BolideError
 from bolide.layout import property_names as names
 from bolide.layout.broker_message import BrokerMessage
@@ -114,7 +115,7 @@ class TransactionService(Service):
 
         The first tick tries again what cannot be done now.
         """
-        if self._options.is_slave:
+        if not self._writer.role.may_deliver:
             return
         try:
             self.halves.catch_up()
@@ -125,14 +126,35 @@ class TransactionService(Service):
 
     def routes(self) -> Routes:
         return [
-            Route(codes.END_TRANSACTION, EndTransactionRequestHeader, self.on_end, Kind.CHANGE),
-            Route(codes.RESUME_CHECK_HALF_MESSAGE, ResumeCheckHalfMessageRequestHeader, self.on_resume, Kind.CHANGE),
+            Route(
+                codes.END_TRANSACTION,
+                EndTransactionRequestHeader,
+                self.on_end,
+                Kind.CHANGE,
+                at_master=TRANSACTIONS_AT_MASTER,
+            ),
+            Route(
+                codes.RESUME_CHECK_HALF_MESSAGE,
+                ResumeCheckHalfMessageRequestHeader,
+                self.on_resume,
+                Kind.CHANGE,
+                at_master=TRANSACTIONS_AT_MASTER,
+            ),
         ]
 
     def configure(self, options: BrokerOptions) -> None:
         """Take over what may change while the broker runs."""
         self._options = options
         self._most = options.max_open_transactions
+
+    def role_changed(self, role: Role, now: int) -> None:
+        """What a master knew of open transactions is read again from the log by the next one."""
+        self.halves.forget()
+        self._sweep = []
+        self._questions.clear()
+        self._resumed.clear()
+        self._next_check = now + self._options.transaction_check_interval
+        self.begin(now)
 
     def no_room(self) -> str:
         """Why no half message more is taken now; "" while there is room."""
@@ -141,9 +163,6 @@ class TransactionService(Service):
         return f"{self._most} transactions are open, as many as maxOpenTransactions allows: end some of them first"
 
     def on_end(self, channel: Channel, command: Command, header: EndTransactionRequestHeader, now: int) -> Outcome:
-        if self._options.is_slave:
-            remark = "a transaction cannot be ended on a slave: send to its master"
-            return reply(make_response(command, codes.SLAVE_NOT_AVAILABLE, remark))
         if header.commit_or_rollback == UNKNOWN:
             return NOTHING
         if header.commit_or_rollback not in (COMMIT, ROLLBACK):
@@ -236,9 +255,6 @@ class TransactionService(Service):
     def on_resume(
         self, channel: Channel, command: Command, header: ResumeCheckHalfMessageRequestHeader, now: int
     ) -> Outcome:
-        if self._options.is_slave:
-            remark = "a half message cannot be put back on a slave: ask its master"
-            return reply(make_response(command, codes.SLAVE_NOT_AVAILABLE, remark))
         at = decode_offset_message_id(header.msg_id or "")[2]
         cold = self._store.cold_record(at)
         if cold is not None:
@@ -261,7 +277,7 @@ class TransactionService(Service):
         if full:
             return reply(make_response(command, codes.SYSTEM_BUSY, full))
         properties.set(names.TRANSACTION_CHECK_TIMES, "0")
-        end = self._writer.put(_again(record, HALF_TOPIC, properties), now).end_offset
+        end = self._writer.put(renewal(record, HALF_TOPIC, properties), now).end_offset
         if len(self._resumed) >= MAX_RESUMED:
             self._resumed.pop(next(iter(self._resumed)))
         self._resumed[record.physical_offset] = end
@@ -276,8 +292,8 @@ class TransactionService(Service):
     # -- we ask
 
     def due(self, now: int) -> int | None:
-        """A slave only answers; its master asks."""
-        if self._options.is_slave or self._loading:
+        """A slave asks nobody: its master does."""
+        if self._loading or not self._writer.role.may_deliver:
             return None
         if self._questions and self._may_ask(self._questions[0]):
             return now
@@ -401,7 +417,7 @@ class TransactionService(Service):
         # Stored again with its counter, as Java does: the old record is done, the producer is asked about the new one.
         properties.set(names.TRANSACTION_CHECK_TIMES, str(asked + 1))
         try:
-            messages = [_again(record, HALF_TOPIC, properties), self._op([half], now)]
+            messages = [renewal(record, HALF_TOPIC, properties), self._op([half], now)]
             renewed, op = self._writer.put_together(messages, now)
         except BolideError as error:
             if response_code(error) != codes.MESSAGE_ILLEGAL:
@@ -422,7 +438,7 @@ class TransactionService(Service):
 
     def _give_up(self, half: Half, record: Record, now: int) -> None:
         self._topics.find_or_create(TRANS_CHECK_MAX_TIME_TOPIC, 1, PERM_READ_WRITE, 0, False, now)
-        given_up = _again(record, TRANS_CHECK_MAX_TIME_TOPIC, stored_properties(record.properties))
+        given_up = renewal(record, TRANS_CHECK_MAX_TIME_TOPIC, stored_properties(record.properties))
         _, op = self._writer.put_together([given_up, self._op([half], now)], now)
         self.halves.decide(half, op.end_offset)
 
@@ -481,18 +497,3 @@ class TransactionService(Service):
             if producer is None or producer.channel.queued <= self._options.client_write_buffer_high:
                 return producer
         return None
-
-
-def _again(record: Record, topic: str, properties: MessageProperties) -> BrokerMessage:
-    """A half message once more. A delay acts once the transaction commits, not on its half message."""
-    message = copy_of(record, topic, 0, properties)
-    message.sys_flag &= ~TRANSACTION_MASK
-    return message
-
-
-def immunity_ms(custom: str, shortest: int) -> int:
-    """How long a half message is not checked, from its property in seconds; an invalid one counts as `shortest`."""
-    try:
-        return max(int(custom) * 1000, shortest)
-    except ValueError:
-        return shortest

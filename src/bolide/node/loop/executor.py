@@ -41,7 +41,7 @@ from bolide.remoting.codes import (
 )
 from bolide.remoting.command import Command, encode, make_response
 from bolide.remoting.errors import FrameError
-from bolide.remoting.request_routes import ORDINARY
+from bolide.remoting.request_routes import ORDINARY, AtMaster
 from bolide.store.files import SyncFailed
 from bolide.store.jobs import Job
 from bolide.store.message_store import MessageStore
@@ -74,6 +74,7 @@ class Executor:
         self._pulls: frozenset[int] = services.pulls
         self._not_durable: frozenset[int] = services.not_durable
         self._ordinary: dict[int, frozenset[int]] = services.ordinary
+        self._refused: dict[int, AtMaster] = services.refused
         self.light: frozenset[int] = services.light
         """Codes whose requests take microseconds."""
         self._effects: Effects = effects
@@ -163,6 +164,10 @@ class Executor:
                 command,
                 make_response(command, REQUEST_CODE_NOT_SUPPORTED, f" request type {code} not supported"),
             )
+            return
+        if self._refused and code in self._refused:
+            refusal = self._refused[code]
+            self._send(channel, command, make_response(command, refusal.code, refusal.remark))
             return
         if self.gate.busy and code in self._sends:
             self._send(channel, command, busy(command, self.gate.busy))

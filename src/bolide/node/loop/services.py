@@ -13,8 +13,9 @@ from typing import Final, TypeAlias, final
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Handler, Outcome
+from bolide.broker.core.role import Role
 from bolide.broker.core.service import Service, Table
-from bolide.remoting.request_routes import Kind, RequestTable
+from bolide.remoting.request_routes import AtMaster, Kind, RequestTable
 from bolide.store.arrival import Arrival
 
 BrokerTable: TypeAlias = RequestTable[Channel, Outcome]
@@ -59,6 +60,14 @@ class Services:
         self.not_on_fast_port: frozenset[int] = self.table.codes(lambda row: not row.fast_port)
         self.light: frozenset[int] = self.table.codes(lambda row: row.light)
         self.ordinary: dict[int, frozenset[int]] = self.table.ordinary()
+        self._at_master: dict[int, AtMaster] = {
+            code: row.at_master for code, row in self.table.rows.items() if row.at_master is not None
+        }
+        self.refused: dict[int, AtMaster] = {}
+        """Codes that the broker refuses in its role; nothing on a master."""
+        self._role_hooks: list[Callable[[Role, int], None]] = [
+            service.role_changed for service in services if type(service).role_changed is not Service.role_changed
+        ]
         self.closed_hooks: list[Callable[[Channel, int], None]] = [
             service.channel_closed for service in services if type(service).channel_closed is not Service.channel_closed
         ]
@@ -91,6 +100,21 @@ class Services:
         self._reviewed = now
         for index in range(len(self._timed)):
             self._ask(index, now)
+
+    def serve_as(self, role: Role) -> None:
+        """Refuse from here on what a broker of this role leaves to its master."""
+        self.refused.clear()
+        if not role.may_write:
+            for code, refusal in self._at_master.items():
+                if not (refusal.unless_reads and role.may_serve):
+                    self.refused[code] = refusal
+
+    def role_changed(self, role: Role, now: int) -> None:
+        """The role changed while the broker runs: tell the services, and ask each when it is due now."""
+        self.serve_as(role)
+        for hook in self._role_hooks:
+            hook(role, now)
+        self.start(now)
 
     def wake(self, service: object, now: int) -> None:
         """Ask one service again: what it waits for has moved."""

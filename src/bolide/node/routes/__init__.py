@@ -1,1 +1,1 @@
-"""A broker and its name servers: registration, and the routes that a broker asks for."""
+"""A broker and its name servers: registration, and routes that a broker asks for. A slave and its master's tables."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.role import Role
 from bolide.broker.tables.topics import TopicConfig, TopicTable
 from bolide.errors import BolideError
 from bolide.layout.permissions import PERM_READ_WRITE
@@ -57,7 +58,15 @@ class Registration:
         topics: TopicTable,
         tls: RenewedContext | None = None,
         world: World = THE_WORLD,
+        role: Role | None = None,
+        told: Callable[[str, str], None] | None = None,
     ) -> None:
+        """`told(master, its address for replication)` is called on a slave when the name servers name another master;
+        the first is "" while none of them knows one that is alive."""
+        self._role = role if role is not None else Role.of(options)
+        self._told = told
+        self._masters: dict[str, tuple[str, str]] = {}
+        """By name server: master and its address for replication, as it said last."""
         self._options = options
         self._place = place
         self._topics = topics
@@ -69,8 +78,7 @@ class Registration:
         self._wake: dict[str, asyncio.Event] = {server: asyncio.Event() for server in self._servers}
         self._tasks: list[asyncio.Task[None]] = []
         self._registered: dict[str, asyncio.Event] = {server: asyncio.Event() for server in self._servers}
-        self.master_address = ""
-        """Address of the master of this broker name as the name servers know it ("" = not told)."""
+        self._master: tuple[str, str] = ("", "")
 
     def configure(self, options: BrokerOptions) -> None:
         """Announce these from the next registration on."""
@@ -144,11 +152,19 @@ class Registration:
             raise BolideError(f"answered {codes.response_name(response.code)}: {response.remark}")
         if response.remark:
             log.warning("registered with %s, which said: %s", server, response.remark[:500])
-        self.master_address = response.ext().get("masterAddr", "")
+        self._take_master(server, response.ext())
         if response.body:
             # The name server's namespace ORDER_TOPIC_CONFIG: topics it keeps as ordered.
             self._topics.mark_ordered(decode_body(response.body, KVTable).table, self._world.wall_ms())
         self._registered[server].set()
+
+    def _take_master(self, server: str, ext: dict[str, str]) -> None:
+        self._masters[server] = (ext.get("masterAddr", ""), ext.get("haServerAddr", ""))
+        found = next((named for named in self._masters.values() if named[0]), ("", self._master[1]))
+        if found != self._master:
+            self._master = found
+            if self._told is not None and not self._role.may_write:
+                self._told(*found)
 
     def _request(self, names: set[str]) -> Command:
         options = self._options
@@ -172,7 +188,7 @@ class Registration:
             broker_addr=self._place.address,
             cluster_name=options.broker_cluster_name,
             ha_server_addr=self._place.ha_address,
-            broker_id=options.broker_id,
+            broker_id=self._role.broker_id,
             enable_acting_master=False,
             compressed=options.compressed_register,
             body_crc32=body_checksum(body),
@@ -194,7 +210,7 @@ class Registration:
             broker_name=self._options.broker_name,
             broker_addr=self._place.address,
             cluster_name=self._options.broker_cluster_name,
-            broker_id=self._options.broker_id,
+            broker_id=self._role.broker_id,
         )
         try:
             await known.request(make_request(codes.UNREGISTER_BROKER, 0, header.to_ext()), UNREGISTER_TIMEOUT_S)

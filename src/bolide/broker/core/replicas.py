@@ -1,0 +1,43 @@
+"""What a broker knows of its replicas, or of its master: asked for by GET_BROKER_HA_STATUS (907) and runtime info."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from bolide.remoting.bodies.replication import HAClientRuntimeInfo, HAConnectionRuntimeInfo
+
+
+class Replicas(Protocol):
+    """What replicates the log of this broker, in either direction, answers this. Nothing here may wait."""
+
+    def connections(self, now: int) -> list[HAConnectionRuntimeInfo]:
+        """A master's slaves, those in sync marked; of a slave nothing."""
+
+    def in_sync(self, now: int) -> int:
+        """How many slaves are in sync; the master does not count."""
+
+    def link(self, now: int) -> HAClientRuntimeInfo:
+        """A slave's link to its master; of a master without a value."""
+
+    def lag_ms(self, now: int) -> int:
+        """How long ago this slave last had all of its master's log, -1 where nothing is known; 0 of a master."""
+
+
+class NoReplicas:
+    """The replicas of a broker that replicates with nobody."""
+
+    def connections(self, now: int) -> list[HAConnectionRuntimeInfo]:
+        """None are there."""
+        return []
+
+    def in_sync(self, now: int) -> int:
+        """None is."""
+        return 0
+
+    def link(self, now: int) -> HAClientRuntimeInfo:
+        """There is none."""
+        return HAClientRuntimeInfo()
+
+    def lag_ms(self, now: int) -> int:
+        """Nothing lags."""
+        return 0

@@ -1,0 +1,52 @@
+"""Whether this broker is the master of its name or follows one: the one place that answers what it may do.
+
+RocketMQ asks `brokerRole` and `brokerId` in many places (docs/protocol/ha.md 4). Here services ask a `Role`, request
+codes say in their row what a slave answers (`remoting/request_routes.py`), and the door to the log takes nothing while
+`may_write` is False.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, final
+
+from bolide.broker.core.options import BrokerOptions
+from bolide.layout.names import MASTER_ID
+
+ASYNC_MASTER: Final = "ASYNC_MASTER"
+SYNC_MASTER: Final = "SYNC_MASTER"
+SLAVE: Final = "SLAVE"
+
+
+@final
+class Role:
+    """The role of one broker. It changes by `become` only, which tells everybody in `told`."""
+
+    def __init__(self, name: str = ASYNC_MASTER, broker_id: int = MASTER_ID, slave_reads: bool = False) -> None:
+        """`slave_reads` is slaveReadEnable."""
+        self._slave_reads: bool = slave_reads
+        self.told: list[Callable[[Role, int], None]] = []
+        self._take(name, broker_id)
+
+    @staticmethod
+    def of(options: BrokerOptions) -> Role:
+        """The role that the settings give."""
+        return Role(options.broker_role, options.broker_id, options.slave_read_enable)
+
+    def become(self, name: str, broker_id: int, now: int) -> None:
+        """Take another role: who does background work stops it or resumes it."""
+        self._take(name, broker_id)
+        for told in self.told:
+            told(self, now)
+
+    def _take(self, name: str, broker_id: int) -> None:
+        master = name != SLAVE
+        self.name: str = name
+        self.broker_id: int = MASTER_ID if master else broker_id
+        """The number under which the broker registers: 0 of a master."""
+        self.may_write: bool = master
+        """Records are made here: sends, retries, ends of transactions, and all that the broker stores by itself."""
+        self.may_serve: bool = master or self._slave_reads
+        """Consumers may pull here."""
+        self.may_deliver: bool = master
+        """Delays, timers and checks of transactions are this broker's work."""

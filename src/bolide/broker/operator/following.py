@@ -1,0 +1,117 @@
+"""What a slave takes over of its master's tables (SlaveSynchronize.java, docs/protocol/ha.md 3).
+
+Topics, groups, request modes and the timer's figures hold at once. Progress (offsets of consumers and transactions, of
+delays and of the timer) holds for a log that has everything it counts as done, so `take_progress` comes only when this
+broker's log, on disk, has what the master's had: progress ahead of it would lose messages once this broker is master.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, Final, TypeVar
+
+from bolide.broker.consumers.assignments import AssignmentService
+from bolide.broker.delay.delay_levels import DelayService
+from bolide.broker.delay.followed_timer import FollowedTimer
+from bolide.broker.delay.timer_metrics import TimerMetrics
+from bolide.broker.tables.consumer_offsets import ConsumerOffsets, offsets_of
+from bolide.broker.tables.groups import GroupTable, SubscriptionGroupConfig
+from bolide.broker.tables.topics import TopicConfig, TopicTable
+from bolide.layout.timer_checkpoint import TimerCheckpoint
+
+ROWS_AT_ONCE: Final = 500
+
+T = TypeVar("T")
+
+
+class Following:
+    """The tables of one slave. Each method that gives an iterator does one step of its work for each of its values, so
+    that a long table holds up nothing else."""
+
+    def __init__(
+        self,
+        topics: TopicTable,
+        groups: GroupTable,
+        offsets: ConsumerOffsets,
+        assignments: AssignmentService,
+        delay: DelayService,
+        figures: TimerMetrics,
+        timer: FollowedTimer,
+        drop: Callable[[str], None],
+    ) -> None:
+        """`drop` forgets the messages of a topic that the master deleted, and whatever names it."""
+        self.topics = topics
+        self.groups = groups
+        self.offsets = offsets
+        self._assignments = assignments
+        self._delay = delay
+        self._figures = figures
+        self._timer = timer
+        self._drop = drop
+        self.left_out = 0
+        """Rows of the master that found no room here, as of the last time: maxTopics, maxGroups, maxConsumerOffsets."""
+
+    def take_topics(self, rows: Mapping[str, Any], version: Mapping[str, Any]) -> Iterator[None]:
+        """All topics of the master (21)."""
+        self.left_out = 0
+        for some in _parts(rows.items()):
+            self.left_out += self.topics.follow(
+                TopicConfig.from_json(name, fields, True) for name, fields in some if fields is not None
+            )
+            yield
+        for name in self.topics.followed(rows, version):
+            self._drop(name)
+            yield
+
+    def take_groups(
+        self, rows: Mapping[str, Any], forbidden: Mapping[str, Any] | None, version: Mapping[str, Any]
+    ) -> Iterator[None]:
+        """All consumer groups of the master (201); `forbidden` is what its groups may not read, None from 4.9."""
+        self.left_out = 0
+        for some in _parts(rows.items()):
+            self.left_out += self.groups.follow(
+                SubscriptionGroupConfig.from_json(name, fields, True) for name, fields in some if fields is not None
+            )
+            yield
+        bits = None
+        if forbidden is not None:
+            bits = {
+                str(group): {str(topic): int(number) for topic, number in topics.items()}
+                for group, topics in forbidden.items()
+            }
+        self.groups.followed(rows, bits, version)
+
+    def take_modes(self, answer: bytes) -> None:
+        """The request modes of the master (402)."""
+        self._assignments.follow(answer)
+
+    def take_figures(self, answer: dict[str, Any]) -> None:
+        """How many messages wait in the master's timer (61)."""
+        self._figures.follow(answer)
+
+    def take_offsets(self, answer: Mapping[str, Any]) -> Iterator[None]:
+        """How far groups have come (43)."""
+        self.left_out = 0
+        table = {str(key): queues for key, queues in (answer.get("offsetTable") or {}).items()}
+        for some in _parts(table.items()):
+            self.left_out += self.offsets.follow({key: offsets_of(queues) for key, queues in some})
+            yield
+        light = {str(key): {0: int(offset)} for key, offset in (answer.get("lmqOffsetTable") or {}).items()}
+        self.left_out += self.offsets.follow(light)
+        self.offsets.followed(answer.get("dataVersion") or {})
+
+    def take_delays(self, answer: bytes) -> None:
+        """How far delays are delivered (45)."""
+        self._delay.follow(answer)
+
+    def take_timer(self, told: TimerCheckpoint) -> None:
+        """How far the timer is (60)."""
+        self._timer.follow(told.read_time, told.queue_offset)
+
+
+def _parts(rows: Iterable[T]) -> Iterator[list[T]]:
+    """The rows, as many at once as take a few milliseconds."""
+    left = iter(rows)
+    while part := list(islice(left, ROWS_AT_ONCE)):
+        yield part

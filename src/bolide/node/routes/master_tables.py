@@ -1,0 +1,337 @@
+"""A slave keeps its tables as its master has them (SlaveSynchronize.java, docs/protocol/ha.md 3).
+
+Every ten seconds it asks for topics (21), groups (201), offsets (43, 45), request modes (402) and the timer's figures
+(61); every three for the timer's progress (60). Masters of 4.9 know neither 402 nor 60 nor 61. What counts as progress
+waits until this broker's log, on disk, has all that the master's had (`broker/operator/following.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from bolide.broker.delay.timer_metrics import UNREADABLE
+from bolide.broker.operator.following import Following
+from bolide.errors import BolideError
+from bolide.layout.timer_checkpoint import TimerCheckpoint, decode_timer_answer
+from bolide.remoting import codes
+from bolide.remoting.bodies.base import decode_body
+from bolide.remoting.bodies.stats import KVTable
+from bolide.remoting.command import Command, make_request
+from bolide.remoting.json import parse_long
+from bolide.transport.address import split_address
+from bolide.transport.client import ClientConnection
+from bolide.transport.tls_contexts import RenewedContext, current_context
+from bolide.world.contract import World
+
+log = logging.getLogger("bolide.following")
+LOOK_S: Final = 3.0
+ROUND_S: Final = 10.0
+TIMEOUT_S: Final = 5.0
+PAGES_S: Final = 60.0
+PAGE_ROWS: Final = 2000
+VERSION: Final = ("counter", "stateVersion", "timestamp")
+
+
+@dataclass(frozen=True, slots=True)
+class Paged:
+    """A table that is asked for in pages."""
+
+    code: int
+    place: str
+    most: str
+    total: str
+    rows: str
+
+
+TOPICS: Final = Paged(codes.GET_ALL_TOPIC_CONFIG, "topicSeq", "maxTopicNum", "totalTopicNum", "topicConfigTable")
+GROUPS: Final = Paged(
+    codes.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, "groupSeq", "maxGroupNum", "totalGroupNum", "subscriptionGroupTable"
+)
+
+
+@dataclass(slots=True)
+class MasterProgress:
+    """What the master had done when its log ended at `end`."""
+
+    end: int = -1
+    offsets: dict[str, Any] | None = None
+    delays: bytes = b""
+    timer: TimerCheckpoint | None = None
+
+
+class NotTold(BolideError):
+    """The master does not answer a request, or not as agreed."""
+
+
+class MasterTables:
+    """Copies the tables of the present master."""
+
+    def __init__(
+        self,
+        following: Following,
+        own_address: str,
+        log_end: Callable[[], int],
+        changed: Callable[[], None],
+        tls: RenewedContext | None,
+        world: World,
+        pauses: tuple[float, float] = (LOOK_S, ROUND_S),
+    ) -> None:
+        """`log_end()` is how far this broker's log is on disk; `changed()` has effects of tables carried out."""
+        self._following = following
+        self._own_address = own_address
+        self._log_end = log_end
+        self._changed = changed
+        self._tls = tls
+        self._world = world
+        self._look_s, self._round_s = pauses
+        self._master = ""
+        self._connections: dict[str, ClientConnection] = {}
+        self._no_fast_port = False
+        self._waiting: MasterProgress | None = None
+        self._offsets_due = False
+        self._unknown: set[int] = set()
+        """Codes that this master does not have."""
+        self._said: dict[str, str] = {}
+        self._woken = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self.rounds = 0
+        """How many rounds were complete: everything that was asked for was told."""
+
+    def master_is(self, address: str) -> None:
+        """Follow this one from now on; "" while there is none."""
+        if address == self._own_address:
+            address = ""
+        if address == self._master:
+            return
+        self._master = address
+        self._waiting = None  # of another master's log
+        self._no_fast_port = False
+        self._unknown.clear()
+        self._said.clear()
+        self._woken.set()
+
+    def start(self) -> None:
+        """Begin; returns at once."""
+        self._task = asyncio.get_running_loop().create_task(self._keep())
+
+    async def stop(self) -> None:
+        """End what is under way and close."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await self._close()
+
+    async def _keep(self) -> None:
+        next_round = 0.0
+        connected = ""
+        while True:
+            master = self._master
+            if master != connected:
+                await self._close()
+                connected, next_round = master, 0.0
+            self._woken.clear()
+            if master:
+                full = self._world.monotonic() >= next_round
+                if full:
+                    next_round = self._world.monotonic() + self._round_s
+                await self._round(full)
+            await self._pause()
+
+    async def _pause(self) -> None:
+        try:
+            async with asyncio.timeout(self._look_s):
+                await self._woken.wait()
+        except TimeoutError:
+            return
+
+    async def _close(self) -> None:
+        connections, self._connections = self._connections, {}
+        for connection in connections.values():
+            connection.close()
+            await connection.wait_closed()
+
+    async def _round(self, full: bool) -> None:
+        """One request that fails does not keep the others from being asked."""
+        good = True
+        if full:
+            for what, ask in (
+                ("its topics", self._topics),
+                ("its groups", self._groups),
+                ("its request modes", self._modes),
+                ("its timer's figures", self._figures),
+            ):
+                good = await self._try(what, ask) and good
+        good = await self._try("its progress", partial(self._progress, full)) and good
+        self._changed()
+        if full and good:
+            self.rounds += 1
+
+    async def _try(self, what: str, ask: Callable[[], Any]) -> bool:
+        try:
+            await ask()
+        except (BolideError, OSError, *UNREADABLE) as error:
+            text = f"{type(error).__name__}: {error}"
+            if self._said.get(what) != text:  # one line for each new reason, not one for each round
+                self._said[what] = text
+                log.warning("the master %s does not tell %s: %s", self._master, what, error)
+            return False
+        if self._said.pop(what, ""):
+            log.info("the master %s tells %s again", self._master, what)
+        return True
+
+    # -- tables
+
+    async def _topics(self) -> None:
+        told = await self._paged(TOPICS, self._following.topics.data_version.to_json())
+        if told is not None:
+            await self._take(self._following.take_topics(told[TOPICS.rows], told["dataVersion"]), "topics")
+
+    async def _groups(self) -> None:
+        told = await self._paged(GROUPS, self._following.groups.data_version.to_json())
+        if told is not None:
+            steps = self._following.take_groups(told[GROUPS.rows], told.get("forbiddenTable"), told["dataVersion"])
+            await self._take(steps, "groups")
+
+    async def _paged(self, table: Paged, own: Mapping[str, int]) -> dict[str, Any] | None:
+        """The whole table, of one version; None when it is the own one already."""
+        deadline = self._world.monotonic() + PAGES_S
+        whole: dict[str, Any] = {}
+        rows: dict[str, Any] = {}
+        asked = ""
+        while self._world.monotonic() < deadline:
+            ext = {table.place: str(len(rows)), table.most: str(PAGE_ROWS), "dataVersion": asked}
+            answer = await self._ask(table.code, ext, fast=table is TOPICS)
+            told = await self._parsed(answer.body)
+            version = {key: int((told.get("dataVersion") or {}).get(key) or 0) for key in VERSION}
+            if rows and version != whole["dataVersion"]:
+                rows, asked = {}, ""  # it changed between two pages
+                continue
+            if not rows and version == own:
+                return None
+            page = told.get(table.rows) or {}
+            rows.update(page)
+            for name, forbidden in (told.get("forbiddenTable") or {}).items():
+                whole.setdefault("forbiddenTable", {})[name] = forbidden
+            if "forbiddenTable" in told:
+                whole.setdefault("forbiddenTable", {})
+            whole["dataVersion"] = version
+            asked = json.dumps(version)
+            total = answer.ext().get(table.total)
+            if total is None or len(rows) >= int(total):
+                return {**whole, table.rows: rows}
+            if not page:
+                raise NotTold(f"request {table.code} ended after {len(rows)} of {total} rows")
+        raise NotTold(f"request {table.code} was not over after {PAGES_S:.0f} s")
+
+    async def _modes(self) -> None:
+        answer = await self._ask_5x(codes.GET_ALL_MESSAGE_REQUEST_MODE)
+        if answer is not None:
+            self._following.take_modes(answer.body)
+
+    async def _figures(self) -> None:
+        answer = await self._ask_5x(codes.GET_TIMER_METRICS, fast=True)
+        if answer is not None:
+            self._following.take_figures(await self._parsed(answer.body))
+
+    async def _take(self, steps: Iterator[None], what: str) -> None:
+        """Do the steps, with turns of the loop in between."""
+        for _ in steps:
+            await asyncio.sleep(0)
+        if self._following.left_out:
+            raise NotTold(f"{self._following.left_out} {what} of the master find no room here: raise the limit")
+
+    # -- progress
+
+    async def _progress(self, full: bool) -> None:
+        """Ask how far the master is, then where its log ends; both hold once the log here is on disk that far."""
+        self._offsets_due = self._offsets_due or full
+        if not await self._taken():
+            return
+        master = self._master
+        found = MasterProgress()
+        if self._offsets_due:
+            answer = await self._ask(codes.GET_ALL_CONSUMER_OFFSET, {})
+            found.offsets = await self._parsed(answer.body)
+            found.delays = (await self._ask(codes.GET_ALL_DELAY_OFFSET, {})).body
+        timer = await self._ask_5x(codes.GET_TIMER_CHECK_POINT, fast=True)
+        if timer is not None:
+            found.timer = decode_timer_answer(timer.body)
+        if found.offsets is None and found.timer is None:
+            return
+        runtime = decode_body((await self._ask(codes.GET_BROKER_RUNTIME_INFO, {})).body, KVTable).table
+        found.end = int(runtime["commitLogMaxOffset"])
+        if self._master != master:
+            return  # its log may be another
+        self._offsets_due = self._offsets_due and found.offsets is None
+        self._waiting = found
+        await self._taken()
+
+    async def _taken(self) -> bool:
+        """Take over what waits if the log here has come that far; False while something waits."""
+        found = self._waiting
+        if found is None:
+            return True
+        if self._log_end() < found.end:
+            return False
+        self._waiting = None
+        if found.timer is not None:
+            self._following.take_timer(found.timer)
+        if found.offsets is not None:
+            self._following.take_delays(found.delays)
+            await self._take(self._following.take_offsets(found.offsets), "offsets")
+        return True
+
+    # -- requests
+
+    async def _parsed(self, body: bytes) -> dict[str, Any]:
+        """A long body is read in a thread."""
+        found: Any = await self._world.in_thread(partial(parse_long, body))
+        if not isinstance(found, dict):
+            raise NotTold("an answer holds no object")
+        return found
+
+    async def _ask_5x(self, code: int, *, fast: bool = False) -> Command | None:
+        """The answer of a master that has this, None of one that does not: 4.9, or a timer that is off."""
+        if code in self._unknown:
+            return None
+        answer = await self._answer(code, {}, fast)
+        if answer.code == codes.REQUEST_CODE_NOT_SUPPORTED:
+            self._unknown.add(code)
+        if answer.code in (codes.REQUEST_CODE_NOT_SUPPORTED, codes.SYSTEM_ERROR):
+            return None
+        return self._good(code, answer)
+
+    async def _ask(self, code: int, ext: dict[str, str], *, fast: bool = False) -> Command:
+        return self._good(code, await self._answer(code, ext, fast))
+
+    def _good(self, code: int, answer: Command) -> Command:
+        if answer.code != codes.SUCCESS:
+            raise NotTold(f"request {code} was answered {codes.response_name(answer.code)}: {answer.remark}")
+        return answer
+
+    async def _answer(self, code: int, ext: dict[str, str], fast: bool) -> Command:
+        connection = await self._connection(fast)
+        return await connection.request(make_request(code, 0, ext), TIMEOUT_S)
+
+    async def _connection(self, fast: bool) -> ClientConnection:
+        """To the fast port, as Java's slaves do for some codes, or to the main port where there is none."""
+        if fast and not self._no_fast_port:
+            host, port = split_address(self._master)
+            try:
+                return await self._connected(f"{host}:{port - 2}")
+            except BolideError:
+                self._no_fast_port = True
+        return await self._connected(self._master)
+
+    async def _connected(self, address: str) -> ClientConnection:
+        known = self._connections.get(address)
+        if known is None or known.closed:
+            known = await ClientConnection.connect(address, ssl=current_context(self._tls), world=self._world)
+            self._connections[address] = known
+        return known

@@ -1,0 +1,311 @@
+"""A slave asks its master for tables: pages, ports, masters that know less, and progress that waits for the log."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bolide.broker.tables.topics import TopicConfig
+from bolide.node.routes.master_tables import MasterTables
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_request, make_response
+from bolide.remoting.connection import FramedConnection
+from bolide.world.real import THE_WORLD
+from tests.broker.operator.test_following import Followers
+from tests.client.waiting import PATIENCE
+from tests.interop.processes import free_ports
+from tests.node.test_broker import broker
+
+QUICK = (0.02, 0.02)
+Answers = dict[int, Callable[[Command], Command]]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+class Slave:
+    """A slave's tables, kept as a master's; its log ends where the test says."""
+
+    def __init__(self, folder: Path) -> None:
+        self.parts = Followers(folder)
+        self.log_end = 1 << 40
+        self.turns = 0
+        self.tables = MasterTables(
+            self.parts.following, "127.0.0.1:1", lambda: self.log_end, self._turn, None, THE_WORLD, QUICK
+        )
+
+    def _turn(self) -> None:
+        self.turns += 1
+
+    async def rounds(self, count: int = 1) -> None:
+        """Wait for this many rounds from now on in which everything was told."""
+        wanted = self.tables.rounds + count
+        await until(lambda: self.tables.rounds >= wanted)
+
+
+@asynccontextmanager
+async def slave(folder: Path, master: str) -> AsyncIterator[Slave]:
+    made = Slave(folder)
+    made.tables.master_is(master)
+    made.tables.start()
+    try:
+        yield made
+    finally:
+        await made.tables.stop()
+        made.parts.close()
+
+
+class Master(asyncio.Protocol):
+    """A master that answers as it is told to; what it has no answer for it does not support."""
+
+    def __init__(self, answers: Answers, asked: list[int], connections: list[asyncio.Transport]) -> None:
+        self._connections = connections
+        self._answers = answers
+        self._asked = asked
+        self._frames = FramedConnection()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._connections.append(transport)
+
+    def data_received(self, data: bytes) -> None:
+        for command in self._frames.receive(data):
+            self._asked.append(command.code)
+            answer = self._answers.get(command.code)
+            refusal = make_response(command, codes.REQUEST_CODE_NOT_SUPPORTED, "no")
+            self._frames.send(refusal if answer is None else answer(command))
+        self._transport.write(b"".join(self._frames.data_to_send()))
+
+
+@asynccontextmanager
+async def scripted(answers: Answers, port: int = 0) -> AsyncIterator[tuple[str, list[int]]]:
+    """A master on a free port, and the codes it was asked."""
+    asked: list[int] = []
+    connections: list[asyncio.Transport] = []
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: Master(answers, asked, connections), "127.0.0.1", port)
+    try:
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}", asked
+    finally:
+        server.close()
+        for connection in connections:
+            connection.abort()
+        await server.wait_closed()
+
+
+def body(fields: object, **ext: str) -> Callable[[Command], Command]:
+    data = fields if isinstance(fields, bytes) else json.dumps(fields).encode()
+    return lambda command: make_response(command, 0, ext=ext, body=data)
+
+
+def plain(**more: Any) -> Answers:
+    """A master of 4.9 with nothing in its tables."""
+    version = {"counter": 1, "timestamp": 2}
+    found = {
+        "topics": {"dataVersion": version, "topicConfigTable": {"T": {"topicName": "T"}}},
+        "groups": {"dataVersion": version, "subscriptionGroupTable": {"g": {"groupName": "g"}}},
+        "offsets": {"offsetTable": {"T@g": {"0": 5}}},
+        "delays": {"offsetTable": {"1": 3}},
+        "end": "1000",
+        **more,
+    }
+    return {
+        codes.GET_ALL_TOPIC_CONFIG: body(found["topics"]),
+        codes.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: body(found["groups"]),
+        codes.GET_ALL_CONSUMER_OFFSET: body(found["offsets"]),
+        codes.GET_ALL_DELAY_OFFSET: body(found["delays"]),
+        codes.GET_BROKER_RUNTIME_INFO: body({"table": {"commitLogMaxOffset": found["end"]}}),
+    }
+
+
+def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(scenario())
+
+
+def test_a_slave_has_all_that_a_master_of_ours_tells(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        port = free_ports(-2)
+        async with broker(tmp_path / "master", listen_port=port, fast_port_enable=True) as (node, _):
+            parts, now = node.parts, node.clock.now()
+            for number in range(2100):
+                parts.topics.put(TopicConfig(f"T{number}", 2, 3), now)
+            parts.groups.find("g", now)
+            parts.groups.forbid_read("h", "T1", True, now)
+            parts.offsets.commit("g", "T1", 1, 7, now)
+            parts.offsets.commit("CID_RMQ_SYS_TRANS", "RMQ_SYS_TRANS_HALF_TOPIC", 0, 3, now)
+            async with slave(tmp_path / "slave", node.address) as follower:
+                await follower.rounds()
+                own = follower.parts
+                names = {f"T{number}" for number in range(2100)}
+                assert names <= own.topics.table.keys()
+                assert own.topics.table["T2099"].to_json() == parts.topics.table["T2099"].to_json()
+                assert own.topics.data_version.to_json() == parts.topics.data_version.to_json()
+                assert own.groups.table["g"].to_json() == parts.groups.table["g"].to_json()
+                assert not own.groups.may_read("h", "T1")
+                assert own.committed("g", "T1", 1) == 7
+                assert own.committed("CID_RMQ_SYS_TRANS", "RMQ_SYS_TRANS_HALF_TOPIC") == 3
+                parts.topics.delete("T7", now)
+                parts.topics.put(TopicConfig("New"), now)
+                parts.offsets.commit("g", "T1", 1, 9, now)
+                await follower.rounds(2)
+                assert "T7" not in own.topics.table and "New" in own.topics.table
+                assert own.dropped == ["T7"]
+                assert own.committed("g", "T1", 1) == 9
+                assert follower.turns > 0
+
+    run(scenario)
+
+
+def test_a_master_without_the_fast_port_and_of_4_9(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with scripted(plain()) as (address, asked), slave(tmp_path, address) as follower:
+            await follower.rounds(3)
+            parts = follower.parts
+            assert "T" in parts.topics.table and "g" in parts.groups.table
+            assert parts.topics.data_version.to_json() == {"counter": 1, "stateVersion": 0, "timestamp": 2}
+            assert parts.committed("g") == 5
+            for code in (codes.GET_ALL_MESSAGE_REQUEST_MODE, codes.GET_TIMER_METRICS, codes.GET_TIMER_CHECK_POINT):
+                assert asked.count(code) == 1, "a master that does not know it is not asked for it again"
+
+    run(scenario)
+
+
+def test_progress_waits_until_the_log_has_what_it_counts_as_done(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with scripted(plain()) as (address, asked), slave(tmp_path, address) as follower:
+            follower.log_end = 999
+            await follower.rounds(3)
+            parts = follower.parts
+            assert "T" in parts.topics.table
+            assert (parts.committed("g"), json.loads(parts.delay.encode())["offsetTable"]) == (-1, {})
+            assert asked.count(codes.GET_ALL_CONSUMER_OFFSET) == 1, "what waits is not replaced by what waits longer"
+            follower.log_end = 1000
+            await follower.rounds(2)
+            assert (parts.committed("g"), json.loads(parts.delay.encode())["offsetTable"]) == (5, {"1": 3})
+            await until(lambda: asked.count(codes.GET_ALL_CONSUMER_OFFSET) > 1)
+
+    run(scenario)
+
+
+def test_progress_of_a_master_that_is_gone_is_not_taken(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        switched = asyncio.Event()
+
+        async with slave(tmp_path, "") as follower:
+            follower.log_end = 1
+
+            def last(command: Command) -> Command:
+                follower.tables.master_is("")
+                follower.log_end = 1 << 40
+                switched.set()
+                return make_response(command, 0, body=b'{"table":{"commitLogMaxOffset":"1000"}}')
+
+            answers = {**plain(), codes.GET_BROKER_RUNTIME_INFO: last}
+            async with scripted(answers) as (address, _):
+                follower.tables.master_is(address)
+                await switched.wait()
+                turns = follower.turns
+                await until(lambda: follower.turns > turns)
+                assert follower.parts.committed("g") == -1
+
+    run(scenario)
+
+
+def test_a_table_that_changes_between_two_pages_is_asked_for_once_more(tmp_path: Path) -> None:
+    pages = [
+        ({"counter": 1, "timestamp": 2}, ["A"]),
+        ({"counter": 2, "timestamp": 3}, ["C"]),
+        ({"counter": 2, "timestamp": 3}, ["B"]),
+        ({"counter": 2, "timestamp": 3}, ["C"]),
+    ]
+    places: list[tuple[str, str]] = []
+
+    def page(command: Command) -> Command:
+        version, names = pages[min(len(places), len(pages) - 1)]
+        places.append((command.ext()["topicSeq"], command.ext()["dataVersion"]))
+        table = {"dataVersion": version, "topicConfigTable": {name: {"topicName": name} for name in names}}
+        return make_response(command, 0, ext={"totalTopicNum": "2"}, body=json.dumps(table).encode())
+
+    async def scenario() -> None:
+        answers = {**plain(), codes.GET_ALL_TOPIC_CONFIG: page}
+        async with scripted(answers) as (address, _), slave(tmp_path, address) as follower:
+            await follower.rounds()
+            own = follower.parts.topics
+            assert {name for name in own.table if name not in own.system} == {"B", "C"}
+            second = json.dumps({"counter": 2, "stateVersion": 0, "timestamp": 3})
+            first = json.dumps({"counter": 1, "stateVersion": 0, "timestamp": 2})
+            assert places[:4] == [("0", ""), ("1", first), ("0", ""), ("1", second)]
+
+    run(scenario)
+
+
+def test_a_request_that_fails_holds_up_no_other(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        answers = {**plain(), codes.GET_ALL_TOPIC_CONFIG: lambda command: make_response(command, 1, "broken")}
+        async with scripted(answers) as (address, _), slave(tmp_path, address) as follower:
+            await until(lambda: follower.parts.committed("g") == 5 and "g" in follower.parts.groups.table)
+            assert follower.tables.rounds == 0
+            answers.update(plain())
+            await follower.rounds()
+            assert "T" in follower.parts.topics.table
+
+    run(scenario)
+
+
+def test_a_master_that_comes_back_is_followed_again(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        port = free_ports()
+        async with slave(tmp_path, f"127.0.0.1:{port}") as follower:
+            for offset in (5, 6):
+                answers = plain(offsets={"offsetTable": {"T@g": {"0": offset}}})
+                async with scripted(answers, port):
+                    await until(partial(lambda wanted: follower.parts.committed("g") == wanted, offset))
+
+    run(scenario)
+
+
+def test_a_broker_does_not_follow_itself(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with scripted(plain()) as (address, asked):
+            parts = Followers(tmp_path)
+            tables = MasterTables(parts.following, address, lambda: 0, lambda: None, None, THE_WORLD, QUICK)
+            tables.start()
+            tables.master_is(address)
+            await asyncio.sleep(0)
+            await tables.stop()
+            assert asked == []
+            parts.close()
+
+    run(scenario)
+
+
+def test_a_master_answers_as_java_does(tmp_path: Path) -> None:
+    """docs/protocol/ha.md 3: the bodies of 43, 45, 402 and 61 that a Java slave reads."""
+
+    async def scenario() -> None:
+        async with broker(tmp_path) as (node, client):
+            now = node.clock.now()
+            node.parts.offsets.commit("newg", "HaT", 0, 3, now)
+            node.parts.delay.load(b'{"offsetTable":{1:1}}')
+            told = {}
+            for code in (43, 45, 402, 61):
+                answer = await client.request(make_request(code, 0), PATIENCE)
+                told[code] = json.loads(answer.body)
+                told[code].pop("dataVersion", None)
+            assert told == {
+                43: {"groupTopicMap": {"newg": ["HaT"]}, "offsetTable": {"HaT@newg": {"0": 3}}, "pullOffsetTable": {}},
+                45: {"offsetTable": {"1": 1}},
+                402: {"messageRequestModeMap": {}},
+                61: {"timingCount": {}},
+            }
+
+    run(scenario)

@@ -1,0 +1,194 @@
+"""What a broker does and refuses while it is a slave (docs/protocol/ha.md 4), and what it takes up as a master."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.role import ASYNC_MASTER, SLAVE
+from bolide.node.broker import BrokerNode
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_request
+from bolide.transport.client import ClientConnection
+from tests.client.waiting import PATIENCE
+from tests.node.test_broker import options
+
+DONE_BY_THE_MASTER = {
+    codes.SEND_MESSAGE: codes.SYSTEM_BUSY,
+    codes.SEND_MESSAGE_V2: codes.SYSTEM_BUSY,
+    codes.SEND_BATCH_MESSAGE: codes.SYSTEM_BUSY,
+    codes.CONSUMER_SEND_MSG_BACK: codes.SYSTEM_BUSY,
+    codes.END_TRANSACTION: codes.SLAVE_NOT_AVAILABLE,
+    codes.RESUME_CHECK_HALF_MESSAGE: codes.SLAVE_NOT_AVAILABLE,
+    codes.UPDATE_AND_CREATE_TOPIC: codes.SYSTEM_ERROR,
+    codes.UPDATE_AND_CREATE_TOPIC_LIST: codes.SYSTEM_ERROR,
+    codes.DELETE_TOPIC_IN_BROKER: codes.SYSTEM_ERROR,
+    codes.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: codes.SYSTEM_ERROR,
+    codes.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: codes.SYSTEM_ERROR,
+    codes.DELETE_SUBSCRIPTIONGROUP: codes.SYSTEM_ERROR,
+    codes.UPDATE_AND_GET_GROUP_FORBIDDEN: codes.SYSTEM_ERROR,
+    codes.SET_MESSAGE_REQUEST_MODE: codes.SYSTEM_ERROR,
+    codes.INVOKE_BROKER_TO_RESET_OFFSET: codes.SYSTEM_ERROR,
+}
+"""Request code -> what a slave answers, whatever is asked."""
+SERVED = {
+    codes.GET_BROKER_RUNTIME_INFO,
+    codes.GET_BROKER_CONFIG,
+    codes.GET_ALL_TOPIC_CONFIG,
+    codes.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
+    codes.GET_ALL_CONSUMER_OFFSET,
+    codes.GET_ALL_DELAY_OFFSET,
+    codes.GET_ALL_MESSAGE_REQUEST_MODE,
+    codes.GET_TIMER_METRICS,
+    codes.GET_BROKER_HA_STATUS,
+}
+WHERE = {"topic": "T", "queueId": "0"}
+
+
+def anything(_: BrokerOptions) -> None:
+    """Takes settings of a slave, which are refused as long as a broker cannot follow a log."""
+
+
+@asynccontextmanager
+async def running(folder: Path, **more: Any) -> AsyncIterator[tuple[BrokerNode, ClientConnection]]:
+    node = BrokerNode(options(folder, **more), refuse=anything)
+    await node.start()
+    try:
+        client = await ClientConnection.connect(node.address)
+        try:
+            yield node, client
+        finally:
+            client.close()
+            await client.wait_closed()
+    finally:
+        await node.stop()
+
+
+async def ask(client: ClientConnection, code: int, body: bytes = b"", **fields: str) -> Command:
+    return await client.request(make_request(code, 0, fields, body), PATIENCE)
+
+
+async def send(client: ClientConnection, body: bytes = b"hello", properties: str = "") -> Command:
+    place = {"a": "pg", "b": "T", "c": "TBW102", "d": "1", "e": "0"}
+    rest = {"f": "0", "g": "1", "h": "0", "i": properties, "j": "0", "k": "false"}
+    return await ask(client, codes.SEND_MESSAGE_V2, body, **place, **rest)
+
+
+async def pull(client: ClientConnection, offset: int, flags: int = 4, **more: str) -> Command:
+    fields = {
+        "consumerGroup": "g",
+        **WHERE,
+        "queueOffset": str(offset),
+        "maxMsgNums": "8",
+        "sysFlag": str(flags),
+        "commitOffset": "0",
+        "suspendTimeoutMillis": "1000",
+        "subscription": "*",
+        "subVersion": "0",
+        **more,
+    }
+    return await ask(client, codes.PULL_MESSAGE, **fields)
+
+
+async def fill(folder: Path) -> None:
+    """A store with three messages in queue 0 of T."""
+    async with running(folder) as (_, client):
+        for number in range(3):
+            assert (await send(client, b"%d" % number)).code == 0
+
+
+def test_a_slave_refuses_what_belongs_to_its_master_and_serves_the_rest(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        await fill(tmp_path)
+        async with running(tmp_path, broker_role=SLAVE, broker_id=1) as (node, client):
+            before = node.store.end_offset
+            answers = {code: (await ask(client, code)).code for code in DONE_BY_THE_MASTER}
+            assert answers == DONE_BY_THE_MASTER
+            topic = await ask(client, codes.UPDATE_AND_CREATE_TOPIC)
+            assert topic.remark == (
+                "Can't modify topic or subscription group from slave broker, please execute it from master broker."
+            )
+            assert (await ask(client, codes.INVOKE_BROKER_TO_RESET_OFFSET)).remark == (
+                "Can not reset offset in slave broker"
+            )
+            assert str((await send(client)).remark).startswith("[REJECTREQUEST]")
+            assert {code for code in SERVED if (await ask(client, code)).code != 0} == set()
+            assert (await ask(client, codes.GET_MAX_OFFSET, **WHERE)).ext()["offset"] == "3"
+            offset = {**WHERE, "consumerGroup": "g", "commitOffset": "2"}
+            assert (await pull(client, 0)).code == codes.SYSTEM_BUSY
+            assert (await ask(client, codes.GET_SUBSCRIPTIONGROUP_CONFIG, group="g")).code == 0
+            assert (await ask(client, codes.UPDATE_CONSUMER_OFFSET, **offset)).code == 0
+            assert (await ask(client, codes.QUERY_CONSUMER_OFFSET, **offset)).ext()["offset"] == "2"
+            runtime = json.loads((await ask(client, codes.GET_BROKER_RUNTIME_INFO)).body)["table"]
+            shown = {key: runtime[key] for key in ("brokerActive", "brokerRole", "storeState")}
+            assert shown == {"brokerActive": "false", "brokerRole": "SLAVE", "storeState": "follows"}
+            assert node.store.end_offset == before
+
+    asyncio.run(scenario())
+
+
+def test_a_slave_that_serves_reads_corrects_no_offset_and_sends_its_readers_back(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        await fill(tmp_path)
+        async with running(tmp_path, broker_role=SLAVE, broker_id=1, slave_read_enable=True) as (_, client):
+            found = await pull(client, 0)
+            assert (found.code, found.ext()["suggestWhichBrokerId"], found.ext()["nextBeginOffset"]) == (0, "0", "3")
+            beyond = await pull(client, 1000)
+            assert (beyond.code, beyond.ext()["nextBeginOffset"]) == (codes.PULL_RETRY_IMMEDIATELY, "1000")
+            at_the_end = await pull(client, 3)
+            assert at_the_end.code == codes.PULL_RETRY_IMMEDIATELY
+            held = await pull(client, 3, flags=6)
+            assert held.code == codes.PULL_RETRY_IMMEDIATELY
+
+    asyncio.run(scenario())
+
+
+def test_907_of_a_slave_and_of_a_master(tmp_path: Path) -> None:
+    nothing = {
+        "lastReadTimestamp": 0,
+        "lastWriteTimestamp": 0,
+        "masterFlushOffset": 0,
+        "maxOffset": 0,
+        "transferredByteInSecond": 0,
+    }
+
+    async def scenario() -> None:
+        for role, number, end in ((ASYNC_MASTER, 0, True), (SLAVE, 1, False)):
+            async with running(tmp_path, broker_role=role, broker_id=number) as (node, client):
+                status = json.loads((await ask(client, codes.GET_BROKER_HA_STATUS)).body)
+                assert status == {
+                    "haClientRuntimeInfo": nothing,
+                    "haConnectionInfo": [],
+                    "inSyncSlaveNums": 0,
+                    "master": end,
+                    "masterCommitLogMaxOffset": int(node.store.end_offset) if end else 0,
+                }
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("delay", ["DELAY\x011\x02", "TIMER_DELAY_MS\x011500\x02"], ids=["a delay level", "the timer"])
+def test_what_waits_on_a_slave_is_delivered_once_it_is_master(tmp_path: Path, delay: str) -> None:
+    async def scenario() -> None:
+        await fill(tmp_path)
+        async with running(tmp_path) as (node, client):
+            assert (await send(client, b"later", delay)).code == 0
+            node.parts.role.become(SLAVE, 1, node.clock.now())
+            assert (await send(client)).code == codes.SYSTEM_BUSY
+            services = (node.parts.delay, node.parts.timers, node.parts.transactions)
+            assert [service.due(node.clock.now()) for service in services] == [None] * 3
+            node.parts.role.become(ASYNC_MASTER, 0, node.clock.now())
+            node.another_turn()
+            async with asyncio.timeout(PATIENCE):
+                while (await ask(client, codes.GET_MAX_OFFSET, **WHERE)).ext()["offset"] != "4":
+                    await asyncio.sleep(0.05)
+            assert (await send(client)).code == 0
+
+    asyncio.run(scenario())
