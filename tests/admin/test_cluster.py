@@ -43,6 +43,15 @@ def test_a_row_says_whether_its_broker_serves() -> None:
     assert (row.state, row.serves) == ("no answer", False)
 
 
+def test_a_row_says_what_its_broker_is() -> None:
+    master = BrokerRow("c", "b", 0, "a:1", {})
+    assert (master.role, replace(master, runtime={"brokerRole": "SYNC_MASTER"}).role) == ("MASTER", "SYNC_MASTER")
+    slave = replace(master, broker_id=1)  # Java's tell nothing of it
+    assert (slave.role, slave.state, slave.serves) == ("SLAVE", "follows", True)
+    full = replace(slave, runtime={"storeState": "refuses: the disk is full"})
+    assert not full.serves
+
+
 def test_write_permission_goes_and_comes_back(bolide_broker: Broker) -> None:
     async def work(admin: Admin, producer: Producer) -> None:
         (row,) = await admin.brokers(runtime=False)

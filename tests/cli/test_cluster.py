@@ -1,4 +1,4 @@
-"""`bolide cluster config`: shows what is in force, and changes it."""
+"""`bolide cluster`: brokers and replicas; what is in force, and how it changes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import json
 
 from typer.testing import CliRunner
 
+from bolide.broker.core.replicas import NoReplicas
 from bolide.cli.cluster import app, rate
+from bolide.remoting.bodies.replication import HAConnectionRuntimeInfo
 from bolide.testing.broker import Broker
 
 
@@ -28,3 +30,41 @@ def test_rates_are_numbers_per_second() -> None:
     (shown,) = json.loads(done.output)
     assert (type(shown["put_per_second"]), type(shown["get_per_second"])) == (float, float)
     assert [rate(text) for text in ("1.5 2 3", "", None)] == [1.5, None, None]
+
+
+class Two(NoReplicas):
+    """A slave that has all of the log, and one that lacks some."""
+
+    def __init__(self) -> None:
+        self.late = 5_000
+
+    def connections(self, now: int) -> list[HAConnectionRuntimeInfo]:
+        return [
+            HAConnectionRuntimeInfo(addr="10.0.0.2:48374", slave_ack_offset=100, in_sync=True),
+            HAConnectionRuntimeInfo(addr="10.0.0.3:48375", diff=self.late, in_sync=self.late == 0),
+        ]
+
+    def in_sync(self, now: int) -> int:
+        return 1 + (self.late == 0)
+
+
+def test_replicas_are_listed_and_one_that_is_not_in_sync_fails() -> None:
+    runner, replicas = CliRunner(), Two()
+    with Broker() as broker:
+        words = ["replicas", "--namesrv", broker.namesrv_addr, "--json"]
+        lonely = runner.invoke(app, words)
+        assert (lonely.exit_code, json.loads(lonely.output)) == (0, [])
+        assert broker._broker is not None
+        broker._broker.parts.inspection.replicas = replicas
+        late = runner.invoke(app, words)
+        assert late.exit_code == 1
+        assert "10.0.0.3:48375 lacks too much" in late.stderr
+        shown = json.loads(late.stdout)
+        assert [(each["replica"], each["behind"], each["in_sync"]) for each in shown] == [
+            ("10.0.0.2:48374", 0, True),
+            ("10.0.0.3:48375", 5_000, False),
+        ]
+        replicas.late = 0
+        assert runner.invoke(app, words).exit_code == 0
+        (row,) = json.loads(runner.invoke(app, ["list", *words[1:]]).output)
+        assert (row["role"], row["state"]) == ("ASYNC_MASTER", "serves")

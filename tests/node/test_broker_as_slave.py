@@ -12,10 +12,15 @@ from typing import Any
 import pytest
 
 from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.replicas import NoReplicas
 from bolide.broker.core.role import ASYNC_MASTER, SLAVE
+from bolide.namesrv.options import NamesrvOptions
 from bolide.node.broker import BrokerNode
+from bolide.node.namesrv import NamesrvNode
 from bolide.remoting import codes
+from bolide.remoting.bodies.replication import HAClientRuntimeInfo, HAConnectionRuntimeInfo
 from bolide.remoting.command import Command, make_request
+from bolide.remoting.json import parse_lenient
 from bolide.transport.client import ClientConnection
 from tests.client.waiting import PATIENCE
 from tests.node.test_broker import options
@@ -150,6 +155,50 @@ def test_a_slave_that_serves_reads_corrects_no_offset_and_sends_its_readers_back
     asyncio.run(scenario())
 
 
+class OfMaster(NoReplicas):
+    """What the master of a running pair of 5.5.0 told."""
+
+    def connections(self, now: int) -> list[HAConnectionRuntimeInfo]:
+        shown = HAConnectionRuntimeInfo(addr="127.0.0.1:48374", slave_ack_offset=3690948, in_sync=True)
+        shown.transfer_from_where = 3690948
+        return [shown]
+
+    def in_sync(self, now: int) -> int:
+        return 1
+
+
+class OfSlave(OfMaster):
+    """What its slave told."""
+
+    def link(self, now: int) -> HAClientRuntimeInfo:
+        return HAClientRuntimeInfo(master_addr="127.0.0.1:41900", max_offset=3690948)
+
+
+def test_907_as_java_answers_it(tmp_path: Path) -> None:
+    """docs/protocol/ha.md 5: captured from 5.5.0."""
+    of_master = (
+        b'{"haClientRuntimeInfo":{"lastReadTimestamp":0,"lastWriteTimestamp":0,"masterFlushOffset":0,"maxOffset":0,'
+        b'"transferredByteInSecond":0},"haConnectionInfo":[{"addr":"127.0.0.1:48374","diff":0,"inSync":true,'
+        b'"slaveAckOffset":3690948,"transferFromWhere":3690948,"transferredByteInSecond":0}],"inSyncSlaveNums":1,'
+        b'"master":true,"masterCommitLogMaxOffset":0}'
+    )
+    of_slave = (
+        b'{"haClientRuntimeInfo":{"lastReadTimestamp":0,"lastWriteTimestamp":0,"masterAddr":"127.0.0.1:41900",'
+        b'"masterFlushOffset":0,"maxOffset":3690948,"transferredByteInSecond":0},"haConnectionInfo":[],'
+        b'"inSyncSlaveNums":0,"master":false,"masterCommitLogMaxOffset":0}'
+    )
+
+    async def scenario() -> None:
+        async with running(tmp_path) as (node, client):
+            node.parts.inspection.replicas = OfMaster()
+            assert (await ask(client, codes.GET_BROKER_HA_STATUS)).body == of_master
+            node.parts.inspection.replicas = OfSlave()
+            node.parts.role.become(SLAVE, 1, node.clock.now())
+            assert (await ask(client, codes.GET_BROKER_HA_STATUS)).body == of_slave
+
+    asyncio.run(scenario())
+
+
 def test_907_of_a_slave_and_of_a_master(tmp_path: Path) -> None:
     nothing = {
         "lastReadTimestamp": 0,
@@ -192,3 +241,32 @@ def test_what_waits_on_a_slave_is_delivered_once_it_is_master(tmp_path: Path, de
             assert (await send(client)).code == 0
 
     asyncio.run(scenario())
+
+
+def test_a_slave_finds_its_master_by_the_name_servers_and_has_its_tables(tmp_path: Path) -> None:
+    async def brokers_of(client: ClientConnection) -> dict[str, str]:
+        info = parse_lenient((await ask(client, codes.GET_BROKER_CLUSTER_INFO)).body)
+        found = info["brokerAddrTable"].get("broker-a", {}).get("brokerAddrs", {})
+        return {str(number): address for number, address in found.items()}
+
+    async def scenario() -> None:
+        server = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(tmp_path / "kv.json")))
+        await server.start()
+        names = await ClientConnection.connect(server.address)
+        async with running(tmp_path / "master", namesrv_addr=server.address) as (master, client):
+            assert (await send(client)).code == 0
+            slave_settings = {"broker_role": SLAVE, "broker_id": 1, "namesrv_addr": server.address}
+            async with running(tmp_path / "slave", **slave_settings) as (slave, _):
+                assert await brokers_of(names) == {"0": master.address, "1": slave.address}
+                async with asyncio.timeout(PATIENCE):
+                    while "T" not in slave.parts.topics.table:
+                        await asyncio.sleep(0.02)
+                assert slave.parts.topics.data_version.to_json() == master.parts.topics.data_version.to_json()
+            assert await brokers_of(names) == {"0": master.address}
+        names.close()
+        await names.wait_closed()
+        await server.stop()
+
+    asyncio.run(scenario())
+    stored = json.loads((tmp_path / "slave" / "config" / "topics.json").read_bytes())
+    assert "T" in stored["topicConfigTable"]

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self, Unpack
 
 from bolide.admin import client
-from bolide.admin.cluster import BrokerRow
+from bolide.admin.cluster import BrokerRow, ReplicaRow
 from bolide.admin.groups import GroupProgress
 from bolide.admin.topics import QueueStats
 from bolide.client.instance.loop_thread import loop_thread
@@ -288,6 +288,10 @@ class Admin:
     def brokers(self, *, runtime: bool = True) -> list[BrokerRow]:
         """Every broker registered, with its figures unless `runtime` is off; one that is down has an error."""
         return self._loop.run(lambda: self._native.brokers(runtime=runtime))
+
+    def replicas(self) -> list[ReplicaRow]:
+        """The slaves that are connected to each master; a master of 4.9 tells nothing of them, which is an error."""
+        return self._loop.run(lambda: self._native.replicas())
 
     def broker_runtime(self, broker: str) -> dict[str, str]:
         """Runtime figures of a broker (name or address): counters, disk, queues."""

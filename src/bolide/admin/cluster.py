@@ -10,6 +10,7 @@ from bolide.admin.calls import AdminCalls, ext_of
 from bolide.errors import BolideError
 from bolide.layout.names import MASTER_ID
 from bolide.remoting import codes
+from bolide.remoting.bodies.replication import HARuntimeInfo
 from bolide.remoting.bodies.stats import BrokerStatsData, KVTable
 from bolide.remoting.properties_text import read_properties_utf8, write_properties
 
@@ -31,14 +32,36 @@ class BrokerRow:
         return self.runtime.get("brokerVersionDesc", "")
 
     @property
+    def role(self) -> str:
+        """``ASYNC_MASTER``, ``SYNC_MASTER`` or ``SLAVE``; of a broker that does not say ``MASTER`` or ``SLAVE``."""
+        return self.runtime.get("brokerRole", "") or ("MASTER" if self.broker_id == MASTER_ID else "SLAVE")
+
+    @property
     def state(self) -> str:
-        """``serves``, or why it accepts no messages (only Bolide's brokers say), or why it did not answer."""
-        return self.error or self.runtime.get("storeState", "") or "serves"
+        """``serves``, ``follows`` (a slave), why it accepts no messages (only Bolide's brokers say), or why it did not
+        answer."""
+        told = self.runtime.get("storeState", "") or ("serves" if self.broker_id == MASTER_ID else "follows")
+        return self.error or told
 
     @property
     def serves(self) -> bool:
-        """True if it answers and accepts messages."""
-        return self.state == "serves"
+        """True if it answers, and accepts messages unless it is a slave."""
+        return self.state in ("serves", "follows")
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaRow:
+    """A slave as its master sees it. `behind` is what it lacks, in bytes; without an answer of the master `error` says
+    why, and there is no replica."""
+
+    broker_name: str
+    master: str
+    log_end: int
+    replica: str = ""
+    behind: int = 0
+    in_sync: bool = False
+    bytes_per_second: int = 0
+    error: str = ""
 
 
 class ClusterCalls(AdminCalls):
@@ -60,6 +83,22 @@ class ClusterCalls(AdminCalls):
                         except BolideError as failure:
                             error = str(failure)
                     rows.append(BrokerRow(cluster, name, broker_id, address, figures, error))
+        return rows
+
+    async def replicas(self) -> list[ReplicaRow]:
+        """The slaves that are connected to each master; a master of 4.9 tells nothing of them, which is an error."""
+        rows = []
+        for name, address in sorted((await self.masters()).items()):
+            try:
+                told = await self.decoded(HARuntimeInfo, address, codes.GET_BROKER_HA_STATUS)
+            except BolideError as failure:
+                rows.append(ReplicaRow(name, address, 0, error=str(failure)))
+                continue
+            end = told.master_commit_log_max_offset
+            rows += [
+                ReplicaRow(name, address, end, each.addr, each.diff, each.in_sync, each.transferred_byte_in_second)
+                for each in told.ha_connection_info
+            ]
         return rows
 
     async def _address(self, broker: str) -> str:

@@ -25,6 +25,7 @@ def list_brokers(namesrv: str = Namesrv, as_json: bool = JsonFlag) -> None:
                 each.cluster,
                 each.broker_name,
                 each.broker_id,
+                each.role,
                 each.address,
                 each.version,
                 rate(each.runtime.get("putTps")),
@@ -33,7 +34,7 @@ def list_brokers(namesrv: str = Namesrv, as_json: bool = JsonFlag) -> None:
             )
             for each in brokers
         ]
-        columns = ("Cluster", "Broker", "Id", "Address", "Version", "Put/s", "Get/s", "State")
+        columns = ("Cluster", "Broker", "Id", "Role", "Address", "Version", "Put/s", "Get/s", "State")
         output.table("Brokers", columns, rows, as_json)
         if not brokers:
             output.fail("no broker is registered at the name servers: is one running with their address?")
@@ -51,6 +52,25 @@ def rate(figures: str | None) -> float | None:
         return float((figures or "").split(" ")[0])
     except ValueError:
         return None
+
+
+@app.command()
+def replicas(namesrv: str = Namesrv, as_json: bool = JsonFlag) -> None:
+    """List the replicas of each master and how far they are behind; fails if one is not in sync."""
+    with boundary():
+        found = call(namesrv, lambda admin: admin.replicas())
+        rows = [
+            (each.broker_name, each.master, each.log_end, each.replica, each.behind, each.in_sync, each.error)
+            for each in found
+        ]
+        columns = ("Broker", "Master", "Log end", "Replica", "Behind", "In sync", "Error")
+        output.table("Replicas", columns, rows, as_json)
+        silent = [each.broker_name for each in found if each.error]
+        if silent:
+            output.fail(f"the masters of {', '.join(silent)} tell nothing of replicas", output.UNREACHABLE)
+        late = [each.replica for each in found if not each.in_sync]
+        if late:
+            output.fail(f"{', '.join(late)} lacks too much of its master's log")
 
 
 @app.command()

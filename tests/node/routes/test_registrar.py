@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.options import BrokerOptions
@@ -114,3 +115,39 @@ def test_a_broker_starts_without_its_name_server(tmp_path: Path) -> None:
 def test_a_broker_that_may_not_be_written_says_so_in_its_topics() -> None:
     assert body_of(TopicConfig("T", perm=6), 4).perm == 4
     assert body_of(TopicConfig("T", perm=7), 6).perm == 7
+
+
+def test_a_slave_is_told_of_its_master_as_it_comes_and_goes(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        servers = [namesrv(tmp_path), namesrv(tmp_path)]
+        for server in servers:
+            await server.start()
+        addresses = [server.address for server in servers]
+        seen: list[tuple[str, str]] = []
+
+        def registration(place: Place, names: str, **settings: Any) -> Registration:
+            options = BrokerOptions(namesrv_addr=names, **settings)
+            topics = TopicTable(options, Effects(), 1)
+            return Registration(options, place, topics, told=lambda *master: seen.append(master))
+
+        slave = registration(
+            Place("127.0.0.1:20911", "127.0.0.1:20912"), ";".join(addresses), broker_role="SLAVE", broker_id=1
+        )
+        slave.start()
+        await slave.first(5)
+        assert seen == []
+        master = registration(PLACE, addresses[1], broker_role="SYNC_MASTER", broker_id=3)
+        master.start()
+        await master.first(5)
+        slave.changed({""})
+        await until(lambda: bool(seen))
+        assert seen == [(PLACE.address, PLACE.ha_address)], "the master was not told of itself, and the slave once"
+        await master.stop()
+        slave.changed({""})
+        await until(lambda: len(seen) > 1)
+        assert seen[1] == ("", PLACE.ha_address)
+        await slave.stop()
+        for server in servers:
+            await server.stop()
+
+    asyncio.run(scenario())
