@@ -144,10 +144,11 @@ class Producer:
     ) -> list[SendResult | BaseException]:
         """Send all, as many at a time as allowed; one outcome per message, in their order: a result or its error.
 
-        Messages of one topic travel together, in one request for each queue; those of a queue keep their order. What a
-        batch cannot carry (delays, light queues, bodies to be compressed) goes by itself. A message that cannot be sent
-        does not keep the others from being sent; an error of a request is that of each message in it. Raises
-        `ClientStateError` when the producer is not started, and `ClientForked`.
+        Messages of one topic travel together, in one request for each queue; those of a queue keep their order, unless
+        they have to be sent again. What a batch cannot carry (delays, light queues, bodies to be compressed) goes by
+        itself. A message that cannot be sent does not keep the others from being sent; an error of a request is that of
+        each message in it. When a broker refuses a batch for what is in it, its messages are sent again one by one,
+        after what left meanwhile. Raises `ClientStateError` when the producer is not started, and `ClientForked`.
         """
         return self._loop.run(lambda: self._native.send_many(messages, queue=queue))
 
