@@ -17,6 +17,7 @@ from bolide.broker.core.role import ASYNC_MASTER, SLAVE
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.broker import BrokerNode
 from bolide.node.namesrv import NamesrvNode
+from bolide.node.process.node_world import NodeWorld, RealNodeWorld
 from bolide.remoting import codes
 from bolide.remoting.bodies.replication import HAClientRuntimeInfo, HAConnectionRuntimeInfo
 from bolide.remoting.command import Command, make_request
@@ -62,8 +63,10 @@ def anything(_: BrokerOptions) -> None:
 
 
 @asynccontextmanager
-async def running(folder: Path, **more: Any) -> AsyncIterator[tuple[BrokerNode, ClientConnection]]:
-    node = BrokerNode(options(folder, **more), refuse=anything)
+async def running(
+    folder: Path, world: NodeWorld | None = None, **more: Any
+) -> AsyncIterator[tuple[BrokerNode, ClientConnection]]:
+    node = BrokerNode(options(folder, **more), world=world, refuse=anything)
     await node.start()
     try:
         client = await ClientConnection.connect(node.address)
@@ -151,6 +154,35 @@ def test_a_slave_that_serves_reads_corrects_no_offset_and_sends_its_readers_back
             assert at_the_end.code == codes.PULL_RETRY_IMMEDIATELY
             held = await pull(client, 3, flags=6)
             assert held.code == codes.PULL_RETRY_IMMEDIATELY
+
+    asyncio.run(scenario())
+
+
+class SmallMachine(RealNodeWorld):
+    """So little memory that what is two records back is far back."""
+
+    def memory_bytes(self) -> int:
+        return 1000
+
+
+@pytest.mark.parametrize(
+    ("role", "number", "reads", "far", "near"),
+    [
+        (ASYNC_MASTER, 0, False, "0", "0"),
+        (ASYNC_MASTER, 0, True, "1", "0"),
+        (SLAVE, 1, True, "1", "0"),
+    ],
+)
+def test_who_serves_a_consumer_that_is_far_back(
+    tmp_path: Path, role: str, number: int, reads: bool, far: str, near: str
+) -> None:
+    async def scenario() -> None:
+        await fill(tmp_path)
+        more = {"broker_role": role, "broker_id": number, "slave_read_enable": reads}
+        async with running(tmp_path, SmallMachine(), **more) as (_, client):
+            for offset, suggested in ((0, far), (2, near)):
+                answer = await pull(client, offset, maxMsgNums="1")
+                assert (answer.code, answer.ext()["suggestWhichBrokerId"]) == (0, suggested)
 
     asyncio.run(scenario())
 
