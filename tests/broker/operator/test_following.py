@@ -65,10 +65,13 @@ def test_topics_are_the_masters_and_its_own_ones_stay(parts: Followers) -> None:
     parts.topics.put(TopicConfig("T", 4, 4), NOW)
     parts.effects.take()
     rows = {"T": {"topicName": "T", "readQueueNums": 2, "writeQueueNums": 1, "perm": 4}, "new": {}}
-    list(parts.following.take_topics(rows, VERSION))
+    known = set(parts.topics.table)
+    parts.topics.put(TopicConfig("fresh"), NOW)
+    parts.effects.take()
+    list(parts.following.take_topics(rows, VERSION, known))
     table = parts.topics.table
     assert (table["T"].read_queue_nums, table["T"].write_queue_nums, table["T"].perm) == (2, 1, 4)
-    assert "new" in table and "gone" not in table and "SELF_TEST_TOPIC" in table
+    assert {"new", "fresh", "SELF_TEST_TOPIC"} <= table.keys() and "gone" not in table
     assert parts.dropped == ["gone"]
     assert parts.topics.data_version.to_json() == VERSION
     taken = parts.effects.take()
@@ -79,7 +82,7 @@ def test_topics_are_the_masters_and_its_own_ones_stay(parts: Followers) -> None:
 
 def test_a_long_table_is_taken_in_steps(parts: Followers) -> None:
     rows = {f"T{number}": {} for number in range(3 * ROWS_AT_ONCE)}
-    steps = parts.following.take_topics(rows, VERSION)
+    steps = parts.following.take_topics(rows, VERSION, set())
     next(steps)
     assert "T0" in parts.topics.table and f"T{ROWS_AT_ONCE}" not in parts.topics.table
     assert parts.topics.data_version.to_json() != VERSION, "a crash here has the table asked for once more"
@@ -105,7 +108,7 @@ def test_groups_are_the_masters(parts: Followers) -> None:
 def test_what_finds_no_room_is_counted(tmp_path: Path) -> None:
     parts = Followers(tmp_path, max_topics=20, max_groups=len(FIRST_GROUPS) + 1)
     room = 20 - len(parts.topics.table)
-    list(parts.following.take_topics({f"T{number}": {} for number in range(room + 3)}, VERSION))
+    list(parts.following.take_topics({f"T{number}": {} for number in range(room + 3)}, VERSION, set()))
     assert parts.following.left_out == 3
     list(parts.following.take_groups({"a": {}, "b": {}}, None, VERSION))
     assert parts.following.left_out == 1

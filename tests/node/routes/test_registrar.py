@@ -151,3 +151,38 @@ def test_a_slave_is_told_of_its_master_as_it_comes_and_goes(tmp_path: Path) -> N
             await server.stop()
 
     asyncio.run(scenario())
+
+
+def test_what_a_name_server_said_before_it_fell_silent_is_forgotten(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        first, second = namesrv(tmp_path), namesrv(tmp_path)
+        for server in (first, second):
+            await server.start()
+        names = f"{first.address};{second.address}"
+        seen: list[tuple[str, str]] = []
+        options = BrokerOptions(namesrv_addr=names, broker_role="SLAVE", broker_id=1)
+        topics = TopicTable(options, Effects(), 1)
+        slave = Registration(
+            options,
+            Place("127.0.0.1:20911", "127.0.0.1:20912"),
+            topics,
+            told=lambda *master: seen.append(master),
+        )
+        places = [Place(f"127.0.0.1:{port}", f"127.0.0.1:{port + 1}") for port in (30911, 40911)]
+        masters = []
+        for server, place in zip((first, second), places, strict=True):
+            of_master = BrokerOptions(namesrv_addr=server.address)
+            masters.append(Registration(of_master, place, TopicTable(of_master, Effects(), 1)))
+            masters[-1].start()
+            await masters[-1].first(5)
+        slave.start()
+        await slave.first(5)
+        await until(lambda: bool(seen))
+        await first.stop()
+        slave.changed({""})
+        await until(lambda: seen[-1][0] == places[1].address)
+        await slave.stop()
+        await asyncio.gather(*(master.stop() for master in masters))
+        await second.stop()
+
+    asyncio.run(scenario())

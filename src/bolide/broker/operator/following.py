@@ -7,7 +7,7 @@ broker's log, on disk, has what the master's had: progress ahead of it would los
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final, TypeVar
 
@@ -52,15 +52,16 @@ class Following:
         self.left_out = 0
         """Rows of the master that found no room here, as of the last time: maxTopics, maxGroups, maxConsumerOffsets."""
 
-    def take_topics(self, rows: Mapping[str, Any], version: Mapping[str, Any]) -> Iterator[None]:
-        """All topics of the master (21)."""
+    def take_topics(self, rows: Mapping[str, Any], version: Mapping[str, Any], known: Container[str]) -> Iterator[None]:
+        """All topics of the master (21). `known` are those that were here before it was asked: what came since may have
+        come to the master, too, and its first messages with the log."""
         self.left_out = 0
         for some in _parts(rows.items()):
             self.left_out += self.topics.follow(
                 TopicConfig.from_json(name, fields, True) for name, fields in some if fields is not None
             )
             yield
-        for name in self.topics.followed(rows, version):
+        for name in self.topics.followed(rows, version, known):
             self._drop(name)
             yield
 

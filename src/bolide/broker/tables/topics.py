@@ -220,12 +220,13 @@ class TopicTable(Table):
             self._rows.touch(name)
         return left_out
 
-    def followed(self, names: Container[str], version: Mapping[str, Any]) -> list[str]:
-        """All of the master's topics are here: forget the others, which are returned, and have its version.
+    def followed(self, names: Container[str], version: Mapping[str, Any], known: Container[str]) -> list[str]:
+        """All of the master's topics are here: forget the others that were `known`, which are returned, and have its
+        version.
 
         The broker's own topics stay, whatever an older master lacks.
         """
-        gone = [name for name in self.table if name not in names and name not in self.system]
+        gone = [name for name in self.table if name in known and name not in names and name not in self.system]
         for name in gone:
             del self.table[name]
             self._rows.touch(name)

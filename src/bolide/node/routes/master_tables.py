@@ -188,9 +188,10 @@ class MasterTables:
     # -- tables
 
     async def _topics(self) -> None:
+        known = set(self._following.topics.table)
         told = await self._paged(TOPICS, self._following.topics.data_version.to_json())
         if told is not None:
-            await self._take(self._following.take_topics(told[TOPICS.rows], told["dataVersion"]), "topics")
+            await self._take(self._following.take_topics(told[TOPICS.rows], told["dataVersion"], known), "topics")
 
     async def _groups(self) -> None:
         told = await self._paged(GROUPS, self._following.groups.data_version.to_json())

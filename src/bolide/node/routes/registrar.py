@@ -127,6 +127,7 @@ class Registration:
                 said, pause = "", FIRST_RETRY_S
             except (BolideError, OSError) as error:
                 self._changed[server] |= names | {""}
+                self._masters.pop(server, None)  # what it said last may be long past
                 wait, pause = pause, min(pause * 2, RETRY_S)
                 if str(error) != said:  # one line for each new reason, not one for each try
                     log.warning("cannot register with the name server %s: %s", server, error)
