@@ -1,4 +1,4 @@
-"""What a broker does and refuses while it is a slave (docs/protocol/ha.md 4), and what it takes up as a master."""
+"""What a broker does and refuses while it is a slave, and what it takes up as a master."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ class OfSlave(OfMaster):
 
 
 def test_907_as_java_answers_it(tmp_path: Path) -> None:
-    """docs/protocol/ha.md 5: captured from 5.5.0."""
+    """Captured from a running pair of 5.5.0."""
     of_master = (
         b'{"haClientRuntimeInfo":{"lastReadTimestamp":0,"lastWriteTimestamp":0,"masterFlushOffset":0,"maxOffset":0,'
         b'"transferredByteInSecond":0},"haConnectionInfo":[{"addr":"127.0.0.1:48374","diff":0,"inSync":true,'

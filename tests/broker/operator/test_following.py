@@ -198,7 +198,7 @@ def test_progress_of_the_timer_is_kept_for_the_day_this_broker_is_master(parts: 
 
 
 def test_answers_about_the_timer_s_progress() -> None:
-    """docs/protocol/ha.md 3: captured from 5.5.0; an older one without a version."""
+    """Captured from 5.5.0; an older one has no version."""
     captured = bytes.fromhex("000001a202008430" + "0" * 64 + "000001a202008614" + "000000000000003f")
     told = decode_timer_answer(captured)
     assert told == TimerCheckpoint(0x1A202008430, 0, 0, 0, 0x1A202008614, 0x3F)

@@ -289,7 +289,7 @@ def test_a_broker_does_not_follow_itself(tmp_path: Path) -> None:
 
 
 def test_a_master_answers_as_java_does(tmp_path: Path) -> None:
-    """docs/protocol/ha.md 3: the bodies of 43, 45, 402 and 61 that a Java slave reads."""
+    """The bodies of 43, 45, 402 and 61 that a Java slave reads."""
 
     async def scenario() -> None:
         async with broker(tmp_path) as (node, client):

@@ -1,6 +1,6 @@
 """Whether this broker is the master of its name or follows one: the one place that answers what it may do.
 
-RocketMQ asks `brokerRole` and `brokerId` in many places (docs/protocol/ha.md 4). Here services ask a `Role`, request
+RocketMQ asks `brokerRole` and `brokerId` in many places. Here services ask a `Role`, request
 codes say in their row what a slave answers (`remoting/request_routes.py`), and the door to the log takes nothing while
 `may_write` is False.
 """

@@ -1,4 +1,4 @@
-"""What a slave takes over of its master's tables (SlaveSynchronize.java, docs/protocol/ha.md 3).
+"""What a slave takes over of its master's tables (RocketMQ: SlaveSynchronize.java).
 
 Topics, groups, request modes and the timer's figures hold at once. Progress (offsets of consumers and transactions, of
 delays and of the timer) holds for a log that has everything it counts as done, so `take_progress` comes only when this

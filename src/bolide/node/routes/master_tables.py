@@ -1,4 +1,4 @@
-"""A slave keeps its tables as its master has them (SlaveSynchronize.java, docs/protocol/ha.md 3).
+"""A slave keeps its tables as its master has them (RocketMQ: SlaveSynchronize.java).
 
 Every ten seconds it asks for topics (21), groups (201), offsets (43, 45), request modes (402) and the timer's figures
 (61); every three for the timer's progress (60). Masters of 4.9 know neither 402 nor 60 nor 61. What counts as progress
