@@ -17,11 +17,12 @@ from bolide.remoting.command import Command, encode, frame_head, make_request
 from bolide.remoting.connection import FramedConnection
 from bolide.remoting.envelope import JSON_ENCODER
 from bolide.remoting.errors import FrameError, HeaderError
-from bolide.remoting.ha import ReportReader, TransferReader, encode_report, encode_transfer
 from bolide.remoting.headers import decode_header
 from bolide.remoting.headers.base import BOOL, INT32, INT64, Header
 from bolide.remoting.headers.decode import lenient_header
 from bolide.remoting.signature import signature_holds, signed_content
+from bolide.replication.errors import NotReplicated
+from bolide.replication.frames import ReportReader, TransferReader, encode_header, encode_report
 from bolide.transport.proxy_preamble import may_begin, read_preamble
 from proof.fuzz import seeds
 from proof.fuzz.choices import Choices
@@ -198,17 +199,17 @@ def _read(reader: Any, command: Command, kind: type[Header]) -> Header | str:
 def replication(data: bytes) -> None:
     """Both directions of the stream to a slave, in pieces of any size."""
     size = data[0] % 9 + 1 if data else 1
-    reports, transfers = ReportReader(), TransferReader(max_transfer=MAX_FRAME)
-    with contextlib.suppress(FrameError):
+    reports, transfers = ReportReader(), TransferReader()
+    with contextlib.suppress(NotReplicated):
         for at in range(1, len(data), size):
             offset = reports.receive(data[at : at + size])
             if offset is not None and ReportReader().receive(encode_report(offset)) != offset:
                 raise Broken(f"the report {offset}")
-    with contextlib.suppress(FrameError):
+    with contextlib.suppress(NotReplicated):
         for at in range(1, len(data), size):
-            for transfer in transfers.receive(data[at : at + size]):
-                if TransferReader().receive(encode_transfer(*transfer)) != [transfer]:
-                    raise Broken(f"the transfer {transfer!r:.100}")
+            for piece in transfers.receive(data[at : at + size]):
+                if TransferReader().receive(encode_header(piece.offset, len(piece.data)) + piece.data) != [piece]:
+                    raise Broken(f"the transfer {piece!r:.100}")
 
 
 def preamble(data: bytes) -> None:
@@ -256,7 +257,7 @@ def _preambles() -> Iterable[bytes]:
 
 def _replicated() -> Iterable[bytes]:
     yield b"\x01" + encode_report(5) + encode_report(1 << 40)
-    yield b"\x03" + encode_transfer(7, b"abc") + encode_transfer(10, b"")
+    yield b"\x03" + encode_header(7, 3) + b"abc" + encode_header(10, 0)
 
 
 TARGETS: Final = (

@@ -1,0 +1,91 @@
+"""The frames of plain replication (docs/protocol/ha.md 1).
+
+A slave writes the end of its log as int64, again and again. The master writes `int64 physical offset | int32 size |
+bytes`; size 0 is a heartbeat that names the next offset. Both readers take pieces of any size and keep less than a
+header of them: the bytes of a transfer leave the reader as they arrive.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, NamedTuple
+
+from bolide.replication.errors import NotReplicated
+
+REPORT: Final = struct.Struct(">q")
+HEADER: Final = struct.Struct(">qi")
+MAX_BODY: Final = 4 * 1024 * 1024 - HEADER.size
+"""Bytes of one transfer; a longer one would never be complete in the buffer of a Java slave."""
+
+
+class Piece(NamedTuple):
+    """Bytes of the master's log from `offset` on; none is a heartbeat."""
+
+    offset: int
+    data: bytes
+
+
+def encode_report(offset: int) -> bytes:
+    """What a slave writes: the end of its log."""
+    return REPORT.pack(offset)
+
+
+def encode_header(offset: int, size: int) -> bytes:
+    """What a master writes before `size` bytes of its log; a heartbeat with size 0."""
+    return HEADER.pack(offset, size)
+
+
+class ReportReader:
+    """Slave to master: of all complete offsets that arrived, only the last counts."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def receive(self, data: bytes) -> int | None:
+        """The last offset that became whole with `data`, or None. Raises `NotReplicated` for a negative one."""
+        data = self._rest + data
+        whole = len(data) - len(data) % REPORT.size
+        self._rest = data[whole:]
+        if not whole:
+            return None
+        offset: int = REPORT.unpack_from(data, whole - REPORT.size)[0]
+        if offset < 0:
+            raise NotReplicated(f"it reports the offset {offset}; only 0 and above exist")
+        return offset
+
+
+class TransferReader:
+    """Master to slave."""
+
+    def __init__(self, max_body: int = MAX_BODY) -> None:
+        self._max_body = max_body
+        self._header = b""
+        self._at = 0
+        self._left = 0
+        """Bytes of the transfer under way that have not arrived, the next one at `_at`."""
+
+    def receive(self, data: bytes) -> list[Piece]:
+        """What arrived, in order. Raises `NotReplicated` for an offset below 0 or a size outside 0 to the limit."""
+        pieces: list[Piece] = []
+        begin = 0
+        while begin < len(data):
+            if self._left:
+                body = data[begin : begin + self._left]
+                pieces.append(Piece(self._at, body))
+                self._at += len(body)
+                self._left -= len(body)
+                begin += len(body)
+                continue
+            missing = HEADER.size - len(self._header)
+            self._header += data[begin : begin + missing]
+            begin += missing
+            if len(self._header) < HEADER.size:
+                break
+            self._at, size = HEADER.unpack(self._header)
+            self._header = b""
+            if self._at < 0 or not 0 <= size <= self._max_body:
+                raise NotReplicated(f"it sends {size} bytes at offset {self._at}, which is outside the limits")
+            self._left = size
+            if size == 0:
+                pieces.append(Piece(self._at, b""))
+        return pieces

@@ -1,0 +1,149 @@
+"""A master's side of one replication connection (docs/protocol/ha.md 1, DefaultHAConnection.java).
+
+Where Java serves a slave whose log is not its own, and so corrupts it in silence, the connection ends with a sentence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from bolide.replication.errors import NotReplicated
+from bolide.replication.frames import ReportReader, encode_header
+
+_REMEMBERED: Final = 64
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How a connection is kept: times in ms, sizes in bytes."""
+
+    heartbeat: int = 5000
+    """A master that sent nothing for so long, and a slave that reported nothing, says where it stands."""
+    silence: int = 20_000
+    """A peer that is silent for so long is gone."""
+    batch: int = 32 * 1024
+    """Most bytes of one transfer."""
+    most_in_second: int = 0
+    """Most bytes sent in a second to one slave; 0 = no limit."""
+
+
+class KnownAhead:
+    """The ends that slaves reported when this log had not reached them.
+
+    Such a slave has records that this log will never have. It must not be served either when this log has grown past
+    its end: the bytes that follow there are not those that follow its own.
+    """
+
+    def __init__(self) -> None:
+        self._ends: dict[int, int] = {}
+
+    def check(self, reported: int, end: int) -> None:
+        """Raise `NotReplicated` for the end of a log that is not this one's."""
+        if reported > end and reported not in self._ends:
+            if len(self._ends) >= _REMEMBERED:
+                del self._ends[next(iter(self._ends))]
+            self._ends[reported] = end
+        was = self._ends.get(reported)
+        if was is not None:
+            raise NotReplicated(
+                f"its log reached offset {reported} when this one ended at {was}: it holds records that are not here; "
+                f"delete its store, so that it begins with a copy"
+            )
+
+
+class MasterSession:
+    """One slave. `begin` and `end` are where the log that may be sent begins and ends, `now` is ms."""
+
+    def __init__(self, file_size: int, pace: Pace, ahead: KnownAhead, now: int) -> None:
+        self._file_size = file_size
+        self._pace = pace
+        self._ahead = ahead
+        self._reports = ReportReader()
+        self._heard_at = now
+        self._wrote_at = now - pace.heartbeat
+        self._second = -1
+        self._sent_in_second = 0
+        self.acked = -1
+        """The end that the slave reported last; -1 before the first report."""
+        self.next_offset = -1
+        """What is sent next; -1 before the first report."""
+        self.sent = 0
+        """Bytes of the log sent so far."""
+        self.last_rate = 0
+        """Bytes of the log sent in the last whole second in which any were."""
+
+    def received(self, data: bytes, begin: int, end: int, now: int) -> bool:
+        """Bytes from the slave; True when it reported. Raises `NotReplicated`."""
+        self._heard_at = now
+        reported = self._reports.receive(data)
+        if reported is None:
+            return False
+        if self.next_offset < 0:
+            self._ahead.check(reported, end)
+            self.next_offset = self._start(reported, begin, end)
+        elif reported > self.next_offset:
+            raise NotReplicated(f"it reports the end {reported}, but was sent nothing beyond {self.next_offset}")
+        self.acked = reported
+        return True
+
+    def _start(self, reported: int, begin: int, end: int) -> int:
+        if reported == 0:
+            # As in RocketMQ: an empty slave begins with the newest file.
+            return max(end - end % self._file_size, begin)
+        if reported < begin:
+            raise NotReplicated(
+                f"its log ends at offset {reported}, and this one begins at {begin}: what is in between is deleted; "
+                f"delete its store, so that it begins with the newest file"
+            )
+        return reported
+
+    def wanted(self, end: int, now: int) -> int:
+        """How many bytes from `next_offset` on are to be sent now: within one file, 0 for none."""
+        at = self.next_offset
+        if at < 0 or at >= end:
+            return 0
+        size = min(end - at, self._pace.batch, self._file_size - at % self._file_size)
+        if self._pace.most_in_second > 0:
+            self._count_second(now)
+            size = min(size, self._pace.most_in_second - self._sent_in_second)
+        return size
+
+    def transfer(self, size: int, now: int) -> bytes:
+        """The header of a transfer of so many bytes, which follow it."""
+        header = encode_header(self.next_offset, size)
+        self.next_offset += size
+        self.sent += size
+        self._count_second(now)
+        self._sent_in_second += size
+        self._wrote_at = now
+        return header
+
+    def heartbeat(self, now: int) -> bytes:
+        """The heartbeat if one is due, else nothing."""
+        if self.next_offset < 0 or now - self._wrote_at <= self._pace.heartbeat:
+            return b""
+        self._wrote_at = now
+        return encode_header(self.next_offset, 0)
+
+    def silent(self, now: int) -> bool:
+        """True when the slave was not heard for so long that it is gone."""
+        return now - self._heard_at > self._pace.silence
+
+    def due(self) -> int:
+        """When `silent` or `heartbeat` is to be asked next."""
+        over = self._heard_at + self._pace.silence + 1
+        return over if self.next_offset < 0 else min(over, self._wrote_at + self._pace.heartbeat + 1)
+
+    def limited_until(self, now: int) -> int:
+        """When more may be sent, because this second's bytes are sent; -1 when that holds nothing back."""
+        if self._pace.most_in_second <= 0 or self._sent_in_second < self._pace.most_in_second:
+            return -1
+        return (self._second + 1) * 1000 if now // 1000 == self._second else -1
+
+    def _count_second(self, now: int) -> None:
+        second = now // 1000
+        if second != self._second:
+            self.last_rate = self._sent_in_second
+            self._second = second
+            self._sent_in_second = 0
