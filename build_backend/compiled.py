@@ -87,6 +87,7 @@ COMPILED: Final[dict[str, str]] = {
     "bolide.store.lookups": "the reading half, and base class, of message_store",
     "bolide.store.message_store": "append, write and dispatch of every message",
     "bolide.store.queue_numbers": "numbers every message",
+    "bolide.store.raw_log": "one turn of its loop a record that a slave appends",
     "bolide.store.read": "one turn of its loop a message pulled",
     "bolide.store.read_result": "one object made for every pull",
     "bolide.store.reads": "part of handles, asked before every read of the loop",

@@ -150,7 +150,7 @@ class CommitLog:
         remaining = self.segment_size - within
         if within == 0:
             # The first record of a file: of the whole log, or after a recovery that ended between two files.
-            self._enter(self.end_offset)
+            self.enter(self.end_offset)
             if size + BLANK_SIZE <= remaining:
                 return
         if size + BLANK_SIZE <= remaining:
@@ -158,7 +158,7 @@ class CommitLog:
         if size + BLANK_SIZE > self.segment_size:
             raise MessageIllegal(f"a batch of {size} bytes does not fit into a log file: send smaller batches")
         start = self.end_offset + remaining
-        self._enter(start)
+        self.enter(start)
         # Crash of process or power around the blank: without it the next start reads zeros here, takes this for the
         # end of the log and deletes the next file. Nothing in that file can have been confirmed, for confirmation
         # of its records covers the sync of everything before them, the blank included.
@@ -168,7 +168,8 @@ class CommitLog:
         self._before = []
         self._batch_start = self.end_offset = start
 
-    def _enter(self, start: i64) -> None:
+    def enter(self, start: i64) -> None:
+        """The log continues in the file that begins here. Raises `DiskFull` or `FileFailed`."""
         if self._ready == start:
             self.segments.adopt(start)
             self._ready = -1
@@ -286,6 +287,10 @@ class CommitLog:
             self._undo()
             raise
         self._next_batch()
+
+    def ends_at(self, end: i64) -> None:
+        """The log was written beside the batch, which is empty: it ends here now."""
+        self.end_offset = self.written_offset = self._batch_start = end
 
     def _write(self, start: i64, pieces: list[bytes]) -> i64:
         """Hand these bytes of the log to the kernel; returns where they end."""

@@ -24,3 +24,7 @@ class ServiceNotAvailable(LocalError):
 
     code = 14
     retriable = True
+
+
+class NotTheLog(PeerError):
+    """A master sent bytes that cannot be those of this log at this offset."""

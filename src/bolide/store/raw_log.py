@@ -1,0 +1,190 @@
+"""The log as bytes, for replication: a master reads what it sends, a slave appends what it is sent.
+
+A slave's records have their places from its master. They are appended as they are; what is looked at is their size and
+their offset, so that bytes of another log, or of files of another size, are refused and not appended.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from librt.strings import read_i32_be, read_i64_be
+from mypy_extensions import i64
+
+from bolide.layout.record import BLANK_MAGIC, BLANK_SIZE, MAGIC_V1, MAGIC_V2, MIN_RECORD_SIZE, OFFSET_PHYSICAL
+from bolide.store.errors import NotTheLog, ServiceNotAvailable
+from bolide.store.extents import Extent
+from bolide.store.files import DiskFull, SyncFailed
+from bolide.store.message_store import MessageStore
+
+MOST_BLANK: Final = 64 * 1024 * 1024
+"""Bytes that may be left at the end of a file; they wait in memory until all of them are there."""
+
+
+@final
+class RawLog:
+    """The log of one store. Offsets are physical offsets."""
+
+    def __init__(self, store: MessageStore) -> None:
+        self._store = store
+        self._log = store.log
+        self._parts: list[bytes] = []
+        """The front of a record of which the rest has not arrived: `_held` bytes, of `_needed`, or 0 if that is not
+        known."""
+        self._at: i64 = 0
+        """Where that front begins."""
+        self._held: i64 = 0
+        self._needed: i64 = 0
+
+    @property
+    def begin(self) -> i64:
+        """Where the oldest file begins."""
+        return self._log.segments.min_offset
+
+    @property
+    def end(self) -> i64:
+        """Where the log ends, with what is only written."""
+        return self._log.written_offset
+
+    @property
+    def settled(self) -> i64:
+        """Below this the store keeps what it holds: on disk with sync flush, else in the kernel's memory.
+
+        A master sends no more than this, so that no slave has what its master loses with its power; a slave reports no
+        more, so that what it acknowledges is kept.
+        """
+        return self._log.flushed_offset if self._store.options.sync_flush else self._log.written_offset
+
+    # -- a master --
+
+    def read(self, offset: i64, most: i64) -> bytes | Extent:
+        """Up to `most` bytes as they are, within one file and below `settled`; an `Extent` to load first if they are
+        not in memory. No bytes where there are none. Raises `FileFailed`."""
+        log = self._log
+        size: i64 = min(most, self.settled - offset, log.segment_size - offset % log.segment_size)
+        if size <= 0 or offset < log.segments.min_offset:
+            return b""
+        view = log.view(offset, size)
+        if view is not None:
+            return bytes(view)  # copied at once: no view of a map outlives the read
+        data = log.segments.read_warm(offset, size)
+        return data if data is not None else log.segments.extent(offset, size)
+
+    def read_cold(self, offset: i64, size: i64) -> bytes:
+        """Bytes in any number of files. Waits for the disk. Raises `FileFailed`."""
+        return self._log.segments.read(offset, size)
+
+    # -- a slave --
+
+    def follow(self) -> None:
+        """This log is a slave's: dispatch waits at what it cannot read, for the log is not its own to judge."""
+        self._store.reput.jump_over_bad = False
+
+    def forget(self) -> None:
+        """Forget the front of a record of which the rest has not arrived: the next connection asks for it again."""
+        self._parts = []
+        self._held = self._needed = 0
+
+    def append(self, offset: i64, data: bytes, now: int) -> None:
+        """Append bytes of the master's log as they are, across the ends of files; the front of a record waits in memory
+        for its rest, so that the log always ends with a whole one.
+
+        `offset` is where the bytes before ended; in a store without a record, any beginning of a file. Raises
+        `NotTheLog` for bytes that cannot be a log's here, `ServiceNotAvailable` and `FileFailed`; records before `end`
+        are appended then, and the rest is forgotten.
+        """
+        store, log = self._store, self._log
+        if not store.writable():
+            raise ServiceNotAvailable(f"the store {store.root} takes no bytes: {store.flags.describe()}")
+        if log.end_offset != log.written_offset:
+            raise ServiceNotAvailable(f"the log of {store.root} has appends of its own under way")
+        if self._held == 0:
+            self._at = log.end_offset
+        expected = self._at + self._held
+        if offset != expected:
+            if expected != 0 or not log.segments.is_empty() or offset % log.segment_size != 0:
+                raise NotTheLog(f"bytes for offset {offset} do not follow the log, which ends at {expected}")
+            self._at = offset
+        self._parts.append(data)
+        self._held += len(data)
+        if self._held < self._needed:
+            return
+        whole = data if len(self._parts) == 1 else b"".join(self._parts)
+        self.forget()
+        store.queues.deleted.save()
+        self._note_progress()
+        self._append_whole(whole, now)
+
+    def _append_whole(self, data: bytes, now: int) -> None:
+        """Append the whole records at the front of these bytes, in one write for each file; keep the rest."""
+        size = self._log.segment_size
+        at: i64 = 0
+        offset = self._at
+        while True:
+            room: i64 = size - offset % size
+            stop = self._whole_until(data, at, min(at + room, len(data)), offset, room)
+            if stop == at:
+                break
+            self._append_in_file(offset, data if at == 0 and stop == len(data) else data[at:stop], now)
+            offset += stop - at
+            at = stop
+        self._at = offset
+        if at < len(data):
+            self._parts = [data[at:]]
+            self._held = len(data) - at
+
+    def _whole_until(self, data: bytes, at: i64, limit: i64, offset: i64, room: i64) -> i64:
+        """Where the last whole record of this file ends in `data`, in which byte `at` has this physical offset."""
+        base = offset - at
+        end = at + room
+        while limit - at >= BLANK_SIZE:
+            total: i64 = i64(read_i32_be(data, at))
+            magic: i64 = i64(read_i32_be(data, at + 4))
+            if magic == BLANK_MAGIC:
+                if total != end - at or total > MOST_BLANK:
+                    raise NotTheLog(
+                        f"a file of its log ends {total} bytes after offset {base + at}, of this one after {end - at}: "
+                        f"set mappedFileSizeCommitLog to the size that it has"
+                    )
+            elif (magic != MAGIC_V1 and magic != MAGIC_V2) or total < MIN_RECORD_SIZE or total > end - at:
+                raise NotTheLog(f"its bytes at offset {base + at} are no record: its log is damaged, or another one")
+            elif total > self._log.max_record_size:
+                raise NotTheLog(
+                    f"its record at offset {base + at} has {total} bytes, more than {self._log.max_record_size}: set "
+                    f"maxMessageSize to the size that it has"
+                )
+            elif limit - at >= OFFSET_PHYSICAL + 8 and read_i64_be(data, at + OFFSET_PHYSICAL) != base + at:
+                raise NotTheLog(f"its record at offset {base + at} says that it is another's: its log is another one")
+            if total > limit - at:
+                self._needed = total
+                break
+            at += total
+        return at
+
+    def _append_in_file(self, offset: i64, part: bytes, now: int) -> None:
+        store, log = self._store, self._log
+        if offset != log.end_offset:  # the first record of a store that begins with a later file
+            log.start_at(offset, 0, now)
+            store.reput.start_at(offset)
+        try:
+            if offset % log.segment_size == 0:
+                log.enter(offset)
+            # Crash of the process here: the records are whole or not begun, but for one that the kernel tore. Loss of
+            # power: any part may be missing; the front is kept, and the master was told no more than that.
+            log.segments.write(offset, [part])
+        except DiskFull:
+            store.maintenance.retention.write_refused(now)
+            raise
+        except SyncFailed as error:
+            store.stop_writing(str(error))
+            raise
+        log.tail.add(offset, part)
+        log.ends_at(offset + len(part))
+
+    def _note_progress(self) -> None:
+        """Only dispatch knows when records were stored."""
+        store, log = self._store, self._log
+        log.last_store_timestamp = max(log.last_store_timestamp, store.reput.last_store_timestamp)
+        if log.end_offset - log.next_check_from >= store.options.clean_start_check_size:
+            log.check_from = log.next_check_from
+            log.next_check_from = log.end_offset

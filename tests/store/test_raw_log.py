@@ -1,0 +1,217 @@
+"""The log as bytes: what a slave appends is its master's log, and its own queues and index follow from it."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from bolide.layout.shape import StoreShape
+from bolide.store.errors import NotTheLog, ServiceNotAvailable
+from bolide.store.extents import Extent
+from bolide.store.files import DiskFull
+from bolide.store.options import StoreOptions
+from bolide.store.raw_log import RawLog
+from bolide.testing.files import SimulatedFiles
+from tests.store.scenario import ASYNC, SHAPE, SYNC, Machine, message
+
+FILE = SHAPE.commit_log_segment_size
+
+
+def master(records: int = 60, options: StoreOptions = ASYNC) -> Machine:
+    """A master with more than two files of records."""
+    machine = Machine(options=options)
+    for _ in range(records):
+        machine.turn()
+    return machine
+
+
+def slave(options: StoreOptions = ASYNC, files: SimulatedFiles | None = None) -> tuple[Machine, RawLog]:
+    machine = Machine(files=files or SimulatedFiles(), options=options)
+    raw = RawLog(machine.store)
+    raw.follow()
+    return machine, raw
+
+
+def log_of(machine: Machine, begin: int = 0) -> bytes:
+    """The whole log, blanks included."""
+    return bytes(machine.store.log.segments.read(begin, int(machine.store.written_offset) - begin))
+
+
+def units_of(machine: Machine) -> list[list[tuple[int, int, int]]]:
+    return [[tuple(unit) for unit in machine.store.units("T", queue, 0, 1000)] for queue in range(3)]
+
+
+def copy(of: Machine, to: tuple[Machine, RawLog], draw: random.Random, begin: int = 0) -> None:
+    """Send the log in pieces of any size; each is dispatched as far as it is whole."""
+    machine, raw = to
+    data, at = log_of(of, begin), 0
+    while at < len(data):
+        size = draw.choice((1, 3, 8, 100, 700, 5000, 20_000))
+        raw.append(begin + at, data[at : at + size], machine.now)
+        machine.flush()
+        at += size
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_copy_in_any_pieces_is_equal_and_readable(seed: int) -> None:
+    draw = random.Random(seed)
+    of, to = master(), slave(draw.choice((SYNC, ASYNC)))
+    copy(of, to, draw)
+    machine, raw = to
+    assert log_of(machine) == log_of(of)
+    assert len(log_of(of)) > 2 * FILE, "blanks are among it"
+    assert machine.store.dispatched_offset == of.store.dispatched_offset == raw.settled
+    assert units_of(machine) == units_of(of)
+    assert not machine.store.reput.take_skips()
+
+
+def test_a_copy_may_begin_with_any_file() -> None:
+    of, to = master(70), slave()
+    begin = 2 * FILE
+    copy(of, to, random.Random(1), begin)
+    machine, raw = to
+    assert raw.begin == begin
+    assert log_of(machine, begin) == log_of(of, begin)
+    assert machine.store.dispatched_offset == of.store.dispatched_offset
+    for queue in range(3):
+        least = machine.store.min_queue_offset("T", queue)
+        assert least > 0
+        assert machine.store.units("T", queue, least, 100) == of.store.units("T", queue, least, 100)
+
+
+def test_what_does_not_follow_is_not_appended() -> None:
+    machine, raw = slave()
+    with pytest.raises(NotTheLog, match="do not follow"):
+        raw.append(FILE + 1, b"abc", machine.now)
+    raw.append(0, log_of(master(3))[:100], machine.now)
+    for offset in (0, 99, 101, FILE):
+        with pytest.raises(NotTheLog, match="do not follow the log, which ends at 100"):
+            raw.append(offset, b"abc", machine.now)
+    raw.forget()
+    with pytest.raises(NotTheLog, match="ends at 0"):
+        raw.append(100, b"abc", machine.now)
+
+
+@pytest.mark.parametrize("options", [SYNC, ASYNC], ids=["sync", "async"])
+@pytest.mark.parametrize("end", ["clean", "killed", "power"])
+@pytest.mark.parametrize("cut", [40, 3, 200])
+def test_the_front_of_a_record_does_not_outlive_the_slave(options: StoreOptions, end: str, cut: int) -> None:
+    """After a restart the slave's log ends with a whole record, and the rest is sent once more."""
+    whole = log_of(master(70))
+    machine, raw = slave(options)
+    raw.append(0, whole[:-cut], machine.now)
+    machine.flush()
+    done = int(raw.end)
+    assert 0 < done < len(whole) - cut
+    assert done == machine.store.dispatched_offset
+    if end == "clean":
+        machine.store.close(machine.now)
+    elif end == "killed":
+        machine.files.process_crash()
+    else:
+        machine.files.power_cut(3)
+    again, raw = slave(options, machine.files)
+    assert again.report.abnormal == (end != "clean")
+    if end == "power" and options is ASYNC:
+        assert raw.end <= done, "what was not synced may be gone"
+    else:
+        assert raw.end == done
+    assert whole.startswith(log_of(again))
+    raw.append(raw.end, whole[int(raw.end) :], again.now)
+    again.flush()
+    assert log_of(again) == whole
+    assert again.store.dispatched_offset == len(whole)
+
+
+def test_bytes_that_are_no_log_are_refused_with_their_offset_and_not_appended() -> None:
+    whole = log_of(master(60))
+    size = int.from_bytes(whole[:4])
+    blank = FILE - len(whole[:FILE].rstrip(b"\0")) + 8
+    spoilt = {
+        "at offset 0 are no record": (0, bytes(100)),
+        f"at offset {size} are no record": (0, whole[:size] + (1).to_bytes(4) + whole[size + 4 :]),
+        f"at offset {size} says that it is another's": (0, whole[:size] * 2),
+        "are no record: its log is damaged": (0, whole[:size] + (1 << 30).to_bytes(4) + whole[size + 4 :]),
+        "set mappedFileSizeCommitLog": (FILE, whole[FILE - blank :]),
+    }
+    for text, (offset, data) in spoilt.items():
+        machine, raw = slave()
+        with pytest.raises(NotTheLog, match=text):
+            raw.append(offset, data, machine.now)
+        assert raw.end in (0, size)
+        assert log_of(machine) == whole[: int(raw.end)]
+
+
+def test_a_record_longer_than_ours_may_be_names_the_setting() -> None:
+    of = Machine(options=ASYNC, shape=StoreShape(commit_log_segment_size=1 << 20))
+    of.store.append(message(0, size=200_000), of.now)
+    of.write()
+    machine = Machine(options=StoreOptions(max_message_size=100_000), shape=StoreShape(commit_log_segment_size=1 << 20))
+    with pytest.raises(NotTheLog, match="maxMessageSize"):
+        RawLog(machine.store).append(0, log_of(of)[:50], machine.now)
+
+
+def test_a_slave_becomes_a_master_whose_records_follow() -> None:
+    of = master(70)
+    machine, raw = slave(SYNC)
+    whole = log_of(of)
+    raw.append(0, whole[:-30], machine.now)
+    machine.flush()
+    machine.files.process_crash()
+    again = Machine(files=machine.files, options=SYNC)
+    first = again.store.end_offset
+    sent = [again.append()[0] for _ in range(3)]
+    again.write()
+    again.flush()
+    assert sent[0].at.physical_offset == first
+    numbers = {queue: len(units) for queue, units in enumerate(units_of(of))}
+    numbers[69 % 3] -= 1  # the last one had not arrived whole
+    assert [int(one.at.queue_offset) for one in sent] == [numbers[queue] for queue in range(3)]
+
+
+def test_a_master_sends_what_is_settled_and_no_more_than_one_file() -> None:
+    machine = master(60, SYNC)
+    raw = RawLog(machine.store)
+    settled = int(raw.settled)
+    machine.append(1)
+    machine.write()
+    assert raw.end > raw.settled == settled
+    assert raw.read(settled, 100) == b""
+    assert raw.read(settled - 10, 100) == log_of(machine)[settled - 10 : settled]
+    assert raw.read(FILE - 10, 100) == log_of(machine)[FILE - 10 : FILE]
+    assert raw.read(0, 5000) == log_of(machine)[:FILE]
+    machine.flush()
+    assert len(raw.read(settled, 1 << 20)) == raw.end - settled
+
+
+def test_what_is_not_in_memory_is_named() -> None:
+    machine = Machine(options=StoreOptions(flush_disk_type="ASYNC_FLUSH", tail_cache_bytes=0))
+    for _ in range(60):
+        machine.turn()
+    raw = RawLog(machine.store)
+    path = machine.store.log.segments.path_at(0)
+    machine.files.cold.add(path)
+    found = raw.read(100, 500)
+    assert isinstance(found, Extent)
+    assert (found.path, found.offset, found.size) == (path, 100, 500)
+    machine.files.warm(found.path, int(found.offset), int(found.size))
+    assert raw.read(100, 500) == log_of(machine)[100:600]
+
+
+def test_a_full_disk_refuses_bytes_and_keeps_those_before() -> None:
+    whole = log_of(master(60))
+    machine, raw = slave()
+    raw.append(0, whole[:FILE], machine.now)
+    machine.files.fail_next("write_at", DiskFull("cannot write: the disk is full"))
+    with pytest.raises(DiskFull):
+        raw.append(FILE, whole[FILE:], machine.now)
+    assert raw.end == FILE
+    with pytest.raises(ServiceNotAvailable):
+        raw.append(FILE, whole[FILE:], machine.now)
+    machine.files.faults_over()
+    machine.now += 3_600_000
+    machine.store.tick(machine.now)
+    raw.append(FILE, whole[FILE:], machine.now)
+    machine.flush()
+    assert log_of(machine) == whole
