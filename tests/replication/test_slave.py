@@ -116,6 +116,21 @@ def test_reports_say_what_is_kept_and_that_we_live() -> None:
     assert made.report(1000, 10_005) == encode_report(1000)
 
 
+def test_a_transfer_that_is_short_says_that_there_is_no_more() -> None:
+    made = SlaveSession(0, b"", 1 << 20, Pace(batch=100), 0)
+    assert not made.has_all
+    made.received(encode_header(0, 100) + LOG[:100], 0)
+    assert not made.has_all
+    made.received(encode_header(100, 99) + LOG[100:150], 0)
+    assert not made.has_all
+    made.received(LOG[150:199], 0)
+    assert made.has_all
+    made.received(encode_header(199, 100) + LOG[199:299], 0)
+    assert not made.has_all
+    made.received(encode_header(299, 0), 0)
+    assert made.has_all
+
+
 def test_a_silent_master_is_gone() -> None:
     made = session(0)
     assert not made.silent(20_000)

@@ -49,6 +49,7 @@ from bolide.node.process.exit_codes import BAD_CONFIG
 from bolide.node.process.node_world import NodeWorld, RealNodeWorld
 from bolide.node.process.open_files import share_of_store
 from bolide.node.process.tls_renewal import TlsRenewal
+from bolide.node.replication.joining import Joining
 from bolide.node.routes.master_tables import MasterTables
 from bolide.node.routes.name_servers import check_name_servers, name_server_context
 from bolide.node.routes.registrar import Place, Registration
@@ -149,6 +150,8 @@ class BrokerNode:
         if options.fast_port_enable:
             setting = "the fast port, listenPort - 2"
             self._ports.append(DaemonPort(world, options.bind_address, self.port - 2, setting))
+        self._joining = joining = Joining(options, world, self.port, self._log)
+        life.callback(joining.close_port)
         self._served = False
         life.callback(self._write_tables)
         effects = Effects()
@@ -173,6 +176,7 @@ class BrokerNode:
         parts.services.start(now)
         turns.start()
         self._served = True
+        life.push_async_callback(joining.stop)
         life.push_async_callback(self._drain)
         await self._serve(turns, parts, ingress)
         self._tls.start()
@@ -229,7 +233,8 @@ class BrokerNode:
             routes.ask if routes is not None else None,
             self._log,
         )
-        self.parts = parts = BrokerParts(options, store, effects, around, filters, [self._dispatchers], now, picks)
+        more = [self._dispatchers, *self._joining.services(store, effects, self.another_turn, self.clock.now)]
+        self.parts = parts = BrokerParts(options, store, effects, around, filters, more, now, picks)
         self._cold_reads = ColdReads(store, options.max_cold_read_bytes)
         self._cold_reads.around(parts.services.table)
         if hooks:
@@ -270,6 +275,8 @@ class BrokerNode:
             hold,
             options,
         )
+        if self._joining.side is not None:
+            executor.replication = parts.inspection.replicas = self._joining.side
         executor.use_plain_sends(parts.sends)
         return executor
 
@@ -279,10 +286,11 @@ class BrokerNode:
         for port, not_served in zip(self._ports, (NO_CODES, parts.services.not_on_fast_port), strict=False):
             front = Front(turns, self.connections, parts.stats, self._log, not_served)
             await port.serve(accepting(front, *limits, ingress, self._unfinished))
+        await self._joining.serve()
 
     async def _register_first(self, life: AsyncExitStack, parts: BrokerParts, tls: RenewedContext | None) -> None:
         options = self.options
-        place = Place(self.address, host_port(options.broker_ip2 or self.ip, options.ha_listen_port or self.port + 1))
+        place = Place(self.address, host_port(options.broker_ip2 or self.ip, self._joining.port))
         told = None
         if not parts.role.may_write:
             self.master_tables = tables = MasterTables(
@@ -303,6 +311,7 @@ class BrokerNode:
         self._log.info("the master is %s, its log comes from %s", address or "not there", ha_address or "nowhere")
         if self.master_tables is not None:
             self.master_tables.master_is(address)
+        self._joining.master_told(ha_address)
 
     def _log_end(self) -> int:
         return int(self.store.flushed_offset)

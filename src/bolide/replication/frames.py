@@ -61,8 +61,14 @@ class TransferReader:
         self._max_body = max_body
         self._header = b""
         self._at = 0
+        self._size = -1
         self._left = 0
         """Bytes of the transfer under way that have not arrived, the next one at `_at`."""
+
+    @property
+    def last_whole(self) -> int:
+        """Bytes of the transfer that has just become whole; -1 in the middle of one."""
+        return -1 if self._left or self._header else self._size
 
     def receive(self, data: bytes) -> list[Piece]:
         """What arrived, in order. Raises `NotReplicated` for an offset below 0 or a size outside 0 to the limit."""
@@ -85,7 +91,7 @@ class TransferReader:
             self._header = b""
             if self._at < 0 or not 0 <= size <= self._max_body:
                 raise NotReplicated(f"it sends {size} bytes at offset {self._at}, which is outside the limits")
-            self._left = size
+            self._left = self._size = size
             if size == 0:
                 pieces.append(Piece(self._at, b""))
         return pieces

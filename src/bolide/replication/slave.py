@@ -50,6 +50,12 @@ class SlaveSession:
         return not self._tail
 
     @property
+    def has_all(self) -> bool:
+        """True when the master had no more to send: its last transfer was a heartbeat, or shorter than it may be."""
+        at_end_of_file = self._at % self._file_size == 0
+        return self.compared and 0 <= self._transfers.last_whole < self._pace.batch and not at_end_of_file
+
+    @property
     def end(self) -> int:
         """Where the log ends with what was returned so far."""
         return self._end

@@ -21,7 +21,6 @@ BROKEN = {
     "authorizationEnabled": "True",
     "tls.server.authClient": "true",
     "brokerRole": "SLAVE",
-    "inSyncReplicas": "2",
     "minInSyncReplicas": "2",
     "allAckInSyncStateSet": "true",
     "enableAutoInSyncReplicas": "true",

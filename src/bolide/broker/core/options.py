@@ -54,6 +54,7 @@ TRANSACTIONS: Final = Section("Transactions")
 QUERIES: Final = Section("Queries and operation")
 TLS_OUT: Final = Section("TLS to name servers")
 PLUGINS: Final = Section("Plug-ins")
+REPLICATION: Final = Section("Replication")
 
 
 class BrokerOptions(StoreOptions, frozen=True, kw_only=True, rename=java_key):
@@ -78,8 +79,48 @@ class BrokerOptions(StoreOptions, frozen=True, kw_only=True, rename=java_key):
         bool, PLACE("Also listen on listenPort - 2, which serves no pulls. RocketMQ always does.", java=OURS)
     ] = False
     ha_listen_port: Annotated[
-        Port, PLACE("Port of replication that is registered; 0: listenPort + 1. Nothing listens there.", java="10912")
+        Port,
+        REPLICATION(
+            "Port on which a master serves slaves, on bindAddress; 0: listenPort + 1. A SYNC_MASTER always listens, an "
+            "ASYNC_MASTER where this is set: anyone who reaches it gets the whole log.",
+            java="10912",
+        ),
     ] = 0
+    ha_master_address: Annotated[
+        str,
+        REPLICATION("`host:port` where a slave finds its master's log; empty: the name servers tell."),
+    ] = ""
+    in_sync_replicas: Annotated[
+        int,
+        Meta(ge=1, le=16),
+        REPLICATION(
+            "Machines, the master among them, that must hold a record before its send is answered. More than 1 needs "
+            "brokerRole = SYNC_MASTER."
+        ),
+    ] = 1
+    slave_timeout: Annotated[
+        PositiveMs,
+        REPLICATION("Time a send waits for slaves; then it is answered with FLUSH_SLAVE_TIMEOUT and delivered."),
+    ] = 3000
+    ha_max_gap_not_in_sync: Annotated[
+        PositiveBytes, REPLICATION("A slave that lacks this many bytes does not count as in sync.")
+    ] = 256 * 1024 * 1024
+    ha_send_heartbeat_interval: Annotated[
+        PositiveMs, REPLICATION("Time after which master and slave say where they stand when nothing is new.")
+    ] = 5000
+    ha_housekeeping_interval: Annotated[
+        PositiveMs, REPLICATION("A master or slave that is silent for so long is disconnected.")
+    ] = 20_000
+    ha_transfer_batch_size: Annotated[
+        int,
+        Meta(ge=1, le=4 * 1024 * 1024 - 12, extra={"unit": "bytes"}),
+        REPLICATION("Bytes of the log in one transfer to a slave."),
+    ] = 32 * 1024
+    ha_flow_control_enable: Annotated[bool, REPLICATION("Obey maxHaTransferByteInSecond.")] = False
+    max_ha_transfer_byte_in_second: Annotated[
+        PositiveBytes,
+        REPLICATION("Bytes of the log sent to one slave in a second. In plain mode RocketMQ counts headers only."),
+    ] = 100 * 1024 * 1024
     store_path_root_dir: Annotated[str, FILES("Folder of the store.")] = "~/store"
     store_path_commit_log: Annotated[
         str, FILES("Only commitlog/ under the root is accepted.", java="commitlog/ under the root")
@@ -348,6 +389,11 @@ class BrokerOptions(StoreOptions, frozen=True, kw_only=True, rename=java_key):
         StoreShape.of(self)
         if self.broker_role == "SLAVE" and self.broker_id == MASTER_ID:
             raise ConfigError("brokerRole = SLAVE needs a brokerId above 0: 0 is its master")
+        if self.in_sync_replicas > 1 and self.broker_role == "ASYNC_MASTER":
+            raise ConfigError(
+                f"inSyncReplicas = {self.in_sync_replicas} needs brokerRole = SYNC_MASTER: an ASYNC_MASTER answers a "
+                f"send without its slaves"
+            )
 
     @property
     def cluster_reply_topic(self) -> str:

@@ -23,7 +23,7 @@ from bolide.broker.send.plain_sends import PlainSends
 from bolide.broker.send.send import SendService
 from bolide.errors import BolideError, PeerError
 from bolide.node.loop.durable_replies import DurableReplies
-from bolide.node.loop.host_protocol import Host
+from bolide.node.loop.host_protocol import Host, Replication
 from bolide.node.loop.outbox import Outbox, WaitingRequest
 from bolide.node.loop.parked import NO_DEADLINE, ParkedReplies, ParkedReply, TableWrite, with_code
 from bolide.node.loop.pending_requests import PendingRequest, PendingRequests
@@ -32,6 +32,7 @@ from bolide.node.loop.send_gate import SendGate, busy, later
 from bolide.node.loop.services import Services
 from bolide.remoting.codes import (
     FLUSH_DISK_TIMEOUT,
+    FLUSH_SLAVE_TIMEOUT,
     REQUEST_CODE_NOT_SUPPORTED,
     SEND_BATCH_MESSAGE,
     SEND_MESSAGE,
@@ -84,6 +85,8 @@ class Executor:
         self._hold: HoldTable = hold
         self._dispatched: i64 = -1
         self._flush_timeout_ms: int = options.sync_flush_timeout
+        if options.in_sync_replicas > 1:
+            self._flush_timeout_ms = max(options.sync_flush_timeout, options.slave_timeout)
         self._sweep_ms: int = options.hold_sweep_interval if options.long_polling_enable else SHORT_SWEEP_MS
         self._next_sweep: int = 0
         self._failed: bool = False
@@ -95,6 +98,8 @@ class Executor:
         )
         self.plain: PlainSends | None = None
         """The faster way for sends with nothing special, where there is one."""
+        self.replication: Replication | None = None
+        """Where other machines hold this log, or it is a copy of another's; None where it is alone."""
         self._own_sends: dict[int, Callable[[Channel, Command, int], Outcome]] = {}
         self._pending: PendingRequests = PendingRequests()
         self._durable: DurableReplies = DurableReplies(host, effects, self._reply, self._confirmed)
@@ -335,6 +340,9 @@ class Executor:
         target = store.flush_target(now)  # -1 also while a sync is under way: the next one takes all that waits
         if target >= 0:
             self._host.start_flush(int(target))
+        replication = self.replication
+        if replication is not None:
+            replication.turn(now)
         arrivals = store.dispatch(DISPATCH_BUDGET, now)
         if arrivals:
             self._services.touched = True
@@ -344,6 +352,8 @@ class Executor:
             for hook in self._services.arrived_hooks:
                 hook(arrivals, now)
         for entry in self._parked.take_confirmed(store.dispatched_offset):
+            if replication is not None and replication.late(int(entry.offset)):
+                entry.frame = with_code(entry.frame, FLUSH_SLAVE_TIMEOUT, "")
             if entry.tables is None:
                 self._leave(entry, entry.frame)
             else:
@@ -440,9 +450,15 @@ class Executor:
                 self._next_sweep = now + self._sweep_ms
                 self._resumer.woken(hold.behind(self._store.max_queue_offset), now)
         for entry in self._parked.take_late(now):
-            self._leave(entry, with_code(entry.frame, FLUSH_DISK_TIMEOUT, ""))
+            self._leave(entry, with_code(entry.frame, self._late_code(entry), ""))
         for asked in self._pending.take_late(now):
             self._finish(asked, None, now)
+
+    def _late_code(self, entry: ParkedReply) -> int:
+        """What a send is told whose time is over: of both, RocketMQ tells the replicas last."""
+        if self.replication is not None and self.replication.late(int(entry.offset)):
+            return FLUSH_SLAVE_TIMEOUT
+        return FLUSH_DISK_TIMEOUT
 
     def closed(self, channel: Channel, now: int) -> None:
         """A connection is gone: forget what it held, tell the services, answer for it where somebody waits."""

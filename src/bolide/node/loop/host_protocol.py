@@ -53,3 +53,13 @@ class Host(Protocol):
 
     def refused(self, channel: Channel, request: Command, response: Command) -> None:
         """Write one line about a request that is answered with an error of the peer's."""
+
+
+class Replication(Protocol):
+    """Other machines that hold the log, or from which it comes (`node.replication`)."""
+
+    def turn(self, now: int) -> None:
+        """The log was written, and may have been synced: send, report, and say how far it may be dispatched."""
+
+    def late(self, end: int) -> bool:
+        """True when a record that ends here is not held by as many machines as its send was to wait for."""

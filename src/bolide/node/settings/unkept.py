@@ -27,7 +27,6 @@ UNKEPT: Final[dict[str, tuple[str, str]]] = {
         "certificates of clients are asked for by tls.server.need.client.auth and tls.server.trustCertPath",
     ),
     "brokerRole": ("ASYNC_MASTER", _REPLICAS),
-    "inSyncReplicas": ("1", _REPLICAS),
     "minInSyncReplicas": ("1", _REPLICAS),
     "allAckInSyncStateSet": ("false", _REPLICAS),
     "enableAutoInSyncReplicas": ("false", _REPLICAS),

@@ -172,12 +172,11 @@ _BROKER: Final = {
         compatibleWithOldNameSrv enableSingleTopicRegister enableSplitRegistration forceRegister
         splitRegistrationSize""",
     "the limits of load are those of docs/operate.md": "enableNetWorkFlowControl",
-    "this broker does not replicate yet": """
+    "replication is in plain mode only": """
         asyncLearner brokerHeartbeatInterval brokerNotActiveTimeoutMillis cleanOfflineBrokerInterval
-        disappearTimeAfterStart forwardTimeout haFlowControlEnable haHousekeepingInterval haMasterAddress
-        haMaxGapNotInSync haMaxTimeSlaveNotCatchup haSendHeartbeatInterval haSlaveFallbehindMax haTransferBatchSize
-        maxHaTransferByteInSecond maxSlaveResendLength readUnCommitted replicasPerDiskPartition
-        sendHeartbeatTimeoutMillis sharedByteBufferNum skipPreOnline slaveTimeout storePathBrokerIdentity
+        disappearTimeAfterStart forwardTimeout haMaxTimeSlaveNotCatchup haSlaveFallbehindMax
+        maxSlaveResendLength readUnCommitted replicasPerDiskPartition
+        sendHeartbeatTimeoutMillis sharedByteBufferNum skipPreOnline storePathBrokerIdentity
         storePathEpochFile syncBrokerMemberGroupPeriod syncBrokerMetadataPeriod syncFromLastFile
         syncMasterFlushOffsetWhenStartup totalReplicas""",
     "there is no controller mode and no DLedger yet": """

@@ -1,0 +1,243 @@
+"""The slaves of a master: each is sent the log as it grows, and heard about what it holds."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from bolide.broker.core.effects import Effects
+from bolide.broker.core.service import Service
+from bolide.remoting.bodies.replication import HAClientRuntimeInfo, HAConnectionRuntimeInfo
+from bolide.replication.errors import NotReplicated
+from bolide.replication.in_sync import InSync
+from bolide.replication.master import KnownAhead, MasterSession, Pace
+from bolide.store.extents import Extent
+from bolide.store.file_contract import FileFailed
+from bolide.store.message_store import MessageStore
+from bolide.store.raw_log import RawLog
+from bolide.transport.raw_connection import RawConnection
+
+WRITE_HIGH: Final = 1024 * 1024
+"""Bytes that one slave may leave unread; it is sent no more until it has read most of them."""
+MOST_SLAVES: Final = 64
+TURN_BYTES: Final = 1024 * 1024
+"""Bytes of the log that are sent in one turn, to all slaves together."""
+READ_AHEAD: Final = 1024 * 1024
+"""Bytes of the log that the pool loads at once for a slave far behind."""
+
+
+class _Slave:
+    """One connection of a slave."""
+
+    def __init__(self, key: int, connection: RawConnection, session: MasterSession) -> None:
+        self.key = key
+        self.connection = connection
+        self.session = session
+        self.loading = False
+        """True while the pool loads what is sent next."""
+        self.began_at = -1
+
+
+class SlaveLinks(Service):
+    """All slaves of this broker. Implements `node.loop.host_protocol.Replication`, `broker.core.replicas`
+    and `RawOwner`."""
+
+    def __init__(
+        self,
+        store: MessageStore,
+        in_sync: InSync,
+        pace: Pace,
+        effects: Effects,
+        another_turn: Callable[[], None],
+        clock: Callable[[], int],
+        log: logging.Logger,
+    ) -> None:
+        self._store = store
+        self._raw = RawLog(store)
+        self._in_sync = in_sync
+        self._pace = pace
+        self._effects = effects
+        self._another_turn = another_turn
+        self._clock = clock
+        self._log = log
+        self._ahead = KnownAhead()
+        self._slaves: dict[RawConnection, _Slave] = {}
+        self._keys = 0
+        self._said: dict[str, str] = {}
+
+    # ---- connections
+
+    def connected(self, connection: RawConnection) -> None:
+        """A slave connected."""
+        if len(self._slaves) >= MOST_SLAVES:
+            self._log.warning("refusing the slave %s: %d connections are open", connection.remote, MOST_SLAVES)
+            connection.abort()
+            return
+        self._keys += 1
+        session = MasterSession(int(self._store.shape.commit_log_segment_size), self._pace, self._ahead, self._clock())
+        self._slaves[connection] = _Slave(self._keys, connection, session)
+        self._effects.wake(self)
+        self._another_turn()
+
+    def received(self, connection: RawConnection, data: bytes) -> None:
+        """Reports of a slave."""
+        slave = self._slaves.get(connection)
+        if slave is None:
+            return
+        session = slave.session
+        try:
+            reported = session.received(data, int(self._raw.begin), int(self._raw.settled), self._clock())
+        except NotReplicated as error:
+            self._refuse(connection, error)
+            return
+        if not reported:
+            return
+        if slave.began_at < 0:
+            slave.began_at = session.next_offset
+            self._log.info("the slave %s follows from offset %d", connection.remote, session.next_offset)
+            self._said.pop(host_of(connection), None)
+        self._in_sync.reported(slave.key, session.acked)
+        self._another_turn()
+
+    def writable(self, connection: RawConnection) -> None:
+        """A slave has read what was sent."""
+        self._another_turn()
+
+    def closed(self, connection: RawConnection) -> None:
+        """A slave is gone."""
+        slave = self._slaves.pop(connection, None)
+        if slave is None:
+            return
+        self._in_sync.gone(slave.key)
+        if slave.began_at >= 0:
+            self._log.info("the slave %s is gone, it reported %d", connection.remote, slave.session.acked)
+
+    def stop(self) -> None:
+        """Close every connection."""
+        for connection in list(self._slaves):
+            connection.abort()
+
+    def _refuse(self, connection: RawConnection, error: Exception) -> None:
+        """Close a connection. A slave tries again every few seconds: one line for each reason."""
+        text, host = str(error), host_of(connection)
+        if self._said.get(host) != text:
+            if len(self._said) >= MOST_SLAVES:
+                self._said.clear()
+            self._said[host] = text
+            self._log.warning("closing the connection of the slave %s: %s", connection.remote, text)
+        connection.abort()
+
+    # ---- turns
+
+    def turn(self, now: int) -> None:
+        """Send what is settled by now, and say how far the log may be dispatched."""
+        if self._in_sync.waits:
+            self._store.replicated_offset = self._in_sync.holds_back(int(self._store.end_offset), now)
+        if not self._slaves:
+            return
+        budget = TURN_BYTES
+        for connection in list(self._slaves):
+            slave = self._slaves[connection]
+            try:
+                budget = self._send(slave, budget, now)
+            except (NotReplicated, FileFailed) as error:
+                self._refuse(connection, error)
+            if budget <= 0:
+                # Who was not served this time is first in the next turn.
+                self._slaves.pop(connection)
+                self._slaves[connection] = slave
+                self._another_turn()
+                return
+
+    def _send(self, slave: _Slave, budget: int, now: int) -> int:
+        """Send one slave what it lacks; the budget that is left."""
+        session, connection = slave.session, slave.connection
+        end = int(self._raw.settled)
+        while budget > 0 and not (slave.loading or connection.paused or connection.closing):
+            size = session.wanted(end, now)
+            if size <= 0:
+                break
+            data = self._raw.read(session.next_offset, size)
+            if isinstance(data, Extent):
+                self._load(slave, end)
+                break
+            if not data:
+                raise NotReplicated(
+                    f"it lags so far that what it needs next, offset {session.next_offset}, was deleted; delete its "
+                    f"store, so that it begins with the newest file"
+                )
+            connection.write(session.transfer(len(data), now) + data)
+            budget -= len(data)
+        return budget
+
+    def _load(self, slave: _Slave, end: int) -> None:
+        slave.loading = True
+        at = slave.session.next_offset
+        segments = self._store.log.segments
+        size = min(READ_AHEAD, end - at, int(segments.segment_size) - at % int(segments.segment_size))
+
+        def loaded(now: int) -> None:
+            slave.loading = False
+
+        self._effects.load([segments.extent(at, size)], loaded)
+
+    def late(self, end: int) -> bool:
+        """True when a record that ends here is not held by enough machines."""
+        return self._in_sync.late(end)
+
+    # ---- time
+
+    def due(self, now: int) -> int | None:
+        """When a heartbeat, a look at a silent slave or the end of a wait is next."""
+        times = [slave.session.due() for slave in self._slaves.values()]
+        times += [slave.session.limited_until(now) for slave in self._slaves.values()]
+        times.append(self._in_sync.due())
+        return min((at for at in times if at >= 0), default=None)
+
+    def tick(self, now: int, budget: int) -> None:
+        """Heartbeats, and an end for who is silent."""
+        for connection, slave in list(self._slaves.items()):
+            if slave.session.silent(now):
+                self._refuse(connection, NotReplicated(f"it was silent for {self._pace.silence} ms"))
+                continue
+            beat = b"" if connection.paused else slave.session.heartbeat(now)
+            if beat:
+                connection.write(beat)
+
+    # ---- what is told
+
+    def connections(self, now: int) -> list[HAConnectionRuntimeInfo]:
+        """Each slave."""
+        end = int(self._raw.end)
+        told: list[HAConnectionRuntimeInfo] = []
+        for connection, slave in self._slaves.items():
+            session = slave.session
+            told.append(
+                HAConnectionRuntimeInfo(
+                    addr=connection.remote,
+                    slave_ack_offset=session.acked,
+                    diff=end - session.acked,
+                    in_sync=self._in_sync.keeps_up(session.acked, end),
+                    transferred_byte_in_second=session.last_rate,
+                    transfer_from_where=session.next_offset,
+                )
+            )
+        return told
+
+    def in_sync(self, now: int) -> int:
+        """How many slaves are in sync."""
+        return self._in_sync.count(int(self._raw.end)) - 1
+
+    def link(self, now: int) -> HAClientRuntimeInfo:
+        """A master has none."""
+        return HAClientRuntimeInfo()
+
+    def lag_ms(self, now: int) -> int:
+        """A master lags behind nobody."""
+        return 0
+
+
+def host_of(connection: RawConnection) -> str:
+    """The peer's address without its port, which is another one each time."""
+    return connection.remote.rpartition(":")[0]

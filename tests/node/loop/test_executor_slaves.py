@@ -1,0 +1,68 @@
+"""Answers that wait for slaves as well as for the disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bolide.remoting import codes
+from tests.node.loop.test_executor import NOW, SENDS, World
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path)
+    yield made
+    made.store.close(NOW)
+
+
+class Slaves:
+    """Replication in which a test says how far the slaves are, and how far dispatch may go."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.held = 0
+        self.released = 0
+
+    def turn(self, now: int) -> None:
+        self.world.store.replicated_offset = max(self.held, self.released)
+
+    def late(self, end: int) -> bool:
+        return end > self.held
+
+
+def test_an_answer_waits_for_the_slaves(world: World) -> None:
+    world.executor.replication = slaves = Slaves(world)
+    world.do(SENDS, world.store_one())
+    world.turn()
+    world.flush()
+    assert world.got() == []
+    slaves.held = int(world.store.end_offset)
+    world.turn()
+    assert world.got() == [(codes.SUCCESS, None)]
+
+
+def test_what_the_slaves_do_not_hold_in_time_is_answered_12(world: World) -> None:
+    world.executor.replication = slaves = Slaves(world)
+    world.do(SENDS, world.store_one())
+    world.turn()
+    slaves.held = int(world.store.end_offset)
+    world.do(SENDS, world.store_one())
+    world.turn()
+    world.flush()
+    world.turn()
+    world.flush()
+    slaves.released = int(world.store.end_offset)
+    world.turn()
+    assert world.got() == [(codes.SUCCESS, None), (codes.FLUSH_SLAVE_TIMEOUT, None)]
+
+
+def test_when_disk_and_slaves_are_late_the_slaves_are_named(world: World) -> None:
+    world.executor.replication = Slaves(world)
+    world.do(SENDS, world.store_one())
+    world.turn()
+    world.executor.tick(NOW + 5000)
+    world.turn(NOW + 5000)
+    assert world.got() == [(codes.FLUSH_SLAVE_TIMEOUT, None)]

@@ -1,0 +1,133 @@
+"""Masters and slaves of our own: equal logs, acknowledgements, restarts and kills of either."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import pytest
+
+from bolide.broker.core.options import BrokerOptions
+from bolide.errors import ConfigError
+from bolide.remoting import codes
+from tests.node.replication.parts import FILE, OK, codes_of, log_of, master, node_of, same, send, slave, until
+
+
+@pytest.mark.parametrize("flush", ["SYNC_FLUSH", "ASYNC_FLUSH"])
+def test_a_slave_holds_what_was_acknowledged_and_its_log_is_equal(tmp_path: Path, flush: str) -> None:
+    async def run() -> None:
+        async with (
+            master(tmp_path / "m", flush_disk_type=flush) as of,
+            slave(tmp_path / "s", of, flush_disk_type=flush) as to,
+        ):
+            assert codes_of(await send(of, 300)) == OK
+            assert to.store.written_offset == of.store.written_offset > 2 * FILE
+            await same(of, to)
+
+    asyncio.run(run())
+
+
+def test_without_a_slave_a_send_is_answered_12_and_delivered(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with master(tmp_path / "m", slave_timeout=300) as of:
+            assert codes_of(await send(of, 3)) == {codes.FLUSH_SLAVE_TIMEOUT}
+            assert of.store.dispatched_offset == of.store.written_offset
+            async with slave(tmp_path / "s", of) as to:
+                await same(of, to)
+                assert codes_of(await send(of, 3)) == OK
+
+    asyncio.run(run())
+
+
+def test_a_slave_that_was_away_catches_up_from_the_middle_of_a_file(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with master(tmp_path / "m", slave_timeout=100) as of:
+            async with slave(tmp_path / "s", of):
+                assert codes_of(await send(of, 30)) == OK
+            await send(of, 200)
+            async with slave(tmp_path / "s", of) as to:
+                await same(of, to)
+                assert codes_of(await send(of, 30)) == OK
+
+    asyncio.run(run())
+
+
+def test_an_empty_slave_begins_with_the_newest_file(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with master(tmp_path / "m", in_sync_replicas=1) as of:
+            assert codes_of(await send(of, 300)) == OK
+            begin = int(of.store.written_offset) // FILE * FILE
+            assert begin > 0
+            async with slave(tmp_path / "s", of) as to:
+                await same(of, to, begin)
+                assert to.store.log.segments.min_offset == begin
+            async with slave(tmp_path / "s", of) as to:
+                await send(of, 10)
+                await same(of, to, begin)
+
+    asyncio.run(run())
+
+
+def test_a_slave_finds_its_master_again_after_its_restart(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with master(tmp_path / "m") as of:
+            address = of.options
+            async with slave(tmp_path / "s", of) as to:
+                assert codes_of(await send(of, 10)) == OK
+                await of.stop()
+                async with master(tmp_path / "m", ha_listen_port=address.ha_listen_port) as again:
+                    assert codes_of(await send(again, 10)) <= {codes.SUCCESS, codes.FLUSH_SLAVE_TIMEOUT}
+                    await same(again, to)
+                    assert codes_of(await send(again, 10)) == OK
+
+    asyncio.run(run())
+
+
+def test_a_slave_becomes_master_and_the_old_master_follows_it(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with master(tmp_path / "a") as of, slave(tmp_path / "b", of):
+            assert codes_of(await send(of, 20)) == OK
+        async with master(tmp_path / "b") as of, slave(tmp_path / "a", of) as to:
+            assert codes_of(await send(of, 20, first=20)) == OK
+            await same(of, to)
+            assert of.store.max_queue_offset("T", 0) == 40
+
+    asyncio.run(run())
+
+
+def test_a_slave_with_a_tail_of_its_own_does_not_follow_and_says_where(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def run() -> None:
+        async with master(tmp_path / "a") as of, slave(tmp_path / "b", of):
+            assert codes_of(await send(of, 20)) == OK
+        shutil.copytree(tmp_path / "a", tmp_path / "old")
+        async with node_of(tmp_path / "old") as alone:
+            await send(alone, 1, 700)
+            end = int(alone.store.written_offset)
+        async with master(tmp_path / "b", in_sync_replicas=1) as of:
+            common = int(of.store.written_offset)
+            async with slave(tmp_path / "old", of) as to:
+                await until(lambda: "its log reached" in caplog.text or "sends nothing from offset" in caplog.text)
+                await send(of, 30)
+                await until(lambda: f"a tail of its own up to {end}" in caplog.text)
+                assert int(to.store.written_offset) == end
+                assert log_of(to)[:common] == log_of(of)[:common]
+
+    asyncio.run(run())
+
+
+def test_replicas_need_a_role_that_waits_for_them() -> None:
+    with pytest.raises(ConfigError, match="inSyncReplicas = 2 needs brokerRole = SYNC_MASTER"):
+        BrokerOptions(in_sync_replicas=2)
+
+
+def test_a_broker_alone_listens_nowhere(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with node_of(tmp_path) as alone:
+            assert alone._executor.replication is None
+            with pytest.raises(OSError):
+                await asyncio.open_connection("127.0.0.1", alone.port + 1)
+
+    asyncio.run(run())

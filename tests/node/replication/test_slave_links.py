@@ -1,0 +1,190 @@
+"""A master's slaves, each played by a socket: what they are sent, and what they cost."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+import pytest
+
+from bolide.node.broker import BrokerNode
+from bolide.node.replication.slave_links import MOST_SLAVES, WRITE_HIGH, SlaveLinks
+from bolide.replication.frames import encode_report
+from tests.client.waiting import PATIENCE
+from tests.node.replication.parts import FILE, OK, codes_of, log_of, master, node_of, send, until
+
+Slave = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+async def connect(node: BrokerNode, *reports: int) -> Slave:
+    """A slave that reports these ends."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", node.options.ha_listen_port)
+    writer.write(b"".join(map(encode_report, reports)))
+    return reader, writer
+
+
+async def frame(slave: Slave) -> tuple[int, bytes]:
+    """The next transfer with bytes of the log."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            header = await slave[0].readexactly(12)
+            body = await slave[0].readexactly(int.from_bytes(header[8:]))
+            if body:
+                return int.from_bytes(header[:8]), body
+
+
+async def ended(slave: Slave) -> None:
+    """Read until the master closes the connection."""
+    async with asyncio.timeout(PATIENCE):
+        try:
+            while await slave[0].read(1 << 16):
+                pass
+        except ConnectionError:
+            return
+        finally:
+            slave[1].close()
+
+
+def slaves_of(node: BrokerNode) -> SlaveLinks:
+    found = node._joining.slaves
+    assert found is not None
+    return found
+
+
+def test_a_slave_gets_the_log_from_where_it_ends_and_is_shown(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with master(tmp_path, in_sync_replicas=1) as node:
+            assert codes_of(await send(node, 150)) == OK
+            slave = await connect(node, 5, 1000)
+            got = b""
+            while 1000 + len(got) < node.store.written_offset:
+                offset, body = await frame(slave)
+                assert offset == 1000 + len(got)
+                assert len(body) <= 32 * 1024
+                assert offset // FILE == (offset + len(body) - 1) // FILE, "within one file"
+                got += body
+            assert got == log_of(node)[1000:]
+            slave[1].write(encode_report(1000 + len(got)))
+            end = int(node.store.written_offset)
+            await until(lambda: slaves_of(node).connections(0)[0].slave_ack_offset == end)
+            (one,) = slaves_of(node).connections(0)
+            assert slaves_of(node).in_sync(0) == 1
+            assert (one.diff, one.in_sync, one.transfer_from_where) == (0, True, end)
+            slave[1].close()
+            await until(lambda: not slaves_of(node).connections(0))
+
+    asyncio.run(run())
+
+
+def test_a_slave_that_reads_nothing_costs_a_bounded_amount(tmp_path: Path) -> None:
+    """What it does not read stays in the log, not in memory."""
+
+    async def run() -> None:
+        async with master(tmp_path, in_sync_replicas=1, mapped_file_size_commit_log=1 << 24) as node:
+            assert codes_of(await send(node, 1000, 15_000)) == OK
+            assert node.store.written_offset > 12 * WRITE_HIGH
+            slave = await connect(node, 1)
+            links = slaves_of(node)
+            await until(lambda: any(connection.paused for connection in links._slaves))
+            assert codes_of(await send(node, 50)) == OK
+            (connection,) = links._slaves
+            unread = connection._transport.get_write_buffer_size()
+            assert WRITE_HIGH < unread < WRITE_HIGH + 64 * 1024
+            got = 0
+            while got + 1 < node.store.written_offset:
+                got += len((await frame(slave))[1])
+            slave[1].close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("reports", "says"),
+    [
+        ([1 << 40], "reached offset 1099511627776 when this one ended at"),
+        ([-1], "reports the offset -1"),
+        ([1000, 1 << 30], None),
+    ],
+    ids=["ahead", "negative", "the last counts"],
+)
+def test_a_report_that_cannot_be_is_refused(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, reports: list[int], says: str | None
+) -> None:
+    async def run() -> None:
+        async with master(tmp_path, in_sync_replicas=1) as node:
+            assert codes_of(await send(node, 10)) == OK
+            for _ in range(3):
+                await ended(await connect(node, *reports))
+            assert caplog.text.count(says or "reached offset 1073741824") == 1, "one line, however often it tries"
+
+    asyncio.run(run())
+
+
+def test_what_was_deleted_is_refused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        async with master(tmp_path, in_sync_replicas=1) as node:
+            assert codes_of(await send(node, 300)) == OK
+            node.store.log.segments.detach_before(2 * FILE)
+            await ended(await connect(node, 500))
+            assert f"ends at offset 500, and this one begins at {2 * FILE}" in caplog.text
+
+    asyncio.run(run())
+
+
+def test_a_silent_slave_is_disconnected(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        async with master(tmp_path, in_sync_replicas=1, ha_housekeeping_interval=300) as node:
+            await ended(await connect(node))
+            assert "silent for 300 ms" in caplog.text
+
+    asyncio.run(run())
+
+
+def test_connections_of_slaves_are_limited(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with master(tmp_path, in_sync_replicas=1) as node:
+            slaves = [await connect(node) for _ in range(MOST_SLAVES)]
+            await until(lambda: len(slaves_of(node)._slaves) == MOST_SLAVES)
+            await ended(await connect(node))
+            for slave in slaves:
+                slave[1].close()
+
+    asyncio.run(run())
+
+
+def test_two_slaves_must_hold_what_three_machines_must(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with master(tmp_path, in_sync_replicas=3, slave_timeout=60_000) as node:
+            one, two = await connect(node, 0), await connect(node, 0)
+            await until(lambda: len(slaves_of(node)._slaves) == 2)
+            sending = asyncio.create_task(send(node, 1))
+            await frame(one)
+            end = int(node.store.written_offset)
+            one[1].write(encode_report(end))
+            await until(lambda: slaves_of(node).connections(0)[0].slave_ack_offset == end)
+            assert not sending.done()
+            assert node.store.dispatched_offset == 0
+            await frame(two)
+            two[1].write(encode_report(end))
+            assert codes_of(await sending) == OK
+            for slave in (one, two):
+                slave[1].close()
+
+    asyncio.run(run())
+
+
+def test_an_async_master_listens_where_the_port_is_set(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+
+    async def run() -> None:
+        async with master(tmp_path, broker_role="ASYNC_MASTER", in_sync_replicas=1) as node:
+            slave = await connect(node, 0)
+            assert codes_of(await send(node, 1)) == OK
+            assert await frame(slave) == (0, log_of(node))
+            assert "follows from offset 0" in caplog.text
+            slave[1].close()
+        async with node_of(tmp_path) as node:
+            assert node._joining.side is None
+
+    asyncio.run(run())
