@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.replicas import NoReplicas
 from bolide.broker.core.role import ASYNC_MASTER, SLAVE
 from bolide.namesrv.options import NamesrvOptions
@@ -58,15 +57,11 @@ SERVED = {
 WHERE = {"topic": "T", "queueId": "0"}
 
 
-def anything(_: BrokerOptions) -> None:
-    """Takes settings of a slave, which are refused as long as a broker cannot follow a log."""
-
-
 @asynccontextmanager
 async def running(
     folder: Path, world: NodeWorld | None = None, **more: Any
 ) -> AsyncIterator[tuple[BrokerNode, ClientConnection]]:
-    node = BrokerNode(options(folder, **more), world=world, refuse=anything)
+    node = BrokerNode(options(folder, **more), world=world)
     await node.start()
     try:
         client = await ClientConnection.connect(node.address)

@@ -18,7 +18,6 @@ from bolide.errors import BolideError, ConfigError
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.settings.config import PREFIX, load_options, shown, variable_name
 from bolide.node.settings.live_settings import edited
-from bolide.node.settings.unkept import refuse_unkept_options
 from bolide.remoting.properties_text import read_properties_utf8
 from proof.fuzz import seeds
 from proof.fuzz.choices import Choices
@@ -72,9 +71,7 @@ def conf(data: bytes) -> None:
             if value_of(known[key], text_of(value), "") != value:
                 raise Broken(f"{key} = {text!r} is {value!r}, and {text_of(value)!r} is another")
     with contextlib.suppress(ConfigError):
-        options = load_from(kind, texts)
-        if isinstance(options, BrokerOptions):
-            refuse_unkept_options(options)
+        load_from(kind, texts)
 
 
 def load_from(kind: type[Daemon], texts: dict[str, str]) -> Daemon:

@@ -56,7 +56,6 @@ from bolide.node.routes.registrar import Place, Registration
 from bolide.node.routes.route_book import RouteBook
 from bolide.node.settings.config import load_daemon, shown
 from bolide.node.settings.live_settings import LiveSettings
-from bolide.node.settings.unkept import refuse_unkept_options
 from bolide.remoting.bodies.base import MessageQueue
 from bolide.remoting.request_routes import NO_CODES
 from bolide.store.message_store import MessageStore
@@ -84,11 +83,8 @@ class BrokerNode:
         options: BrokerOptions,
         conf: str | None = None,
         world: NodeWorld | None = None,
-        refuse: Callable[[BrokerOptions], None] = refuse_unkept_options,
     ) -> None:
-        """`refuse` raises `ConfigError` for settings whose promise would not be kept."""
         self.options = options
-        self._refuse = refuse
         self.world: NodeWorld = world if world is not None else RealNodeWorld()
         self.clock = self.world.clock()
         self.root = str(Path(options.store_path_root_dir).expanduser())
@@ -120,7 +116,6 @@ class BrokerNode:
 
         Raises `ConfigError`, the store's errors, and `CannotListen` for a port that is taken.
         """
-        self._refuse(self.options)
         check_name_servers(self.options)
         check_log_folder(self.options)
         async with AsyncExitStack() as life:

@@ -23,7 +23,7 @@ FILE = 64 * 1024
 async def node_of(folder: Path, **more: Any) -> AsyncIterator[BrokerNode]:
     """A running broker; it is stopped in the end, unless it was."""
     settings = {"mapped_file_size_commit_log": FILE, "max_message_size": 16 * 1024, "ha_send_heartbeat_interval": 200}
-    node = BrokerNode(options(folder, **{**settings, **more}), refuse=lambda options: None)
+    node = BrokerNode(options(folder, **{**settings, **more}))
     await node.start()
     try:
         yield node

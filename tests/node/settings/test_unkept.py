@@ -20,7 +20,6 @@ BROKEN = {
     "authenticationEnabled": "true",
     "authorizationEnabled": "True",
     "tls.server.authClient": "true",
-    "brokerRole": "SLAVE",
     "minInSyncReplicas": "2",
     "allAckInSyncStateSet": "true",
     "enableAutoInSyncReplicas": "true",
@@ -61,18 +60,6 @@ def test_the_harmless_value_is_taken_without_a_word(tmp_path: Path, key: str, ha
     path = tmp_path / "broker.conf"
     path.write_text(f"{key}={harmless}\n")
     assert load_options(BrokerOptions, {}, str(path), {}).warnings == []
-
-
-def test_sync_master_is_refused_too() -> None:
-    with pytest.raises(ConfigError, match="brokerRole = SYNC_MASTER .* one machine only"):
-        load_options(BrokerOptions, {"brokerRole": "SYNC_MASTER"}, None, {})
-
-
-def test_an_embedded_broker_refuses_it_as_well(tmp_path: Path) -> None:
-    node = BrokerNode(options(tmp_path / "store", broker_role="SLAVE", broker_id=1))
-    with pytest.raises(ConfigError, match="brokerRole = SLAVE would not be kept"):
-        asyncio.run(node.start())
-    assert not (tmp_path / "store").exists()
 
 
 @pytest.mark.parametrize("text", ["nonsense", "127.0.0.1", "127.0.0.1:9876;other", "127.0.0.1:70000", ":9876"])

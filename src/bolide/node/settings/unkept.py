@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from bolide.broker.core.options import BrokerOptions
-from bolide.declaration import settings_of, text_of
 from bolide.errors import ConfigError
 
-_REPLICAS: Final = "this broker does not replicate yet, so a message is on one machine only"
+_REPLICAS: Final = "replication is in plain mode only, in which RocketMQ does not look at it either"
 _ACCESS: Final = "access control is not built yet, so anyone who reaches the port may do anything"
 _CONTROLLER: Final = "there is no controller mode yet, so nothing would elect or fence a master"
 _ENGINE: Final = "queues and tables are kept in RocketMQ's files only, and a store in RocksDB would not be read"
@@ -26,7 +24,6 @@ UNKEPT: Final[dict[str, tuple[str, str]]] = {
         "false",
         "certificates of clients are asked for by tls.server.need.client.auth and tls.server.trustCertPath",
     ),
-    "brokerRole": ("ASYNC_MASTER", _REPLICAS),
     "minInSyncReplicas": ("1", _REPLICAS),
     "allAckInSyncStateSet": ("false", _REPLICAS),
     "enableAutoInSyncReplicas": ("false", _REPLICAS),
@@ -52,12 +49,6 @@ def refuse_unkept(texts: Mapping[str, str], origins: Mapping[str, str]) -> None:
         refusal = refusal_of(key, texts.get(key, ""), origins.get(key, ""))
         if refusal:
             raise ConfigError(refusal)
-
-
-def refuse_unkept_options(options: BrokerOptions) -> None:
-    """The same for options that a program made, which have some of these settings."""
-    settings = [setting for setting in settings_of(BrokerOptions).values() if setting.key in UNKEPT]
-    refuse_unkept({setting.key: text_of(getattr(options, setting.name)) for setting in settings}, {})
 
 
 def refusal_of(key: str, text: str, origin: str = "") -> str:

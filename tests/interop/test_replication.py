@@ -1,0 +1,91 @@
+"""Replication in plain mode, both ways: Java's slaves of our master, and our slave of Java's masters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
+from tests.interop.java_processes import JavaBroker
+from tests.interop.our_processes import OurBroker, OurNameServer
+from tests.interop.processes import until
+from tests.interop.wire import SEND_MESSAGE_V2, SUCCESS, Wire, send_ext
+
+pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
+
+LONELY = {11, 12}
+"""What a master answers without a slave: SLAVE_NOT_AVAILABLE by 4.9, FLUSH_SLAVE_TIMEOUT."""
+FILE = 1 << 20
+SMALL = {"mappedFileSizeCommitLog": str(FILE), "maxMessageSize": "65536"}
+SLAVE = {**SMALL, "brokerRole": "SLAVE", "brokerId": "1"}
+MASTER = {**SMALL, "brokerRole": "SYNC_MASTER", "inSyncReplicas": "2", "slaveTimeout": "300"}
+VERSIONS = [BROKER_VERSION, OLD_BROKER_VERSION]
+Broker = JavaBroker | OurBroker
+
+
+def sent(broker: Broker, count: int) -> set[int]:
+    """Send messages of 48 KiB one after the other; the codes of the answers."""
+    with Wire(broker.port) as wire:
+        return {wire.ask(SEND_MESSAGE_V2, send_ext("T"), bytes(48 * 1024)).code for _ in range(count)}
+
+
+def files_of(broker: Broker) -> dict[str, bytes]:
+    """The files of a log that hold something."""
+    found = {path.name: path.read_bytes() for path in sorted((broker.store / "commitlog").iterdir())}
+    return {name: data for name, data in found.items() if data.strip(b"\0")}
+
+
+def acknowledged(broker: Broker) -> Callable[[], bool]:
+    return lambda: sent(broker, 1) == {SUCCESS}
+
+
+def assert_equal(master: Broker, slave: Broker) -> None:
+    """The newest record of the master was acknowledged by the slave: what the slave has is byte for byte the same."""
+    theirs, ours = files_of(master), files_of(slave)
+    assert ours
+    assert list(ours) == list(theirs)[-len(ours) :]
+    for name, data in ours.items():
+        assert data == theirs[name], name
+
+
+def replicate(master: Broker, start: Callable[[], Broker]) -> None:
+    """A slave begins with nothing, is killed, and catches up from the middle of a file and over the next ones."""
+    assert sent(master, 2) <= LONELY
+    slave = start()
+    for count in (30, 25):
+        until(acknowledged(master), 120, "the slave holds what is sent")
+        assert sent(master, count) <= {SUCCESS, *LONELY}, "a slow machine may take longer than slaveTimeout"
+        until(acknowledged(master), 120, "the slave holds the last one")
+        assert_equal(master, slave)
+        slave.kill()
+        assert sent(master, 1) <= LONELY
+        slave = start()
+    until(acknowledged(master), 120, "the slave has caught up")
+    assert_equal(master, slave)
+    assert len(files_of(slave)) >= 3
+    slave.kill()
+    master.kill()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_slave_of_java_follows_our_master(tmp_path: Path, version: str) -> None:
+    namesrv = OurNameServer(tmp_path / "namesrv")
+    master = OurBroker(tmp_path / "ours", namesrv.address, MASTER)
+
+    def start() -> Broker:
+        return JavaBroker(tmp_path / "java", namesrv.address, SLAVE, version=version)
+
+    replicate(master, start)
+    assert namesrv.stop() == 0
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_our_slave_follows_a_master_of_java(tmp_path: Path, version: str) -> None:
+    master = JavaBroker(tmp_path / "java", "", MASTER, version=version)
+
+    def start() -> Broker:
+        return OurBroker(tmp_path / "ours", "", {**SLAVE, "haMasterAddress": f"127.0.0.1:{master.port + 1}"})
+
+    replicate(master, start)
