@@ -77,6 +77,8 @@ class ScriptedBroker:
         self.others: list[ScriptedBroker] = []
         self.physical = 0
         self.address = ""
+        self.addresses: dict[str, str] | None = None
+        """What routes say of this broker, by broker id; None: it is the master."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name=f"scripted {name}", daemon=True)
         self._up = threading.Event()
@@ -165,7 +167,12 @@ class ScriptedBroker:
         brokers = [self, *self.others]
         route = {
             "brokerDatas": [
-                {"brokerAddrs": {"0": broker.address}, "brokerName": broker.name, "cluster": "C"} for broker in brokers
+                {
+                    "brokerAddrs": broker.addresses or {"0": broker.address},
+                    "brokerName": broker.name,
+                    "cluster": "C",
+                }
+                for broker in brokers
             ],
             "filterServerTable": {},
             "queueDatas": [

@@ -49,6 +49,7 @@ class Producer:
     environment's NAMESRV_ADDR; `timeout` seconds bound one message with all its tries; `retries` are the tries on
     another broker after the first; `max_in_flight` bounds the messages sent and not answered; `trace` sends a message
     trace of each (see `bolide.client.tracing.trace`); `latency_faults` avoids slow and failing brokers for a while;
+    `retry_when_not_safe` sends what was stored, but not flushed or replicated in time, to another broker as well;
     `codec` makes the body of a message out of its value: ``"json"``, a type, or a `Codec`.
     """
 
@@ -68,6 +69,7 @@ class Producer:
         interceptors: tuple[Interceptor, ...] = (),
         trace: bool = False,
         latency_faults: bool = False,
+        retry_when_not_safe: bool = False,
         **connection: Unpack[ConnectionOptions],
     ) -> None:
         """Nothing is connected before `start`. Raises `ArgumentError` if an argument is invalid, and names it."""
@@ -86,6 +88,7 @@ class Producer:
             interceptors=interceptors,
             trace=trace,
             latency_faults=latency_faults,
+            retry_when_not_safe=retry_when_not_safe,
             **connection,
         )
 

@@ -43,6 +43,30 @@ def test_what_may_be_lost_is_written_again_and_what_was_answered_is_not() -> Non
         asyncio.run(main(broker))
 
 
+def test_what_a_replica_was_told_is_told_the_master_that_comes_back() -> None:
+    async def main(master: ScriptedBroker, replica: ScriptedBroker) -> None:
+        instance = ClientInstance.acquire(ClientOptions.of(master.address))
+        try:
+            await instance.route("T")
+            store = BrokerOffsets(instance, "G")
+            store.update(QUEUE, 5)
+            await store.persist([QUEUE], True)
+            master.addresses = {"1": replica.address}
+            await instance.fetch_route("T")
+            store.update(QUEUE, 9)
+            await store.persist([QUEUE], True)
+            assert (master.offsets["G", "T", 0], replica.offsets["G", "T", 0]) == (5, 9)
+            master.addresses = None
+            await instance.fetch_route("T")
+            await store.persist([QUEUE], True)
+            assert master.offsets["G", "T", 0] == 9
+        finally:
+            await instance.release()
+
+    with ScriptedBroker() as master, ScriptedBroker() as replica:
+        asyncio.run(main(master, replica))
+
+
 def test_the_progress_that_a_pull_carried_does_not_replace_what_was_stored_for_certain() -> None:
     async def main(broker: ScriptedBroker) -> None:
         instance = ClientInstance.acquire(ClientOptions.of(broker.address))

@@ -188,6 +188,47 @@ def test_stored_but_not_as_safe_as_wished_is_a_result(code: int) -> None:
         asyncio.run(main(broker))
 
 
+@pytest.mark.parametrize("code", [10, 11, 12])
+def test_a_message_not_as_safe_as_wished_goes_to_another_broker_if_asked_for(code: int) -> None:
+    def weak(command: Command) -> Command:
+        return make_response(command, code, ext={"msgId": "M", "queueId": "1", "queueOffset": "7"})
+
+    async def main(first: ScriptedBroker, second: ScriptedBroker) -> None:
+        async with Producer("P", first.address, retry_when_not_safe=True) as producer:
+            for _ in range(4):
+                result = await producer.send(Message("T", b"x"))
+                assert (result.queue.broker_name, int(result.status)) == ("broker-b", 0)
+            before = len(first.requests(codes.SEND_MESSAGE_V2))
+            second.script[codes.SEND_MESSAGE_V2] = refuse(codes.MESSAGE_ILLEGAL)  # type: ignore[assignment]  # as above
+            outcomes = [await outcome(producer) for _ in range(4)]
+        assert outcomes.count(code) == len(first.requests(codes.SEND_MESSAGE_V2)) - before > 0  # stored, after all
+        assert outcomes.count(-1) == 4 - outcomes.count(code) > 0
+
+    async def outcome(producer: Producer) -> int:
+        try:
+            return int((await producer.send(Message("T", b"x"))).status)
+        except ResponseError:
+            return -1
+
+    with ScriptedBroker() as first, ScriptedBroker("broker-b") as second:
+        first.others.append(second)
+        first.script[codes.SEND_MESSAGE_V2] = weak
+        asyncio.run(main(first, second))
+
+
+def test_after_a_refusal_by_a_slave_the_next_master_is_asked_for() -> None:
+    async def main(old: ScriptedBroker, new: ScriptedBroker) -> None:
+        async with Producer("P", old.address) as producer:
+            await producer.send(Message("T", b"1"))
+            old.script[codes.SEND_MESSAGE_V2] = refuse(codes.SERVICE_NOT_AVAILABLE)  # type: ignore[assignment]  # as above
+            old.addresses = {"0": new.address, "1": old.address}
+            await producer.send(Message("T", b"2"))
+        assert [command.body for command in new.requests(codes.SEND_MESSAGE_V2)] == [b"2"]
+
+    with ScriptedBroker() as old, ScriptedBroker() as new:
+        asyncio.run(main(old, new))
+
+
 def test_no_answer_is_a_timeout_and_the_timeout_is_shared_by_the_tries() -> None:
     async def main(broker: ScriptedBroker) -> None:
         async with Producer("P", broker.address, timeout=0.2) as producer:

@@ -93,7 +93,8 @@ class BrokerOffsets:
         self._instance = instance
         self._group = group
         self._offsets: dict[MessageQueue, int] = {}
-        self._written: dict[MessageQueue, int] = {}
+        self._written: dict[MessageQueue, tuple[str, int]] = {}
+        """What was answered, and by whom: a master that comes back does not know what its replica was told."""
         self._carried: dict[MessageQueue, tuple[int, float]] = {}
         self._tables: set[Table] = set()
         self._making: dict[Table, asyncio.Lock] = {}
@@ -157,7 +158,8 @@ class BrokerOffsets:
         changed: dict[Table, dict[MessageQueue, int]] = {}
         for queue in queues:
             offset = self._offsets.get(queue, -1)
-            if offset >= 0 and self._written.get(queue) != offset:
+            address = self._instance.any_address(queue.broker_name) or ""
+            if offset >= 0 and self._written.get(queue) != (address, offset):
                 changed.setdefault(_table(queue), {})[queue] = offset
         await asyncio.gather(*(self._persist_table(table, offsets, wait) for table, offsets in changed.items()))
 
@@ -217,7 +219,7 @@ class BrokerOffsets:
             self._tables.discard(_table(queue))  # a broker that starts again may have lost it
             return False
         if wait:
-            self._written[queue] = offset
+            self._written[queue] = (address, offset)
             self._tables.add(_table(queue))
         else:  # it may be lost, or not: only an answer is reason not to write again
             self._written.pop(queue, None)

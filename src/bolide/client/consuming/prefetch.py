@@ -15,12 +15,20 @@ from bolide.client.consuming.group_member import GroupMember
 from bolide.client.consuming.message_filter import FilterMessageHook, wanted_messages
 from bolide.client.consuming.pausing import PausedQueues
 from bolide.client.consuming.process_queue import ProcessQueue
-from bolide.client.consuming.pull import PullRequest, PullResult, PullStatus, pull
+from bolide.client.consuming.pull import (
+    REPLICA_PAUSE,
+    PullRequest,
+    PullResult,
+    PullStatus,
+    moved_after,
+    pull,
+)
 from bolide.client.messages.codec import Codec
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
 from bolide.client.messages.subscription import Subscription
 from bolide.errors import BolideError
+from bolide.layout.names import MASTER_ID
 
 log = logging.getLogger("bolide.client")
 
@@ -167,7 +175,10 @@ class Prefetch:
                 result = await pull(self.member.instance, request)
             except BolideError as error:
                 self.member.instance.troubles.begin(("pull", queue), f"a pull of {queue} failed", error)
-                await asyncio.sleep(PULL_FAILED_PAUSE)
+                moved = await moved_after(self.member.instance, request, error)
+                process_queue.suggested_broker = MASTER_ID
+                if not moved:
+                    await asyncio.sleep(PULL_FAILED_PAUSE)
                 continue
             if self.member.instance.troubles.open:
                 self.member.instance.troubles.over(("pull", queue))
@@ -176,6 +187,8 @@ class Prefetch:
                 self.member.stats.pulled(queue.topic, len(result.messages), process_queue.last_pull, now)
             if not process_queue.dropped:
                 self._pulled(process_queue, result)
+                if result.idle_replica:
+                    await asyncio.sleep(REPLICA_PAUSE)
 
     def _pulled(self, process_queue: ProcessQueue, result: PullResult) -> None:
         process_queue.suggested_broker = result.suggested_broker

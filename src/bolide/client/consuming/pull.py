@@ -7,12 +7,13 @@ from enum import Enum
 from typing import Final
 
 from bolide.client.instance.instance import ClientInstance
-from bolide.client.messages.errors import NoQueue, response_error
+from bolide.client.messages.errors import NoQueue, ResponseError, response_error
 from bolide.client.messages.light_queues import is_lmq
 from bolide.client.messages.namespace import without_namespace
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage, received_messages
 from bolide.client.messages.subscription import Subscription
+from bolide.errors import BolideError
 from bolide.layout.names import MASTER_ID
 from bolide.remoting import codes
 
@@ -20,6 +21,9 @@ COMMIT: Final = 0x1
 SUSPEND: Final = 0x2
 SUBSCRIPTION: Final = 0x4
 LITE: Final = 0x10
+
+REPLICA_PAUSE: Final = 1.0
+"""Seconds between two pulls that a replica without a master answers at once with nothing: 5.x does not hold them."""
 
 SQL_SINCE: Final = 232
 """Brokers before V4_1_0 know no SQL92 in pulls."""
@@ -50,6 +54,8 @@ class PullResult:
     begin_offset: int
     end_offset: int
     suggested_broker: int
+    idle_replica: bool = False
+    """True if a replica had nothing, did not wait for more, and would be asked again: its master is gone."""
 
 
 @dataclass(slots=True)
@@ -66,6 +72,8 @@ class PullRequest:
     broker_id: int = MASTER_ID
     lite: bool = False
     send_subscription: bool = False
+    asked: str = ""
+    """The address that was asked last."""
 
 
 async def pull(instance: ClientInstance, request: PullRequest) -> PullResult:
@@ -74,6 +82,7 @@ async def pull(instance: ClientInstance, request: PullRequest) -> PullResult:
     address = instance.any_address(queue.broker_name, request.broker_id)
     if address is None:
         raise NoQueue(f"no address of broker {queue.broker_name} is known, {queue} cannot be read")
+    request.asked = address
     wanted = request.subscription
     flags = LITE if request.lite else 0
     if request.commit_offset > 0 and instance.master_address(queue.broker_name) == address:
@@ -117,11 +126,30 @@ async def pull(instance: ClientInstance, request: PullRequest) -> PullResult:
             message.topic = without_namespace(namespace, message.topic)
             if is_lmq(queue.topic):
                 message.read_from(queue.topic)
+    next_offset = int(said.get("nextBeginOffset", request.offset))
+    suggested = int(said.get("suggestWhichBrokerId", "0"))
+    at_replica = instance.master_address(queue.broker_name) != address
     return PullResult(
         status,
         messages,
-        int(said.get("nextBeginOffset", request.offset)),
+        next_offset,
         int(said.get("minOffset", "0")),
         int(said.get("maxOffset", "0")),
-        int(said.get("suggestWhichBrokerId", "0")),
+        suggested,
+        at_replica
+        and status is PullStatus.NO_MATCHED_MSG
+        and next_offset == request.offset
+        and instance.any_address(queue.broker_name, suggested) == address,
     )
+
+
+async def moved_after(instance: ClientInstance, request: PullRequest, error: BolideError) -> bool:
+    """After a pull that failed: ask where its queue is now if nobody answered; whether that is another broker.
+
+    A broker suggested by an earlier answer is left, too: the next pull goes to the master again.
+    """
+    queue = request.queue
+    if error.refresh_route and not isinstance(error, ResponseError):
+        await instance.look_again(queue.topic)
+    now = instance.any_address(queue.broker_name)
+    return now is not None and now != request.asked

@@ -17,13 +17,20 @@ from bolide.client.consuming.locks import HeldLocks
 from bolide.client.consuming.message_filter import FilterMessageHook, wanted_messages
 from bolide.client.consuming.pausing import PausedQueues
 from bolide.client.consuming.process_queue import ProcessQueue
-from bolide.client.consuming.pull import PullRequest, PullResult, PullStatus, pull
+from bolide.client.consuming.pull import (
+    REPLICA_PAUSE,
+    PullRequest,
+    PullResult,
+    PullStatus,
+    moved_after,
+    pull,
+)
 from bolide.client.messages.codec import Codec
 from bolide.client.messages.errors import ClientStateError, ResponseError
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import show_origin
 from bolide.errors import BolideError
-from bolide.layout.names import RETRY_PREFIX
+from bolide.layout.names import MASTER_ID, RETRY_PREFIX
 from bolide.remoting import codes
 
 log = logging.getLogger("bolide.client")
@@ -175,7 +182,11 @@ class QueuePulls:
             try:
                 result = await pull(member.instance, request)
             except BolideError as error:
-                await asyncio.sleep(self._pause_after(error, process_queue.queue))
+                pause = self._pause_after(error, process_queue.queue)
+                moved = await moved_after(member.instance, request, error)
+                process_queue.suggested_broker = MASTER_ID
+                if not moved:
+                    await asyncio.sleep(pause)
                 continue
             if member.instance.troubles.open:
                 member.instance.troubles.over(("pull", process_queue.queue))
@@ -188,6 +199,8 @@ class QueuePulls:
                 await self._pulled(process_queue, result)
                 if settings.interval and result.status is PullStatus.FOUND:
                     await asyncio.sleep(settings.interval)
+                elif result.idle_replica:
+                    await asyncio.sleep(REPLICA_PAUSE)
 
     def _pause_after(self, error: BolideError, queue: MessageQueue) -> float:
         if isinstance(error, ResponseError) and error.code == codes.FLOW_CONTROL:

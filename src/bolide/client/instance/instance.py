@@ -10,7 +10,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Coroutine
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from bolide.client.instance.heartbeats import Heartbeats
@@ -37,6 +37,9 @@ from bolide.transport.client import ClientConnection
 from bolide.transport.pool import ConnectionPool
 
 log = logging.getLogger("bolide.client")
+
+LOOK_INTERVAL: Final = 1.0
+"""Seconds between two questions where a topic is now, while brokers of it cannot be reached."""
 
 Instances = WeakValueDictionary[ClientOptions, "ClientInstance"]
 
@@ -101,6 +104,7 @@ class ClientInstance:
         self._members = 0
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self._fetching: dict[str, asyncio.Task[TopicRoute]] = {}
+        self._looked_at: dict[str, float] = {}
 
     # -- life
 
@@ -322,6 +326,20 @@ class ClientInstance:
             self.brokers[name] = dict(addresses)
         return route
 
+    async def look_again(self, topic: str) -> None:
+        """Ask where a topic is now, because a broker of it cannot be reached; at most once a second for a topic.
+
+        Without an answer the route stays as it is.
+        """
+        now = self._loop.time()
+        if now - self._looked_at.get(topic, -LOOK_INTERVAL) < LOOK_INTERVAL:
+            return
+        self._looked_at[topic] = now
+        try:
+            await self.fetch_route(topic)
+        except BolideError as error:
+            log.debug("the route of topic %s is not known now: %s", topic, error)
+
     async def refresh_routes(self) -> None:
         """Ask again for the routes of all topics of all members, and forget brokers nobody routes to."""
         topics: set[str] = set()
@@ -349,9 +367,11 @@ class ClientInstance:
         return self.brokers.get(broker_name, {}).get(MASTER_ID)
 
     def any_address(self, broker_name: str, broker_id: int = MASTER_ID) -> str | None:
-        """The address of a broker under `broker_id`, else of any of its replicas."""
-        known = self.brokers.get(broker_name, {})
-        return known.get(broker_id) or next(iter(known.values()), None)
+        """The address of a broker under `broker_id`, else its master's, else that of the smallest id."""
+        known = self.brokers.get(broker_name)
+        if not known:
+            return None
+        return known.get(broker_id) or known[min(known)]
 
     def broker_addresses(self) -> list[str]:
         """Every broker address known by route."""

@@ -13,7 +13,10 @@ from bolide.client.messages.advice import advice, first_line
 from bolide.errors import ArgumentError, BolideError, LocalError, PeerError
 from bolide.remoting import codes
 
-STALE_ROUTE_CODES: Final = frozenset({codes.TOPIC_NOT_EXIST, codes.NO_PERMISSION, codes.GO_AWAY})
+STALE_ROUTE_CODES: Final = frozenset(
+    {codes.TOPIC_NOT_EXIST, codes.NO_PERMISSION, codes.GO_AWAY, codes.SERVICE_NOT_AVAILABLE}
+)
+"""A broker that became a slave answers SERVICE_NOT_AVAILABLE: the set may have another master by now."""
 
 
 class ResponseError(PeerError):

@@ -75,6 +75,7 @@ class ProducerOptions(ConnectionOptions, total=False):
     interceptors: tuple[Interceptor, ...]
     trace: bool
     latency_faults: bool
+    retry_when_not_safe: bool
 
 
 class Producer(Closeable):
@@ -84,6 +85,7 @@ class Producer(Closeable):
     environment's NAMESRV_ADDR; `timeout` seconds bound one message with all its tries; `retries` are the tries on
     another broker after the first; `max_in_flight` bounds the messages sent and not answered; `trace` sends a message
     trace of each (see `bolide.client.tracing.trace`); `latency_faults` avoids slow and failing brokers for a while;
+    `retry_when_not_safe` sends what was stored, but not flushed or replicated in time, to another broker as well;
     `codec` makes the body of a message out of its value: ``"json"``, a type, or a `Codec`.
     Use a producer on the event loop it was started on.
     """
@@ -104,6 +106,7 @@ class Producer(Closeable):
         interceptors: tuple[Interceptor, ...] = (),
         trace: bool = False,
         latency_faults: bool = False,
+        retry_when_not_safe: bool = False,
         **connection: Unpack[ConnectionOptions],
     ) -> None:
         """Nothing is connected before `start`. Raises `ArgumentError` if an argument is invalid, and names it."""
@@ -126,6 +129,7 @@ class Producer(Closeable):
         self.interceptors = interceptors
         self.codec = find_codec(codec)
         self.faults = LatencyFaults() if latency_faults else None
+        self.retry_when_not_safe = retry_when_not_safe
         self._compression = NAMES[compression.upper()]
         self._instance: ClientInstance | None = None
         self._closed = False

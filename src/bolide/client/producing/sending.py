@@ -58,6 +58,7 @@ class Sending:
         "topic",
         "tries",
         "tries_left",
+        "weak",
     )
 
     def __init__(
@@ -93,6 +94,8 @@ class Sending:
         self.tries = 0
         self.began = 0.0
         self.queue: MessageQueue | None = None
+        self.weak: SendResult | None = None
+        """The result of an earlier try that was stored, but not as safe as wished."""
         self.call: RpcCall | None = None
         self.future: asyncio.Future[SendResult] = producer.loop.create_future()
 
@@ -230,8 +233,21 @@ class Sending:
             self._note_latency(False)
         if not self.future.done():
             topic = self._shown() if producer.options.namespace else self.topic
-            self.future.set_result(send_result(answer.code, answer.ext(), self.message_id, topic, queue.broker_name))
+            result = send_result(answer.code, answer.ext(), self.message_id, topic, queue.broker_name)
+            if answer.code != codes.SUCCESS and self._sends_again():
+                self.weak = result
+                self.start()
+                return
+            self.future.set_result(result)
         producer.finished(self)
+
+    def _sends_again(self) -> bool:
+        """Whether a message that was stored, but not as safe as wished, is sent to another broker as well."""
+        producer = self.producer
+        if not producer.retry_when_not_safe or self.tries_left <= 0 or producer.loop.time() >= self.deadline:
+            return False
+        self.tries_left -= 1
+        return True
 
     def _shown(self) -> str:
         """The topic as the user knows it."""
@@ -250,6 +266,8 @@ class Sending:
                 self.tries_left -= 1
                 self.start()
                 return
+        if self.weak is not None and not self.future.done():
+            self.future.set_result(self.weak)
         if not self.future.done():
             tries = self.tries - 1
             if tries > 0 and isinstance(error, BolideError):

@@ -1,0 +1,92 @@
+"""Which broker of a set a pull asks, and what it does when that one is gone."""
+
+from __future__ import annotations
+
+import asyncio
+
+from bolide.client import MessageQueue
+from bolide.client.consuming.pull import PullRequest, moved_after, pull
+from bolide.client.instance.instance import ClientInstance
+from bolide.client.instance.options import ClientOptions
+from bolide.client.messages.subscription import Subscription
+from bolide.errors import ConnectionLost
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_response
+from tests.client.consumer_parts import consumer
+from tests.client.scripted_broker import ScriptedBroker
+from tests.client.waiting import until
+
+QUEUE = MessageQueue("T", "broker-a", 0)
+
+
+def nothing(command: Command) -> Command:
+    """What a slave of 5.5.0 answers when it has no more: it sends the client back to the master at once."""
+    offset = command.ext()["queueOffset"]
+    places = {"nextBeginOffset": offset, "minOffset": "0", "maxOffset": offset, "suggestWhichBrokerId": "0"}
+    return make_response(command, codes.PULL_RETRY_IMMEDIATELY, ext=places)
+
+
+def test_a_replica_that_holds_no_pulls_is_known_while_its_master_is_gone() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        instance = ClientInstance.acquire(ClientOptions.of(broker.address))
+        try:
+            request = PullRequest("G", QUEUE, 0, Subscription("T", "*", "TAG", 0))
+            for addresses, idle in (({"1": broker.address}, True), ({"0": broker.address}, False)):
+                broker.addresses = addresses
+                await instance.fetch_route("T")
+                assert (await pull(instance, request)).idle_replica is idle
+            broker.addresses = {"0": "127.0.0.1:1", "1": broker.address}
+            await instance.fetch_route("T")
+            request.broker_id = 1  # the next pull goes to the master again, without a pause
+            assert not (await pull(instance, request)).idle_replica
+        finally:
+            await instance.release()
+
+    with ScriptedBroker() as broker:
+        broker.script[codes.PULL_MESSAGE] = nothing
+        asyncio.run(main(broker))
+
+
+def test_after_a_lost_connection_the_route_is_asked_for_once() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        instance = ClientInstance.acquire(ClientOptions.of(broker.address))
+        try:
+            broker.addresses = {"0": "127.0.0.1:1", "2": broker.address, "3": "127.0.0.1:2"}
+            await instance.fetch_route("T")
+            request = PullRequest("G", QUEUE, 0, Subscription("T", "*", "TAG", 0), asked="127.0.0.1:1")
+            broker.addresses = {"3": "127.0.0.1:2", "2": broker.address}
+            asked = len(broker.requests(codes.GET_ROUTEINFO_BY_TOPIC))
+            assert await moved_after(instance, request, ConnectionLost("gone"))
+            assert instance.any_address("broker-a") == broker.address  # the smallest id
+            assert await moved_after(instance, request, ConnectionLost("gone"))  # another queue has asked
+            request.asked = broker.address
+            assert not await moved_after(instance, request, ConnectionLost("gone"))
+            assert len(broker.requests(codes.GET_ROUTEINFO_BY_TOPIC)) == asked + 1
+        finally:
+            await instance.release()
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
+def test_a_consumer_moves_to_the_replica_and_back() -> None:
+    async def main(master: ScriptedBroker, replica: ScriptedBroker) -> None:
+        seen: list[bytes] = []
+        push = consumer(master)
+        push.subscribe("T", "*", lambda message: seen.append(message.body))
+        async with push:
+            master.on_loop(lambda: master.store("T", 0, b"1", ""))
+            await until(lambda: seen == [b"1"], "the message of the master")
+            replica.on_loop(lambda: [replica.store("T", 0, body, "") for body in (b"1", b"2")])
+            master.addresses = {"1": replica.address}
+            master.cut()
+            await until(lambda: seen == [b"1", b"2"], "the message of the replica")
+            await push.commit()
+            assert replica.offsets["G", "T", 0] == 2
+            master.on_loop(lambda: [master.store("T", 0, body, "") for body in (b"2", b"3")])
+            master.addresses = None
+            replica.cut()
+            await until(lambda: seen == [b"1", b"2", b"3"], "the messages after its return")
+
+    with ScriptedBroker() as master, ScriptedBroker() as replica:
+        asyncio.run(main(master, replica))
