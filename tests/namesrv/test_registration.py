@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from bolide.namesrv.effects import CloseChannel
+from bolide.namesrv.effects import CloseChannel, TellBroker
 from bolide.namesrv.tables import Tables
 from bolide.remoting import codes
 from bolide.remoting.bodies import decode_body, encode_body
@@ -216,6 +216,38 @@ def test_when_an_acting_brokers_master_goes_its_topics_take_no_sends() -> None:
     FakeBroker(world, broker_id=1, addr="10.0.0.2:10911").topic("T").register(enable_acting_master=True)
     master.close()
     assert tables(master).topics["T"]["broker-a"].perm == 4
+
+
+def told(world: World) -> list[tuple[str, dict[str, str]]]:
+    """Who was told what since the last call."""
+    effects = world.server.take_effects()
+    return [(effect.addr, effect.ext) for effect in effects if isinstance(effect, TellBroker)]
+
+
+@pytest.mark.parametrize("notify", [True, False])
+def test_a_set_is_told_which_of_its_brokers_has_the_smallest_id(notify: bool) -> None:
+    world = World(notify_min_broker_id_changed=notify)
+    brokers = [FakeBroker(world, broker_id=n, addr=f"10.0.0.{n}:10911").topic("T") for n in (1, 2, 0)]
+    for broker in brokers:
+        broker.register(enable_acting_master=True)
+        broker.register(enable_acting_master=True)
+    returned = {"minBrokerId": "0", "minBrokerAddr": "10.0.0.0:10911", "haBrokerAddr": "10.0.0.0:10912"}
+    assert told(world) == ([("10.0.0.1:10911", returned), ("10.0.0.2:10911", returned)] if notify else [])
+    brokers[2].close()
+    gone = {"minBrokerId": "1", "minBrokerAddr": "10.0.0.1:10911", "offlineBrokerAddr": "10.0.0.0:10911"}
+    assert told(world) == ([("10.0.0.1:10911", gone), ("10.0.0.2:10911", gone)] if notify else [])
+    brokers[1].close()
+    assert told(world) == []
+    brokers[0].close()
+    assert told(world) == []
+
+
+def test_a_set_without_acting_masters_is_not_told_that_its_master_left() -> None:
+    world = World(notify_min_broker_id_changed=True)
+    master = ready(world)
+    FakeBroker(world, broker_id=1, addr="10.0.0.2:10911").topic("T").register(enable_acting_master=False)
+    master.close()
+    assert told(world) == []
 
 
 def test_an_old_connection_that_closes_late_takes_nothing() -> None:

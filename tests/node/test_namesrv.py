@@ -18,11 +18,14 @@ from bolide.node.process.node_world import RealNodeWorld
 from bolide.node.settings.config import load_daemon
 from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_request
+from bolide.remoting.register import body_checksum, encode_register_body
 from bolide.store.errors import StoreDamaged
 from bolide.store.files import FileFailed, RealFiles
 from bolide.transport.client import ClientConnection
 from bolide.world.clocks import steady_ms
+from tests.client.scripted_broker import ScriptedBroker
 from tests.client.waiting import until
+from tests.namesrv.peer import FakeBroker, World
 from tests.node.loop.test_outbox import read_answers
 
 VALUE = 200_000
@@ -284,3 +287,33 @@ def test_unfinished_frames_of_all_peers_are_limited(tmp_path: Path) -> None:
             await node.stop()
 
     asyncio.run(scenario())
+
+
+def test_brokers_are_told_of_a_change_in_their_set(tmp_path: Path) -> None:
+    async def scenario(broker: ScriptedBroker) -> None:
+        options = NamesrvOptions(
+            listen_port=0, kv_config_path=str(tmp_path / "kvConfig.json"), notify_min_broker_id_changed=True
+        )
+        node = NamesrvNode(options)
+        await node.start()
+        clients = [await ClientConnection.connect(node.address) for _ in range(2)]
+        try:
+            for number, addr in ((1, broker.address), (0, "127.0.0.1:1")):
+                peer = FakeBroker(World(), broker_id=number, addr=addr).topic("T")
+                body = encode_register_body(peer.body(), False, codes.VERSION_5_5_0)
+                header = peer.header(enable_acting_master=True, body_crc32=body_checksum(body))
+                request = make_request(codes.REGISTER_BROKER, 0, header.to_ext(), body, version=codes.VERSION_5_5_0)
+                assert (await clients[number].request(request, 5)).code == codes.SUCCESS
+            clients[0].close()
+            told = codes.NOTIFY_MIN_BROKER_ID_CHANGE
+            await until(lambda: len(broker.requests(told)) == 2, "both notices")
+            seen = {command.ext()["minBrokerId"]: command.is_oneway for command in broker.requests(told)}
+            assert seen == {"0": True, "1": True}
+        finally:
+            for client in clients:
+                client.close()
+                await client.wait_closed()
+            await node.stop()
+
+    with ScriptedBroker() as broker:
+        asyncio.run(scenario(broker))

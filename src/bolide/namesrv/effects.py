@@ -21,13 +21,21 @@ class PersistFile(NamedTuple):
     data: bytes
 
 
+class TellBroker(NamedTuple):
+    """Send a broker a request at the address it registered; there is no answer."""
+
+    addr: str
+    code: int
+    ext: dict[str, str]
+
+
 class KeepSettings(NamedTuple):
     """Write these settings, by Java key, into the file the name server is started with; its other lines stay."""
 
     changes: dict[str, str]
 
 
-Effect = CloseChannel | PersistFile | KeepSettings
+Effect = CloseChannel | PersistFile | KeepSettings | TellBroker
 
 
 class NamesrvEffects:

@@ -74,6 +74,14 @@ class NamesrvOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     support_acting_master: Annotated[
         bool, ROUTES("Show the smallest slave as master while a broker that allows it has none.", live=True)
     ] = False
+    notify_min_broker_id_changed: Annotated[
+        bool,
+        ROUTES(
+            "Tell the brokers of a set when another of them has the smallest id: its master left or returned. They are "
+            "told without TLS.",
+            live=True,
+        ),
+    ] = False
     need_wait_for_service: Annotated[
         bool, ROUTES("Give no routes until waitSecondsForService after the start.", live=True)
     ] = False

@@ -11,7 +11,7 @@ from typing import Final
 
 from bolide.layout.names import MASTER_ID
 from bolide.layout.permissions import PERM_WRITE
-from bolide.namesrv.effects import CloseChannel, NamesrvEffects
+from bolide.namesrv.effects import CloseChannel, NamesrvEffects, TellBroker
 from bolide.namesrv.handler import Routes
 from bolide.namesrv.kv import ORDER_TOPIC_CONFIG, KvService
 from bolide.namesrv.options import Settings
@@ -25,6 +25,7 @@ from bolide.remoting.bodies.versions import DataVersion
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.headers.namesrv import (
     BrokerHeartbeatRequestHeader,
+    NotifyMinBrokerIdChangeRequestHeader,
     QueryDataVersionRequestHeader,
     QueryDataVersionResponseHeader,
     RegisterBrokerRequestHeader,
@@ -142,13 +143,14 @@ class RegistrationService:
         address = BrokerAddress(header.cluster_name, header.broker_addr)
         before = tables.live.get(address)
         if before is not None and before.broker_name != header.broker_name:
-            tables.remove(before.broker_name, address)  # an address is one broker; the old name would stay for good
+            self._remove(before.broker_name, address)  # an address is one broker; the old name would stay for good
         tables.list_broker(header.cluster_name, header.broker_name)
         broker = tables.brokers.get(header.broker_name)
         if broker is None:
             broker = tables.brokers[header.broker_name] = BrokerData(header.cluster_name, header.broker_name)
         broker.enable_acting_master = bool(header.enable_acting_master)
         broker.zone_name = zone
+        new_least = bool(broker.broker_addrs) and header.broker_id < min(broker.broker_addrs)
         for number in [
             n for n, addr in broker.broker_addrs.items() if addr == header.broker_addr and n != header.broker_id
         ]:
@@ -172,8 +174,33 @@ class RegistrationService:
             tables.filter_servers[address] = body.filter_server_list
         else:
             tables.filter_servers.pop(address, None)
+        if new_least:
+            self._tell_least(broker, ha_addr=header.ha_server_addr)
         if self._next_scan is None:
             self._next_scan = now + self.settings.options.scan_not_active_broker_interval
+
+    def _remove(self, broker_name: str, address: BrokerAddress) -> None:
+        """Forget an address; the others of its set learn which of them has the smallest id now, if that has changed."""
+        broker = self.tables.brokers.get(broker_name)
+        least = broker is not None and broker.broker_addrs[min(broker.broker_addrs)] == address.addr
+        self.tables.remove(broker_name, address)
+        if broker is not None and least and broker.broker_addrs and broker.enable_acting_master:
+            self._tell_least(broker, gone=address.addr)
+
+    def _tell_least(self, broker: BrokerData, gone: str | None = None, ha_addr: str | None = None) -> None:
+        """NOTIFY_MIN_BROKER_ID_CHANGE: to all that are left of a set, or to those that another has come before."""
+        if not self.settings.options.notify_min_broker_id_changed:
+            return
+        least = min(broker.broker_addrs)
+        header = NotifyMinBrokerIdChangeRequestHeader(
+            min_broker_id=least,
+            min_broker_addr=broker.broker_addrs[least],
+            offline_broker_addr=gone,
+            ha_broker_addr=ha_addr,
+        )
+        for number, addr in broker.broker_addrs.items():
+            if gone is not None or len(broker.broker_addrs) == 1 or number != least:
+                self.effects.add(TellBroker(addr, codes.NOTIFY_MIN_BROKER_ID_CHANGE, header.to_ext()))
 
     def _take_topics(
         self,
@@ -206,7 +233,7 @@ class RegistrationService:
         self, channel_id: int, command: Command, header: UnRegisterBrokerRequestHeader, now: int
     ) -> Command:
         """UNREGISTER_BROKER."""
-        self.tables.remove(header.broker_name, BrokerAddress(header.cluster_name, header.broker_addr))
+        self._remove(header.broker_name, BrokerAddress(header.cluster_name, header.broker_addr))
         self.tables.drop_some()
         return make_response(command, codes.SUCCESS)
 
@@ -233,7 +260,7 @@ class RegistrationService:
         """The brokers registered over this connection are gone; one that came back over another is not."""
         for address, live in list(self.tables.live.items()):
             if live.channel_id == channel_id:
-                self.tables.remove(live.broker_name, address)
+                self._remove(live.broker_name, address)
         self.tables.drop_some()
 
     def due(self) -> int | None:
@@ -254,6 +281,6 @@ class RegistrationService:
                 self.effects.add(
                     CloseChannel(live.channel_id, f"broker {address.addr} gave no sign of life for {live.timeout} ms")
                 )
-                self.tables.remove(live.broker_name, address)
+                self._remove(live.broker_name, address)
         waits = self.settings.options.scan_not_active_broker_interval
         self._next_scan = now + waits if self.tables.live else None

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bolide.errors import ConfigError
-from bolide.namesrv.effects import KV_FILE, CloseChannel, KeepSettings
+from bolide.namesrv.effects import KV_FILE, CloseChannel, KeepSettings, TellBroker
 from bolide.namesrv.kv import read_kv
 from bolide.namesrv.options import NamesrvOptions
 from bolide.namesrv.server import NameServer
@@ -30,6 +30,7 @@ from bolide.node.process.kept_files import KeptFiles
 from bolide.node.process.node_world import NodeWorld, RealNodeWorld
 from bolide.node.process.open_files import ENOUGH, share_of_connections
 from bolide.node.process.tls_renewal import TlsRenewal
+from bolide.node.routes.tellings import Tellings
 from bolide.node.settings.config import load_daemon
 from bolide.node.settings.live_settings import edited
 from bolide.remoting import codes
@@ -90,6 +91,7 @@ class NamesrvNode:
         """What a stop undoes, the newest first; a start that fails undoes what it has begun."""
         self._kept = KeptFiles(self.world, log)
         self._refusals = Refusals(log)
+        self._tellings = Tellings(self.world)
         self._tls = TlsRenewal(self.world, log)
         self._unfinished = Unfinished(options.max_unfinished_bytes, options.max_frame_seconds, self.world.monotonic)
         self._most = ENOUGH
@@ -125,6 +127,7 @@ class NamesrvNode:
         port = DaemonPort(self.world, options.bind_address, options.listen_port, f"listenPort = {options.listen_port}")
         life.callback(port.close)
         self.port = port.number
+        life.push_async_callback(self._tellings.stop)
         life.push_async_callback(self._end)
         await port.serve(accepting(self, MAX_FRAME, WRITE_HIGH, WRITE_LIMIT, ingress, self._unfinished))
         self._tls = TlsRenewal(self.world, log)
@@ -267,6 +270,9 @@ class NamesrvNode:
                 if closing is not None:
                     log.info("closing the connection of %s: %s", closing.remote, effect.reason)
                     closing.connection.close()
+                continue
+            if isinstance(effect, TellBroker):
+                self._tellings.send(effect)
                 continue
             held = True
             then = partial(self._written, peer, command, answer)

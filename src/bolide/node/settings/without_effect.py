@@ -201,7 +201,6 @@ _NAMESRV: Final = {
         defaultThreadPoolQueueCapacity unRegisterBrokerQueueCapacity""",
     "routes come from the brokers that register here": "clusterTest productEnvName",
     "nothing of RocketMQ's installation is read, and a name server logs to standard error": "rocketmqHome",
-    "no broker replicates yet": "notifyMinBrokerIdChanged",
 }
 
 

@@ -122,3 +122,13 @@ class BrokerHeartbeatRequestHeader(Header, rename="camel"):
     confirm_offset: Int64 | None = None
     heartbeat_timeout_mills: Int64 | None = None
     election_priority: Int32 | None = None
+
+
+class NotifyMinBrokerIdChangeRequestHeader(Header, rename="camel"):
+    """Request 905 NOTIFY_MIN_BROKER_ID_CHANGE."""
+
+    min_broker_id: Int64 | None = None
+    broker_name: str | None = None
+    min_broker_addr: str | None = None
+    offline_broker_addr: str | None = None
+    ha_broker_addr: str | None = None

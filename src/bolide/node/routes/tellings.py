@@ -1,0 +1,57 @@
+"""What a name server tells brokers: oneway requests to the addresses they registered, over connections of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from bolide.errors import BolideError
+from bolide.namesrv.effects import TellBroker
+from bolide.remoting.command import make_request
+from bolide.transport.client import ClientConnection
+from bolide.world.contract import World
+
+log = logging.getLogger("bolide.namesrv")
+
+MOST: Final = 64
+"""Tellings under way at once: a broker that does not accept connections holds one for the time below."""
+CONNECT_S: Final = 3.0
+
+
+class Tellings:
+    """Sends each telling by a task, which ends with the name server at the latest."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._tasks: dict[asyncio.Task[None], None] = {}
+
+    def send(self, telling: TellBroker) -> None:
+        """Begin to tell a broker; with too many under way it is left out, and the broker learns when it asks."""
+        if len(self._tasks) >= MOST:
+            log.warning("%s is not told of a change in its set: %d others are being told", telling.addr, MOST)
+            return
+        task = asyncio.create_task(self._send(telling), name=f"tell {telling.addr}")
+        self._tasks[task] = None
+        task.add_done_callback(lambda done: self._tasks.pop(done, None))
+
+    async def _send(self, telling: TellBroker) -> None:
+        try:
+            connection = await ClientConnection.connect(telling.addr, CONNECT_S, world=self._world)
+        except BolideError as error:
+            log.warning("%s is not told of a change in its set: %s", telling.addr, error)
+            return
+        try:
+            connection.oneway(make_request(telling.code, 0, telling.ext, oneway=True))
+        except BolideError as error:
+            log.warning("%s is not told of a change in its set: %s", telling.addr, error)
+        finally:
+            connection.close()
+            await connection.wait_closed()
+
+    async def stop(self) -> None:
+        """Give up what is under way."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
