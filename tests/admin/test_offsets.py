@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import pytest
+
 from bolide.admin import Admin
 from bolide.client import Message, MessageQueue, Producer, PushConsumer
+from bolide.client.messages.errors import NoQueue
 from bolide.testing.broker import Broker
 from tests.admin.cluster_of_one import TOPIC, with_admin
+from tests.client.scripted_broker import ScriptedBroker
 from tests.client.waiting import until
 
 
@@ -71,3 +77,19 @@ def test_a_group_that_runs_reads_again_from_a_time(bolide_broker: Broker) -> Non
             await until(lambda: len(seen) == 12, "all six again")
 
     with_admin(bolide_broker, work)
+
+
+def test_while_a_master_is_gone_its_replica_is_asked_and_changes_are_refused() -> None:
+    async def main(broker: ScriptedBroker) -> None:
+        queue = MessageQueue("T", "broker-a", 0)
+        async with Admin(broker.address) as admin:
+            assert (await admin.begin_offset(queue), await admin.end_offset(queue)) == (0, 2)
+            assert await admin.group_offset("G", queue) == -1
+            with pytest.raises(NoQueue, match="no master"):
+                await admin.set_group_offset("G", queue, 1)
+
+    with ScriptedBroker() as broker:
+        broker.addresses = {"2": "127.0.0.1:1", "1": broker.address}
+        for _ in range(2):
+            broker.store("T", 0, b"x", "")
+        asyncio.run(main(broker))

@@ -75,6 +75,16 @@ class Admin:
         """All clusters, brokers and their addresses."""
         return self._loop.run(lambda: self._native.cluster_info())
 
+    def topic_readers(self, topic: str) -> dict[str, str]:
+        """Who to ask about what brokers have stored of a topic, by broker name: the master, or while it is gone the
+        replica with the smallest id. Raises `TopicNotFound`.
+        """
+        return self._loop.run(lambda: self._native.topic_readers(topic))
+
+    def reader_of(self, queue: MessageQueue) -> str:
+        """The same for one queue. Raises `NoQueue` or `TopicNotFound`."""
+        return self._loop.run(lambda: self._native.reader_of(queue))
+
     def create_topic(
         self,
         topic: str,

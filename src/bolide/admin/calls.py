@@ -124,6 +124,20 @@ class AdminCalls(Closeable):
         route = await self.instance.fetch_route(topic)
         return {name: known[MASTER_ID] for name, known in route.brokers.items() if MASTER_ID in known}
 
+    async def topic_readers(self, topic: str) -> dict[str, str]:
+        """Who to ask about what brokers have stored of a topic, by broker name: the master, or while it is gone the
+        replica with the smallest id. Raises `TopicNotFound`.
+        """
+        route = await self.instance.fetch_route(topic)
+        return {name: known[min(known)] for name, known in route.brokers.items() if known}
+
+    async def reader_of(self, queue: MessageQueue) -> str:
+        """The same for one queue. Raises `NoQueue` or `TopicNotFound`."""
+        readers = await self.topic_readers(queue.topic)
+        if queue.broker_name not in readers:
+            raise NoQueue(f"{queue} has no broker now; topic {queue.topic} is on {', '.join(readers) or 'no broker'}")
+        return readers[queue.broker_name]
+
     async def master_of(self, queue: MessageQueue) -> str:
         """The address of a queue's broker. Raises `NoQueue` or `TopicNotFound`."""
         masters = await self.topic_masters(queue.topic)

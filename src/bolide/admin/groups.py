@@ -107,10 +107,10 @@ class GroupCalls(AdminCalls):
                     found.setdefault(name, config)
         return dict(sorted(found.items()))
 
-    async def _group_masters(self, group: str) -> dict[str, str]:
-        """Brokers that know a group: those of its retry topic, or all if it has no retry topic."""
+    async def _group_readers(self, group: str) -> dict[str, str]:
+        """Who to ask about a group: the brokers of its retry topic, or all masters if it has none."""
         try:
-            return await self.topic_masters(RETRY_PREFIX + group)
+            return await self.topic_readers(RETRY_PREFIX + group)
         except TopicNotFound:
             return await self.masters()
 
@@ -120,7 +120,7 @@ class GroupCalls(AdminCalls):
         tps = 0.0
         refusal: ResponseError | None = None
         answered = False
-        for address in (await self._group_masters(group)).values():
+        for address in (await self._group_readers(group)).values():
             try:
                 stats = await self.decoded(
                     ConsumeStats, address, codes.GET_CONSUME_STATS, ext_of(consumerGroup=group, topic=topic)
@@ -142,7 +142,7 @@ class GroupCalls(AdminCalls):
         """The members of a group with their subscriptions; None if no member is connected."""
         merged: ConsumerConnection | None = None
         seen: dict[str, Connection] = {}
-        for address in (await self._group_masters(group)).values():
+        for address in (await self._group_readers(group)).values():
             answer = await self.ask(
                 address,
                 codes.GET_CONSUMER_CONNECTION_LIST,
@@ -176,7 +176,7 @@ class GroupCalls(AdminCalls):
         """The state of one member, as the member reports it. Raises `ResponseError` if it is not connected."""
         refusal: ResponseError | None = None
         ext = ext_of(consumerGroup=group, clientId=client_id, jstackEnable=False)
-        for address in (await self._group_masters(group)).values():
+        for address in (await self._group_readers(group)).values():
             try:
                 return await self.decoded(ConsumerRunningInfo, address, codes.GET_CONSUMER_RUNNING_INFO, ext)
             except ResponseError as error:

@@ -89,7 +89,7 @@ class MessageCalls(AdminCalls):
             indexType=kind,
             _UNIQUE_KEY_QUERY=kind == "U",
         )
-        for name, address in (await self.topic_masters(topic)).items():
+        for name, address in (await self.topic_readers(topic)).items():
             answer = await self.ask(address, codes.QUERY_MESSAGE, ext, accept=(codes.SUCCESS, codes.QUERY_NOT_FOUND))
             if answer.code == codes.SUCCESS:
                 found += received_messages(answer.body, name)

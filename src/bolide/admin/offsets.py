@@ -19,7 +19,7 @@ class OffsetCalls(AdminCalls):
     async def group_offset(self, group: str, queue: MessageQueue) -> int:
         """A group's stored offset of a queue, -1 when there is none."""
         answer = await self.ask(
-            await self.master_of(queue),
+            await self.reader_of(queue),
             codes.QUERY_CONSUMER_OFFSET,
             ext_of(
                 consumerGroup=group,
@@ -56,7 +56,7 @@ class OffsetCalls(AdminCalls):
 
     async def _end(self, queue: MessageQueue, code: int) -> int:
         ext = ext_of(topic=queue.topic, queueId=queue.queue_id, bname=queue.broker_name)
-        return int((await self.ask(await self.master_of(queue), code, ext)).ext()["offset"])
+        return int((await self.ask(await self.reader_of(queue), code, ext)).ext()["offset"])
 
     async def offset_at(self, queue: MessageQueue, moment: Moment) -> int:
         """The offset of the first message stored at a time (ms since 1970, or a datetime with a zone) or later."""
@@ -64,13 +64,13 @@ class OffsetCalls(AdminCalls):
 
     async def _offset_at(self, queue: MessageQueue, timestamp: int) -> int:
         ext = ext_of(topic=queue.topic, queueId=queue.queue_id, timestamp=timestamp, bname=queue.broker_name)
-        answer = await self.ask(await self.master_of(queue), codes.SEARCH_OFFSET_BY_TIMESTAMP, ext)
+        answer = await self.ask(await self.reader_of(queue), codes.SEARCH_OFFSET_BY_TIMESTAMP, ext)
         return int(answer.ext()["offset"])
 
     async def earliest_time(self, queue: MessageQueue) -> int:
         """When the oldest message kept was stored, ms since 1970; -1 when there is none."""
         ext = ext_of(topic=queue.topic, queueId=queue.queue_id, bname=queue.broker_name)
-        answer = await self.ask(await self.master_of(queue), codes.GET_EARLIEST_MSG_STORETIME, ext)
+        answer = await self.ask(await self.reader_of(queue), codes.GET_EARLIEST_MSG_STORETIME, ext)
         return int(answer.ext()["timestamp"])
 
     async def clone_offsets(self, from_group: str, to_group: str, topic: str) -> None:
