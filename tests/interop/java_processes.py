@@ -72,14 +72,15 @@ def _prepare(home: Path) -> None:
 
 
 class JavaNameServer(ServerProcess):
-    """A Java name server on a free port."""
+    """A Java name server on a free port; `settings` are added to its file."""
 
-    def __init__(self, home: Path, version: str = BROKER_VERSION) -> None:
+    def __init__(self, home: Path, version: str = BROKER_VERSION, settings: Mapping[str, str] | None = None) -> None:
         _prepare(home)
         self.port = free_ports()
         self.address = f"127.0.0.1:{self.port}"
         conf = home / "namesrv.conf"
-        conf.write_text(f"listenPort={self.port}\n", encoding="ascii")
+        values = {"listenPort": str(self.port), **(settings or {})}
+        conf.write_text("".join(f"{key}={value}\n" for key, value in values.items()), encoding="ascii")
         command = _java(home, f"{jars(version)}/*", ("-Xmx256m", *_QUICK_START))
         main = "org.apache.rocketmq.namesrv.NamesrvStartup"
         super().__init__([*command, main, "-c", str(conf)], home / "namesrv.out", {"ROCKETMQ_HOME": str(home)})

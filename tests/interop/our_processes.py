@@ -21,13 +21,15 @@ def _environment() -> dict[str, str | None]:
 
 
 class OurNameServer(ServerProcess):
-    """`bolide namesrv` on a free port."""
+    """`bolide namesrv` on a free port; `settings` are in its file, with Java's keys."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, settings: Mapping[str, str] | None = None) -> None:
         home.mkdir(parents=True, exist_ok=True)
         self.port = free_ports()
         self.address = f"127.0.0.1:{self.port}"
-        command = _command("namesrv", "--listen", self.address)
+        conf = home / "namesrv.conf"
+        conf.write_text("".join(f"{key}={value}\n" for key, value in (settings or {}).items()), encoding="ascii")
+        command = _command("namesrv", "--listen", self.address, "-c", str(conf))
         super().__init__(command, home / "namesrv.out", {**_environment(), "HOME": str(home)})
         self.wait_ready(_READY)
 
