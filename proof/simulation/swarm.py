@@ -62,7 +62,7 @@ class _Draw:
         self.faults = sorted({chance.choice(FAULT_KINDS) for _ in range(kinds)})
         self.theme = THEMES.get(theme_of(seed))
         if self.theme is not None:
-            self.features = self.theme.features | (self.features & CONSUMERS)
+            self.features = {*self.theme.features, *(self.features & CONSUMERS)}
             self.faults = sorted(self.theme.faults)
         self.brokers = self.chance.choice((1, 1, 1, 2))
         self.producers = self.chance.randint(1, 3)
@@ -77,7 +77,8 @@ class _Draw:
         for _ in range(self.chance.randint(2, 15) if self.small else self.chance.randint(20, 100)):
             self._work(self._time(0.9))
         if self.faults:
-            for _ in range(int(self.chance.uniform(1.0, 2.2 if self.small else 5.0) ** 2)):
+            few, many = (1.6, 3.0) if self.theme is not None else (1.0, 2.2 if self.small else 5.0)
+            for _ in range(int(self.chance.uniform(few, many) ** 2)):
                 self._fault()
         self.actions.sort(key=lambda action: action.at)
         return Plan(self.seed, self.seconds, settings, cluster, tuple(self.actions))
@@ -311,6 +312,9 @@ class _Draw:
             kinds = [chance.choice(("level", "timer", "transaction"))]
         before = round(max(0.5, at - chance.choice((0.5, 1.0, 5.0, 10.0)) - chance.uniform(0.0, 0.2)), 3)
         if of.get("after") == "change":
+            if self.theme is not None:
+                for _ in range(chance.randint(1, 4)):
+                    self._send(before, "single")
             for _ in range(chance.randint(1, 3)):
                 self._operate(soon)
         elif of.get("after") == "new_topic":

@@ -43,7 +43,12 @@ THEMES: Final[dict[str, Theme]] = {
     "operators and crashes": Theme(
         frozenset({"topics", "groups", "offsets"}), ("kill", "power"), fault={"after": ("change", "change", "answer")}
     ),
-    "delays and clocks": Theme(frozenset({"level", "timer"}), ("clock",)),
+    "delays and clocks": Theme(
+        frozenset({"level", "timer", "push"}),
+        ("clock",),
+        send={"level": (2, 3, 3, 4), "delay": (9.0, 30.0)},
+        fault={"jump": (10.0, 3_600.0, 86_400.0, -3_600.0), "lasts": (1.0, 2.0, 10.0)},
+    ),
     "delays and failed writes": Theme(
         frozenset({"level", "timer"}),
         ("disk_error",),
