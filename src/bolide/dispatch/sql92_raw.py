@@ -228,7 +228,7 @@ class _Double(Check):
             return self._absent
         if slot.stop - slot.at <= _EXACT_DIGITS:
             value = whole_at(raw, slot.at, slot.stop)
-            if value != _NOT_PLAIN and value != 0:  # of a zero the sign counts
+            if value != _NOT_PLAIN:  # the sign of a zero is lost, but no literal is a double zero
                 return _is_among(compare_doubles(float(value), self._number), self._orders)
         text = slot.text(raw)
         if is_plain_fraction(raw, slot.at, slot.stop):
