@@ -21,8 +21,8 @@ def process_queue() -> ProcessQueue:
     return ProcessQueue(MessageQueue("T", "b", 0))
 
 
-@given(st.permutations(range(12)), st.sets(st.integers(0, 30)))
-def test_the_commit_offset_is_the_oldest_not_done(order: list[int], gaps: set[int]) -> None:
+@given(st.permutations(range(12)), st.sets(st.integers(0, 30)), st.lists(st.booleans(), min_size=12, max_size=12))
+def test_the_commit_offset_is_the_oldest_not_done(order: list[int], gaps: set[int], singly: list[bool]) -> None:
     offsets = [offset for offset in range(12 + len(gaps)) if offset not in gaps][:12]
     queue = process_queue()
     messages = [message(offset) for offset in offsets]
@@ -32,8 +32,34 @@ def test_the_commit_offset_is_the_oldest_not_done(order: list[int], gaps: set[in
         if index >= len(messages):
             continue
         left.discard(offsets[index])
-        assert queue.done([messages[index]]) == (min(left) if left else offsets[-1] + 1)
+        one = messages[index]
+        offset = queue.done_next(one) if singly[index] else queue.done([one])
+        assert offset == (min(left) if left else offsets[-1] + 1)
+        assert queue.done_next(one) == offset, "a message is done once"
     assert (queue.cached_count, queue.cached_bytes) == (0, 0)
+
+
+def test_messages_done_in_their_order_make_room() -> None:
+    async def main() -> None:
+        queue = process_queue()
+        queue.max_count = 2
+        messages = [message(0, b"xx"), message(1), message(5)]
+        queue.add(messages)
+        room = asyncio.create_task(queue.wait_for_room())
+        empty = asyncio.create_task(queue.wait_empty())
+        await asyncio.sleep(0)
+        assert [queue.done_next(messages[0]), queue.cached_count, queue.cached_bytes] == [1, 2, 2]
+        await asyncio.sleep(0)
+        assert not room.done()
+        assert queue.done_next(messages[1]) == 5
+        async with asyncio.timeout(20):
+            await room
+        assert queue.done_next(messages[0]) == 5
+        assert not empty.done()
+        assert [queue.done_next(messages[2]), queue.cached_bytes] == [6, 0]
+        await empty
+
+    asyncio.run(main())
 
 
 def test_nothing_found_moves_the_offset_only_when_nothing_is_cached() -> None:

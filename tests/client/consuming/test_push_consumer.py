@@ -132,6 +132,35 @@ def test_tags_are_compared_as_text_on_this_side_too() -> None:
         asyncio.run(main(broker))
 
 
+def test_retries_of_several_topics_go_to_the_listener_of_each() -> None:
+    seen: dict[str, list[bytes]] = {"T": [], "U": []}
+
+    async def main(broker: ScriptedBroker) -> None:
+        for number in range(20):
+            topic = "TU"[number % 2]
+            broker.store("%RETRY%G", 0, b"%b%d" % (topic.encode(), number), f"RETRY_TOPIC\x01{topic}\x02")
+        broker.topics.update(("T", "U"))
+
+        async def of_t(message: ReceivedMessage) -> None:
+            seen["T"].append(message.body)
+
+        async def of_u(message: ReceivedMessage) -> None:
+            seen["U"].append(message.body)
+
+        push = consumer(broker)
+        push.subscribe("T", "*", of_t)
+        push.subscribe("U", "*", of_u)
+        async with push:
+            await until(lambda: sum(map(len, seen.values())) >= 20, "all retries")
+        assert seen == {
+            "T": [b"T%d" % number for number in range(0, 20, 2)],
+            "U": [b"U%d" % number for number in range(1, 20, 2)],
+        }
+
+    with ScriptedBroker() as broker:
+        asyncio.run(main(broker))
+
+
 def test_brokers_are_told_anew_when_queues_have_moved() -> None:
     def versions(command: Command) -> dict[str, int]:
         (group,) = json.loads(command.body)["consumerDataSet"]

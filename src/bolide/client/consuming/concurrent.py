@@ -56,6 +56,7 @@ class ConcurrentConsumption:
     def __init__(self, setup: ConsumeSetup, consume_timeout: float) -> None:
         self._member = setup.member
         self._call_of = setup.call_of
+        self._one_call = setup.one_call
         self._concurrency = setup.concurrency
         self._max_times = setup.max_reconsume_times
         self._threads = setup.threads
@@ -72,9 +73,9 @@ class ConcurrentConsumption:
 
     def put(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
         """Messages that were just pulled."""
-        first = self._call_of(messages[0])
-        if all(self._call_of(message) is first for message in messages[1:]):
-            self._ready.append(Block(process_queue, first, messages))
+        call = self._one_call(messages)
+        if call is not None:
+            self._ready.append(Block(process_queue, call, messages))
         else:  # a retry topic brings messages of several topics
             for message in messages:
                 self._ready.append(Block(process_queue, self._call_of(message), [message]))
@@ -124,31 +125,31 @@ class ConcurrentConsumption:
         Returns how many it got, and the last one if it is not through with it. Such a listener needs no task, and a
         quick one makes up most of what a consumer does: here it costs little more than its own code.
         """
-        loop = asyncio.get_running_loop()
+        time = asyncio.get_running_loop().time
         process_queue, listener = block.process_queue, block.call.listener
         first, through = block.taken, 0
         waiting: Waiting | None = None
-        began = started = loop.time()
+        began = started = time()
         process_queue.begin()
         try:
             for message in block.messages[first : first + most]:
                 block.taken += 1
                 if process_queue.dropped:
                     continue
-                started = loop.time()
+                started = time()
                 run = begun(listener, message)
                 if run is not None:
                     waiting = Waiting([message], started, run)
                     break
                 through += 1
-                self._done(process_queue, [message])
+                self._progress(process_queue, process_queue.done_next(message))
         finally:  # a listener may end this worker: it raises CancelledError to leave its message as it is
             given = block.taken - first
             self._ready_count -= given
             if block.taken == len(block.messages):
                 self._ready.popleft()
             if through:
-                now = loop.time() if waiting is None else started
+                now = time() if waiting is None else started
                 self._member.stats.consumed_singly(process_queue.queue.topic, through, began, now)
             process_queue.end()
         return given, waiting
@@ -185,7 +186,9 @@ class ConcurrentConsumption:
             process_queue.end()
 
     def _done(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
-        offset = process_queue.done(messages)
+        self._progress(process_queue, process_queue.done(messages))
+
+    def _progress(self, process_queue: ProcessQueue, offset: int) -> None:
         # A queue being given back still counts while it is ours: its successor then starts later.
         if offset >= 0 and (not process_queue.dropped or self._member.owned.get(process_queue.queue) is process_queue):
             self._member.store.update(process_queue.queue, offset)

@@ -15,11 +15,15 @@ from bolide.client.messages.received import ReceivedMessage
 
 @dataclass(frozen=True, slots=True)
 class ConsumeSetup:
-    """What both kinds work with: `call_of` finds the listener of a message, `concurrency` bounds the calls at once,
-    `threads` run plain listeners. After `max_reconsume_times` tries a message goes to the dead letters."""
+    """What both kinds work with: `call_of` finds the listener of a message, `one_call` that of several (None where they
+    have different ones), `concurrency` bounds the calls at once, `threads` run plain listeners.
+
+    After `max_reconsume_times` tries a message goes to the dead letters.
+    """
 
     member: GroupMember
     call_of: Callable[[ReceivedMessage], ListenerCall]
+    one_call: Callable[[list[ReceivedMessage]], ListenerCall | None]
     concurrency: int
     max_reconsume_times: int
     threads: Executor

@@ -240,7 +240,7 @@ class PushConsumer(Closeable):
 
     def _make_consumption(self) -> Consumption:
         limit = DEFAULT_MAX_RECONSUME_TIMES if self._max_times < 0 and not self.orderly else self._max_times
-        setup = ConsumeSetup(self._member, self._call_of, self.concurrency, limit, self._threads)
+        setup = ConsumeSetup(self._member, self._call_of, self._one_call, self.concurrency, limit, self._threads)
         if self.orderly:
             return OrderlyConsumption(setup, self._locks, self._orderly_pause)
         return ConcurrentConsumption(setup, self._consume_timeout)
@@ -391,6 +391,16 @@ class PushConsumer(Closeable):
             call = call or self._calls.get(without_namespace(self._member.options.namespace, topic))
         if call is None:  # a retry of a topic that is not subscribed any more: any listener, as in Java
             call = next(iter(self._calls.values()))
+        return call
+
+    def _one_call(self, messages: list[ReceivedMessage]) -> ListenerCall | None:
+        """The listener of all these messages; None where they have several."""
+        topic = messages[0].topic
+        call = self._calls.get(topic)
+        if call is None or [one for one in messages if one.topic != topic or one.record.topic != topic]:
+            call = self._call_of(messages[0])
+            if any(self._call_of(message) is not call for message in messages[1:]):
+                return None
         return call
 
     def _serve(self, command: Command) -> Command | Coroutine[Any, Any, Command | None] | None:
