@@ -36,6 +36,7 @@ from bolide.client.messages.namespace import with_namespace
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
 from bolide.client.messages.send_result import SendResult
+from bolide.client.producing.keywords import MAX_IN_FLIGHT, SEND_TIMEOUT
 from bolide.client.producing.latency_faults import LatencyFaults
 from bolide.client.producing.many import ManySends
 from bolide.client.producing.message_batch import pack_batch
@@ -57,25 +58,6 @@ from bolide.layout.limits import DEFAULT_MAX_MESSAGE_SIZE
 from bolide.remoting.compression import COMPRESSED_FLAG, NAMES, TYPE_SHIFT, compress
 
 DEFAULT_GROUP: Final = "DEFAULT_PRODUCER"
-SEND_TIMEOUT: Final = 3.0
-MAX_IN_FLIGHT: Final = 4096
-
-
-class ProducerOptions(ConnectionOptions, total=False):
-    """The keywords of `Producer`, for a class that passes them on."""
-
-    timeout: float
-    retries: int
-    max_in_flight: int
-    compress_above: int
-    compression: str
-    max_body: int
-    queue_count: int
-    codec: CodecChoice
-    interceptors: tuple[Interceptor, ...]
-    trace: bool
-    latency_faults: bool
-    retry_when_not_safe: bool
 
 
 class Producer(Closeable):

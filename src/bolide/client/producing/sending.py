@@ -255,7 +255,7 @@ class Sending:
         return without_namespace(namespace, self.topic) if namespace else self.topic
 
     def _failed(self, error: Exception) -> None:
-        """This try failed: another one, or the outcome. What is no error of a broker is the outcome at once."""
+        """This try failed: another one, or the outcome. Any error but a broker's is the outcome at once."""
         producer = self.producer
         if isinstance(error, BolideError):
             if worth_retry(error):
