@@ -180,6 +180,7 @@ BESIDE_THE_WORLD: dict[str, tuple[set[str], str]] = {
     ),
     "client/tracing/interceptor.py": ({"clocks"}, "records that a user makes have the time of the machine"),
     "node/loop/clock.py": ({"clocks"}, "reads the machine by a native call, where the world is the machine"),
+    "node/process/heap.py": ({"os"}, "reads the environment before there is a node"),
     "node/process/daemon.py": ({"connect_read_pipe", "signal"}, "is the process around a node"),
     "node/process/node_world.py": ({"os", "shutil"}, "is the machine"),
     "node/processes.py": ({"create_subprocess_exec", "signal"}, "starts processes"),

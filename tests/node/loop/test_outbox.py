@@ -84,6 +84,20 @@ def test_what_the_kernel_took_at_once_makes_room_in_the_next_turn() -> None:
     assert [len(piece) for piece in host.written[0]] == [4, 60, 60]
 
 
+def test_what_waits_to_be_written_counts_when_the_peer_has_caught_up() -> None:
+    host, peer = NotingHost(), Channel(1, b"", "peer")
+    outbox = Outbox(host, 100)
+    host.unread = 90
+    outbox.queue(peer, bytes(90))
+    outbox.write_all()
+    outbox.queue(peer, bytes(101))
+    outbox.caught_up(peer)
+    assert outbox.full(peer) and peer.queued == 101 and outbox.unread == 0
+    host.unread = 0
+    outbox.write_all()
+    assert not outbox.full(peer) and peer.queued == 0
+
+
 def test_a_large_answer_leaves_at_once_and_others_with_the_turn() -> None:
     host, peer = NotingHost(), Channel(1, b"", "peer")
     outbox = Outbox(host, HIGH)

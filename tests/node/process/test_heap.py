@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -31,3 +32,23 @@ def test_freed_pages_are_used_again() -> None:
     if not kept:
         pytest.skip("another C library")
     assert faults < 2_000, "116,000 when each answer has new pages"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc's choice")
+@pytest.mark.parametrize(
+    "choice", [{"MALLOC_MMAP_THRESHOLD_": "65536"}, {"GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=65536"}], ids=str
+)
+def test_an_operators_choice_stays(choice: dict[str, str]) -> None:
+    """Answers are maps of their own by it, each with new pages."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+        env={**os.environ, **choice},
+    )
+    kept, faults = map(int, done.stdout.split())
+    if not kept:
+        pytest.skip("another C library")
+    assert faults > 20_000

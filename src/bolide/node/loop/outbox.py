@@ -135,8 +135,10 @@ class Outbox:
         self._waiting[channel.id].append(waiting)
 
     def caught_up(self, channel: Channel) -> None:
-        """The socket's buffer is nearly empty again."""
+        """The socket's buffer is nearly empty again; frames of this turn may wait to be written."""
+        frames = channel.queued - channel.unread
         self._left_unread(channel, 0)
+        channel.queued = frames
         if self._ready:
             self._host.another_turn()
 

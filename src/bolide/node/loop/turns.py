@@ -13,7 +13,8 @@ from bolide.node.loop.parked import NO_DEADLINE
 
 MAX_WAIT_MS = 60_000
 FAILED_WAIT_MS = 1_000
-"""Minimum time to the next timer after a turn with an internal error, so that a lasting error does not fill the log."""
+"""Time to the next timer after a turn with an internal error: a lasting error does not fill the log, and what the turn
+left undone is done then at the latest."""
 TICKS_AT_ONCE = 16
 """Turns that may follow one another without a pause because something is due; then the loop waits for a millisecond."""
 READS_MS = 20
@@ -143,6 +144,8 @@ class Turns:
     def _arm(self, least: int, now: int) -> None:
         """Have the timer ring when something is due, in `least` ms at the soonest."""
         at = self.executor.next_due()
+        if least == FAILED_WAIT_MS:
+            at = min(at, now + least)  # for what the turn left undone: pulls that woke, frames to be written
         if at >= self._timer_at or self._stopped:
             return  # the timer set rings early enough; it looks again then
         if self._timer is not None:

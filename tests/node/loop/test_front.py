@@ -1,0 +1,131 @@
+"""Frames that are served before they become commands: when they may be, and that nothing else changes by it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.outcome import Outcome, Parked, reply
+from bolide.broker.core.stats import BrokerStats
+from bolide.broker.send.plain_sends import PlainSends
+from bolide.broker.tables.topics import TopicTable
+from bolide.node.loop.clock import Clock
+from bolide.node.loop.front import Connections, Front
+from bolide.node.loop.turns import FAILED_WAIT_MS, READS_MS, Turns
+from bolide.remoting import codes
+from bolide.remoting.command import Command, encode, make_request, make_response
+from bolide.remoting.request_routes import NO_CODES
+from bolide.transport.server import ServerConnection
+from tests.node.loop.test_executor import NOW, PULLS, SENDS, World
+from tests.node.loop.test_turns import Loop, Ringing
+from tests.transport.test_server import NotingTransport
+
+ANSWER = encode(make_response(make_request(codes.SEND_MESSAGE_V2, 5), 0))
+Taken = tuple[int, int, int, bytes, bytes, bytes, list[str | bytes]]
+
+
+class Kernel:
+    """Takes whatever it is given as one send that needs no record."""
+
+    def take(
+        self, data: bytes, find: Callable[[bytes], object], host: bytes, start: int, room: int, stamp: int
+    ) -> Taken | None:
+        return (len(data), 1, 0, b"", ANSWER, b"", []) if data != b"not plain" else None
+
+
+class Fronted(World):
+    """An executor that takes plain sends, behind a front and in turns."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, sync=False)
+        topics = TopicTable(BrokerOptions(), self.effects, NOW)
+        self.executor.plain = PlainSends(Kernel(), self.door, topics, self.executor.stats)  # type: ignore[arg-type]  # does what a kernel does
+        self.loop = Loop()
+        self.passed = 0
+        self.turns = Turns(self.loop, self.executor, Clock(lambda: NOW, lambda: self.passed))  # type: ignore[arg-type]  # all of a loop that they use
+        self.do(SENDS, self.store_one())  # so that the log has a file in use
+        self.end_of_turn()
+        self.host.written.clear()
+        self.peer.sends = True
+
+    def front(self, not_served: frozenset[int] = NO_CODES) -> Front:
+        return Front(self.turns, Connections(10, 1), BrokerStats(NOW), logging.getLogger("test"), not_served)
+
+    def end_of_turn(self) -> None:
+        self.turns.schedule()
+        while self.loop.soon:
+            self.loop.turn()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[Fronted]:
+    made = Fronted(tmp_path)
+    yield made
+    made.store.close(NOW)
+
+
+def test_plain_sends_are_taken_and_answered_with_the_turn(world: Fronted) -> None:
+    assert world.front().take(world.peer, b"plain") == 5
+    assert world.got() == []
+    world.loop.turn()
+    assert world.got() == [(0, None)]
+
+
+def test_what_waits_too_long_in_a_turn_is_left_for_the_next(world: Fronted) -> None:
+    """It is postponed, as everything that is read so late, connection by connection."""
+    front = world.front()
+    world.passed += 5
+    assert front.take(world.peer, b"plain") == 5
+    world.passed += READS_MS - 1
+    assert front.take(world.peer, b"plain") == 5
+    world.passed += 1
+    assert front.take(world.peer, b"plain") == 0
+    world.end_of_turn()
+    assert front.take(world.peer, b"plain") == 5
+    world.end_of_turn()
+    assert len(world.got()) == 3
+
+
+def test_a_peer_whose_reads_begin_with_other_requests_is_not_looked_at(world: Fronted) -> None:
+    front = world.front()
+    assert front.take(world.peer, b"not plain") == 0
+    assert front.take(world.peer, b"plain") == 0
+    world.do(SENDS, world.store_one())
+    assert front.take(world.peer, b"plain") == 5, "an ordinary send may be followed by plain ones"
+
+
+def test_a_port_that_does_not_serve_sends_takes_none(world: Fronted) -> None:
+    for not_served, takes in ((NO_CODES, True), (frozenset({codes.SEND_MESSAGE}), False)):
+        front = world.front(not_served)
+        connection = ServerConnection(front, 1 << 20, 100, 1000)
+        connection.connection_made(NotingTransport())
+        assert (connection.taker is front) == takes
+
+
+def test_what_a_failed_turn_left_undone_is_done_by_the_next_timer(world: Fronted) -> None:
+    world.turns = Turns(loop := Ringing(), world.executor, Clock(lambda: NOW, lambda: loop.passed))
+    world.services.touched = False  # else the services are to be asked in a second, whatever happens
+
+    def fails(frame: bytes) -> None:
+        raise RuntimeError("an internal error")
+
+    def send(command: Command) -> Outcome:
+        outcome = world.store_one(wait=False)(command)
+        assert isinstance(outcome, Parked)
+        outcome.after = fails
+        return outcome
+
+    world.do(SENDS, send)
+    world.do(PULLS, lambda command: reply(make_response(command, 0)))
+    world.services.touched = False
+    world.turns.schedule()
+    with pytest.raises(RuntimeError):
+        loop.turn()
+    assert world.got() == []
+    assert [seconds for seconds, _ in loop.later] == [FAILED_WAIT_MS / 1000]
+    loop.ring()
+    assert (0, None) in world.got()
