@@ -5,6 +5,7 @@ python bench/written.py RESULT.json [--growth GROWTH.json] [--page docs/performa
 
 import argparse
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,11 @@ BEGIN, END = "<!-- {}: written by bench/written.py -->", "<!-- {}: end -->"
 _TITLES = {"java": "Java", "before": "the other commit"}
 
 
+def _without_files(command: str) -> str:
+    """The command without the files that it wrote: where they lie says nothing about what was measured."""
+    return re.sub(r" --(json|page) [^ ']+", "", command)
+
+
 def comparison(values: dict[str, Any]) -> str:
     """What was measured, on what, and a line for each figure that is compared."""
     other = next(name for name in values["servers"] if name != OURS)
@@ -25,7 +31,7 @@ def comparison(values: dict[str, Any]) -> str:
     machine = "; ".join(f"{key} {value}" for key, value in values["machine"].items())
     lines = [
         f"Measured on {values['date']} at commit {values['commit']}, medians of {values['rounds']} rounds,"
-        f" {values['minutes']:.0f} minutes, by `{values['command']}`.",
+        f" {values['minutes']:.0f} minutes, by `{_without_files(values['command'])}`.",
         f"Machine: {machine}; load before the run {values['load_before']:.2f}.",
         "",
         f"| work | Bolide ÷ {title} | goal | Bolide | {title} | processor time a message, µs, Bolide / {title}"
@@ -57,7 +63,7 @@ def comparison(values: dict[str, Any]) -> str:
 def growth(values: dict[str, Any]) -> str:
     """A line for each figure of each size that grows."""
     lines = [
-        f"Measured on {values['date']} at commit {values['commit']} by `{values['command']}`.",
+        f"Measured on {values['date']} at commit {values['commit']} by `{_without_files(values['command'])}`.",
         "",
         "| figure | against | size: figure |",
         "|---|---|---|",
