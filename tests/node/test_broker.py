@@ -20,7 +20,7 @@ from bolide.layout.record import decode_records
 from bolide.node.broker import BrokerNode, check_log_folder
 from bolide.node.loop.front import Connections
 from bolide.node.process.daemon_port import CannotListen
-from bolide.node.process.node_world import RealNodeWorld
+from bolide.node.process.node_world import NodeWorld, RealNodeWorld
 from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_request
 from bolide.store.files import FileFailed, RealFiles
@@ -48,8 +48,10 @@ def options(folder: Path, **more: Any) -> BrokerOptions:
 
 
 @asynccontextmanager
-async def broker(folder: Path, **more: Any) -> AsyncIterator[tuple[BrokerNode, ClientConnection]]:
-    node = BrokerNode(options(folder, **more))
+async def broker(
+    folder: Path, world: NodeWorld | None = None, **more: Any
+) -> AsyncIterator[tuple[BrokerNode, ClientConnection]]:
+    node = BrokerNode(options(folder, **more), world=world)
     await node.start()
     try:
         client = await ClientConnection.connect(node.address)

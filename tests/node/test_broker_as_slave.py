@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from bolide.broker.core.replicas import NoReplicas
 from bolide.broker.core.role import ASYNC_MASTER, SLAVE
 from bolide.namesrv.options import NamesrvOptions
-from bolide.node.broker import BrokerNode
 from bolide.node.namesrv import NamesrvNode
-from bolide.node.process.node_world import NodeWorld, RealNodeWorld
+from bolide.node.process.node_world import RealNodeWorld
 from bolide.remoting import codes
 from bolide.remoting.bodies.replication import HAClientRuntimeInfo, HAConnectionRuntimeInfo
 from bolide.remoting.command import Command, make_request
 from bolide.remoting.json import parse_lenient
 from bolide.transport.client import ClientConnection
 from tests.client.waiting import PATIENCE
-from tests.node.test_broker import options
+from tests.node.test_broker import broker
 
 DONE_BY_THE_MASTER = {
     codes.SEND_MESSAGE: codes.SYSTEM_BUSY,
@@ -57,23 +53,6 @@ SERVED = {
 WHERE = {"topic": "T", "queueId": "0"}
 
 
-@asynccontextmanager
-async def running(
-    folder: Path, world: NodeWorld | None = None, **more: Any
-) -> AsyncIterator[tuple[BrokerNode, ClientConnection]]:
-    node = BrokerNode(options(folder, **more), world=world)
-    await node.start()
-    try:
-        client = await ClientConnection.connect(node.address)
-        try:
-            yield node, client
-        finally:
-            client.close()
-            await client.wait_closed()
-    finally:
-        await node.stop()
-
-
 async def ask(client: ClientConnection, code: int, body: bytes = b"", **fields: str) -> Command:
     return await client.request(make_request(code, 0, fields, body), PATIENCE)
 
@@ -102,7 +81,7 @@ async def pull(client: ClientConnection, offset: int, flags: int = 4, **more: st
 
 async def fill(folder: Path) -> None:
     """A store with three messages in queue 0 of T."""
-    async with running(folder) as (_, client):
+    async with broker(folder) as (_, client):
         for number in range(3):
             assert (await send(client, b"%d" % number)).code == 0
 
@@ -110,7 +89,7 @@ async def fill(folder: Path) -> None:
 def test_a_slave_refuses_what_belongs_to_its_master_and_serves_the_rest(tmp_path: Path) -> None:
     async def scenario() -> None:
         await fill(tmp_path)
-        async with running(tmp_path, broker_role=SLAVE, broker_id=1) as (node, client):
+        async with broker(tmp_path, broker_role=SLAVE, broker_id=1) as (node, client):
             before = node.store.end_offset
             answers = {code: (await ask(client, code)).code for code in DONE_BY_THE_MASTER}
             assert answers == DONE_BY_THE_MASTER
@@ -140,7 +119,7 @@ def test_a_slave_refuses_what_belongs_to_its_master_and_serves_the_rest(tmp_path
 def test_a_slave_that_serves_reads_corrects_no_offset_and_sends_its_readers_back(tmp_path: Path) -> None:
     async def scenario() -> None:
         await fill(tmp_path)
-        async with running(tmp_path, broker_role=SLAVE, broker_id=1, slave_read_enable=True) as (_, client):
+        async with broker(tmp_path, broker_role=SLAVE, broker_id=1, slave_read_enable=True) as (_, client):
             found = await pull(client, 0)
             assert (found.code, found.ext()["suggestWhichBrokerId"], found.ext()["nextBeginOffset"]) == (0, "0", "3")
             beyond = await pull(client, 1000)
@@ -174,7 +153,7 @@ def test_who_serves_a_consumer_that_is_far_back(
     async def scenario() -> None:
         await fill(tmp_path)
         more = {"broker_role": role, "broker_id": number, "slave_read_enable": reads}
-        async with running(tmp_path, SmallMachine(), **more) as (_, client):
+        async with broker(tmp_path, SmallMachine(), **more) as (_, client):
             for offset, suggested in ((0, far), (2, near)):
                 answer = await pull(client, offset, maxMsgNums="1")
                 assert (answer.code, answer.ext()["suggestWhichBrokerId"]) == (0, suggested)
@@ -216,7 +195,7 @@ def test_907_as_java_answers_it(tmp_path: Path) -> None:
     )
 
     async def scenario() -> None:
-        async with running(tmp_path) as (node, client):
+        async with broker(tmp_path) as (node, client):
             node.parts.inspection.replicas = OfMaster()
             assert (await ask(client, codes.GET_BROKER_HA_STATUS)).body == of_master
             node.parts.inspection.replicas = OfSlave()
@@ -237,7 +216,7 @@ def test_907_of_a_slave_and_of_a_master(tmp_path: Path) -> None:
 
     async def scenario() -> None:
         for role, number, end in ((ASYNC_MASTER, 0, True), (SLAVE, 1, False)):
-            async with running(tmp_path, broker_role=role, broker_id=number) as (node, client):
+            async with broker(tmp_path, broker_role=role, broker_id=number) as (node, client):
                 status = json.loads((await ask(client, codes.GET_BROKER_HA_STATUS)).body)
                 assert status == {
                     "haClientRuntimeInfo": nothing,
@@ -254,7 +233,7 @@ def test_907_of_a_slave_and_of_a_master(tmp_path: Path) -> None:
 def test_what_waits_on_a_slave_is_delivered_once_it_is_master(tmp_path: Path, delay: str) -> None:
     async def scenario() -> None:
         await fill(tmp_path)
-        async with running(tmp_path) as (node, client):
+        async with broker(tmp_path) as (node, client):
             assert (await send(client, b"later", delay)).code == 0
             node.parts.role.become(SLAVE, 1, node.clock.now())
             assert (await send(client)).code == codes.SYSTEM_BUSY
@@ -280,10 +259,10 @@ def test_a_slave_finds_its_master_by_the_name_servers_and_has_its_tables(tmp_pat
         server = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(tmp_path / "kv.json")))
         await server.start()
         names = await ClientConnection.connect(server.address)
-        async with running(tmp_path / "master", namesrv_addr=server.address) as (master, client):
+        async with broker(tmp_path / "master", namesrv_addr=server.address) as (master, client):
             assert (await send(client)).code == 0
             slave_settings = {"broker_role": SLAVE, "broker_id": 1, "namesrv_addr": server.address}
-            async with running(tmp_path / "slave", **slave_settings) as (slave, _):
+            async with broker(tmp_path / "slave", **slave_settings) as (slave, _):
                 assert await brokers_of(names) == {"0": master.address, "1": slave.address}
                 async with asyncio.timeout(PATIENCE):
                     while slave.parts.topics.data_version.to_json() != master.parts.topics.data_version.to_json():
