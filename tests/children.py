@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -20,11 +21,36 @@ _STARTED: ContextVar[list[subprocess.Popen[Any]] | None] = ContextVar("started",
 
 def start(command: Any, **options: Any) -> subprocess.Popen[Any]:
     """`subprocess.Popen`, but what it starts ends if the test or the fixture that asked for it fails."""
-    child = subprocess.Popen(command, **options)
     started = _STARTED.get()
-    if started is not None:
-        started.append(child)
+    with _signals_held():
+        child = subprocess.Popen(command, **options)
+        if started is not None:
+            started.append(child)
     return child
+
+
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """What a signal's handler raises is raised at the end.
+
+    Between the fork and the return of `Popen` it would leave a child that nobody knows and nobody ends.
+    """
+    if threading.current_thread() is not threading.main_thread():  # handlers run in the main thread alone
+        yield
+        return
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)}
+    arrived: list[int] = []
+    for number, handler in handlers.items():
+        if callable(handler):  # what is ignored or ends this process stays so, here and in the child
+            signal.signal(number, lambda number, frame: arrived.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            if callable(handler):
+                signal.signal(number, handler)
+        for each in arrived:
+            signal.raise_signal(each)
 
 
 @contextmanager

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -42,3 +46,30 @@ def test_a_failure_ends_what_it_started(beneath: subprocess.Popen[bytes], leads:
     assert beneath.poll() is None and beside.poll() is None
     with beside:
         beside.kill()
+
+
+def test_a_signal_while_a_child_starts_is_raised_when_the_child_is_known(tmp_path: Path) -> None:
+    class Interrupting(os.PathLike[str]):
+        """A folder that is asked for its name in the middle of `Popen`, when Ctrl-C is pressed."""
+
+        def __fspath__(self) -> str:
+            signal.raise_signal(signal.SIGINT)
+            return str(tmp_path)
+
+    found: list[list[str]] = []
+    with pytest.raises(KeyboardInterrupt), ended_if_it_fails():
+        try:
+            start(SLEEPS, cwd=Interrupting(), stdout=subprocess.PIPE)
+        finally:
+            found.append(_children(tmp_path))
+    assert [len(each) for each in found] == [1] and _children(tmp_path) == []
+
+
+def _children(folder: Path) -> list[str]:
+    """The children of this process that run in a folder."""
+    found = []
+    for child in Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split():
+        with suppress(OSError):  # one that has ended
+            if Path(f"/proc/{child}/cwd").readlink() == folder:
+                found.append(child)
+    return found
