@@ -48,12 +48,22 @@ def test_a_failure_ends_what_it_started(beneath: subprocess.Popen[bytes], leads:
         beside.kill()
 
 
-def test_a_signal_while_a_child_starts_is_raised_when_the_child_is_known(tmp_path: Path) -> None:
+@pytest.fixture
+def ending() -> Iterator[signal.Signals]:
+    """A signal whose handler raises, as Ctrl-C's does where it is not ignored."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    yield signal.SIGTERM
+    signal.signal(signal.SIGTERM, before)
+
+
+def test_a_signal_while_a_child_starts_is_raised_when_the_child_is_known(
+    ending: signal.Signals, tmp_path: Path
+) -> None:
     class Interrupting(os.PathLike[str]):
-        """A folder that is asked for its name in the middle of `Popen`, when Ctrl-C is pressed."""
+        """A folder that is asked for its name in the middle of `Popen`, when the signal comes."""
 
         def __fspath__(self) -> str:
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(ending)
             return str(tmp_path)
 
     found: list[list[str]] = []
