@@ -6,11 +6,12 @@ Each point has a broker of its own. The page is drawn by `growing_page.py`.
 import json
 import random
 import shutil
+import socket
 import statistics
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,9 @@ _BLANK = (0xCBD43194).to_bytes(4, "big")
 """Magic of what fills the end of a log file; its size, in front of it, says how much that is."""
 _BODY_AT, _SMALL_BODY, _HOLE = 88, 128, 4_000_000
 """Where a record has its body, and the sizes of the bodies of the message that is sent and of those made of it."""
+_UNREAD_PULL, _UNREAD_PULLS = 1024, 16
+"""Messages of 1 KB that a reader asks for in one pull, and its pulls."""
+_SETTLE_SECONDS = 0.5
 _QUERIES = 300
 _INDEXED_SECONDS = 120.0
 _READY_SECONDS = 600.0
@@ -209,6 +213,31 @@ def timers(count: int, home: Path, seconds: float) -> Figures:
         return {**figures, "each_us": each, "memory_mb": anonymous_mb(broker.pid)}
 
 
+def unread(count: int, home: Path, seconds: float) -> Figures:
+    """So many readers that ask for 16 MB each and read nothing; sends beside them."""
+    settings = {name: str(8 << 20) for name in ("maxTransferBytesOnMessageInMemory", "maxTransferBytesOnMessageInDisk")}
+    settings |= dict.fromkeys(("maxTransferCountOnMessageInMemory", "maxTransferCountOnMessageInDisk"), "1024")
+    with _broker(home, settings) as broker, ExitStack() as readers:
+        stored_first = Load(Shape(8, 32), body=1024, topic="read", queues=1)
+        run_load(broker.port, stored_first, _INDEXED_SECONDS, count=_UNREAD_PULL)
+        ask = frame(header(PULL_MESSAGE, pull_ext("read", 0, 0, _UNREAD_PULL)))
+        before = anonymous_mb(broker.pid)
+        for _ in range(count):
+            wire = readers.enter_context(Wire(broker.port))
+            wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            wire.socket.sendall(ask * _UNREAD_PULLS)
+        held_mb, end = anonymous_mb(broker.pid), time.monotonic() + _INDEXED_SECONDS
+        while True:  # until what is kept for them grows no more
+            time.sleep(_SETTLE_SECONDS)
+            grown_mb = anonymous_mb(broker.pid)
+            if grown_mb <= held_mb * 1.01:
+                break
+            if time.monotonic() > end:
+                raise Failed(f"the broker's memory still grows: {grown_mb:.0f} MB for {count} readers")
+            held_mb = grown_mb
+        return {"memory_mb": grown_mb, "each_mb": (grown_mb - before) / count, **_sends(broker, seconds)}
+
+
 def keys(count: int, home: Path, seconds: float) -> Figures:
     """So many messages with a key each; queries by key."""
     with _broker(home) as broker:
@@ -271,6 +300,10 @@ SERIES = (
         "timers", "timer messages due in one second", (1, 100, 10_000, 100_000, 1_000_000), (1, 100), timers,
         (Figure("rate", "delivered, from the time due", "/s"), Figure("last_ms", "the last after the time due", "ms"),
          Figure("each_us", "processor time of a message", "µs"), _MEMORY),
+    ),
+    Series(
+        "unread", "readers that read nothing", (1, 10, 100, 1000), (1, 10), unread,
+        (Figure("each_mb", "memory that one of them holds", "MB"), _MEMORY, *_SEND_FIGURES),
     ),
     Series(
         "keys", "messages with a key each", (1000, 10_000, 100_000, 1_000_000), (100, 1000), keys,
