@@ -21,7 +21,7 @@ from tests.interop.our_processes import OurNameServer
 from tests.interop.processes import free_ports, until
 from tests.interop.wire import GET_ROUTE, SUCCESS, Wire
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
+pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-pairs")]
 
 CLUSTER_INFO, MEMBERS = 106, 901
 UPDATE_TOPIC, MAX_OFFSET = 17, 30

@@ -13,7 +13,7 @@ from tests.interop.our_processes import OurBroker, OurNameServer
 from tests.interop.processes import until
 from tests.interop.wire import SEND_MESSAGE_V2, SUCCESS, Wire, send_ext
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
+pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-pairs")]
 
 LONELY = {11, 12}
 """What a master answers without a slave: SLAVE_NOT_AVAILABLE by 4.9, FLUSH_SLAVE_TIMEOUT."""

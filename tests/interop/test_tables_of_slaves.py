@@ -16,7 +16,7 @@ from tests.interop.processes import until
 from tests.interop.wire import SEND_MESSAGE_V2, Answer, Wire, send_ext
 from tests.node.routes.test_master_tables import slave
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
+pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-pairs")]
 
 VERSIONS = [BROKER_VERSION, OLD_BROKER_VERSION]
 MANY = 2_100
