@@ -82,6 +82,8 @@ def _sends(broker: BolideBroker, seconds: float, **options: object) -> Figures:
     before = exact_seconds(broker.pid)
     load = Load(Shape(8, 32), topic="grown", queues=QUEUES, options=options)
     sent = run_load(broker.port, load, seconds, skip=min(0.3, seconds / 4))
+    if sent.refused:
+        raise Failed(f"{sent.refused} sends were refused, by code: {sent.codes}")
     spent = exact_seconds(broker.pid) - before
     return {"send_rate": sent.rate, "send_p99_ms": sent.p99_us / 1000, "send_us": spent / sent.all_count * 1e6}
 
@@ -127,7 +129,7 @@ def topics(count: int, home: Path, seconds: float) -> Figures:
 
 def connections(count: int, home: Path, seconds: float) -> Figures:
     """Sends beside so many connections that have sent a heartbeat."""
-    with _broker(home) as broker, Crowd(broker.port, count, "grown") as members:
+    with _broker(home) as broker, Crowd(broker.port, count, "crowd") as members:
         before = exact_seconds(broker.pid)
         members.ask("connect")
         members.ask("prepare")

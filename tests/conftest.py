@@ -73,7 +73,10 @@ def _java_home_or_path() -> bool:
     return "JAVA_HOME" in os.environ or shutil.which("java") is not None
 
 
-LONGEST_FIRST = ("spark-processes", "spark", "spark-live", "java-pairs", "java-brokers", "java-stores", "java", "hostile")
+LONGEST_FIRST = (
+    *("spark-processes", "spark", "spark-live"),
+    *("java-pairs", "java-brokers", "java-stores", "java", "hostile"),
+)
 """Groups in the order in which workers begin them (with --no-loadscope-reorder); single tests fill the rest."""
 
 

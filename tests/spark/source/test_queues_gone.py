@@ -145,6 +145,28 @@ def test_queues_that_came_and_went_between_two_runs(opened: list[RocketMQStreamR
         assert following.latestOffset(settled, ALL) is settled, "it is settled"
 
 
+def test_queues_that_came_and_went_between_two_batches_of_one_run(opened: list[RocketMQStreamReader]) -> None:
+    with Broker() as broker:
+        end = read_some(opened, broker, "T", queues=1)
+        broker.create_topic("T", queues=3)
+        until(lambda: len(queues_now(broker)) == 3, 60, "the name server knows")
+        send(broker.namesrv_addr, [Message("T", b"more%d" % number) for number in range(9)])
+        broker.create_topic("T", queues=1)
+        until(lambda: len(queues_now(broker)) == 1, 60, "the name server knows")
+        with pytest.raises(DataLost, match="T@broker-a:1 holds messages at offsets 0 to [0-9]+, but its topic has"):
+            follow(opened[0], end)
+
+
+def test_a_topic_that_was_created_again_with_as_many_messages(opened: list[RocketMQStreamReader]) -> None:
+    with Broker() as broker:
+        end = read_some(opened, broker, "T", queues=1)
+        delete_topic(broker.namesrv_addr, "T")
+        broker.create_topic("T", queues=1)
+        send(broker.namesrv_addr, [Message("T", b"other%d" % number) for number in range(8)])
+        with pytest.raises(DataLost, match="T@broker-a:0 was read up to offset 8 and has another message at offset 7"):
+            follow(opened[0], end)
+
+
 def test_a_topic_that_was_created_again_with_fewer_queues(opened: list[RocketMQStreamReader]) -> None:
     with Broker() as broker:
         end = read_some(opened, broker, "T", queues=2)
@@ -157,6 +179,19 @@ def test_a_topic_that_was_created_again_with_fewer_queues(opened: list[RocketMQS
         loose = reader_of(opened, broker.namesrv_addr, "T", True, failOnDataLoss="false")
         settled = stored(loose.latestOffset(end, ALL))
         assert settled["queues"] == {"T": {"broker-a": {"0": 0}}}
+
+
+def follow(reader: RocketMQStreamReader, end: Any) -> None:
+    """Ask for batch after batch, as Spark does; it ends with the error that the reader raises."""
+    place = end
+
+    def ended() -> bool:
+        nonlocal place
+        found = reader.latestOffset(place, ALL)
+        place = place if found is place else stored(found)
+        return False
+
+    until(ended, 60, "the query fails")
 
 
 def queues_now(broker: Broker) -> list[Any]:

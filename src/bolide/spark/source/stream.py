@@ -80,6 +80,12 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Brokers whose master returned the newest offsets, not a replica."""
         self._compared = False
         """Whether this run has compared the last read messages in the checkpoint with the queues."""
+        self._compare_at = 0.0
+        """When they are compared again, and former queues looked for: as often as routes are asked for.
+
+        A topic that is created again with as many messages as were read, or grows and shrinks between two batches,
+        shows nothing else.
+        """
         self._unmarked: Offsets = {}
         """Ends of queues whose last message has expired and could not be read; not requested again."""
         self._left: set[Queue] = set()
@@ -122,7 +128,8 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         latest = self._until if self._until is not None else self._ask_latest()
         self._latest = latest
         fresh = self._begin_of_new([queue for queue in latest if queue not in reached])
-        former = {} if self._compared else hidden_ends(self._connected(), list(latest), self._options, reached)
+        compare = time.monotonic() >= self._compare_at
+        former = hidden_ends(self._connected(), list(latest), self._options, reached) if compare else {}
         begin = {**reached, **fresh, **former}
         deleted = self._check_dropped(reached, latest)
         deleted |= self._check_away([queue for queue in reached if queue not in latest])
@@ -131,9 +138,10 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ahead = {queue: max(offset, latest.get(queue, offset)) for queue, offset in begin.items()}
         here = Places(begin, ahead, {queue: mark for queue, mark in marks_of(start).items() if queue in begin})
         self._begin_again(here, self._shorter(reached, latest))
-        if not self._compared:
+        if compare:
             self._compare(here, [queue for queue in reached if queue in latest])
             self._compared = True
+            self._compare_at = time.monotonic() + self._options.discovery_interval_ms / 1000
         if not here.again and self._is_too_little(here, limit):
             return start
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else 0
