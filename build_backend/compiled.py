@@ -90,6 +90,7 @@ COMPILED: Final[dict[str, str]] = {
     "bolide.store.raw_log": "one turn of its loop a record that a slave appends",
     "bolide.store.read": "one turn of its loop a message pulled",
     "bolide.store.read_result": "one object made for every pull",
+    "bolide.store.read_runs": "part of read, one entry a message pulled",
     "bolide.store.reads": "part of handles, asked before every read of the loop",
     "bolide.store.record_runs": "brings the record of every delayed message",
     "bolide.store.recovery": "one turn of its loop a message read at start",
@@ -106,5 +107,6 @@ COMPILED: Final[dict[str, str]] = {
 
 NATIVE: Final[dict[str, str]] = {
     "bolide.broker.send.send_kernel": "makes records and answers of the plain sends of every read",
+    "bolide.store.read_kernel": "finds and copies the records of every plain pull",
 }
 """The modules that are written in Cython. An install that cannot compile has none of them, and works without."""

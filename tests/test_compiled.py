@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from bolide import _impl
-from bolide.broker.send.plain_sends import kernel_type
+from bolide.broker.send.plain_sends import kernel_type as send_kernel
+from bolide.store.read_runs import kernel_type as read_kernel
 
 BACKEND = Path(__file__).parent.parent / "build_backend"
 
@@ -57,9 +58,9 @@ def test_what_is_written_in_cython_is_there_where_modules_are_compiled_and_nowhe
     if os.environ.get("BOLIDE_IMPL") == "compiled":
         module = importlib.import_module(name)
         assert module.__file__ is not None and not module.__file__.endswith(".py")
-        assert "native kernel for sends" in _impl.describe()
+        assert "native kernels for sends and pulls" in _impl.describe()
     if os.environ.get("BOLIDE_IMPL") == "python":
-        assert kernel_type() is None and "kernel" not in _impl.describe()
+        assert send_kernel() is None and read_kernel() is None and "kernel" not in _impl.describe()
 
 
 def test_python_brings_the_source_back() -> None:

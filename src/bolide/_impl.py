@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Final
 
 PACKAGE: Final = Path(__file__).parent
-NATIVE_KERNEL: Final = "bolide.broker.send.send_kernel"
+NATIVE_KERNELS: Final = ("bolide.broker.send.send_kernel", "bolide.store.read_kernel")
 CHOICES: Final = ("auto", "compiled", "python")
 
 
@@ -28,9 +28,9 @@ class SourceOnly:
     ) -> ModuleSpec | None:
         """The source of a module below ``bolide``; None passes every other name to the next finders.
 
-        Raises ModuleNotFoundError for the native kernel, which has no Python source.
+        Raises ModuleNotFoundError for the native kernels, which have no Python source.
         """
-        if fullname == NATIVE_KERNEL:
+        if fullname in NATIVE_KERNELS:
             raise ModuleNotFoundError(
                 f"{fullname} is not Python, and BOLIDE_IMPL=python runs nothing else", name=fullname
             )
@@ -67,8 +67,9 @@ def describe() -> str:
     """One line for people: what runs, and how many modules of it are compiled."""
     modules = compiled_modules()
     if modules:
-        kernel = ", native kernel for sends" if NATIVE_KERNEL in modules else ""
-        return f"compiled by mypyc ({len(modules) - bool(kernel)} modules){kernel}"
+        kernels = sum(name in modules for name in NATIVE_KERNELS)
+        native = ", native kernels for sends and pulls" if kernels == len(NATIVE_KERNELS) else ""
+        return f"compiled by mypyc ({len(modules) - kernels} modules){native}"
     return (
         "interpreted (BOLIDE_IMPL=python)" if wanted() == "python" else "interpreted (this install has no extensions)"
     )

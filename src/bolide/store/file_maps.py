@@ -13,7 +13,7 @@ import mmap
 from collections.abc import Callable
 from typing import Final, final
 
-from bolide.store.system_calls import map_calls
+from bolide.store.system_calls import is_resident_call, map_calls
 
 MOST_MAPS: Final = 256
 """Files mapped at once: address space, and no memory beyond that of their page tables (1/512 of what is read)."""
@@ -34,6 +34,7 @@ class FileMaps:
         calls = map_calls()
         self._map: Callable[[int, int, int, int, int, int], int | None] | None = calls[0] if calls else None
         self._mincore: Callable[[int, int, int], int] | None = calls[1] if calls else None
+        self._is_resident: Callable[[int, int, int, int, int], bool] | None = is_resident_call()
         self._maps: dict[int, tuple[memoryview, int, int] | None] = {}
         """View, address and length; None for a file that cannot be mapped."""
         self._pages = bytearray(MOST_BYTES // _PAGE + 2)
@@ -59,6 +60,23 @@ class FileMaps:
         if self._pages.count(_THERE, 0, pages) != pages:
             return None
         return view[offset:end]
+
+    def view_now(self, handle: int, size: int, offset: int) -> memoryview | None:
+        """As `view`, which finds the length of the file in the same step. Where `can_view_now`; raises OSError."""
+        found = self._maps.get(handle)
+        resident = self._is_resident
+        if found is None or resident is None:
+            return None
+        view, address, mapped = found
+        if size <= 0 or size > MOST_BYTES or offset + size > mapped:
+            return None
+        if not resident(handle, address, offset, size, _PAGE):
+            return None
+        return view[offset : offset + size]
+
+    def can_view_now(self, handle: int) -> bool:
+        """Whether `add` was called for this handle, and `view_now` may be."""
+        return self._is_resident is not None and handle in self._maps
 
     def knows(self, handle: int) -> bool:
         """Whether `add` was called for this handle, or need not be."""

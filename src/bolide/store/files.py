@@ -20,7 +20,7 @@ from typing import Final
 
 from bolide.store.file_contract import DiskFull, FileFailed, FileLocked, Files, SyncFailed, call_failed, sync_failed
 from bolide.store.file_maps import FileMaps
-from bolide.store.system_calls import fallocate_call, syncfs_call
+from bolide.store.system_calls import fallocate_call, read_nowait_call, syncfs_call
 
 __all__ = ["DiskFull", "FileFailed", "FileLocked", "Files", "RealFiles", "SyncFailed"]
 
@@ -49,6 +49,7 @@ class RealFiles:
         self._paths: dict[int, str] = {}
         self._locks: dict[int, str] = {}
         self._nowait = _RWF_NOWAIT
+        self._read_nowait = read_nowait_call() or _read_nowait
         self._maps = FileMaps()
 
     def open(self, path: str, create: bool = False, size: int = 0) -> int:
@@ -108,36 +109,25 @@ class RealFiles:
     def read_warm(self, handle: int, size: int, offset: int) -> bytes | None:
         if not self._nowait:
             return self.read_at(handle, size, offset)
-        # `preadv` alone knows the flag, and wants a buffer that can be written. A BytesIO lends its bytes as one, and
-        # gives them away uncopied when no view is left: what is in the page cache is copied here, and only here.
-        buffer = BytesIO(bytes(size))
-        have = 0
         try:
-            with buffer.getbuffer() as view:
-                while have < size:
-                    done = os.preadv(handle, [view[have:] if have else view], offset + have, self._nowait)
-                    if done == 0:
-                        break
-                    have += done
-        except BlockingIOError:
-            return None
+            return self._read_nowait(handle, size, offset, self._nowait)
         except OSError as error:
             if error.errno in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
                 self._nowait = 0  # this file system cannot tell: all reads count as warm from now on
                 return self.read_at(handle, size, offset)
             raise call_failed("read", self._paths.get(handle, "?"), error) from error
-        if have < size:
-            buffer.truncate(have)
-        return buffer.getvalue()
 
     def view_warm(self, handle: int, size: int, offset: int) -> memoryview | None:
+        maps = self._maps
         try:
+            if maps.can_view_now(handle):
+                return maps.view_now(handle, size, offset)
             length = os.lseek(handle, 0, os.SEEK_END)
         except OSError as error:
             raise call_failed("look at", self._paths.get(handle, "?"), error) from error
-        if not self._maps.knows(handle):
-            self._maps.add(handle, length)
-        return self._maps.view(handle, size, offset, length)
+        if not maps.knows(handle):
+            maps.add(handle, length)
+        return maps.view(handle, size, offset, length)
 
     def next_data(self, handle: int, offset: int) -> int:
         if not hasattr(os, "SEEK_DATA"):
@@ -399,6 +389,28 @@ class RealFiles:
 
     def local_time(self, time_ms: int) -> str:
         return time.strftime("%Y%m%d%H%M%S", time.localtime(time_ms // 1000)) + str(time_ms % 1000).zfill(3)
+
+
+def _read_nowait(handle: int, size: int, offset: int, flags: int) -> bytes | None:
+    """Bytes of a file, fewer at its end; None when they are not in memory, which the flags ask to be told.
+
+    `preadv` alone knows the flags, and wants a buffer that can be written. A BytesIO lends its bytes as one, and gives
+    them away uncopied when no view is left: what is in the page cache is copied here, and only here.
+    """
+    buffer = BytesIO(bytes(size))
+    have = 0
+    try:
+        with buffer.getbuffer() as view:
+            while have < size:
+                done = os.preadv(handle, [view[have:] if have else view], offset + have, flags)
+                if done == 0:
+                    break
+                have += done
+    except BlockingIOError:
+        return None
+    if have < size:
+        buffer.truncate(have)
+    return buffer.getvalue()
 
 
 def _without(buffers: list[bytes | memoryview], done: int) -> list[bytes | memoryview]:

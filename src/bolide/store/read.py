@@ -7,7 +7,7 @@ become one read. Nothing here waits for the disk: what is not in memory comes ba
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 
 from librt.strings import read_i32_be, read_i64_be
 from mypy_extensions import i64
@@ -19,8 +19,6 @@ from bolide.layout.record import BLANK_SIZE, is_good, properties_at
 from bolide.store.commit_log import CommitLog
 from bolide.store.consume_queue import ConsumeQueue
 from bolide.store.consume_queue_ext import ConsumeQueueExt
-from bolide.store.errors import StoreDamaged
-from bolide.store.file_maps import MOST_BYTES
 from bolide.store.options import StoreOptions
 from bolide.store.read_result import (
     FOUND,
@@ -33,24 +31,18 @@ from bolide.store.read_result import (
     OFFSET_TOO_SMALL,
     ReadResult,
 )
-from bolide.store.segments import Extent
+from bolide.store.read_runs import GAP, Runs, kernel_for
 from bolide.store.unit_filter import UnitFilter
 
+if TYPE_CHECKING:
+    from bolide.store.read_kernel import ReadKernel
+
 MAX_PULL_BYTES: Final = 128 * 1024 * 1024
-_FIRST_UNITS: Final = 33
 _NEXT_UNITS: Final = 256
 _WARM_UNITS: Final = 1024
 _MAX_EXTENTS: Final = 256
 _NO_SKIP: Final = -1
-_GAP: Final = 16 * 1024
-"""Records of other queues this long, in bytes, are read along: cheaper than another call to the kernel."""
-_SPAN: Final = 256 * 1024
-_VIEW_GAP: Final = 64 * 1024
-"""As `_GAP`, of a view, which copies nothing between the records."""
 _WINDOW: Final = 64 * 1024
-_LARGE: Final = 16 * 1024
-"""Records of this size, in bytes, are handed on as views of what was read with them, smaller ones are copied out of it:
-one buffer is cheaper for the socket than many, and keeps nothing in memory that is not sent."""
 _LOOK: Final = 8
 """Records checked by a predicate between two looks at the clock."""
 
@@ -69,6 +61,9 @@ class QueueReader:
         self._bytes_on_disk: i64 = options.max_transfer_bytes_on_message_in_disk
         self._count_on_disk: i64 = options.max_transfer_count_on_message_in_disk
         self._filter_bytes: i64 = options.max_filter_message_size
+        self._most_units: i64 = min(max(self._count_in_memory, self._count_on_disk) + 1, _WARM_UNITS)
+        self.kernel: ReadKernel | None = kernel_for(options, self._memory)
+        """The native kernel; None = all is done here, with the same result."""
 
     def read(
         self,
@@ -105,9 +100,18 @@ class QueueReader:
         if units is not None and queue.ext is not None:
             scan.units = units
         scan.enough = enough
-        self._scan(scan, offset, max_count, min(max(max_bytes, 100), MAX_PULL_BYTES))
+        most = min(max(max_bytes, 100), MAX_PULL_BYTES)
+        kernel = self.kernel
+        if kernel is not None and predicate is None and queue.ext is None:
+            start, end = int(scan.log_start), int(scan.log_end)
+            if kernel.begin(start, end, int(self.log.segment_size), int(max_count), int(most), tag_codes):
+                scan.kernel = kernel
+        self._scan(scan, offset, max_count, most)
         if not result.cold:
-            scan.collect()
+            if scan.kernel is not None:
+                scan.runs.collect_from(scan.kernel)
+            else:
+                scan.runs.collect()
         result.suggest_slave = scan.log_end - result.last_physical_offset > self._memory
         return result
 
@@ -119,7 +123,9 @@ class QueueReader:
         end: i64 = min(queue.max_offset, queue.next_file(offset), offset + limit)
         plain = scan.predicate is None and queue.ext is None
         at = offset
-        units: i64 = min(max_count + 1, _FIRST_UNITS)
+        units: i64 = min(max_count + 1, self._most_units)
+        if scan.tag_codes is not None and units < _NEXT_UNITS:
+            units = _NEXT_UNITS
         while at < end:
             data = queue.units(at, min(units, end - at))
             if data is None:
@@ -127,15 +133,24 @@ class QueueReader:
                 return
             count: i64 = len(data) // UNIT_SIZE
             if count == 0:
+                scan.note()
                 if result.message_count == 0:
                     result.status = OFFSET_FOUND_NULL
                     result.next_begin_offset = queue.next_file(at)
                 return
-            if plain:
-                if not self._scan_plain(scan, data, at, max_count, max_bytes):
+            if scan.kernel is not None:
+                left = scan.kernel.scan(data, int(at))
+                if left < 0:
+                    scan.kernel = None
+                    self._scan(scan, offset, max_count, max_bytes)
                     return
+                if left == 0:
+                    break
+            elif plain and not self._scan_plain(scan, data, at, max_count, max_bytes):
+                return
+            if plain:
                 at += count
-                units = _NEXT_UNITS
+                units = min(max(2 * units, _NEXT_UNITS), _WARM_UNITS)
                 continue
             i: i64 = 0
             while i < count:
@@ -151,7 +166,8 @@ class QueueReader:
                     return
                 i += 1
             at += count
-            units = _NEXT_UNITS
+            units = min(max(2 * units, _NEXT_UNITS), _WARM_UNITS)
+        scan.note()
 
     def _scan_plain(self, scan: _UnitScan, data: bytes, at: i64, max_count: i64, max_bytes: i64) -> bool:
         """What `_scan` does to units of which nothing but their tags is looked at, in one go; False at its end.
@@ -194,7 +210,7 @@ class QueueReader:
             if physical_offset < low or physical_offset + size > scan.file_end or physical_offset < scan.file_start:
                 if not scan.is_there(physical_offset, size, taken):
                     continue
-            scan.add_run(physical_offset, size)
+            scan.runs.add(physical_offset, size)
             scan.skip_below = _NO_SKIP
             total += size
             taken += 1
@@ -237,6 +253,8 @@ class _UnitScan:
         self.enough: Callable[[], bool] | None = None
         self.ended = False
         self.result = result
+        self.runs = Runs(log, result)
+        self.kernel: ReadKernel | None = None
         self.log_end: i64 = log.written_offset
         self.log_start: i64 = log.segments.min_offset
         self.skip_below: i64 = _NO_SKIP
@@ -244,10 +262,6 @@ class _UnitScan:
         self.file_start: i64 = 0
         self.file_end: i64 = 0
         """Between these lies what is surely in the log: a file, or what of the newest one is written."""
-        self._run_at: i64 = -1
-        self._run_size: i64 = 0
-        self._starts: list[int] = []
-        self._sizes: list[int] = []
         self._window: bytes = b""
         self._window_at: i64 = 0
         self._checked: i64 = 0
@@ -269,11 +283,24 @@ class _UnitScan:
                     result.status = NO_MATCHED_MESSAGE
                 return
         else:
-            self.add_run(physical_offset, size)
+            self.runs.add(physical_offset, size)
         result.size += size
         result.message_count += 1
         result.status = FOUND
         self.skip_below = _NO_SKIP
+
+    def note(self) -> None:
+        """Take over what the kernel has found."""
+        if self.kernel is None:
+            return
+        result = self.result
+        count, size, last, after = self.kernel.found()
+        result.message_count = count
+        result.size = size
+        result.last_physical_offset = last
+        result.next_begin_offset = after
+        if count > 0:
+            result.status = FOUND
 
     def is_there(self, physical_offset: i64, size: i64, taken: i64) -> bool:
         """Whether the log holds this record, as far as offsets tell; if not, all that is in its file is left out."""
@@ -288,21 +315,12 @@ class _UnitScan:
         self.file_end = min(self.log_end, start + segment)
         return True
 
-    def add_run(self, physical_offset: i64, size: i64) -> None:
-        """Take a record that needs no look at its bytes."""
-        if physical_offset == self._run_at + self._run_size:
-            self._run_size += size
-            return
-        self._end_run()
-        self._run_at = physical_offset
-        self._run_size = size
-
     def _tag_matches(self, tags_code: i64, wanted: set[int]) -> bool:
         code = tags_code
         ext = self.queue.ext
         if ext is not None and is_ext_address(tags_code):
             if not ext.is_warm(tags_code):
-                self._add_cold(ext.extent(tags_code))
+                self.runs.add_cold(ext.extent(tags_code))
                 return False
             unit = _ext_unit(ext, tags_code)
             if unit is None:
@@ -315,7 +333,7 @@ class _UnitScan:
         if ext is None or not is_ext_address(tags_code):
             return True
         if not ext.is_warm(tags_code):
-            self._add_cold(ext.extent(tags_code))
+            self.runs.add_cold(ext.extent(tags_code))
             return False
         unit = _ext_unit(ext, tags_code)
         return unit is None or units.passes(int(unit.store_timestamp), unit.bitmap)
@@ -323,7 +341,7 @@ class _UnitScan:
     def _record_matches(self, physical_offset: i64, size: i64, predicate: Callable[[bytes], bool]) -> bool:
         if not self._bring(physical_offset, size):
             # Go on through the units, to name everything this read will want at once.
-            self._add_cold(self.log.segments.extent(physical_offset, size))
+            self.runs.add_cold(self.log.segments.extent(physical_offset, size))
             return False
         data = self._window
         at = physical_offset - self._window_at
@@ -346,7 +364,7 @@ class _UnitScan:
             return True
         segments = self.log.segments
         want = size
-        if end > 0 and at >= 0 and at - end <= _GAP:
+        if end > 0 and at >= 0 and at - end <= GAP:
             segment = self.log.segment_size
             room: i64 = min(segment - physical_offset % segment, self.log_end - physical_offset)
             want = min(max(size, min(2 * end, _WINDOW)), room)
@@ -361,115 +379,6 @@ class _UnitScan:
         self._window = data if data is not None else b""
         self._window_at = physical_offset
         return data is not None
-
-    def _add_cold(self, extent: Extent) -> None:
-        cold = self.result.cold
-        if cold:
-            last = cold[-1]
-            if last.path == extent.path and last.offset <= extent.offset <= last.offset + last.size:
-                last.size = max(last.size, extent.offset + extent.size - last.offset)
-                return
-        cold.append(extent)
-
-    def _end_run(self) -> None:
-        if self._run_size > 0:
-            self._starts.append(int(self._run_at))
-            self._sizes.append(int(self._run_size))
-            self._run_size = 0
-
-    def collect(self) -> None:
-        """Read the runs into the result's buffers; those not in memory become its `cold`."""
-        self._end_run()
-        segment = self.log.segment_size
-        count = len(self._starts)
-        first = 0
-        while first < count:
-            after = self._close_ones(first, count, segment, _VIEW_GAP, MOST_BYTES)
-            if not self._view_span(first, after):
-                last = after
-                while first < last:
-                    after = self._close_ones(first, last, segment, _GAP, _SPAN)
-                    self._read_span(first, after)
-                    first = after
-            first = after
-        buffers = self.result.buffers
-        if len(buffers) > 1 and self.result.size < _LARGE * len(buffers):
-            self.result.buffers = [b"".join(buffers)]
-
-    def _close_ones(self, first: int, last: int, segment: i64, gap: i64, most: i64) -> int:
-        """Where the runs end that begin with `first` and lie close together in one file: to be read by one call."""
-        begin: i64 = self._starts[first]
-        end: i64 = begin + self._sizes[first]
-        file_end = begin - begin % segment + segment
-        after = first + 1
-        while after < last:
-            at: i64 = self._starts[after]
-            if at < end or at - end > gap or at >= file_end:
-                break
-            stop: i64 = at + self._sizes[after]
-            if stop - begin > most:
-                break
-            end = stop
-            after += 1
-        return after
-
-    def _view_span(self, first: int, after: int) -> bool:
-        """Copy the runs from `first` to before `after` out of a view of the log; False when there is none."""
-        begin = self._starts[first]
-        end = self._starts[after - 1] + self._sizes[after - 1]
-        view = self.log.view(begin, end - begin)
-        if view is None:
-            return False
-        buffers = self.result.buffers
-        if after == first + 1:
-            buffers.append(bytes(view))
-            return True
-        parts: list[memoryview] = []
-        wanted: i64 = 0
-        for run in range(first, after):
-            within = self._starts[run] - begin
-            size = self._sizes[run]
-            parts.append(view[within : within + size])
-            wanted += size
-        if wanted >= _LARGE * (after - first):
-            for part in parts:
-                buffers.append(bytes(part))
-        else:
-            buffers.append(b"".join(parts))
-        return True
-
-    def _read_span(self, first: int, after: int) -> None:
-        """Read the runs from `first` to before `after`, which lie close together, by one call."""
-        segments = self.log.segments
-        begin: i64 = self._starts[first]
-        end: i64 = self._starts[after - 1] + self._sizes[after - 1]
-        data = segments.read_warm(begin, end - begin)
-        if data is None:
-            self._add_cold(segments.extent(begin, end - begin))
-            return
-        if len(data) < end - begin:
-            raise StoreDamaged(
-                f"{segments.path_at(begin)} is shorter than the log says: {len(data)} of {end - begin} bytes at offset "
-                f"{begin} of the log; stop the broker and restore the file"
-            )
-        buffers = self.result.buffers
-        if after == first + 1:
-            buffers.append(data)
-            return
-        wanted: i64 = 0
-        for run in range(first, after):
-            wanted += self._sizes[run]
-        if wanted >= _LARGE * (after - first):
-            view = memoryview(data)
-            while first < after:
-                at = self._starts[first] - int(begin)
-                buffers.append(view[at : at + self._sizes[first]])
-                first += 1
-            return
-        while first < after:
-            within: i64 = self._starts[first] - begin
-            buffers.append(data[within : within + self._sizes[first]])
-            first += 1
 
 
 def _is_one_of(code: i64, wanted: set[int]) -> bool:

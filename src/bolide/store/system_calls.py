@@ -1,4 +1,4 @@
-"""System calls that Python has no function for; None where the system lacks one."""
+"""System calls that Python has no function for, or a slow one; None where the system lacks one."""
 
 from __future__ import annotations
 
@@ -49,3 +49,23 @@ def map_calls() -> tuple[Callable[[int, int, int, int, int, int], int | None], C
     mapped.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *(ctypes.c_int,) * 3, ctypes.c_int64)
     resident.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
     return mapped, resident
+
+
+@functools.cache
+def read_nowait_call() -> Callable[[int, int, int, int], bytes | None] | None:
+    """preadv2 in one step; None where the native kernel was not built."""
+    try:
+        from bolide.store.read_kernel import READS_NOWAIT, read_nowait
+    except ImportError:
+        return None
+    return read_nowait if READS_NOWAIT else None
+
+
+@functools.cache
+def is_resident_call() -> Callable[[int, int, int, int, int], bool] | None:
+    """lseek and mincore in one step; None where the native kernel was not built."""
+    try:
+        from bolide.store.read_kernel import TELLS_PAGES, is_resident
+    except ImportError:
+        return None
+    return is_resident if TELLS_PAGES else None
