@@ -38,6 +38,7 @@ from bolide.node.loop.front import Front
 from bolide.node.loop.host import POOL_THREADS, NodeHost, log_failure
 from bolide.node.loop.persist import ConfigFiles
 from bolide.node.loop.turns import Turns
+from bolide.node.loop.waits import Waits
 from bolide.node.plugins.dispatchers import Dispatchers
 from bolide.node.plugins.plugin_loading import make_dispatchers, make_hooks
 from bolide.node.plugins.topic_plugins import TopicPicks
@@ -272,6 +273,7 @@ class BrokerNode:
         )
         if self._joining.side is not None:
             executor.replication = parts.inspection.replicas = self._joining.side
+        parts.inspection.waiting = Waits(executor)
         executor.use_plain_sends(parts.sends)
         return executor
 

@@ -24,9 +24,10 @@ class Inspected(Parts):
 
     def __init__(self, folder: Path, **settings: Any) -> None:
         super().__init__(folder, **settings)
-        unread: Any = SimpleNamespace(role=self.role)
+        idle: Any = SimpleNamespace(role=self.role, metrics=SimpleNamespace(rates=lambda now: (1.5, 2.5)))
+        idle.behind = lambda now=0: (3000, 4, 5) if now else {1: (6, 7)}
         self.service = InspectService(
-            self.options, self.store, self.stats, unread, unread, self.clients, self.filters,
+            self.options, self.store, self.stats, idle, idle, self.clients, self.filters,
             lambda: MachineUse(3 << 40, 1 << 39, 7),
         )  # fmt: skip
 
@@ -80,6 +81,63 @@ def test_a_master_without_slaves(parts: Inspected) -> None:
     shown = json.loads(parts.ask(codes.GET_BROKER_HA_STATUS).body)
     assert (shown["master"], shown["inSyncSlaveNums"], shown["haConnectionInfo"]) == (True, 0, [])
     assert shown["masterCommitLogMaxOffset"] == parts.store.end_offset
+
+
+class Busy:
+    """A loop in which some requests wait."""
+
+    def for_turn(self, codes_asked: frozenset[int]) -> tuple[int, int]:
+        if codes.SEND_MESSAGE_V2 in codes_asked:
+            return 3, NOW - 40
+        return (2, NOW - 7) if codes.END_TRANSACTION in codes_asked else (0, 0)
+
+    def oldest_send(self, now: int) -> int:
+        return 12
+
+
+def test_runtime_info_tells_of_traffic(parts: Inspected) -> None:
+    size = parts.store.end_offset
+    parts.pulled(maxMsgNums=2)
+    parts.pulled(queueOffset=3)
+    parts.pulled(queueOffset=3)
+    parts.stats.put_times.add(15, 2)
+    parts.stats.put_times.end_minute()
+    parts.stats.put_failed += 4
+    info = parts.service.runtime_info(NOW + 1000)
+    assert (info["putTps"], info["getFoundTps"], info["getTransferredTps"]) == (
+        "3.00 3.00 3.00", "1.00 1.00 1.00", "2.00 2.00 2.00",
+    )  # fmt: skip
+    assert (info["getMissTps"], info["getTotalTps"]) == ("2.00 2.00 2.00", "3.00 3.00 3.00")
+    assert (info["putMessageTimesTotal"], info["putMessageSizeTotal"]) == ("3", str(size))
+    assert (info["putMessageFailedTimes"], info["putMessageEntireTimeMax"]) == ("4", "15")
+    assert "[10~50ms]:2 " in info["putMessageDistributeTime"] and 14 < float(info["putLatency99"]) <= 19
+    assert (info["msgPutTotalTodayNow"], info["msgGetTotalTodayNow"]) == ("3", "2")
+
+
+def test_runtime_info_tells_what_waits(parts: Inspected) -> None:
+    quiet = parts.service.runtime_info(NOW)
+    assert {quiet[key] for key in quiet if key.endswith(("QueueSize", "HeadWaitTimeMills"))} == {"0"}
+    parts.service.waiting = Busy()
+    info = parts.service.runtime_info(NOW)
+    assert (info["sendThreadPoolQueueSize"], info["sendThreadPoolQueueHeadWaitTimeMills"]) == ("3", "40")
+    assert (info["EndTransactionQueueSize"], info["EndTransactionThreadPoolQueueCapacity"]) == ("2", "100000")
+    assert (info["pullThreadPoolQueueSize"], info["pullThreadPoolQueueHeadWaitTimeMills"]) == ("0", "0")
+    assert info["pageCacheLockTimeMills"] == "12"
+    assert (info["timerReadBehind"], info["timerDequeueTps"], info["scheduleMessageOffset_1"]) == ("3", "2.5", "6,7")
+
+
+def test_runtime_info_tells_of_the_disk(parts: Inspected) -> None:
+    info = parts.service.runtime_info(NOW)
+    ratio = info["commitLogDiskRatio"]
+    assert 0 < float(ratio) <= 1 and len(ratio) == 4
+    assert info[f"commitLogDiskRatio_{parts.store.root}/commitlog"] == info["consumeQueueDiskRatio"] == ratio
+    assert info["commitLogDirCapacity"] == "Total : 3.0 TiB, Free : 512.0 GiB."
+    assert info["remainHowManyDataToFlush"] == f"{parts.store.written_offset - parts.store.flushed_offset} B"
+
+
+def test_cleaning_queues_takes_nothing_that_the_log_has(parts: Inspected) -> None:
+    assert parts.ask(codes.CLEAN_EXPIRED_CONSUMEQUEUE).code == 0
+    assert len(parts.records("T")) == 3
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,16 @@ def waiting(opaque: int) -> WaitingRequest:
     return WaitingRequest(make_request(11, opaque), frozenset(), None, 0)
 
 
+def test_requests_that_wait_for_their_turn_are_counted_by_code() -> None:
+    outbox = Outbox(NotingHost(), 100)
+    for number, (code, since) in enumerate(((11, 50), (11, 40), (11, -1), (310, 60))):
+        request = WaitingRequest(make_request(code, number), frozenset(), None, 0, since)
+        outbox.wait(Channel(number, b"", "peer"), request)
+    assert outbox.waiting_for_turn(frozenset({11})) == (2, 40)
+    assert outbox.waiting_for_turn(frozenset({11, 310})) == (3, 40)
+    assert outbox.waiting_for_turn(frozenset({12})) == (0, 0)
+
+
 def test_requests_wait_in_order_until_the_peer_has_read() -> None:
     host, peer = NotingHost(), Channel(1, b"", "peer")
     outbox = Outbox(host, 100)

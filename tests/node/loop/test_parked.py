@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bolide.broker.core.channel import Channel
-from bolide.node.loop.parked import ParkedReplies, ParkedReply, with_code
+from bolide.broker.core.stats import PutTimes
+from bolide.node.loop.parked import ParkedReplies, ParkedReply, note_times, with_code
 from bolide.remoting.command import encode, make_request, make_response
 from bolide.remoting.connection import FramedConnection
 
@@ -28,6 +29,16 @@ def test_an_answer_for_an_older_record_takes_no_other_with_it() -> None:
     assert offsets(parked.take_confirmed(50)) == [0]
     assert offsets(parked.take_confirmed(160)) == [100, 150]
     assert offsets(parked.take_confirmed(200)) == [200] and parked.count == 0
+
+
+def test_how_long_sends_took_is_counted_by_turns() -> None:
+    times = PutTimes()
+    leaving = [entry(1, 100), entry(2, 100), entry(3, 103)]
+    leaving[1].sends = 30
+    note_times(leaving, 110, times)
+    note_times([], 200, times)
+    assert (sum(times.counts), times.total_ms, times.longest) == (32, 31 * 10 + 7, 10)
+    assert times.counts[7] == 1
 
 
 def test_deadlines_stay_in_order_too() -> None:

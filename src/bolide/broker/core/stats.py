@@ -5,28 +5,51 @@ RocketMQ's BrokerStatsManager and StoreStatsService keep far more; these are the
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Callable
 from typing import Final, final
 
 from bolide.broker.core.service import Service
 
-SAMPLE_MS: Final = 10_000
+SAMPLE_MS: Final = 1_000
+"""How often the counters are looked at while they move, as StoreStatsService does."""
+QUIET_MS: Final = 10_000
+"""How often they are looked at while nothing moves: no other sample would tell more."""
+WINDOWS_MS: Final = (10_000, 60_000, 600_000)
+"""The spans over which rates are told. Samples are kept as long as the longest."""
+MINUTE_MS: Final = 60_000
 DAY_MS: Final = 86_400_000
 """Days change at midnight UTC here; in Java at the machine's own."""
-SAMPLES: Final = 61
-"""Ten minutes of samples, one every 10 s, as StoreStatsService keeps them."""
 UPPER_MS: Final = (0, 5, 10, 20, 50, 100, 200, 500, 1000)
 """Upper bounds of the counts of durations: no request may hold the loop for 50 ms."""
+
+
+PUT_MS: Final = (
+    *range(10),
+    *(14, 19, 29, 39, 49, 74, 99, 149, 199, 299, 399, 499, 749, 999, 1499, 1999, 2999, 3999, 4999, 7499, 9999),
+)
+"""Upper bounds of the counts of sends by how long they took; those of `PUT_TEXTS` are among them."""
+PUT_TEXTS: Final = (
+    (0, "[<=0ms]"), (9, "[0~10ms]"), (49, "[10~50ms]"), (99, "[50~100ms]"), (199, "[100~200ms]"), (499, "[200~500ms]"),
+    (999, "[500ms~1s]"), (1999, "[1~2s]"), (2999, "[2~3s]"), (3999, "[3~4s]"), (4999, "[4~5s]"), (9999, "[5~10s]"),
+)  # fmt: skip
+"""The last millisecond of each span of putMessageDistributeTime, and how Java names it."""
 
 
 @final
 class Sample:
     """The counters at one moment (ms since epoch)."""
 
-    def __init__(self, at: int, put: int, got: int, transferred: int) -> None:
+    def __init__(self, at: int, put: int, found: int, missed: int, transferred: int) -> None:
         self.at: int = at
         self.put: int = put
-        self.got: int = got
+        self.found: int = found
+        self.missed: int = missed
         self.transferred: int = transferred
+
+    def same(self, other: Sample) -> bool:
+        """True when nothing was counted between the two."""
+        return self.put == other.put and self.found == other.found and self.missed == other.missed
 
 
 @final
@@ -81,6 +104,58 @@ class Durations:
 
 
 @final
+class PutTimes:
+    """How long sends took, from the read that brought them until their answer left, in milliseconds."""
+
+    def __init__(self) -> None:
+        self.counts: list[int] = [0] * (len(PUT_MS) + 1)
+        """Since the start, by the bounds of `PUT_MS`; the last is for what took longer than all of them."""
+        self.total_ms: int = 0
+        self.longest: int = 0
+        self._before: list[int] = list(self.counts)
+        self._minute: list[int] | None = None
+
+    def add(self, took: int, sends: int) -> None:
+        """Count sends that took so long; a clock that seems to go back counts as no time."""
+        took = max(took, 0)
+        self.counts[bisect_left(PUT_MS, took)] += sends
+        self.total_ms += took * sends
+        self.longest = max(self.longest, took)
+
+    def end_minute(self) -> None:
+        """A minute is over: the texts tell of it until the next one is."""
+        self._minute = [count - before for count, before in zip(self.counts, self._before, strict=True)]
+        self._before = list(self.counts)
+
+    def text(self) -> str:
+        """The last whole minute as Java writes putMessageDistributeTime; `null` before there was one."""
+        minute = self._minute
+        if minute is None:
+            return "null"
+        shown: list[str] = []
+        begin = 0
+        for last, name in PUT_TEXTS:
+            end = bisect_left(PUT_MS, last) + 1
+            shown.append(f"{name}:{sum(minute[begin:end])} ")
+            begin = end
+        return "".join(shown) + f"[10s~]:{sum(minute[begin:])} "
+
+    def percentile(self, part: float) -> float:
+        """What so many of the sends of the last whole minute did not exceed, in ms; 0 without any."""
+        minute = self._minute or []
+        wanted = sum(minute) * part
+        seen = 0
+        for at, count in enumerate(minute):
+            if count and seen + count >= wanted:
+                if at == len(PUT_MS):
+                    return float(self.longest)
+                lower = PUT_MS[at - 1] if at else 0
+                return lower + (PUT_MS[at] - lower) * max(wanted - seen, 0.0) / count
+            seen += count
+        return 0.0
+
+
+@final
 class BrokerStats(Service):
     """Plain counters, incremented on the hot path; everything else is worked out when somebody asks."""
 
@@ -93,16 +168,22 @@ class BrokerStats(Service):
         self.got_bytes: int = 0
         self.pulls: int = 0
         self.pulls_found: int = 0
+        self.pulls_missed: int = 0
+        """Reads of a queue that gave no message: at the first try, when a held pull woke, when its time was over."""
         self.pulls_held: int = 0
         self.requests: int = 0
         self.handler_errors: int = 0
         self.bad_frames: int = 0
         self.connections: int = 0
+        self.put_times: PutTimes = PutTimes()
+        self.cold_reads: Durations = Durations()
+        """How long requests waited for records that were not in memory."""
         self.turns: Durations = Durations()
         """Of each turn of the loop, from its first read to its last write."""
         self.late_timers: Durations = Durations()
         """How much later than wanted the timer rang that keeps what is due."""
         self.put_yesterday: int = 0
+        """Messages since the start, as of yesterday's midnight; `put_morning` as of today's."""
         self.put_morning: int = 0
         self.got_yesterday: int = 0
         self.got_morning: int = 0
@@ -112,8 +193,9 @@ class BrokerStats(Service):
         """By topic@group."""
         self.send_backs: dict[str, Tally] = {}
         """By topic@group: what consumers sent back."""
-        self._samples: list[Sample] = [Sample(now, 0, 0, 0)]
-        self._next: int = now + SAMPLE_MS
+        self._samples: list[Sample] = [Sample(now, 0, 0, 0, 0)]
+        self._next: int = now + QUIET_MS
+        self._minute: int = now + MINUTE_MS
         self._day: int = now // DAY_MS
 
     def put(self, messages: int, size: int) -> None:
@@ -127,15 +209,22 @@ class BrokerStats(Service):
         self.got_bytes += size
 
     def due(self, now: int) -> int | None:
-        """Next sample."""
-        return self._next
+        """Next sample: soon when something moved since the last one."""
+        last = self._samples[len(self._samples) - 1]
+        at = self._next if last.same(self._sample(now)) else last.at + SAMPLE_MS
+        return min(at, self._minute)
 
     def tick(self, now: int, budget: int) -> None:
         """Take one sample of the counters."""
-        self._samples.append(Sample(now, self.put_messages, self.pulls, self.got_messages))
-        if len(self._samples) > SAMPLES:
-            del self._samples[0]
-        self._next = now + SAMPLE_MS
+        samples = self._samples
+        samples.append(self._sample(now))
+        oldest = now - WINDOWS_MS[2]
+        while len(samples) > 1 and samples[1].at <= oldest:
+            del samples[0]
+        self._next = now + QUIET_MS
+        if now >= self._minute:
+            self._minute = now + MINUTE_MS
+            self.put_times.end_minute()
         if now // DAY_MS != self._day:
             self._day = now // DAY_MS
             self.new_day()
@@ -153,24 +242,28 @@ class BrokerStats(Service):
             for key in [key for key in tallies if key.endswith("@" + group)]:
                 del tallies[key]
 
-    def put_rate(self, window_ms: int, now: int) -> float:
-        """Messages stored a second over about the last `window_ms`."""
-        old = self._back(window_ms, now)
-        return rate(self.put_messages - old.put, now - old.at)
-
-    def got_rate(self, window_ms: int, now: int) -> float:
-        """Messages given to consumers a second over about the last `window_ms`."""
-        old = self._back(window_ms, now)
-        return rate(self.got_messages - old.transferred, now - old.at)
+    def rates(self, of: Callable[[Sample], int], now: int) -> list[float]:
+        """What a counter grew by in a second over the last 10, 60 and 600 s, or since the start if that is less."""
+        total = of(self._sample(now))
+        found: list[float] = []
+        for window in WINDOWS_MS:
+            old = self._back(window, now)
+            # Without a later sample nothing moved from the old one until shortly before the next.
+            found.append(rate(total - of(old), min(now - old.at, window + SAMPLE_MS)))
+        return found
 
     def new_day(self) -> None:
-        """Midnight: today's counts become yesterday's."""
-        self.put_yesterday = self.put_messages - self.put_morning
+        """Midnight: the totals of this morning become those of yesterday's."""
+        self.put_yesterday = self.put_morning
         self.put_morning = self.put_messages
-        self.got_yesterday = self.got_messages - self.got_morning
+        self.got_yesterday = self.got_morning
         self.got_morning = self.got_messages
 
+    def _sample(self, now: int) -> Sample:
+        return Sample(now, self.put_messages, self.pulls_found, self.pulls_missed, self.got_messages)
+
     def _back(self, window_ms: int, now: int) -> Sample:
+        """The counters as they were when a window began."""
         for sample in reversed(self._samples):
             if now - sample.at >= window_ms:
                 return sample

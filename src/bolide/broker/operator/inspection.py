@@ -6,6 +6,7 @@ Keys and units of runtime info: docs/protocol/remoting.md 12, as mqadmin's clust
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -16,6 +17,7 @@ from bolide.broker.core.outcome import Outcome, reply
 from bolide.broker.core.replicas import NoReplicas, Replicas
 from bolide.broker.core.service import Routes, Service
 from bolide.broker.core.stats import BrokerStats
+from bolide.broker.core.waiting import NothingWaits, WhatWaits
 from bolide.broker.delay.delay_levels import DelayService
 from bolide.broker.delay.timers import TimerService
 from bolide.broker.tables.clients import Clients
@@ -30,6 +32,18 @@ from bolide.remoting.request_routes import DiskReads, Kind, RawRoute, Route
 from bolide.store.message_store import MessageStore
 
 MAX_UNITS: Final = 1_000
+POOLS: Final[dict[str, tuple[frozenset[int], int]]] = {
+    "send": (
+        frozenset({codes.SEND_MESSAGE, codes.SEND_MESSAGE_V2, codes.SEND_BATCH_MESSAGE, codes.CONSUMER_SEND_MSG_BACK}),
+        10_000,
+    ),
+    "pull": (frozenset({codes.PULL_MESSAGE}), 100_000),
+    "litePull": (frozenset({codes.LITE_PULL_MESSAGE}), 100_000),
+    "query": (frozenset({codes.QUERY_MESSAGE, codes.VIEW_MESSAGE_BY_ID}), 20_000),
+    "ack": (frozenset(), 100_000),
+    "EndTransaction": (frozenset({codes.END_TRANSACTION}), 100_000),
+}
+"""Java's pools of threads: what each serves, and how much may wait for it there. Here one loop serves all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +82,8 @@ class InspectService(Service):
         self._role = delay.role
         self.replicas: Replicas = NoReplicas()
         """Tells of replication, once there is some."""
+        self.waiting: WhatWaits = NothingWaits()
+        """Tells what waits in the loop, once there is one."""
 
     def configure(self, options: BrokerOptions) -> None:
         """Take over what may change while the broker runs."""
@@ -86,8 +102,7 @@ class InspectService(Service):
             RawRoute(codes.GET_BROKER_HA_STATUS, None, self.on_ha_status, Kind.READ),
             RawRoute(codes.TRIGGER_DELETE_FILES, None, self.on_delete_files, Kind.CHANGE),
             RawRoute(codes.DELETE_EXPIRED_COMMITLOG, None, self.on_delete_files, Kind.CHANGE),
-            RawRoute(codes.CLEAN_EXPIRED_CONSUMEQUEUE, None, self.on_nothing_to_do, Kind.CHANGE),
-            RawRoute(codes.CLEAN_UNUSED_TOPIC, None, self.on_nothing_to_do, Kind.CHANGE),
+            RawRoute(codes.CLEAN_EXPIRED_CONSUMEQUEUE, None, self.on_clean_queues, Kind.CHANGE),
         ]
 
     def on_runtime_info(self, channel: Channel, command: Command, now: int) -> Outcome:
@@ -95,27 +110,39 @@ class InspectService(Service):
 
     def runtime_info(self, now: int) -> dict[str, str]:
         """Every figure as text, under Java's keys; those of the loop and the process are Bolide's own."""
-        stats, store = self._stats, self._store
-        put = self._rates(stats.put_rate, now)
-        got = self._rates(stats.got_rate, now)
-        machine = self._machine()
-        late, behind, waiting = self._timers.behind(now)
-        enqueued, dequeued = self._timers.metrics.rates(now)
-        info = {
+        return {
+            **self._of_broker(now),
+            **self._of_traffic(now),
+            **self._of_store(now),
+            **self._of_waiting(now),
+            **self._of_delays(now),
+            **self._of_loop(),
+        }
+
+    def _of_broker(self, now: int) -> dict[str, str]:
+        return {
             "brokerVersion": str(codes.VERSION_5_5_0),
             "brokerVersionDesc": "V5_5_0",
             "brokerActive": "true" if self._role.may_deliver else "false",
             "brokerRole": self._role.name,
             "replicationLagMs": str(self.replicas.lag_ms(now)),
             "storeState": self._state(),
-            "bootTimestamp": str(stats.boot_timestamp),
-            "runtime": _runtime(now - stats.boot_timestamp),
-            "putTps": put,
-            "getTransferredTps": got,
-            "getTransferedTps": got,
-            "getFoundTps": got,
-            "getMissTps": "0.0 0.0 0.0",
-            "getTotalTps": got,
+            "bootTimestamp": str(self._stats.boot_timestamp),
+            "runtime": _runtime(now - self._stats.boot_timestamp),
+            "startAcceptSendRequestTimeStamp": str(self._options.start_accept_send_request_time_stamp),
+        }
+
+    def _of_traffic(self, now: int) -> dict[str, str]:
+        stats = self._stats
+        found, missed = stats.rates(lambda sample: sample.found, now), stats.rates(lambda sample: sample.missed, now)
+        transferred = _rates(stats.rates(lambda sample: sample.transferred, now))
+        return {
+            "putTps": _rates(stats.rates(lambda sample: sample.put, now)),
+            "getTransferredTps": transferred,
+            "getTransferedTps": transferred,
+            "getFoundTps": _rates(found),
+            "getMissTps": _rates(missed),
+            "getTotalTps": _rates([one + other for one, other in zip(found, missed, strict=True)]),
             "msgPutTotalYesterdayMorning": str(stats.put_yesterday),
             "msgPutTotalTodayMorning": str(stats.put_morning),
             "msgPutTotalTodayNow": str(stats.put_messages),
@@ -126,51 +153,70 @@ class InspectService(Service):
             "putMessageTimesTotal": str(stats.put_messages),
             "putMessageAverageSize": str(stats.put_bytes / stats.put_messages if stats.put_messages else 0.0),
             "putMessageSizeTotal": str(stats.put_bytes),
+            "putMessageDistributeTime": stats.put_times.text(),
+            "putMessageEntireTimeMax": str(stats.put_times.longest),
+            "putLatency99": f"{stats.put_times.percentile(0.99):.2f}",
+            "putLatency999": f"{stats.put_times.percentile(0.999):.2f}",
+            "getMessageEntireTimeMax": str(stats.cold_reads.longest),
+        }
+
+    def _of_store(self, now: int) -> dict[str, str]:
+        store, machine = self._store, self._machine()
+        disk = _percent(store.disk_ratio())
+        return {
             "commitLogMinOffset": str(store.min_physical_offset()),
             "commitLogMaxOffset": str(store.end_offset),
             "dispatchMaxBuffer": "0",
             "dispatchBehindBytes": str(max(store.confirm_offset - store.dispatched_offset, 0)),
             "earliestMessageTimeStamp": str(store.earliest_store_time("", -1)),
-            "pageCacheLockTimeMills": "0",
-            "remainHowManyDataToFlush": f"{max(store.written_offset - store.flushed_offset, 0)} B",
-            "commitLogDiskRatio": f"{store.disk_ratio():.4f}",
-            "consumeQueueDiskRatio": f"{store.disk_ratio():.4f}",
-            "startAcceptSendRequestTimeStamp": str(self._options.start_accept_send_request_time_stamp),
+            "pageCacheLockTimeMills": str(self.waiting.oldest_send(now)),
+            "remainHowManyDataToFlush": byte_count(max(int(store.written_offset - store.flushed_offset), 0)),
             "remainTransientStoreBufferNumbs": str((1 << 31) - 1),
+            "commitLogDiskRatio": disk,
+            f"commitLogDiskRatio_{store.root}/commitlog": disk,
+            "consumeQueueDiskRatio": disk,
             "commitLogDirCapacity": (
                 f"Total : {byte_count(machine.disk_bytes)}, Free : {byte_count(machine.disk_free)}."
             ),
-            "sendThreadPoolQueueSize": "0",
-            "sendThreadPoolQueueCapacity": "10000",
-            "pullThreadPoolQueueSize": "0",
-            "pullThreadPoolQueueCapacity": "100000",
-            "litePullThreadPoolQueueSize": "0",
-            "litePullThreadPoolQueueCapacity": "100000",
-            "ackThreadPoolQueueSize": "0",
-            "ackThreadPoolQueueCapacity": "100000",
-            "EndTransactionQueueSize": "0",
-            "EndTransactionThreadPoolQueueCapacity": "100000",
-            "queryThreadPoolQueueSize": "0",
-            "queryThreadPoolQueueCapacity": "20000",
-            "sendThreadPoolQueueHeadWaitTimeMills": "0",
-            "pullThreadPoolQueueHeadWaitTimeMills": "0",
-            "queryThreadPoolQueueHeadWaitTimeMills": "0",
-            "litePullThreadPoolQueueHeadWaitTimeMills": "0",
-            "ackThreadPoolQueueHeadWaitTimeMills": "0",
+            "processAllocatedBlocks": str(machine.allocated_blocks),
+        }
+
+    def _of_waiting(self, now: int) -> dict[str, str]:
+        """Requests that wait for their turn, under the names of Java's pools; POP is not served, so nothing waits to be
+        acknowledged."""
+        told: dict[str, str] = {}
+        for name, (asked, capacity) in POOLS.items():
+            count, first = self.waiting.for_turn(asked)
+            told[f"{name}ThreadPoolQueueCapacity"] = str(capacity)
+            if name == "EndTransaction":
+                told["EndTransactionQueueSize"] = str(count)
+            else:
+                told[f"{name}ThreadPoolQueueSize"] = str(count)
+                told[f"{name}ThreadPoolQueueHeadWaitTimeMills"] = str(max(now - first, 0) if count else 0)
+        return told
+
+    def _of_delays(self, now: int) -> dict[str, str]:
+        late, behind, waiting = self._timers.behind(now)
+        enqueued, dequeued = self._timers.metrics.rates(now)
+        told = {
             "timerReadBehind": str(late // 1000),
             "timerOffsetBehind": str(behind),
             "timerCongestNum": str(waiting),
             "timerEnqueueTps": f"{enqueued:.1f}",
             "timerDequeueTps": f"{dequeued:.1f}",
+        }
+        for level, (offset, end) in self._delay.behind().items():
+            told[f"scheduleMessageOffset_{level}"] = f"{offset},{end}"
+        return told
+
+    def _of_loop(self) -> dict[str, str]:
+        stats = self._stats
+        return {
             "loopTurnDistributeTime": stats.turns.text(),
             "loopTurnTimeMax": str(stats.turns.longest),
             "loopTimerLateDistributeTime": stats.late_timers.text(),
             "loopTimerLateTimeMax": str(stats.late_timers.longest),
-            "processAllocatedBlocks": str(machine.allocated_blocks),
         }
-        for level, (offset, end) in self._delay.behind().items():
-            info[f"scheduleMessageOffset_{level}"] = f"{offset},{end}"
-        return info
 
     def _state(self) -> str:
         """`serves`, `follows` of a slave, or why the store takes nothing."""
@@ -178,10 +224,6 @@ class InspectService(Service):
         if not store.writable():
             return f"refuses: {store.failure or store.flags.describe()}"
         return "serves" if self._role.may_write else "follows"
-
-    def _rates(self, rate: Callable[[int, int], float], now: int) -> str:
-        """Java's three windows: 10 seconds, one minute, ten minutes."""
-        return " ".join(f"{rate(window, now):.2f}" for window in (10_000, 60_000, 600_000))
 
     def on_consume_queue(
         self, channel: Channel, command: Command, header: QueryConsumeQueueRequestHeader, now: int
@@ -236,8 +278,11 @@ class InspectService(Service):
         self._store.delete_expired(now)
         return reply(make_response(command, codes.SUCCESS))
 
-    def on_nothing_to_do(self, channel: Channel, command: Command, now: int) -> Outcome:
-        """Queue files follow the log by themselves here, and a topic without settings is never served."""
+    def on_clean_queues(self, channel: Channel, command: Command, now: int) -> Outcome:
+        """Queue files follow the log by themselves; where that failed, this tries again and says why it fails."""
+        problem = self._store.maintenance.clean_derived()
+        if problem:
+            return reply(make_response(command, codes.SYSTEM_ERROR, problem))
         return reply(make_response(command, codes.SUCCESS))
 
 
@@ -247,6 +292,16 @@ def byte_count(size: int) -> str:
         return f"{size} B"
     power = min((size.bit_length() - 1) // 10, 6)
     return f"{size / (1 << 10 * power):.1f} {'KMGTPE'[power - 1]}iB"
+
+
+def _rates(of_windows: list[float]) -> str:
+    """Java's three windows: 10 seconds, one minute, ten minutes."""
+    return " ".join(f"{rate:.2f}" for rate in of_windows)
+
+
+def _percent(ratio: float) -> str:
+    """A ratio as Java tells one of disks: in full percent, rounded up."""
+    return f"{math.ceil(ratio * 100) / 100:.2f}"
 
 
 def _runtime(elapsed_ms: int) -> str:

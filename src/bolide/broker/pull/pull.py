@@ -290,6 +290,8 @@ class PullService(Service):
             self._offsets.commit(header.consumer_group, topic, queue_id, header.commit_offset, now)
         self._offsets.note_pull(header.consumer_group, topic, queue_id, int(found.next_begin_offset))
         code = self._code(found.status, offset)
+        if code != SUCCESS:
+            self._stats.pulls_missed += 1
         if code == PULL_NOT_FOUND and first and header.sys_flag & FLAG_SUSPEND:
             return self._hold(channel, command, header, chosen, now)
         next_offset = found.next_begin_offset

@@ -25,7 +25,7 @@ from bolide.errors import BolideError, PeerError
 from bolide.node.loop.durable_replies import DurableReplies
 from bolide.node.loop.host_protocol import Host, Replication
 from bolide.node.loop.outbox import Outbox, WaitingRequest
-from bolide.node.loop.parked import NO_DEADLINE, ParkedReplies, ParkedReply, TableWrite, with_code
+from bolide.node.loop.parked import NO_DEADLINE, ParkedReplies, ParkedReply, TableWrite, note_times, with_code
 from bolide.node.loop.pending_requests import PendingRequest, PendingRequests
 from bolide.node.loop.resumer import COLD_ROUNDS, Resumer
 from bolide.node.loop.send_gate import SendGate, busy, later
@@ -96,6 +96,7 @@ class Executor:
         self._resumer: Resumer = Resumer(
             self.outbox, host, self._begin, self.settle, self._handler_failed, self.gate.look
         )
+        self._resumer.cold_reads = stats.cold_reads
         self.plain: PlainSends | None = None
         """The faster way for sends with nothing special, where there is one."""
         self.replication: Replication | None = None
@@ -335,7 +336,9 @@ class Executor:
             store.write_pending()
         except Exception as error:  # full disk or worse: the store took back what this turn appended
             self._not_written(store.written_offset, error)
-        for entry in self._parked.take_unwaited():
+        unwaited = self._parked.take_unwaited()
+        note_times(unwaited, now + self._flush_timeout_ms, self.stats.put_times)
+        for entry in unwaited:
             self._leave(entry, entry.frame)
         target = store.flush_target(now)  # -1 also while a sync is under way: the next one takes all that waits
         if target >= 0:
@@ -351,7 +354,9 @@ class Executor:
                 self._resumer.woken(hold.arrived(arrivals), now)
             for hook in self._services.arrived_hooks:
                 hook(arrivals, now)
-        for entry in self._parked.take_confirmed(store.dispatched_offset):
+        confirmed = self._parked.take_confirmed(store.dispatched_offset)
+        note_times(confirmed, now + self._flush_timeout_ms, self.stats.put_times)
+        for entry in confirmed:
             if replication is not None and replication.late(int(entry.offset)):
                 entry.frame = with_code(entry.frame, FLUSH_SLAVE_TIMEOUT, "")
             if entry.tables is None:
@@ -374,6 +379,7 @@ class Executor:
         self._host.failed("a write of the commit log", error)
         text = f"the message could not be written: {error}"
         for entry in self._parked.take_beyond(written):
+            self.stats.put_failed += entry.sends
             self._leave(entry, with_code(entry.frame, SERVICE_NOT_AVAILABLE, text))
 
     def _job_done(self, job: Job, error: str) -> None:
@@ -395,6 +401,7 @@ class Executor:
         self._store.stop_writing(str(error))
         text = f"the log could not be synced: {error}"
         for entry in self._parked.take_all():
+            self.stats.put_failed += entry.sends
             self._leave(entry, with_code(entry.frame, SERVICE_NOT_AVAILABLE, text))
         self._host.store_failed(error)
         self._host.another_turn()
@@ -449,7 +456,9 @@ class Executor:
             if now >= self._next_sweep:
                 self._next_sweep = now + self._sweep_ms
                 self._resumer.woken(hold.behind(self._store.max_queue_offset), now)
-        for entry in self._parked.take_late(now):
+        late = self._parked.take_late(now)
+        note_times(late, now + self._flush_timeout_ms, self.stats.put_times)
+        for entry in late:
             self._leave(entry, with_code(entry.frame, self._late_code(entry), ""))
         for asked in self._pending.take_late(now):
             self._finish(asked, None, now)

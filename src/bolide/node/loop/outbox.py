@@ -122,6 +122,17 @@ class Outbox:
         """Connections with requests that wait for the next turn."""
         return len(self._ready)
 
+    def waiting_for_turn(self, codes: frozenset[int]) -> tuple[int, int]:
+        """How many requests with these codes wait for their turn of the loop, and since when the first does (ms)."""
+        count = 0
+        first = 0
+        for requests in self._waiting.values():
+            for waiting in requests:
+                if waiting.since >= 0 and waiting.command.code in codes:
+                    first = waiting.since if count == 0 else min(first, waiting.since)
+                    count += 1
+        return count, first
+
     def full(self, channel: Channel) -> bool:
         """True while the peer must read before anything of it is run: also behind what waits already."""
         return channel.queued > self._high or channel.waits

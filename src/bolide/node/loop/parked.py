@@ -8,6 +8,7 @@ from typing import final
 from mypy_extensions import i64
 
 from bolide.broker.core.channel import Channel
+from bolide.broker.core.stats import PutTimes
 from bolide.remoting.command import encode
 from bolide.remoting.connection import FramedConnection
 
@@ -168,6 +169,22 @@ class ParkedReplies:
             self._head = 0
         else:
             self._head = stop
+
+
+def note_times(leaving: list[ParkedReply], begun: int, times: PutTimes) -> None:
+    """Count how long sends took whose answers leave now; `begun` is the deadline of one that would begin now. Those of
+    one turn share their deadline, and are counted together."""
+    deadline = NO_DEADLINE
+    sends = 0
+    for entry in leaving:
+        if entry.deadline != deadline:
+            if sends:
+                times.add(begun - deadline, sends)
+            deadline = entry.deadline
+            sends = 0
+        sends += entry.sends
+    if sends:
+        times.add(begun - deadline, sends)
 
 
 def with_code(frame: bytes, code: int, remark: str) -> bytes:

@@ -12,6 +12,7 @@ from typing import Final, final
 
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.outcome import Cold, HeldPull, Outcome, Reply
+from bolide.broker.core.stats import Durations
 from bolide.node.loop.host_protocol import Host
 from bolide.node.loop.outbox import Outbox, WaitingRequest
 from bolide.remoting.codes import SYSTEM_ERROR
@@ -53,6 +54,8 @@ class Resumer:
         self._look: Callable[[int, int], None] = look
         self.clock: Callable[[], int] = _no_clock
         """What the time is by now, within a turn."""
+        self.cold_reads: Durations = Durations()
+        """How long requests waited for what was not in memory."""
         self._woken: deque[HeldPull] = deque()
 
     @property
@@ -72,8 +75,10 @@ class Resumer:
             return
 
         left = rounds if cold.fetched is not None else rounds - 1
+        began = self.clock()
 
         def loaded(now: int) -> None:
+            self.cold_reads.add(now - began)
             self._run(channel, command, cold.again, left, now)
             self._host.another_turn()
 

@@ -32,9 +32,12 @@ class SendGate:
     def look(self, now: int, lag: int) -> None:
         """Before the commands of one read, which waited `lag` ms for their turn of the loop."""
         parked = self._parked
-        count = parked.count
-        age = now - parked.next_deadline() + self._flush_timeout_ms if count > 0 else 0
-        self.busy = self._overload.remark(count, int(parked.size), age, lag)
+        self.busy = self._overload.remark(parked.count, int(parked.size), self.oldest(now), lag)
+
+    def oldest(self, now: int) -> int:
+        """How long (ms) the first of the sends that wait for the log has waited; 0 without any."""
+        parked = self._parked
+        return now - parked.next_deadline() + self._flush_timeout_ms if parked.count > 0 else 0
 
 
 def busy(command: Command, remark: str) -> Command:
