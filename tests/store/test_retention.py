@@ -8,7 +8,7 @@ import pytest
 
 from bolide.store.errors import ServiceNotAvailable
 from bolide.store.files import DiskFull, FileFailed
-from bolide.store.jobs import Job, MakeSegment
+from bolide.store.jobs import Job, MakeSegment, RemoveFiles
 from bolide.store.options import StoreOptions
 from bolide.store.read_result import MESSAGE_WAS_REMOVING, OFFSET_TOO_SMALL
 from bolide.store.running_flags import (
@@ -93,6 +93,26 @@ def test_queues_and_index_follow_the_log() -> None:
         again()
         assert not missing(machine.store, kept)
         assert machine.store.min_queue_offset("T", 0) == first
+
+
+def test_queues_are_cleaned_when_asked_but_not_before_the_log_files_are_gone() -> None:
+    machine = machine_with_files(12)
+    store = machine.store
+    segments = store.log.segments
+    queue_files = len(machine.files.list_dir(f"{ROOT}/consumequeue/T/0"))
+    removal = RemoveFiles(machine.files, segments.detach_before(segments.segment_starts()[-1], 8))
+    store.job_done(removal, "EIO")  # detached, but still on the disk: a loss of power may bring them back
+    assert store.maintenance.clean_derived() == ""
+    assert len(machine.files.list_dir(f"{ROOT}/consumequeue/T/0")) == queue_files
+    store.job_done(removal, "")
+    (again,) = [job for job in store.jobs() if isinstance(job, RemoveFiles)]
+    again.run()
+    store.job_done(again, "")
+    segments.delete_before(segments.segment_starts()[-1])
+    before = len(machine.files.list_dir(f"{ROOT}/consumequeue/T/0"))
+    assert store.maintenance.clean_derived() == ""
+    assert len(machine.files.list_dir(f"{ROOT}/consumequeue/T/0")) < before
+    assert store.min_queue_offset("T", 0) > 0
 
 
 def test_reading_at_units_whose_log_is_gone_says_so() -> None:

@@ -152,9 +152,17 @@ class Maintenance:
             elif self._gone:
                 self._remove_files()
             else:
-                self._clean_derived()
+                # Where it fails, the next round in which log files go tries again.
+                self.problem = self._clean_derived() or self.problem
 
-    def _clean_derived(self) -> None:
+    def clean_derived(self) -> str:
+        """Delete what queues and index still have of log files that are gone; why it cannot be done, "" when it is.
+
+        While log files are still to be deleted nothing is done: it follows when they are gone.
+        """
+        return "" if self._removing or self._gone else self._clean_derived()
+
+    def _clean_derived(self) -> str:
         """The oldest log files are gone, durably: now queues and index follow. A queue whose files went first would
         begin at 0 once more, and number its messages twice, if the power failed and brought the log files back."""
         begin = int(self._log.segments.min_offset)
@@ -163,7 +171,8 @@ class Maintenance:
             self._queues.delete_before(begin)
             self._index.delete_before(begin)
         except FileFailed as error:
-            self.problem = str(error)  # the next round in which log files go tries again
+            return str(error)
+        return ""
 
     def take_problem(self) -> str:
         """What went wrong since the last call, as a sentence; "" when nothing did."""

@@ -15,7 +15,7 @@ from bolide.broker.operator.topic_admin import TopicAdminService
 from bolide.broker.refused import Refused, remark_of
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request, make_response
-from tests.broker.parts import NOW, Parts, reply_of, send_request
+from tests.broker.parts import NOW, Parts, reply_of, send_request, text
 
 
 class Topics(Parts):
@@ -211,6 +211,24 @@ def test_a_deleted_topic_is_gone_with_its_messages_and_offsets(parts: Topics) ->
     assert parts.ask(codes.GET_TOPIC_CONFIG, topic="T").code == codes.TOPIC_NOT_EXIST
     for topic in (" ", "TBW102", "rmq_sys_x"):
         assert parts.ask(codes.DELETE_TOPIC_IN_BROKER, topic=topic).code == codes.INVALID_PARAMETER
+
+
+def test_queues_without_a_topic_are_deleted_when_asked(parts: Topics) -> None:
+    for topic in ("T", "U"):
+        parts.create(topic)
+        parts.answer(send_request(topic))
+    parts.answer(send_request("T", properties=text(DELAY="3")))
+    forgotten: list[str] = []
+    parts.service = TopicAdminService(
+        parts.options, parts.store, parts.topics, parts.offsets, None, [forgotten.append]
+    )  # fmt: skip
+    parts.topics.delete("T", NOW)  # as where topics.json was lost
+    parts.offsets.commit("g", "T", 0, 1, NOW)
+    assert parts.ask(codes.CLEAN_UNUSED_TOPIC).code == 0
+    assert forgotten == ["T"] and parts.offsets.query("g", "T", 0) == -1
+    assert parts.store.max_queue_offset("T", 0) == 0 and parts.store.max_queue_offset("U", 0) == 1
+    assert parts.store.max_queue_offset("SCHEDULE_TOPIC_XXXX", 2) == 1
+    assert parts.ask(codes.CLEAN_UNUSED_TOPIC).code == 0 and forgotten == ["T"]
 
 
 def test_the_same_again_waits_for_the_file_that_lacks_it(parts: Topics) -> None:

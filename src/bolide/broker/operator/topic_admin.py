@@ -20,6 +20,7 @@ from bolide.broker.refused import TABLES_AT_MASTER, Refused
 from bolide.broker.tables.attributes import MESSAGE_TYPE, MIXED, TOPIC, altered, parse_changes
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
 from bolide.broker.tables.topics import MAX_QUEUES, MULTI_TAG, SINGLE_TAG, TopicConfig, TopicTable
+from bolide.dispatch.multi import is_lmq
 from bolide.layout.permissions import PERM_ALL
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import encode_body
@@ -91,6 +92,7 @@ class TopicAdminService(Service):
                 at_master=TABLES_AT_MASTER,
             ),
             RawRoute(codes.GET_SYSTEM_TOPIC_LIST_FROM_BROKER, None, self.on_system_topics, Kind.READ),
+            RawRoute(codes.CLEAN_UNUSED_TOPIC, None, self.on_clean_unused, Kind.CHANGE, at_master=TABLES_AT_MASTER),
         ]
 
     def on_create(self, channel: Channel, command: Command, header: CreateTopicRequestHeader, now: int) -> Outcome:
@@ -183,6 +185,14 @@ class TopicAdminService(Service):
         self._store.delete_topic(topic)  # first: when its mark cannot be written, nothing is deleted
         self._topics.delete(topic, now)
         self._forget_all(topic, now)
+        return reply(make_response(command, codes.SUCCESS))
+
+    def on_clean_unused(self, channel: Channel, command: Command, now: int) -> Outcome:
+        """Delete the queues of topics that the table does not have, so that nobody can read them; light ones stay."""
+        for topic in self._store.queues.topics():
+            if self._topics.get(topic) is None and not self._topics.is_system(topic) and not is_lmq(topic):
+                self._store.delete_topic(topic)
+                self._forget_all(topic, now)
         return reply(make_response(command, codes.SUCCESS))
 
     def drop(self, topic: str, now: int) -> None:
