@@ -178,6 +178,7 @@ def test_a_table_that_could_not_be_written_is_tried_again_until_it_is(
         pauses.append(pause)
         again()
     assert pauses == [0.5, 1, 2, 4, 8, 10, 10]
+    assert (files.failed_writes, sum(files.writes.counts)) == (7, 0)
     assert len(told) == 1 and "topics.json could not be written" in told[0] and "written" not in table.heard
     files.write({"topics"}, pool, told.append)  # type: ignore[arg-type] # who asks meanwhile waits for the next
     disk.full = False
@@ -185,6 +186,7 @@ def test_a_table_that_could_not_be_written_is_tried_again_until_it_is(
     pool.run_one()
     assert told[1:] == [""] and not timers and not pool.work and table.heard.count("written") == 2
     assert [record.levelname for record in caplog.records] == ["ERROR", "INFO"]
+    assert (files.failed_writes, sum(files.writes.counts)) == (7, 2)
     disk.full = True
     files.write({"topics"}, pool, told.append)  # type: ignore[arg-type] # a pool as far as needed
     pool.run_one()

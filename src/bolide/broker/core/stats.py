@@ -22,9 +22,13 @@ DAY_MS: Final = 86_400_000
 """Days change at midnight UTC here; in Java at the machine's own."""
 UPPER_MS: Final = (0, 5, 10, 20, 50, 100, 200, 500, 1000)
 """Upper bounds of the counts of durations: no request may hold the loop for 50 ms."""
+SYNC_US: Final = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000)
+"""Upper bounds for syncs of the log, in microseconds."""
+BATCHES: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
+"""Upper bounds for how many sends are answered at once."""
 
 
-PUT_MS: Final = (
+PUT_MS: Final[tuple[int, ...]] = (
     *range(10),
     *(14, 19, 29, 39, 49, 74, 99, 149, 199, 299, 399, 499, 749, 999, 1499, 1999, 2999, 3999, 4999, 7499, 9999),
 )
@@ -75,31 +79,38 @@ def count(tallies: dict[str, Tally], key: str, messages: int, size: int) -> None
 
 @final
 class Durations:
-    """How often something took how long, in milliseconds, since the start."""
+    """How often something took how long since the start, in milliseconds; or how often it had which size, with bounds
+    of its own."""
 
-    def __init__(self) -> None:
-        self.counts: list[int] = [0] * (len(UPPER_MS) + 1)
-        """By the bounds of `UPPER_MS`; the last is for what took longer than all of them."""
+    def __init__(self, bounds: tuple[int, ...] = UPPER_MS) -> None:
+        self.bounds: tuple[int, ...] = bounds
+        self.counts: list[int] = [0] * (len(bounds) + 1)
+        """By the upper bounds; the last is for what took longer than all of them."""
         self.longest: int = 0
+        self.total: int = 0
 
     def add(self, took: int) -> None:
-        """Count one of `took` ms; a clock that seems to go back counts as no time."""
-        if took <= 0:
+        """Count one; a clock that seems to go back counts as no time."""
+        bounds = self.bounds
+        if took <= bounds[0]:
             self.counts[0] += 1
+            self.total += max(took, 0)
             return
         at = 1
-        while at < len(UPPER_MS) and took > UPPER_MS[at]:
+        while at < len(bounds) and took > bounds[at]:
             at += 1
         self.counts[at] += 1
+        self.total += took
         if took > self.longest:
             self.longest = took
 
     def text(self) -> str:
         """As Java writes putMessageDistributeTime, with its own bounds: `[<=0ms]:5 [0~5ms]:1 ... [1000ms~]:0`."""
+        bounds = self.bounds
         shown = [f"[<=0ms]:{self.counts[0]}"]
-        for at in range(1, len(UPPER_MS)):
-            shown.append(f"[{UPPER_MS[at - 1]}~{UPPER_MS[at]}ms]:{self.counts[at]}")
-        shown.append(f"[{UPPER_MS[-1]}ms~]:{self.counts[-1]}")
+        for at in range(1, len(bounds)):
+            shown.append(f"[{bounds[at - 1]}~{bounds[at]}ms]:{self.counts[at]}")
+        shown.append(f"[{bounds[-1]}ms~]:{self.counts[-1]}")
         return " ".join(shown)
 
 
@@ -176,6 +187,10 @@ class BrokerStats(Service):
         self.bad_frames: int = 0
         self.connections: int = 0
         self.put_times: PutTimes = PutTimes()
+        self.batches: Durations = Durations(BATCHES)
+        """How many sends were answered at once: they shared a write and a sync."""
+        self.syncs: Durations = Durations(SYNC_US)
+        """How long each sync of the log took, in microseconds; counted by the thread that syncs."""
         self.cold_reads: Durations = Durations()
         """How long requests waited for records that were not in memory."""
         self.turns: Durations = Durations()

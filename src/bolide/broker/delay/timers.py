@@ -195,8 +195,17 @@ class TimerService(Service):
         """(ms the delivery is late, messages not in the wheel yet, messages that wait), for runtime info."""
         first = self._files.wheel.first_time() if self._on else -1
         late = max(int(self._store.times.wall(now)) - first - self._precision, 0) if first >= 0 else 0
-        waiting = int(self._store.max_queue_offset(TIMER_TOPIC, 0)) - self.queue_offset if self._on else 0
-        return late, max(waiting, 0), self._files.wheel.count
+        return late, self.not_in_wheel, self.in_wheel
+
+    @property
+    def in_wheel(self) -> int:
+        """Messages that wait for their time."""
+        return self._files.wheel.count
+
+    @property
+    def not_in_wheel(self) -> int:
+        """Timed messages that are not in the wheel yet."""
+        return max(int(self._store.max_queue_offset(TIMER_TOPIC, 0)) - self.queue_offset, 0) if self._on else 0
 
     def routes(self) -> Routes:
         return [

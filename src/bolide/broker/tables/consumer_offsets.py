@@ -115,6 +115,14 @@ class ConsumerOffsets(Table):
         """All committed offsets of a group in a topic, by queue id."""
         return dict(self._table.get(topic + SEPARATOR + group, {}))
 
+    def progress(self) -> list[tuple[str, str, dict[int, int], dict[int, int]]]:
+        """Topic, group, committed offsets and where the next pulls begin, of all groups. On any thread."""
+        found: list[tuple[str, str, dict[int, int], dict[int, int]]] = []
+        for key, queues in list(self._table.items()):
+            topic, _, group = key.partition(SEPARATOR)
+            found.append((topic, group, dict(queues), dict(self._pulls.get(key, {}))))
+        return found
+
     def note_pull(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Remember where a group's next pull will begin; shown by progress, never used to resume."""
         key = topic + SEPARATOR + group

@@ -355,7 +355,9 @@ class Executor:
             for hook in self._services.arrived_hooks:
                 hook(arrivals, now)
         confirmed = self._parked.take_confirmed(store.dispatched_offset)
-        note_times(confirmed, now + self._flush_timeout_ms, self.stats.put_times)
+        sends = note_times(confirmed, now + self._flush_timeout_ms, self.stats.put_times)
+        if sends:
+            self.stats.batches.add(sends)
         for entry in confirmed:
             if replication is not None and replication.late(int(entry.offset)):
                 entry.frame = with_code(entry.frame, FLUSH_SLAVE_TIMEOUT, "")

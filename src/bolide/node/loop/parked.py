@@ -171,20 +171,23 @@ class ParkedReplies:
             self._head = stop
 
 
-def note_times(leaving: list[ParkedReply], begun: int, times: PutTimes) -> None:
+def note_times(leaving: list[ParkedReply], begun: int, times: PutTimes) -> int:
     """Count how long sends took whose answers leave now; `begun` is the deadline of one that would begin now. Those of
-    one turn share their deadline, and are counted together."""
+    one turn share their deadline, and are counted together. Returns how many they are."""
     deadline = NO_DEADLINE
     sends = 0
+    total = 0
     for entry in leaving:
         if entry.deadline != deadline:
             if sends:
                 times.add(begun - deadline, sends)
             deadline = entry.deadline
+            total += sends
             sends = 0
         sends += entry.sends
     if sends:
         times.add(begun - deadline, sends)
+    return total + sends
 
 
 def with_code(frame: bytes, code: int, remark: str) -> bytes:

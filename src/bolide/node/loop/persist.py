@@ -14,6 +14,7 @@ from typing import Final
 
 from bolide.broker.core.rows import Text
 from bolide.broker.core.service import Table
+from bolide.broker.core.stats import Durations
 from bolide.store.errors import StoreDamaged
 from bolide.store.files import Files
 from bolide.world.real import THE_WORLD
@@ -82,6 +83,10 @@ class ConfigFiles:
         self._soon = soon
         self._writing: dict[str, list[PersistWaiter]] = {}
         self._again: dict[str, list[PersistWaiter]] = {}
+        self._began: dict[str, float] = {}
+        self.writes: Durations = Durations()
+        """How long writes of a table took, from the change to the file; those that failed are not among them."""
+        self.failed_writes: int = 0
 
     def path(self, name: str) -> str:
         """The file of a table."""
@@ -155,6 +160,7 @@ class ConfigFiles:
 
     def _start(self, name: str, waiting: list[PersistWaiter], pool: Pool) -> None:
         self._writing[name] = waiting
+        self._began[name] = self._clock()
         self._tables[name].begin()
         self._encode(name, pool)
 
@@ -195,7 +201,11 @@ class ConfigFiles:
             return  # the loop is closed: the shutdown writes every table itself
 
     def _written(self, name: str, error: str, pool: Pool) -> None:
-        if not error:
+        began = self._began.pop(name)
+        if error:
+            self.failed_writes += 1
+        else:
+            self.writes.add(int((self._clock() - began) * 1000))
             self._tables[name].written()
         self._tell(name, error)
         for waiting in self._writing.pop(name):

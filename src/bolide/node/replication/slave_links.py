@@ -211,7 +211,7 @@ class SlaveLinks(Service):
         """Each slave."""
         end = int(self._raw.end)
         told: list[HAConnectionRuntimeInfo] = []
-        for connection, slave in self._slaves.items():
+        for connection, slave in list(self._slaves.items()):  # another thread may ask
             session = slave.session
             told.append(
                 HAConnectionRuntimeInfo(

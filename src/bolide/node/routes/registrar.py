@@ -80,6 +80,17 @@ class Registration:
         self._registered: dict[str, asyncio.Event] = {server: asyncio.Event() for server in self._servers}
         self._master: tuple[str, str] = ("", "")
 
+    @property
+    def servers(self) -> int:
+        """How many name servers there are to register with."""
+        return len(self._servers)
+
+    @property
+    def known_by(self) -> int:
+        """How many of them took the last registration, and still have their connection. On any thread."""
+        connections = self._connections
+        return sum(1 for server in list(self._masters) if server in connections and not connections[server].closed)
+
     def configure(self, options: BrokerOptions) -> None:
         """Announce these from the next registration on."""
         self._options = options
