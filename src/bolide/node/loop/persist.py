@@ -202,11 +202,11 @@ class ConfigFiles:
 
     def _written(self, name: str, error: str, pool: Pool) -> None:
         began = self._began.pop(name)
-        if error:
-            self.failed_writes += 1
-        else:
-            self.writes.add(int((self._clock() - began) * 1000))
+        if not error:
             self._tables[name].written()
+            self.writes.add(int((self._clock() - began) * 1000))
+        else:
+            self.failed_writes += 1
         self._tell(name, error)
         for waiting in self._writing.pop(name):
             waiting.written(error)
