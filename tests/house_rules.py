@@ -148,7 +148,7 @@ def pure_rooms_stay_pure(path: PurePosixPath, text: str) -> Iterator[str]:
             yield f"{path}:{node.lineno}: calls {node.func.id}(); only store.files opens, only the command line prints"
 
 
-WORLDLY_ROOMS = ("client", "node", "transport")
+WORLDLY_ROOMS = ("client", "monitor", "node", "transport")
 WORLD = {
     *("clocks", "fcntl", "glob", "http", "mmap", "multiprocessing", "os", "queue", "random", "secrets", "select"),
     *("selectors", "shutil", "signal", "socket", "subprocess", "tempfile", "threading", "time", "urllib", "uuid"),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import Struct
 
 from bolide.declaration import (
     OURS,
+    Port,
     PositiveCount,
     PositiveMs,
     Seconds,
@@ -19,6 +20,7 @@ from bolide.declaration import (
     text_of,
 )
 from bolide.remoting.listening import (
+    MONITORING,
     BindAddress,
     ListenPort,
     MaxConnections,
@@ -46,6 +48,13 @@ class NamesrvOptions(Struct, frozen=True, kw_only=True, rename=java_key):
 
     bind_address: BindAddress = "127.0.0.1"
     listen_port: ListenPort = 9876
+
+    metrics_exporter_type: Annotated[
+        Literal["DISABLE", "PROM"],
+        MONITORING("As a broker's: PROM serves /metrics, /healthz and /readyz.", java=OURS),
+    ] = "DISABLE"
+    metrics_prom_exporter_host: Annotated[str, MONITORING("Address of the pages; empty: bindAddress.", java=OURS)] = ""
+    metrics_prom_exporter_port: Annotated[Port, MONITORING("Port of the pages; 0 picks a free one.", java=OURS)] = 5558
 
     kv_config_path: Annotated[
         str,

@@ -14,7 +14,7 @@ from concurrent.futures import Executor as Pool
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from bolide import plugins
 from bolide.broker.append.uniq_key import UniqKeys
@@ -22,7 +22,6 @@ from bolide.broker.core.effects import Effects
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.expressions import ExpressionTypes
 from bolide.broker.hooks import Hooked
-from bolide.broker.operator.inspection import MachineUse
 from bolide.broker.pull.hold import HoldTable
 from bolide.broker.tables.filters import ConsumerFilters
 from bolide.broker.tables.pull_filter import FilterCache
@@ -33,12 +32,13 @@ from bolide.layout.shape import StoreShape
 from bolide.node.assembly import BrokerParts, Surroundings
 from bolide.node.loop.cold_reads import ColdReads
 from bolide.node.loop.executor import Executor
-from bolide.node.loop.flusher import THREAD_NAME, FlushThread
+from bolide.node.loop.flusher import THREAD_NAME, FlushThread, timed
 from bolide.node.loop.front import Front
 from bolide.node.loop.host import POOL_THREADS, NodeHost, log_failure
 from bolide.node.loop.persist import ConfigFiles
 from bolide.node.loop.turns import Turns
 from bolide.node.loop.waits import Waits
+from bolide.node.metrics.asked_for import made_monitoring
 from bolide.node.plugins.dispatchers import Dispatchers
 from bolide.node.plugins.plugin_loading import make_dispatchers, make_hooks
 from bolide.node.plugins.topic_plugins import TopicPicks
@@ -47,8 +47,8 @@ from bolide.node.process.connection_limit import connections_of, max_connections
 from bolide.node.process.daemon import Told, run_daemon, start_logging, told_to_nobody
 from bolide.node.process.daemon_port import DaemonPort
 from bolide.node.process.exit_codes import BAD_CONFIG
+from bolide.node.process.machine import machine_use, store_resources
 from bolide.node.process.node_world import NodeWorld, RealNodeWorld
-from bolide.node.process.open_files import share_of_store
 from bolide.node.process.tls_renewal import TlsRenewal
 from bolide.node.replication.joining import Joining
 from bolide.node.routes.master_tables import MasterTables
@@ -60,11 +60,13 @@ from bolide.node.settings.live_settings import LiveSettings
 from bolide.remoting.bodies.base import MessageQueue
 from bolide.remoting.request_routes import NO_CODES
 from bolide.store.message_store import MessageStore
-from bolide.store.options import Resources
 from bolide.transport.protocol_detector import Ingress
 from bolide.transport.server import accepting
 from bolide.transport.tls_contexts import RenewedContext
 from bolide.transport.unfinished import Unfinished
+
+if TYPE_CHECKING:
+    from bolide.node.metrics.monitoring import Monitoring
 
 log = logging.getLogger("bolide.node")
 FIRST_REGISTRATION_S: Final = 3.0
@@ -103,6 +105,8 @@ class BrokerNode:
         self._registration: Registration | None = None
         self.master_tables: MasterTables | None = None
         """Of a slave: what keeps its tables as its master's are."""
+        self.monitoring: Monitoring | None = None
+        """The port of /metrics, if there is one."""
         self._turns: Turns | None = None
         self._served = False
         """True once clients may have changed the tables: they are written at the stop."""
@@ -146,6 +150,7 @@ class BrokerNode:
         if options.fast_port_enable:
             setting = "the fast port, listenPort - 2"
             self._ports.append(DaemonPort(world, options.bind_address, self.port - 2, setting))
+        self.monitoring = made_monitoring(options, world, life)
         self._joining = joining = Joining(options, world, self.port, self._log)
         life.callback(joining.close_port)
         self._served = False
@@ -181,6 +186,19 @@ class BrokerNode:
         life.callback(sweep.cancel)
         if options.namesrv_addr:
             await self._register_first(life, parts, to_name_servers)
+        if self.monitoring is not None:
+            await self._watch(self.monitoring, parts)
+            life.push_async_callback(self.monitoring.stop)  # before anything that it tells of is closed
+
+    async def _watch(self, monitoring: Monitoring, parts: BrokerParts) -> None:
+        from bolide.node.metrics.broker_figures import BrokerSource
+        from bolide.node.metrics.broker_pages import serve_broker
+
+        source = BrokerSource(
+            self.options, parts, self.store, self._executor, self._hold, self.connections, self._configs,
+            self._cold_reads, self._registration,
+        )  # fmt: skip
+        await serve_broker(monitoring, source, self.world, self.clock)
 
     def _filters(self, effects: Effects, now: int) -> ConsumerFilters:
         options = self.options
@@ -255,7 +273,8 @@ class BrokerNode:
     def _make_host(self, life: AsyncExitStack, parts: BrokerParts, pool: Pool) -> NodeHost:
         soon = asyncio.get_running_loop().call_soon_threadsafe
         worker = self.world.worker(THREAD_NAME)
-        flusher = FlushThread(worker, self.store.sync_commit_log, soon, self._flushed, self._flush_failed)
+        sync = timed(self.store.sync_commit_log, parts.stats.syncs, self.world.monotonic)
+        flusher = FlushThread(worker, sync, soon, self._flushed, self._flush_failed)
         life.push_async_callback(self.world.in_thread, flusher.stop)
         return NodeHost(self, self._log, self.world.files, pool, soon, self.clock.now, flusher, self._configs)
 
@@ -443,17 +462,6 @@ def check_log_folder(options: BrokerOptions) -> None:
             f"storePathCommitLog = {wanted} is not supported: the log is in commitlog/ under storePathRootDir, which "
             f"is {used.resolve()}; leave it out"
         )
-
-
-def machine_use(world: NodeWorld, root: str) -> MachineUse:
-    """What runtime info tells of the machine."""
-    total, free = world.disk_space(root)
-    return MachineUse(total, free, world.allocated_blocks())
-
-
-def store_resources(world: NodeWorld) -> Resources:
-    """What the machine gives the store."""
-    return Resources(memory_bytes=world.memory_bytes(), max_open_files=share_of_store(world.max_open_files()))
 
 
 def run_broker(

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from bolide.errors import ConfigError
 from bolide.namesrv.effects import KV_FILE, CloseChannel, KeepSettings, TellBroker
@@ -22,6 +22,7 @@ from bolide.namesrv.options import NamesrvOptions
 from bolide.namesrv.server import NameServer
 from bolide.node.loop.front import REFUSALS_MS
 from bolide.node.loop.refusals import Refusals
+from bolide.node.metrics.asked_for import made_monitoring
 from bolide.node.process.addresses import announced_ip, host_port
 from bolide.node.process.daemon import Told, run_daemon, start_logging, told_to_nobody
 from bolide.node.process.daemon_port import DaemonPort
@@ -40,6 +41,9 @@ from bolide.store.errors import StoreDamaged
 from bolide.transport.protocol_detector import Ingress
 from bolide.transport.server import ServerConnection, accepting
 from bolide.transport.unfinished import Unfinished
+
+if TYPE_CHECKING:
+    from bolide.node.metrics.monitoring import Monitoring
 
 log = logging.getLogger("bolide.namesrv")
 FOLDER: Final = "~/namesrv"
@@ -81,6 +85,10 @@ class NamesrvNode:
         self.failure: BaseException | None = None
         self.port = 0
         self.ip = ""
+        self.requests = 0
+        """Requests that came in."""
+        self.monitoring: Monitoring | None = None
+        """The port of /metrics, if there is one."""
         self._clock = self.world.clock()
         self._peers: dict[int, Peer] = {}
         self._serial = 0
@@ -127,6 +135,7 @@ class NamesrvNode:
         port = DaemonPort(self.world, options.bind_address, options.listen_port, f"listenPort = {options.listen_port}")
         life.callback(port.close)
         self.port = port.number
+        self.monitoring = made_monitoring(options, self.world, life)
         life.push_async_callback(self._tellings.stop)
         life.push_async_callback(self._end)
         await port.serve(accepting(self, MAX_FRAME, WRITE_HIGH, WRITE_LIMIT, ingress, self._unfinished))
@@ -137,6 +146,15 @@ class NamesrvNode:
         for work in (self._keep_time(), self._close_idle()):
             life.push_async_callback(ended, asyncio.create_task(work))
         life.callback(port.close)
+        if self.monitoring is not None:
+            await self._watch(self.monitoring)
+            life.push_async_callback(self.monitoring.stop)
+
+    async def _watch(self, monitoring: Monitoring) -> None:
+        from bolide.node.metrics.namesrv_figures import NamesrvFigures
+
+        figures = NamesrvFigures(self._server.tables, lambda: len(self._peers), lambda: self.requests)
+        await monitoring.serve({"node_type": "namesrv", "node_id": self.address}, figures.add_all, list)
 
     async def _end(self) -> None:
         for peer in list(self._peers.values()):
@@ -173,6 +191,7 @@ class NamesrvNode:
 
     def received(self, peer: Peer, commands: list[Command]) -> None:
         """Answer the requests of one read in one write, unless that would be more than the peer reads."""
+        self.requests += len(commands)
         peer.waiting.extend(commands)
         if not self._turn_ends:
             self._end_turn_soon()

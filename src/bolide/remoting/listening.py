@@ -9,6 +9,7 @@ from bolide.declaration import OURS, Port, PositiveBytes, PositiveCount, Positiv
 PLACE: Final = Section("Name and addresses")
 CONNECTIONS: Final = Section("Connections")
 TLS: Final = Section("TLS")
+MONITORING: Final = Section("Monitoring")
 
 BindAddress = Annotated[str, PLACE("Address to listen on.", java="0.0.0.0")]
 ListenPort = Annotated[Port, PLACE("Port to listen on; 0 picks a free one.")]

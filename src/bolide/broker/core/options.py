@@ -29,6 +29,7 @@ from bolide.layout.names import MASTER_ID, REPLY_TOPIC_SUFFIX, TRACE_TOPIC
 from bolide.layout.shape import DELAYS, FILES, LIGHT_QUEUES, StoreShape
 from bolide.remoting.listening import (
     CONNECTIONS,
+    MONITORING,
     PLACE,
     BindAddress,
     ListenPort,
@@ -125,6 +126,13 @@ class BrokerOptions(StoreOptions, frozen=True, kw_only=True, rename=java_key):
     store_path_commit_log: Annotated[
         str, FILES("Only commitlog/ under the root is accepted.", java="commitlog/ under the root")
     ] = ""
+
+    metrics_exporter_type: Annotated[
+        Literal["DISABLE", "PROM"],
+        MONITORING("PROM: serve /metrics for Prometheus, /healthz and /readyz. It needs the extra `bolide[metrics]`."),
+    ] = "DISABLE"
+    metrics_prom_exporter_host: Annotated[str, MONITORING("Address of the pages; empty: bindAddress.")] = ""
+    metrics_prom_exporter_port: Annotated[Port, MONITORING("Port of the pages; 0 picks a free one.")] = 5557
 
     namesrv_addr: Annotated[str, REGISTRATION("Name servers, `host:port;host:port`; empty: none.")] = ""
     register_broker_timeout_mills: Annotated[

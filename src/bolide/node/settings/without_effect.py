@@ -153,12 +153,12 @@ _BROKER: Final = {
         liteLagLatencyMetricsEnable liteLagLatencyTopK liteSubscriptionCheckInterval
         liteSubscriptionCheckTimeoutMills liteTtlCheckInterval maxClientEventCount maxLiteSubscriptionCount
         minLiteTTl""",
-    "no metrics are exported; GET_BROKER_RUNTIME_INFO and VIEW_BROKER_STATS_DATA tell the counts": """
+    "metrics are served to Prometheus, all of them and with these labels, where metricsExporterType = PROM": """
         enableConnectionMetrics enableLagAndDlqMetrics enableMessageStoreMetrics enableRemotingMetrics
         enableRequestMetrics enableStatsMetrics enableTransactionMetrics estimateAccumulation
         metricGrpcExporterIntervalInMills metricGrpcExporterTimeOutInMills metricLoggingExporterIntervalInMills
-        metricsExportBatchMaxDataPoints metricsExporterType metricsGrpcExporterHeader metricsGrpcExporterTarget
-        metricsInDelta metricsLabel metricsOtelCardinalityLimit metricsPromExporterHost metricsPromExporterPort""",
+        metricsExportBatchMaxDataPoints metricsGrpcExporterHeader metricsGrpcExporterTarget
+        metricsInDelta metricsLabel metricsOtelCardinalityLimit""",
     "statistics are kept in one way": """
         accountStatsEnable accountStatsPrintZeroValues autoDeleteUnusedStats commercialBaseCount commercialBigCount
         commercialEnable commercialSizePerMsg commercialTimerCount commercialTransCount enableDetailStat

@@ -1,0 +1,184 @@
+"""A port for monitoring: a thread with a loop of its own, so that it answers while the node's loop does not.
+
+One request a connection. A peer has 5 s for its request and 10 s to take the answer; at most 16 connections are open,
+and further ones are closed at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, Protocol
+
+from bolide.errors import BolideError
+from bolide.monitor.http import BadRequest, PageAnswer, Request, parse_request, said
+from bolide.world.contract import Worker, World
+
+log = logging.getLogger("bolide.monitor")
+THREAD_NAME: Final = "bolide-monitor"
+MOST_CONNECTIONS: Final = 16
+REQUEST_S: Final = 5.0
+ANSWER_S: Final = 10.0
+
+Page = Callable[[Request], Awaitable[PageAnswer]]
+"""Answers for one path. It runs on the loop of the monitoring thread, and must not raise for what a peer sends."""
+
+
+class ServedPort(Protocol):
+    """A port that is bound already."""
+
+    async def serve(self, accepted: Callable[[], asyncio.Protocol]) -> None:
+        """Accept connections on the running loop."""
+
+    def close(self) -> None:
+        """Accept no more. A second call does nothing."""
+
+
+class MonitorServer:
+    """Serves pages on a port that is bound already, from `start` to `stop`."""
+
+    def __init__(
+        self,
+        world: World,
+        port: ServedPort,
+        pages: Mapping[str, Page],
+        request_s: float = REQUEST_S,
+        answer_s: float = ANSWER_S,
+    ) -> None:
+        self.request_s = request_s
+        self.answer_s = answer_s
+        self._world = world
+        self._port = port
+        self.pages = pages
+        self.connections: set[PageConnection] = set()
+        self._worker: Worker | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+
+    async def start(self) -> None:
+        """Accept connections; returns when it does. Raises what `port.serve` raises."""
+        here = asyncio.get_running_loop()
+        begun: asyncio.Future[Exception | None] = here.create_future()
+
+        def told(error: Exception | None) -> None:
+            if not begun.done():
+                begun.set_result(error)
+
+        def tell(error: Exception | None) -> None:
+            here.call_soon_threadsafe(told, error)
+
+        self._worker = self._world.worker(THREAD_NAME)
+        self._worker.give(lambda: self._run(tell))
+        error = await begun
+        if error is not None:
+            raise error
+
+    async def stop(self) -> None:
+        """Close the port and every connection, and end the thread. A second call does nothing."""
+        loop, stop = self._loop, self._stop
+        if loop is not None and stop is not None:
+            loop.call_soon_threadsafe(stop.set)
+        self._loop = None
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            await self._world.in_thread(worker.stop)
+        self._port.close()
+
+    # ---- on the thread
+
+    def _run(self, tell: Callable[[Exception | None], None]) -> None:
+        try:
+            asyncio.run(self._serve(tell))
+        except Exception:  # a job of a worker must not raise; the node runs on without its pages
+            log.exception("the monitoring port has stopped")
+
+    async def _serve(self, tell: Callable[[Exception | None], None]) -> None:
+        self._stop = stop = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        try:
+            await self._port.serve(lambda: PageConnection(self))
+        except (BolideError, OSError) as error:
+            tell(error)
+            return
+        tell(None)
+        await stop.wait()
+        self._port.close()
+        for connection in list(self.connections):
+            connection.abort()
+
+    async def answer(self, request: Request) -> PageAnswer:
+        """What the page of a path says."""
+        page = self.pages.get(request.path)
+        if page is None:
+            return said(404, f"there are {', '.join(sorted(self.pages))}")
+        try:
+            return await page(request)
+        except Exception:  # the one boundary of a page: a fault in a figure is an answer, and not the end of the thread
+            log.exception("the page %s failed", request.path)
+            return said(500, "the page could not be made: the log of this process says why")
+
+
+class PageConnection(asyncio.Protocol):
+    """One connection: it reads one request, and ends with the answer."""
+
+    def __init__(self, server: MonitorServer) -> None:
+        self._server = server
+        self._transport: asyncio.Transport | None = None
+        self._data = b""
+        self._timer: asyncio.TimerHandle | None = None
+        self._answering: asyncio.Task[None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to count the time, or refuse one too many."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        if len(self._server.connections) >= MOST_CONNECTIONS:
+            transport.abort()
+            return
+        self._server.connections.add(self)
+        self._limit(self._server.request_s)
+
+    def data_received(self, data: bytes) -> None:
+        """More of the request; what follows its head is not looked at."""
+        if self._answering is not None or self._transport is None or self._transport.is_closing():
+            return
+        self._data += data
+        try:
+            request = parse_request(self._data)
+        except BadRequest as refused:
+            self._end(refused.answer.encode())
+            return
+        if request is not None:
+            self._transport.pause_reading()
+            self._limit(self._server.answer_s)
+            self._answering = asyncio.get_running_loop().create_task(self._answer(request))
+
+    async def _answer(self, request: Request) -> None:
+        answer = await self._server.answer(request)
+        self._end(answer.encode(without_body=request.method == "HEAD"))
+
+    def _end(self, data: bytes) -> None:
+        if self._transport is not None:
+            self._limit(self._server.answer_s)
+            self._transport.write(data)
+            self._transport.close()
+
+    def _limit(self, seconds: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(seconds, self.abort)
+
+    def abort(self) -> None:
+        """Close it now, whatever is unwritten."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """It is gone."""
+        self._transport = None
+        self._server.connections.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._answering is not None:
+            self._answering.cancel()

@@ -1,0 +1,25 @@
+"""The monitoring port of a node, if its settings ask for one. Nothing of it is imported otherwise."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+from bolide.broker.core.options import BrokerOptions
+from bolide.namesrv.options import NamesrvOptions
+from bolide.world.contract import World
+
+if TYPE_CHECKING:
+    from bolide.node.metrics.monitoring import Monitoring
+
+
+def made_monitoring(options: BrokerOptions | NamesrvOptions, world: World, life: AsyncExitStack) -> Monitoring | None:
+    """Its port, bound; `life` closes it. None where metricsExporterType is DISABLE. Raises `CannotListen`."""
+    if options.metrics_exporter_type == "DISABLE":
+        return None
+    from bolide.node.metrics.monitoring import Monitoring
+
+    host = options.metrics_prom_exporter_host or options.bind_address
+    made = Monitoring(world, host, options.metrics_prom_exporter_port)
+    life.push_async_callback(made.stop)
+    return made

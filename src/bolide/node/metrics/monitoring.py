@@ -1,0 +1,50 @@
+"""The monitoring port of one node: off unless metricsExporterType says otherwise, from its start to its stop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from bolide.errors import ConfigError
+from bolide.monitor.health import Health, Pulse
+from bolide.monitor.server import MonitorServer, Page
+from bolide.node.process.daemon_port import DaemonPort
+from bolide.world.contract import World
+
+try:
+    from bolide.monitor.families import Exposition, Families
+except ImportError as error:
+    raise ConfigError(
+        "metricsExporterType = PROM needs the client library of Prometheus: install bolide[metrics], or leave it out"
+    ) from error
+
+
+class Monitoring:
+    """Made when the other ports are bound, so that one that is taken stops the start; `serve` when all is there."""
+
+    def __init__(self, world: World, host: str, port: int) -> None:
+        """Raises `CannotListen`."""
+        self._world = world
+        self._port = DaemonPort(world, host, port, f"metricsPromExporterPort = {port}")
+        self._server: MonitorServer | None = None
+        self.number = self._port.number
+        """The port's number."""
+
+    async def serve(
+        self, labels: dict[str, str], collect: Callable[[Families], None], troubles: Callable[[], list[str]]
+    ) -> None:
+        """PageAnswer from here on. `collect` and `troubles` run on another thread. Raises `CannotListen`."""
+        health = Health(Pulse(asyncio.get_running_loop().call_soon_threadsafe, self._world.monotonic), troubles)
+        pages: dict[str, Page] = {
+            "/metrics": Exposition(labels, collect).page,
+            "/healthz": health.alive,
+            "/readyz": health.ready,
+        }
+        self._server = MonitorServer(self._world, self._port, pages)
+        await self._server.start()
+
+    async def stop(self) -> None:
+        """Close the port. A second call does nothing."""
+        if self._server is not None:
+            await self._server.stop()
+        self._port.close()
