@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from bolide.testing.broker import Broker
+from tests.interop.processes import free_ports
 
 PROGRAMS = Path(__file__).parent.parent / "docs" / "programs"
 
@@ -151,3 +152,13 @@ def test_fixture_program(bolide_broker: Broker) -> None:
 def test_light_queues(bolide_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
     run("light_queues", bolide_broker)
     assert capsys.readouterr().out == "[b'hello all', b'hello bob']\n[b'hello all']\n"
+
+
+def test_read_metrics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    port = free_ports(1)
+    with Broker(metrics_exporter_type="PROM", metrics_prom_exporter_port=port) as broker:
+        run("send_and_receive", broker)
+        capsys.readouterr()
+        program("read_metrics").main(f"127.0.0.1:{port}")
+    printed = capsys.readouterr().out
+    assert printed.startswith("broker: ready\n") and " 0\n" in printed

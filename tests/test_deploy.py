@@ -1,0 +1,147 @@
+"""What is in deploy/: dashboard, alert rules and units name what a broker and a name server really serve."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from bolide.namesrv.options import NamesrvOptions
+from bolide.node.broker import BrokerNode
+from bolide.node.namesrv import NamesrvNode
+from bolide.remoting import codes
+from bolide.remoting.command import make_request
+from bolide.transport.client import ClientConnection
+from tests.client.waiting import PATIENCE
+from tests.node.metrics.scraping import Samples, scraped
+from tests.node.test_broker import options, pull_request, send_request
+
+DEPLOY = Path(__file__).parent.parent / "deploy"
+OF_A_SLAVE = {"bolide_replication_lag_seconds": set[str](), "bolide_replication_lag_bytes": {"slave"}}
+"""What only a broker with a master or a slave serves, with its own labels."""
+OF_PROMETHEUS = {"up": {"job", "instance"}}
+NAME = re.compile(r"\b(?:rocketmq|bolide|process|up)(?:_\w+)?(?=[{\[ )/<>=]|$)")
+SELECTED = re.compile(r"(\w+)\s*(?:=~|!~|!=|=)\s*\"")
+GROUPED = re.compile(r"\bby \(([^)]*)\)")
+SHOWN = re.compile(r"\{\{\s*(?:\$labels\.)?(\w+)\s*\}\}")
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+    """Each name that a broker and a name server serve after some traffic, with its labels."""
+
+    async def scenario(folder: Path) -> dict[str, set[str]]:
+        prom: dict[str, Any] = {"metrics_exporter_type": "PROM", "metrics_prom_exporter_port": 0}
+        server = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(folder / "kv.json"), **prom))
+        await server.start()
+        node = BrokerNode(options(folder / "store", namesrv_addr=server.address, **prom))
+        await node.start()
+        client = await ClientConnection.connect(node.address)
+        for request in (send_request(), send_request("%DLQ%g"), pull_request()):
+            await client.request(request, PATIENCE)
+        committed = {"consumerGroup": "g", "topic": "T", "queueId": "0", "commitOffset": "1"}
+        await client.request(make_request(codes.UPDATE_CONSUMER_OFFSET, 0, committed), PATIENCE)
+        found: dict[str, set[str]] = {}
+        for port in (node.monitoring, server.monitoring):
+            assert port is not None
+            samples: Samples = await scraped(port.number)
+            for name, rows in samples.items():
+                for labels, _ in rows:
+                    found.setdefault(name, set()).update(labels)
+        client.close()
+        await client.wait_closed()
+        await node.stop()
+        await server.stop()
+        return found
+
+    return asyncio.run(scenario(tmp_path_factory.mktemp("served")))
+
+
+def dashboard() -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((DEPLOY / "grafana" / "bolide.json").read_text(encoding="utf-8"))
+    return loaded
+
+
+def rules() -> list[dict[str, Any]]:
+    loaded = yaml.safe_load((DEPLOY / "prometheus" / "alerts.yml").read_text(encoding="utf-8"))
+    return [rule for group in loaded["groups"] for rule in group["rules"]]
+
+
+def queries() -> Iterator[tuple[str, str, str]]:
+    """Where each query is, its text, and what is shown of its result."""
+    for panel in dashboard()["panels"]:
+        for target in panel.get("targets", []):
+            yield panel["title"], target["expr"], target["legendFormat"]
+    for rule in rules():
+        yield rule["alert"], rule["expr"], " ".join(rule["annotations"].values())
+
+
+def test_queries_use_names_and_labels_that_are_served(served: dict[str, set[str]]) -> None:
+    known = {**served, **OF_A_SLAVE, **OF_PROMETHEUS}
+    of_all = {"cluster", "node_type", "node_id", "job", "instance"}
+    wrong: list[str] = []
+    for place, query, shown in queries():
+        names = NAME.findall(query)
+        labels = set(SELECTED.findall(query)) | set(SHOWN.findall(shown))
+        for group in GROUPED.findall(query):
+            labels |= {label.strip() for label in group.split(",")}
+        has = of_all.union(*(known.get(name, set()) for name in names))
+        wrong += [f"{place}: {name} is not served" for name in names if name not in known]
+        wrong += [f"{place}: no {label} in {names}" for label in sorted(labels - has - {"value"})]
+        if not names or query.count("(") != query.count(")") or query.count("{") != query.count("}"):
+            wrong.append(f"{place}: {query}")
+    assert wrong == []
+
+
+def test_counters_are_asked_for_their_rate_and_gauges_are_not(served: dict[str, set[str]]) -> None:
+    over_time = re.compile(r"\b(rate|increase|predict_linear)\((\w+)")
+    for place, query, _ in queries():
+        for name in NAME.findall(query):
+            counts = name.endswith(("_total", "_bucket", "_count", "_sum"))
+            used = {what for what, of in over_time.findall(query) if of == name}
+            assert bool(used - {"predict_linear"}) == counts, (place, name)
+
+
+def test_the_dashboard_is_one_that_grafana_loads() -> None:
+    page = dashboard()
+    assert page["title"] == "Bolide" and page["uid"] == "bolide" and "id" not in page
+    panels = page["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    taken: set[tuple[int, int]] = set()
+    for panel in panels:
+        at = panel["gridPos"]
+        cells = {(at["x"] + x, at["y"] + y) for x in range(at["w"]) for y in range(at["h"])}
+        assert not cells & taken and at["x"] + at["w"] <= 24, panel["title"]
+        taken |= cells
+        assert panel["type"] == "row" or (panel["description"] and panel["targets"]), panel["title"]
+    assert {each["name"] for each in page["templating"]["list"]} == {"datasource", "cluster", "broker"}
+
+
+def test_each_alert_says_what_is_and_what_to_do() -> None:
+    found = rules()
+    assert len({rule["alert"] for rule in found}) == len(found) >= 10
+    for rule in found:
+        assert rule["labels"]["severity"] in ("critical", "warning")
+        assert set(rule["annotations"]) == {"summary", "action"}
+
+
+def test_the_example_of_prometheus_names_its_rules_and_the_default_ports() -> None:
+    loaded = yaml.safe_load((DEPLOY / "prometheus" / "prometheus.yml").read_text(encoding="utf-8"))
+    assert all((DEPLOY / "prometheus" / name).is_file() for name in loaded["rule_files"])
+    ports = [job["static_configs"][0]["targets"][0].rpartition(":")[2] for job in loaded["scrape_configs"]]
+    assert ports == [
+        str(options(Path("/")).metrics_prom_exporter_port),
+        str(NamesrvOptions().metrics_prom_exporter_port),
+    ]
+
+
+def test_the_page_lists_all_that_is_served(served: dict[str, set[str]]) -> None:
+    page = (DEPLOY.parent / "docs" / "monitor.md").read_text(encoding="utf-8")
+    names = {re.sub("_(bucket|count|sum)$", "", name) for name in served if name.startswith(("rocketmq_", "bolide_"))}
+    assert sorted(name for name in names | set(OF_A_SLAVE) if f"`{name}`" not in page) == []
