@@ -22,6 +22,7 @@ from bolide.remoting.codes import language_name
 from bolide.store.message_store import MessageStore
 from bolide.version import VERSION
 
+STORAGE = {"storage_type": "local", "storage_medium": "disk"}
 MILLI = 0.001
 MICRO = 0.000001
 PROCESSORS = {
@@ -81,6 +82,7 @@ class BrokerFigures:
         for key, tally in list(stats.group_gets.items()):
             topic, _, group = key.partition("@")
             labels = of_group(topic, group)
+            del labels["is_retry"]  # Java's counters have none
             families.counter("rocketmq_messages_out_total", "Messages given to consumers.", tally.messages, **labels)
             families.counter(
                 "rocketmq_throughput_out_total", "Bytes of messages given to consumers.", tally.size, **labels
@@ -145,7 +147,7 @@ class BrokerFigures:
 
     def _storage(self, families: Families) -> None:
         store = self._source.store
-        labels = {"storage_type": "local", "storage_medium": "disk"}
+        labels = STORAGE
         behind = {
             "rocketmq_storage_size_bytes": ("Bytes of the commit log.", store.end_offset - store.min_physical_offset()),
             "rocketmq_storage_flush_behind_bytes": (
@@ -172,7 +174,10 @@ class BrokerFigures:
             "bolide_timer_wheel_messages", "Messages that wait for their time in the wheel.", parts.timers.in_wheel
         )
         families.gauge(
-            "rocketmq_timer_enqueue_lag", "Timed messages that are not in the wheel yet.", parts.timers.not_in_wheel
+            "rocketmq_timer_enqueue_lag",
+            "Timed messages that are not in the wheel yet.",
+            parts.timers.not_in_wheel,
+            **STORAGE,
         )
         families.gauge(
             "rocketmq_half_messages", "Half messages that wait for their end.", parts.transactions.halves.open_count
