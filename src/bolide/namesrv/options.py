@@ -23,6 +23,8 @@ from bolide.remoting.listening import (
     MONITORING,
     BindAddress,
     ListenPort,
+    LogFormat,
+    LogLevels,
     MaxConnections,
     MaxFrameSeconds,
     MaxIdleSeconds,
@@ -55,6 +57,8 @@ class NamesrvOptions(Struct, frozen=True, kw_only=True, rename=java_key):
     ] = "DISABLE"
     metrics_prom_exporter_host: Annotated[str, MONITORING("Address of the pages; empty: bindAddress.", java=OURS)] = ""
     metrics_prom_exporter_port: Annotated[Port, MONITORING("Port of the pages; 0 picks a free one.", java=OURS)] = 5558
+    log_format: LogFormat = "text"
+    log_levels: LogLevels = ""
 
     kv_config_path: Annotated[
         str,

@@ -44,9 +44,10 @@ from bolide.node.plugins.plugin_loading import make_dispatchers, make_hooks
 from bolide.node.plugins.topic_plugins import TopicPicks
 from bolide.node.process.addresses import announced_ip, host_port
 from bolide.node.process.connection_limit import connections_of, max_connections
-from bolide.node.process.daemon import Told, run_daemon, start_logging, told_to_nobody
+from bolide.node.process.daemon import Told, run_daemon, told_to_nobody
 from bolide.node.process.daemon_port import DaemonPort
 from bolide.node.process.exit_codes import BAD_CONFIG
+from bolide.node.process.logs import configure_logging, start_logging
 from bolide.node.process.machine import machine_use, store_resources
 from bolide.node.process.node_world import NodeWorld, RealNodeWorld
 from bolide.node.process.tls_renewal import TlsRenewal
@@ -477,6 +478,7 @@ def run_broker(
     start_logging()
     try:
         loaded, kept = load_daemon(BrokerOptions, flags, conf, kept_settings)
+        configure_logging(loaded.options.log_format, loaded.options.log_levels)
     except ConfigError as error:
         log.error("%s", error)
         tell(str(error))

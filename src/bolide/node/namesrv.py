@@ -24,10 +24,11 @@ from bolide.node.loop.front import REFUSALS_MS
 from bolide.node.loop.refusals import Refusals
 from bolide.node.metrics.asked_for import made_monitoring
 from bolide.node.process.addresses import announced_ip, host_port
-from bolide.node.process.daemon import Told, run_daemon, start_logging, told_to_nobody
+from bolide.node.process.daemon import Told, run_daemon, told_to_nobody
 from bolide.node.process.daemon_port import DaemonPort
 from bolide.node.process.exit_codes import BAD_CONFIG
 from bolide.node.process.kept_files import KeptFiles
+from bolide.node.process.logs import configure_logging, start_logging
 from bolide.node.process.node_world import NodeWorld, RealNodeWorld
 from bolide.node.process.open_files import ENOUGH, share_of_connections
 from bolide.node.process.tls_renewal import TlsRenewal
@@ -386,6 +387,7 @@ def run_namesrv(
     start_logging()
     try:
         loaded, kept = load_daemon(NamesrvOptions, flags, conf, kept_settings)
+        configure_logging(loaded.options.log_format, loaded.options.log_levels)
     except ConfigError as error:
         log.error("%s", error)
         tell(str(error))

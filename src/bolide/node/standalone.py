@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from bolide.errors import ConfigError
-from bolide.node.process.daemon import new_runner, on_hangup, start_logging
+from bolide.node.process.daemon import new_runner, on_hangup
 from bolide.node.process.exit_codes import BAD_CONFIG, FAILED, STOPPED, restartable
+from bolide.node.process.logs import start_logging
 from bolide.node.processes import Child
 
 log = logging.getLogger("bolide.standalone")

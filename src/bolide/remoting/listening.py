@@ -13,6 +13,15 @@ MONITORING: Final = Section("Monitoring")
 
 BindAddress = Annotated[str, PLACE("Address to listen on.", java="0.0.0.0")]
 ListenPort = Annotated[Port, PLACE("Port to listen on; 0 picks a free one.")]
+LogFormat = Annotated[Literal["text", "json"], MONITORING("Form of the lines on standard error.", java=OURS)]
+LogLevels = Annotated[
+    str,
+    MONITORING(
+        "Lowest level that is logged: `WARNING` for all logs, `bolide.broker=DEBUG;bolide.routes=ERROR` for some. "
+        "Empty: INFO.",
+        java=OURS,
+    ),
+]
 MaxConnections = Annotated[
     PositiveCount,
     CONNECTIONS("Maximum number of open connections; further ones are closed at once.", live=True, java=OURS),

@@ -33,6 +33,8 @@ from bolide.remoting.listening import (
     PLACE,
     BindAddress,
     ListenPort,
+    LogFormat,
+    LogLevels,
     MaxConnections,
     MaxFrameSeconds,
     MaxIdleSeconds,
@@ -133,6 +135,8 @@ class BrokerOptions(StoreOptions, frozen=True, kw_only=True, rename=java_key):
     ] = "DISABLE"
     metrics_prom_exporter_host: Annotated[str, MONITORING("Address of the pages; empty: bindAddress.")] = ""
     metrics_prom_exporter_port: Annotated[Port, MONITORING("Port of the pages; 0 picks a free one.")] = 5557
+    log_format: LogFormat = "text"
+    log_levels: LogLevels = ""
 
     namesrv_addr: Annotated[str, REGISTRATION("Name servers, `host:port;host:port`; empty: none.")] = ""
     register_broker_timeout_mills: Annotated[

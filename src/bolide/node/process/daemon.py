@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol
 from bolide.errors import BolideError
 from bolide.node.process.exit_codes import STOPPED, STORE_FAILED, of_failed_start
 from bolide.node.process.heap import keep_freed_memory
+from bolide.node.process.logs import start_logging
 
 log = logging.getLogger("bolide.node")
 COLLECT_AFTER: Final = 50_000
@@ -58,12 +59,6 @@ def run_daemon(make: Callable[[], Node], name: str, follow_stdin: bool = False, 
         return new_runner().run(_serve(make, name, follow_stdin, tell))
     except KeyboardInterrupt:
         return STOPPED
-
-
-def start_logging(level: int = logging.INFO) -> None:
-    """One line an event on standard error, unless the embedding program has set up its own."""
-    if not logging.getLogger().handlers:
-        logging.basicConfig(stream=sys.stderr, level=level, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s")
 
 
 def new_runner() -> asyncio.Runner:
