@@ -1,0 +1,69 @@
+"""What brokers, operators and a controller tell each other of sets of replicas (release 5.5.0).
+
+Ids of brokers are those that the controller gave them. A set of ids is written in ascending order.
+"""
+
+from __future__ import annotations
+
+from msgspec import field
+
+from bolide.remoting.bodies.base import Body, Int32, Int64
+from bolide.remoting.bodies.route import BrokerMemberGroup
+
+
+class SyncStateSet(Body):
+    """The replicas that have all that was acknowledged (SyncStateSet.java). The epoch grows with every change."""
+
+    sync_state_set: list[Int64] = field(default_factory=list)
+    sync_state_set_epoch: Int32 = 0
+
+
+class ElectMasterResponseBody(Body):
+    """Answer to CONTROLLER_ELECT_MASTER (ElectMasterResponseBody.java): all replicas, and those in the set."""
+
+    broker_member_group: BrokerMemberGroup = field(default_factory=BrokerMemberGroup)
+    sync_state_set: list[Int64] = field(default_factory=list)
+
+
+class ReplicaIdentity(Body):
+    """One replica (BrokerReplicasInfo.ReplicaIdentity)."""
+
+    broker_name: str = ""
+    broker_id: Int64 = 0
+    broker_address: str = ""
+    alive: bool = False
+
+
+class ReplicasInfo(Body):
+    """The replicas of one broker name (BrokerReplicasInfo.ReplicasInfo). No master: its two fields are null."""
+
+    master_broker_id: Int64 | None = None
+    master_address: str | None = None
+    master_epoch: Int32 = 0
+    sync_state_set_epoch: Int32 = 0
+    in_sync_replicas: list[ReplicaIdentity] = field(default_factory=list)
+    not_in_sync_replicas: list[ReplicaIdentity] = field(default_factory=list)
+
+
+class BrokerReplicasInfo(Body):
+    """Answer to CONTROLLER_GET_SYNC_STATE_DATA, by broker name (BrokerReplicasInfo.java)."""
+
+    replicas_info_table: dict[str, ReplicasInfo] = field(default_factory=dict)
+
+
+class EpochEntry(Body):
+    """The log from start_offset to end_offset was written under the master of this epoch; the last has no end yet."""
+
+    epoch: Int32 = 0
+    start_offset: Int64 = 0
+    end_offset: Int64 = 2**63 - 1
+
+
+class EpochEntryCache(Body):
+    """Answer of a broker to GET_BROKER_EPOCH_CACHE (EpochEntryCache.java)."""
+
+    cluster_name: str = ""
+    broker_name: str = ""
+    broker_id: Int64 = 0
+    epoch_list: list[EpochEntry] = field(default_factory=list)
+    max_offset: Int64 = 0
