@@ -13,8 +13,9 @@ import pytest
 from bolide.errors import ConnectionLost
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.loop.clock import Clock
-from bolide.node.namesrv import WRITE_HIGH, NamesrvNode, kept_settings
+from bolide.node.namesrv import NamesrvNode, kept_settings
 from bolide.node.process.node_world import RealNodeWorld
+from bolide.node.process.peers import WRITE_HIGH
 from bolide.node.settings.config import load_daemon
 from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_request
@@ -48,7 +49,7 @@ def test_a_peer_that_reads_nothing_costs_little_and_loses_nothing(tmp_path: Path
             with socket.create_connection(("127.0.0.1", node.port)) as sock:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
                 await asyncio.to_thread(sock.sendall, b"".join(frames))
-                await until(lambda: any(peer.behind for peer in node._peers.values()), "the peer to fall behind")
+                await until(lambda: any(peer.behind for peer in node._peers), "the peer to fall behind")
                 for _ in range(5):
                     assert (await client.request(make_request(codes.GET_KV_CONFIG, 0, ext), 5)).code == 0
                 assert tracemalloc.get_traced_memory()[1] < 6 * WRITE_HIGH
@@ -249,7 +250,7 @@ def test_a_read_full_of_slow_requests_leaves_the_loop_to_others(tmp_path: Path) 
         await node.start()
         slow: Any = SlowServer(node)
         node._server = slow
-        node._clock = Clock(steady=lambda: steady_ms() + slow.took)
+        node._peers._clock = Clock(steady=lambda: steady_ms() + slow.took)
         try:
             frames = [encode(make_request(codes.GET_BROKER_CLUSTER_INFO, n)) for n in range(SLOW)]
             with (

@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from bolide.errors import ConfigError
 from bolide.namesrv.effects import KV_FILE, CloseChannel, KeepSettings, TellBroker
 from bolide.namesrv.kv import read_kv
 from bolide.namesrv.options import NamesrvOptions
 from bolide.namesrv.server import NameServer
-from bolide.node.loop.front import REFUSALS_MS
-from bolide.node.loop.refusals import Refusals
 from bolide.node.metrics.asked_for import made_monitoring
 from bolide.node.process.addresses import announced_ip, host_port
 from bolide.node.process.daemon import Told, run_daemon, told_to_nobody
@@ -31,16 +28,17 @@ from bolide.node.process.kept_files import KeptFiles
 from bolide.node.process.logs import configure_logging, start_logging
 from bolide.node.process.node_world import NodeWorld, RealNodeWorld
 from bolide.node.process.open_files import ENOUGH, share_of_connections
+from bolide.node.process.peers import MAX_FRAME, WRITE_HIGH, WRITE_LIMIT, Peer, Peers
 from bolide.node.process.tls_renewal import TlsRenewal
 from bolide.node.routes.tellings import Tellings
 from bolide.node.settings.config import load_daemon
 from bolide.node.settings.live_settings import edited
 from bolide.remoting import codes
-from bolide.remoting.command import Command, encode, make_response
-from bolide.remoting.errors import BodyError, FrameError
+from bolide.remoting.command import Command, make_response
+from bolide.remoting.errors import BodyError
 from bolide.store.errors import StoreDamaged
 from bolide.transport.protocol_detector import Ingress
-from bolide.transport.server import ServerConnection, accepting
+from bolide.transport.server import accepting
 from bolide.transport.unfinished import Unfinished
 
 if TYPE_CHECKING:
@@ -49,30 +47,10 @@ if TYPE_CHECKING:
 log = logging.getLogger("bolide.namesrv")
 FOLDER: Final = "~/namesrv"
 """Where Java keeps the files of a name server."""
-MAX_FRAME: Final = 16 * 1024 * 1024
-WRITE_HIGH: Final = 1024 * 1024
-WRITE_LIMIT: Final = 64 * 1024 * 1024
-IDLE_SWEEP_S: Final = 10.0
-TURN_MS: Final = 15
-"""What is read in one turn of the loop is served for so long; the rest waits for the next turn, peer by peer."""
-
-
-class Peer:
-    """One connection, by the number under which the name server knows it."""
-
-    def __init__(self, id: int, connection: ServerConnection) -> None:
-        self.id = id
-        self.connection = connection
-        self.remote = host_port(connection.remote_ip, connection.remote_port)
-        self.waiting: deque[Command] = deque()
-        """Commands not answered yet, of one read: nothing more is read from the peer while some wait."""
-        self.behind = False
-        self.queued = False
-        """True while the peer is among those to be served in the next turn."""
 
 
 class NamesrvNode:
-    """One name server in the running loop. Implements `transport.server.Owner`.
+    """One name server in the running loop. Implements `node.process.peers.Answers`.
 
     `conf` is the file in which changes at run time are kept; None = the one that the options name. `world` is the
     machine it runs on, None = this one.
@@ -86,25 +64,17 @@ class NamesrvNode:
         self.failure: BaseException | None = None
         self.port = 0
         self.ip = ""
-        self.requests = 0
-        """Requests that came in."""
         self.monitoring: Monitoring | None = None
         """The port of /metrics, if there is one."""
         self._clock = self.world.clock()
-        self._peers: dict[int, Peer] = {}
-        self._serial = 0
-        self._turn_end = 0
-        self._turn_ends = False
-        self._next_turn: deque[Peer] = deque()
         self._life = AsyncExitStack()
         """What a stop undoes, the newest first; a start that fails undoes what it has begun."""
         self._kept = KeptFiles(self.world, log)
-        self._refusals = Refusals(log)
         self._tellings = Tellings(self.world)
         self._tls = TlsRenewal(self.world, log)
         self._unfinished = Unfinished(options.max_unfinished_bytes, options.max_frame_seconds, self.world.monotonic)
+        self._peers = Peers(self, self._clock, log, self._unfinished)
         self._most = ENOUGH
-        self._refused_at = 0
 
     @property
     def address(self) -> str:
@@ -138,13 +108,13 @@ class NamesrvNode:
         self.port = port.number
         self.monitoring = made_monitoring(options, self.world, life)
         life.push_async_callback(self._tellings.stop)
-        life.push_async_callback(self._end)
-        await port.serve(accepting(self, MAX_FRAME, WRITE_HIGH, WRITE_LIMIT, ingress, self._unfinished))
+        life.push_async_callback(self._peers.close_all)
+        await port.serve(accepting(self._peers, MAX_FRAME, WRITE_HIGH, WRITE_LIMIT, ingress, self._unfinished))
         self._tls = TlsRenewal(self.world, log)
         self._tls.add(ingress.tls)
         self._tls.start()
         life.callback(self._tls.stop)
-        for work in (self._keep_time(), self._close_idle()):
+        for work in (self._keep_time(), self._peers.close_idle()):
             life.push_async_callback(ended, asyncio.create_task(work))
         life.callback(port.close)
         if self.monitoring is not None:
@@ -154,12 +124,8 @@ class NamesrvNode:
     async def _watch(self, monitoring: Monitoring) -> None:
         from bolide.node.metrics.namesrv_figures import NamesrvFigures
 
-        figures = NamesrvFigures(self._server.tables, lambda: len(self._peers), lambda: self.requests)
+        figures = NamesrvFigures(self._server.tables, lambda: len(self._peers), lambda: self._peers.requests)
         await monitoring.serve({"node_type": "namesrv", "node_id": self.address}, figures.add_all, list)
-
-    async def _end(self) -> None:
-        for peer in list(self._peers.values()):
-            peer.connection.close()
 
     async def reload(self) -> None:
         """Reload what may change outside while the name server runs: certificates, keys and trust."""
@@ -169,115 +135,33 @@ class NamesrvNode:
         """True when some broker has registered the topic."""
         return topic in self._server.tables.topics
 
-    # ---- what the transport calls
+    # ---- what the peers ask
 
-    def connected(self, connection: ServerConnection) -> Peer | None:
-        """A peer connected."""
-        most = min(self._most, self._server.settings.options.max_connections)
-        if len(self._peers) >= most:
-            now = self._clock.now()
-            if now - self._refused_at >= REFUSALS_MS:
-                self._refused_at = now
-                log.warning(
-                    "connections are refused: %d are open, as many as maxConnections and the limit of open files "
-                    "(ulimit -n) allow",
-                    most,
-                )
-            return None
-        self._serial += 1
-        peer = Peer(self._serial, connection)
-        connection.idle_since = self._clock.now()
-        self._peers[peer.id] = peer
-        return peer
+    @property
+    def max_connections(self) -> int:
+        """Connections that may be open now."""
+        return min(self._most, self._server.settings.options.max_connections)
 
-    def received(self, peer: Peer, commands: list[Command]) -> None:
-        """Answer the requests of one read in one write, unless that would be more than the peer reads."""
-        self.requests += len(commands)
-        peer.waiting.extend(commands)
-        if not self._turn_ends:
-            self._end_turn_soon()
-            self._turn_end = self._clock.now() + TURN_MS
-        if not peer.queued:
-            self._serve(peer)
+    @property
+    def max_idle_seconds(self) -> int:
+        """A connection that is silent for so long is closed."""
+        return self._server.settings.options.server_channel_max_idle_time_seconds
 
-    def caught_up(self, peer: Peer) -> None:
-        """The peer has read its answers: continue with its requests."""
-        peer.behind = False
-        if not peer.queued:
-            self._serve_later(peer)
+    def answer(self, peer: Peer, command: Command, now: int) -> Command | None:
+        """The answer to send now; None when there is none, or when it leaves once a file is written."""
+        answer = self._server.handle(peer.id, peer.remote, command, now)
+        return None if self._carry_out(peer, command, answer) else answer
 
-    def _serve_later(self, peer: Peer) -> None:
-        peer.queued = True
-        self._next_turn.append(peer)
-        self._end_turn_soon()
+    def is_ordinary(self, request: Command, answer: Command) -> bool:
+        """Whether every working peer is answered so now and then: nothing to log."""
+        return self._server.is_ordinary(request, answer)
 
-    def _end_turn_soon(self) -> None:
-        if not self._turn_ends:
-            self._turn_ends = True
-            asyncio.get_running_loop().call_soon(self._end_of_turn)
-
-    def _end_of_turn(self) -> None:
-        """Every socket that was ready has been read: serve those that wait, each some, for as long as a turn lasts."""
-        self._turn_ends = False
-        self._turn_end = self._clock.now() + TURN_MS
-        for _ in range(len(self._next_turn)):
-            peer = self._next_turn.popleft()
-            peer.queued = False
-            self._serve(peer)
-            if not (peer.waiting or peer.behind):
-                peer.connection.resume_reading()
-            if self._clock.now() >= self._turn_end:
-                break
-        if self._next_turn:
-            self._end_turn_soon()
-
-    def _serve(self, peer: Peer) -> None:
-        now = self._clock.now()
-        while peer.waiting and not peer.behind:
-            if now >= self._turn_end:
-                self._serve_later(peer)
-                break
-            frames: list[bytes] = []
-            size = 0
-            while peer.waiting and size <= WRITE_HIGH and now < self._turn_end:
-                command = peer.waiting.popleft()
-                answer = self._answer(peer, command, now)
-                held = self._carry_out(peer, command, answer)
-                if answer is not None and not held:
-                    if not self._server.is_ordinary(command, answer):
-                        self._refusals.note(peer.remote, command, answer, now)
-                    frames.append(encode_or_refuse(command, answer))
-                    size += len(frames[-1])
-                now = self._clock.now()
-            peer.behind = peer.connection.write(frames) > 0
-        if peer.waiting:
-            peer.connection.pause_reading()
-
-    def bad_frame(self, peer: Peer, error: Exception) -> None:
-        """One line for a peer that breaks the protocol."""
-        log.warning("closing the connection of %s: %s", peer.remote, error)
-
-    def proxied(self, peer: Peer, connection: ServerConnection) -> None:
-        """The peer is a load balancer that named its client."""
-        peer.remote = host_port(connection.remote_ip, connection.remote_port)
-
-    def closed(self, peer: Peer) -> None:
+    def peer_closed(self, peer: Peer, now: int) -> None:
         """A connection ended, and with it the brokers that registered over it."""
-        peer.waiting.clear()
-        if self._peers.pop(peer.id, None) is not None:
-            self._server.channel_closed(peer.id, self._clock.now())
-            self._carry_out()
+        self._server.channel_closed(peer.id, now)
+        self._carry_out()
 
     # ---- inside
-
-    def _answer(self, peer: Peer, command: Command, now: int) -> Command | None:
-        try:
-            return self._server.handle(peer.id, peer.remote, command, now)
-        except Exception as error:  # the one boundary: an internal error is an answer, not a crash
-            log.exception("request %d of %s failed", command.code, peer.remote)
-            if command.is_oneway:
-                return None
-            return make_response(command, codes.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
 
     def _carry_out(
         self, peer: Peer | None = None, command: Command | None = None, answer: Command | None = None
@@ -286,10 +170,7 @@ class NamesrvNode:
         held = False
         for effect in self._server.take_effects():
             if isinstance(effect, CloseChannel):
-                closing = self._peers.get(effect.channel_id)
-                if closing is not None:
-                    log.info("closing the connection of %s: %s", closing.remote, effect.reason)
-                    closing.connection.close()
+                self._peers.close(effect.channel_id, effect.reason)
                 continue
             if isinstance(effect, TellBroker):
                 self._tellings.send(effect)
@@ -304,13 +185,11 @@ class NamesrvNode:
 
     def _written(self, peer: Peer | None, command: Command | None, answer: Command | None, error: str) -> None:
         """The file holds what a request changed, or cannot: answer it."""
-        if peer is None or command is None or answer is None or peer.id not in self._peers:
+        if peer is None or command is None or answer is None:
             return
         if error:
             answer = make_response(command, codes.SYSTEM_ERROR, f"it is done, but a restart may undo it: {error}")
-            self._refusals.note(peer.remote, command, answer, self._clock.now())
-        if peer.connection.write([encode_or_refuse(command, answer)]) > 0:
-            peer.behind = True
+        self._peers.send(peer, command, answer)
 
     def _with_settings(self, changes: Mapping[str, str]) -> bytes:
         """The settings file with these changes in it."""
@@ -348,33 +227,11 @@ class NamesrvNode:
             self._server.tick(self._clock.now())
             self._carry_out()
 
-    async def _close_idle(self) -> None:
-        while True:
-            await asyncio.sleep(IDLE_SWEEP_S)
-            idle_ms = self._server.settings.options.server_channel_max_idle_time_seconds * 1000
-            self._unfinished.close_late()
-            now = self._clock.now()
-            for peer in list(self._peers.values()):
-                connection: Any = peer.connection
-                if connection.used:
-                    connection.used = False
-                    connection.idle_since = now
-                elif now - connection.idle_since >= idle_ms:
-                    connection.close()
-
 
 async def ended(task: asyncio.Task[None]) -> None:
     """Cancel a task and wait for its end."""
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-
-
-def encode_or_refuse(request: Command, answer: Command) -> bytes:
-    """The frame of an answer; one too long for the protocol is answered with code 1 instead."""
-    try:
-        return encode(answer)
-    except FrameError as error:
-        return encode(make_response(request, codes.SYSTEM_ERROR, f"FrameError: {error}"))
 
 
 def run_namesrv(

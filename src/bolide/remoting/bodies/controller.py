@@ -19,9 +19,12 @@ class SyncStateSet(Body):
 
 
 class ElectMasterResponseBody(Body):
-    """Answer to CONTROLLER_ELECT_MASTER (ElectMasterResponseBody.java): all replicas, and those in the set."""
+    """Answer to CONTROLLER_ELECT_MASTER (ElectMasterResponseBody.java): all replicas, and those in the set.
 
-    broker_member_group: BrokerMemberGroup = field(default_factory=BrokerMemberGroup)
+    The group is None where the old master stays.
+    """
+
+    broker_member_group: BrokerMemberGroup | None = None
     sync_state_set: list[Int64] = field(default_factory=list)
 
 

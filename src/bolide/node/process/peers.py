@@ -1,0 +1,242 @@
+"""The connections of a daemon without a log (name server, controller), served in turns that nobody can occupy.
+
+What is read in one turn of the loop is answered for some milliseconds; the rest waits for the next turn, peer by peer,
+and nothing more is read from a peer until its requests are answered and its answers read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, Final, Protocol
+
+from bolide.node.loop.clock import Clock
+from bolide.node.loop.front import REFUSALS_MS
+from bolide.node.loop.refusals import Refusals
+from bolide.node.process.addresses import host_port
+from bolide.remoting import codes
+from bolide.remoting.command import Command, encode, make_response
+from bolide.remoting.errors import FrameError
+from bolide.transport.server import ServerConnection
+from bolide.transport.unfinished import Unfinished
+
+MAX_FRAME: Final = 16 * 1024 * 1024
+WRITE_HIGH: Final = 1024 * 1024
+WRITE_LIMIT: Final = 64 * 1024 * 1024
+IDLE_SWEEP_S: Final = 10.0
+TURN_MS: Final = 15
+"""What is read in one turn of the loop is served for so long; the rest waits for the next turn, peer by peer."""
+
+
+class Peer:
+    """One connection, by the number under which the daemon knows it."""
+
+    def __init__(self, id: int, connection: ServerConnection) -> None:
+        self.id = id
+        self.connection = connection
+        self.remote = host_port(connection.remote_ip, connection.remote_port)
+        self.waiting: deque[Command] = deque()
+        """Commands not answered yet, of one read: nothing more is read from the peer while some wait."""
+        self.behind = False
+        self.queued = False
+        """True while the peer is among those to be served in the next turn."""
+
+
+class Answers(Protocol):
+    """The daemon that answers."""
+
+    @property
+    def max_connections(self) -> int:
+        """Connections that may be open now."""
+
+    @property
+    def max_idle_seconds(self) -> int:
+        """A connection that is silent for so long is closed."""
+
+    def answer(self, peer: Peer, command: Command, now: int) -> Command | None:
+        """The answer to send now. None: there is none, or it follows by `Peers.send`."""
+
+    def is_ordinary(self, request: Command, answer: Command) -> bool:
+        """Whether every working peer is answered so now and then: nothing to log."""
+
+    def peer_closed(self, peer: Peer, now: int) -> None:
+        """A connection ended."""
+
+
+class Peers:
+    """Implements `transport.server.Owner` for one daemon, which is `answers`."""
+
+    def __init__(self, answers: Answers, clock: Clock, log: logging.Logger, unfinished: Unfinished) -> None:
+        self._answers = answers
+        self._clock = clock
+        self._log = log
+        self._unfinished = unfinished
+        self._refusals = Refusals(log)
+        self._peers: dict[int, Peer] = {}
+        self._serial = 0
+        self._turn_end = 0
+        self._turn_ends = False
+        self._next_turn: deque[Peer] = deque()
+        self._refused_at = 0
+        self.requests = 0
+        """Requests that came in."""
+
+    def __len__(self) -> int:
+        return len(self._peers)
+
+    def __iter__(self) -> Iterator[Peer]:
+        return iter(list(self._peers.values()))
+
+    def close(self, peer_id: int, reason: str) -> None:
+        """Close a connection, if it is open."""
+        peer = self._peers.get(peer_id)
+        if peer is not None:
+            self._log.info("closing the connection of %s: %s", peer.remote, reason)
+            peer.connection.close()
+
+    async def close_all(self) -> None:
+        """Close every connection."""
+        for peer in self:
+            peer.connection.close()
+
+    def send(self, peer: Peer, request: Command, answer: Command) -> None:
+        """Answer a request that `answer` left open; nothing happens when the peer is gone."""
+        if peer.id not in self._peers:
+            return
+        if not self._answers.is_ordinary(request, answer):
+            self._refusals.note(peer.remote, request, answer, self._clock.now())
+        if peer.connection.write([encode_or_refuse(request, answer)]) > 0:
+            peer.behind = True
+
+    async def close_idle(self) -> None:
+        """Close connections without traffic, until cancelled."""
+        while True:
+            await asyncio.sleep(IDLE_SWEEP_S)
+            idle_ms = self._answers.max_idle_seconds * 1000
+            self._unfinished.close_late()
+            now = self._clock.now()
+            for peer in self:
+                connection: Any = peer.connection
+                if connection.used:
+                    connection.used = False
+                    connection.idle_since = now
+                elif now - connection.idle_since >= idle_ms:
+                    connection.close()
+
+    # ---- what the transport calls
+
+    def connected(self, connection: ServerConnection) -> Peer | None:
+        """A peer connected."""
+        most = self._answers.max_connections
+        if len(self._peers) >= most:
+            now = self._clock.now()
+            if now - self._refused_at >= REFUSALS_MS:
+                self._refused_at = now
+                self._log.warning(
+                    "connections are refused: %d are open, as many as maxConnections and the limit of open files "
+                    "(ulimit -n) allow",
+                    most,
+                )
+            return None
+        self._serial += 1
+        peer = Peer(self._serial, connection)
+        connection.idle_since = self._clock.now()
+        self._peers[peer.id] = peer
+        return peer
+
+    def received(self, peer: Peer, commands: list[Command]) -> None:
+        """Answer the requests of one read in one write, unless that would be more than the peer reads."""
+        self.requests += len(commands)
+        peer.waiting.extend(commands)
+        if not self._turn_ends:
+            self._end_turn_soon()
+            self._turn_end = self._clock.now() + TURN_MS
+        if not peer.queued:
+            self._serve(peer)
+
+    def caught_up(self, peer: Peer) -> None:
+        """The peer has read its answers: continue with its requests."""
+        peer.behind = False
+        if not peer.queued:
+            self._serve_later(peer)
+
+    def bad_frame(self, peer: Peer, error: Exception) -> None:
+        """One line for a peer that breaks the protocol."""
+        self._log.warning("closing the connection of %s: %s", peer.remote, error)
+
+    def proxied(self, peer: Peer, connection: ServerConnection) -> None:
+        """The peer is a load balancer that named its client."""
+        peer.remote = host_port(connection.remote_ip, connection.remote_port)
+
+    def closed(self, peer: Peer) -> None:
+        """A connection ended."""
+        peer.waiting.clear()
+        if self._peers.pop(peer.id, None) is not None:
+            self._answers.peer_closed(peer, self._clock.now())
+
+    # ---- turns
+
+    def _serve_later(self, peer: Peer) -> None:
+        peer.queued = True
+        self._next_turn.append(peer)
+        self._end_turn_soon()
+
+    def _end_turn_soon(self) -> None:
+        if not self._turn_ends:
+            self._turn_ends = True
+            asyncio.get_running_loop().call_soon(self._end_of_turn)
+
+    def _end_of_turn(self) -> None:
+        """Every socket that was ready has been read: serve those that wait, each some, for as long as a turn lasts."""
+        self._turn_ends = False
+        self._turn_end = self._clock.now() + TURN_MS
+        for _ in range(len(self._next_turn)):
+            peer = self._next_turn.popleft()
+            peer.queued = False
+            self._serve(peer)
+            if not (peer.waiting or peer.behind):
+                peer.connection.resume_reading()
+            if self._clock.now() >= self._turn_end:
+                break
+        if self._next_turn:
+            self._end_turn_soon()
+
+    def _serve(self, peer: Peer) -> None:
+        now = self._clock.now()
+        while peer.waiting and not peer.behind:
+            if now >= self._turn_end:
+                self._serve_later(peer)
+                break
+            frames: list[bytes] = []
+            size = 0
+            while peer.waiting and size <= WRITE_HIGH and now < self._turn_end:
+                command = peer.waiting.popleft()
+                answer = self._answer(peer, command, now)
+                if answer is not None:
+                    if not self._answers.is_ordinary(command, answer):
+                        self._refusals.note(peer.remote, command, answer, now)
+                    frames.append(encode_or_refuse(command, answer))
+                    size += len(frames[-1])
+                now = self._clock.now()
+            peer.behind = peer.connection.write(frames) > 0
+        if peer.waiting:
+            peer.connection.pause_reading()
+
+    def _answer(self, peer: Peer, command: Command, now: int) -> Command | None:
+        try:
+            return self._answers.answer(peer, command, now)
+        except Exception as error:  # the one boundary: an internal error is an answer, not a crash
+            self._log.exception("request %d of %s failed", command.code, peer.remote)
+            if command.is_oneway:
+                return None
+            return make_response(command, codes.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
+
+
+def encode_or_refuse(request: Command, answer: Command) -> bytes:
+    """The frame of an answer; one too long for the protocol is answered with code 1 instead."""
+    try:
+        return encode(answer)
+    except FrameError as error:
+        return encode(make_response(request, codes.SYSTEM_ERROR, f"FrameError: {error}"))
