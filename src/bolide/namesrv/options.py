@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-import msgspec
 from msgspec import Struct
 
 from bolide.declaration import (
@@ -16,8 +15,6 @@ from bolide.declaration import (
     Section,
     check_values,
     java_key,
-    settings_of,
-    text_of,
 )
 from bolide.remoting.listening import (
     MONITORING,
@@ -36,13 +33,12 @@ from bolide.remoting.listening import (
     TlsNeedClientAuth,
     TlsTrustCertPath,
 )
+from bolide.remoting.live_options import LiveOptions
 
 FILES: Final = Section("Files")
 ROUTES: Final = Section("Routes and lists")
 BROKERS: Final = Section("Brokers")
 LIMITS: Final = Section("Limits")
-HIDDEN: Final = "******"
-"""Shown in the place of a password."""
 
 
 class NamesrvOptions(Struct, frozen=True, kw_only=True, rename=java_key):
@@ -142,30 +138,9 @@ class NamesrvOptions(Struct, frozen=True, kw_only=True, rename=java_key):
         check_values(self)
 
 
-FIXED_KEYS: Final = frozenset(
-    {setting.key for setting in settings_of(NamesrvOptions).values() if not setting.about.live} | {"rocketmqHome"}
-)
-"""Keys that are read at the start only. (rocketmqHome is RocketMQ's, and as fixed there.)"""
-
-
-class Settings:
+class Settings(LiveOptions[NamesrvOptions]):
     """The options in force: replaced as a whole when code 318 changes some."""
 
-    def __init__(self, options: NamesrvOptions) -> None:
-        self.options = options
-
-    def as_texts(self) -> dict[str, str]:
-        """Every key with its value, as RocketMQ's properties text has them."""
-        values: dict[str, object] = msgspec.to_builtins(self.options)
-        return {key: text_of(value) for key, value in values.items()}
-
-    def shown_texts(self) -> dict[str, str]:
-        """`as_texts` for peers: of a password only that there is one."""
-        texts = self.as_texts()
-        if texts["tlsKeyPassword"]:
-            texts["tlsKeyPassword"] = HIDDEN
-        return texts
-
-    def black_list(self) -> frozenset[str]:
-        """The keys that code 318 refuses to change."""
-        return FIXED_KEYS | {key.strip() for key in self.options.config_black_list.split(";") if key.strip()}
+    def listed(self) -> str:
+        """The keys that the options forbid to change."""
+        return self.options.config_black_list

@@ -1,0 +1,74 @@
+"""The options of a daemon, shown and changed by requests: GET_NAMESRV_CONFIG and its like at a controller.
+
+As in RocketMQ, unknown keys are ignored, and one key of the black list refuses the whole update with code 16. An
+invalid value is refused too, where RocketMQ ignores it in silence.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Final, Generic, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from bolide.declaration import changed, settings_of, text_of
+from bolide.errors import ConfigError
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_response
+from bolide.remoting.properties_text import read_properties, write_properties
+
+HIDDEN: Final = "******"
+"""Shown in the place of a password."""
+Options = TypeVar("Options", bound=Struct)
+
+
+class LiveOptions(ABC, Generic[Options]):
+    """The options in force: replaced as a whole when an update changes some."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self._fixed = frozenset(s.key for s in settings_of(type(options)).values() if not s.about.live)
+
+    @abstractmethod
+    def listed(self) -> str:
+        """The black list of the options, separated by `;`."""
+
+    def as_texts(self) -> dict[str, str]:
+        """Every key with its value, as RocketMQ's properties text has them."""
+        values: dict[str, object] = msgspec.to_builtins(self.options)
+        return {key: text_of(value) for key, value in values.items()}
+
+    def shown_texts(self) -> dict[str, str]:
+        """`as_texts` for peers: of a password only that there is one."""
+        texts = self.as_texts()
+        if texts.get("tlsKeyPassword"):
+            texts["tlsKeyPassword"] = HIDDEN
+        return texts
+
+    def black_list(self) -> frozenset[str]:
+        """The keys that an update may not change: those read at the start only, and those listed. (rocketmqHome is
+        RocketMQ's, and as fixed there.)"""
+        return self._fixed | {"rocketmqHome"} | {key.strip() for key in self.listed().split(";") if key.strip()}
+
+    def show(self, command: Command) -> Command:
+        """The answer to a request for all settings."""
+        return make_response(command, codes.SUCCESS, body=write_properties(self.shown_texts()))
+
+    def update(self, command: Command) -> tuple[Command, dict[str, str]]:
+        """Change what a request asks for; the answer, and what has changed and is to be kept."""
+        try:
+            given = read_properties(command.body)
+        except ValueError as error:
+            return make_response(command, codes.SYSTEM_ERROR, f"the properties cannot be read: {error}"), {}
+        refused = sorted(self.black_list() & given.keys())
+        if refused:
+            remark = f"Can not update config in black list. Its keys in this update are {', '.join(refused)}"
+            return make_response(command, codes.NO_PERMISSION, remark), {}
+        known = self.as_texts()
+        changes = {key: value.strip() for key, value in given.items() if key in known and value.strip() != known[key]}
+        try:
+            self.options = changed(self.options, changes, "the update")
+        except ConfigError as error:
+            return make_response(command, codes.SYSTEM_ERROR, f"{error}; nothing was changed"), {}
+        return make_response(command, codes.SUCCESS), changes
