@@ -29,7 +29,7 @@ MAY_HAVE_MORE = {
 }
 """Functions that may have more parameters, with the reason. Constructors of clients may, too: a user names the few
 arguments that matter; and so may commands, whose parameters are the options on the command line."""
-PURE_ROOMS = ("broker", "dispatch", "layout", "namesrv", "remoting", "store")
+PURE_ROOMS = ("broker", "controller", "dispatch", "layout", "namesrv", "remoting", "store")
 DOOR_TO_FILES = ("src/bolide/store/files.py", "src/bolide/store/file_maps.py")
 OUTSIDE_WORLD = {
     "asyncio",

@@ -1,0 +1,110 @@
+"""What a controller can be told: one field a setting, declared as `bolide.declaration` says."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from msgspec import Struct
+
+from bolide.declaration import OURS, PositiveCount, PositiveMs, Section, check_values, java_key
+from bolide.remoting.listening import (
+    BindAddress,
+    ListenPort,
+    MaxConnections,
+    MaxFrameSeconds,
+    MaxIdleSeconds,
+    MaxUnfinishedBytes,
+    TlsCertPath,
+    TlsKeyPassword,
+    TlsKeyPath,
+    TlsMode,
+    TlsNeedClientAuth,
+    TlsTrustCertPath,
+)
+from bolide.remoting.live_options import LiveOptions
+
+ENGINE: Final = Section("State and leader")
+ELECTIONS: Final = Section("Elections")
+FILES: Final = Section("Files")
+LIMITS: Final = Section("Limits")
+
+
+class ControllerOptions(Struct, frozen=True, kw_only=True, rename=java_key):
+    """Everything a controller is told at start."""
+
+    bind_address: BindAddress = "127.0.0.1"
+    listen_port: ListenPort = 9877
+    controller_store: Annotated[
+        str,
+        ENGINE(
+            "Where decisions are kept: `file:PATH`, one file on this machine, which is not highly available; empty: "
+            "`file:~/controller/sets.json`.",
+            java=OURS,
+        ),
+    ] = ""
+    controller_d_leger_group: Annotated[str, ENGINE("Name of the group of controllers.", java="null")] = "bolide"
+    controller_d_leger_self_id: Annotated[
+        str, ENGINE("Name of this controller in its group. Each needs its own.", java="null")
+    ] = "n0"
+
+    enable_elect_unclean_master: Annotated[
+        bool,
+        ELECTIONS(
+            "Elect a replica that is not in sync when none that is lives. Acknowledged messages may be lost.", live=True
+        ),
+    ] = False
+    notify_broker_role_changed: Annotated[
+        bool, ELECTIONS("Tell the replicas that live of a new master. They are told without TLS.", live=True)
+    ] = True
+    scan_not_active_broker_interval: Annotated[
+        PositiveMs, ELECTIONS("Time between searches for brokers that are silent.", live=True)
+    ] = 5000
+    scan_inactive_master_interval: Annotated[
+        PositiveMs, ELECTIONS("Time between searches for sets whose master is gone.", live=True)
+    ] = 5000
+    elect_master_max_retry_count: Annotated[
+        PositiveCount, ELECTIONS("Times an election is tried while its result cannot be kept.", live=True)
+    ] = 3
+
+    config_store_path: Annotated[
+        str,
+        FILES(
+            "File of settings changed at run time, for a controller started without a file; empty: "
+            "~/controller/controller.conf.",
+            java="controller/controller.properties",
+        ),
+    ] = ""
+    config_black_list: Annotated[str, FILES("Keys, separated by `;`, that UPDATE_CONTROLLER_CONFIG refuses.")] = (
+        "configBlackList;configStorePath"
+    )
+
+    max_broker_sets: Annotated[
+        PositiveCount, LIMITS("Sets of replicas, with those that were removed.", live=True, java=OURS)
+    ] = 10_000
+    max_brokers: Annotated[PositiveCount, LIMITS("Brokers whose heartbeats are counted.", java=OURS)] = 20_000
+    max_requests_in_progress: Annotated[
+        PositiveCount, LIMITS("Requests that wait for their decision to be kept; further ones are refused.", java=OURS)
+    ] = 10_000
+
+    max_connections: MaxConnections = 20_000
+    server_channel_max_idle_time_seconds: MaxIdleSeconds = 120
+    max_unfinished_bytes: MaxUnfinishedBytes = 256 * 1024 * 1024
+    max_frame_seconds: MaxFrameSeconds = 120
+
+    tls_mode: TlsMode = "permissive"
+    tls_cert_path: TlsCertPath = ""
+    tls_key_path: TlsKeyPath = ""
+    tls_key_password: TlsKeyPassword = ""
+    tls_trust_cert_path: TlsTrustCertPath = ""
+    tls_need_client_auth: TlsNeedClientAuth = "none"
+
+    def __post_init__(self) -> None:
+        check_values(self)
+
+
+class ControllerSettings(LiveOptions[ControllerOptions]):
+    """The options in force: replaced as a whole when code 1009 changes some."""
+
+    def listed(self) -> str:
+        """The keys that the options forbid to change."""
+        return self.options.config_black_list

@@ -1,0 +1,75 @@
+"""What is known of the replicas of one broker name, and how it is kept."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from bolide.errors import LocalError
+
+FORMAT: Final = 1
+FIRST_ID: Final = 1
+
+
+class StateDamaged(LocalError):
+    """What was kept of a set of replicas cannot be read. No decision may be made without it."""
+
+
+class Replica(Struct, frozen=True, rename="camel"):
+    """One broker. check_code: what it took its id with, `address;ms`; only the same code takes it again."""
+
+    address: str
+    check_code: str
+
+
+class ReplicaSet(Struct, frozen=True, rename="camel", kw_only=True):
+    """The replicas of one broker name. A value: a decision makes a new one.
+
+    A set that was removed stays as one without replicas: epochs and ids must not begin again while a broker
+    somewhere remembers the old ones.
+    """
+
+    cluster: str
+    name: str
+    next_id: int = FIRST_ID
+    """Above every id that was ever given."""
+    replicas: dict[int, Replica]
+    master: int | None = None
+    master_epoch: int = 0
+    in_sync: tuple[int, ...] = ()
+    """The ids that have everything acknowledged, in ascending order."""
+    in_sync_epoch: int = 0
+    elected: bool = False
+    """False until the first election: the broker that asks for it is elected."""
+
+    def address_of(self, broker_id: int | None) -> str | None:
+        """The address of a replica; None when it is not known."""
+        replica = None if broker_id is None else self.replicas.get(broker_id)
+        return None if replica is None else replica.address
+
+
+class _Kept(Struct, frozen=True):
+    format: int
+    set: ReplicaSet
+
+
+_ENCODER: Final = msgspec.json.Encoder()
+_DECODER: Final = msgspec.json.Decoder(_Kept)
+
+
+def encode_set(one: ReplicaSet) -> bytes:
+    """A set as it is kept: JSON that says its format."""
+    return _ENCODER.encode(_Kept(FORMAT, one))
+
+
+def decode_set(data: bytes, where: str) -> ReplicaSet:
+    """The set that was kept. Raises `StateDamaged` when it cannot be read or has another format."""
+    try:
+        kept = _DECODER.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise StateDamaged(f"{where} cannot be read: {error}") from None
+    if kept.format != FORMAT:
+        raise StateDamaged(f"{where} has format {kept.format}, and this controller reads {FORMAT}: run a newer one")
+    return kept.set

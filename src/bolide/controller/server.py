@@ -1,0 +1,401 @@
+"""A controller without sockets: requests, connections that end and ticks go in; answers and effects come out.
+
+Codes 904, 1001 to 1006 and 1009 to 1013 (ControllerRequestProcessor.java). A request that may change a set comes out
+as an `Open`: its owner calls `decide`, has the engine keep what comes of it, and then calls `kept`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+from bolide.controller import decisions
+from bolide.controller.consensus import Kept, Leadership
+from bolide.controller.decisions import Decide, SetDecision
+from bolide.controller.effects import ClosePeer, Effect, Elect, KeepControllerSettings, TellReplica
+from bolide.controller.liveness import Heartbeat, Identity, Liveness
+from bolide.controller.options import ControllerOptions, ControllerSettings
+from bolide.controller.replica_set import ReplicaSet
+from bolide.errors import BolideError
+from bolide.remoting import codes
+from bolide.remoting.bodies.base import decode_body, encode_body
+from bolide.remoting.bodies.controller import BrokerReplicasInfo, ReplicaIdentity, ReplicasInfo, SyncStateSet
+from bolide.remoting.command import Command, make_response
+from bolide.remoting.errors import HeaderError
+from bolide.remoting.headers.controller import (
+    AlterSyncStateSetRequestHeader,
+    ApplyBrokerIdRequestHeader,
+    CleanControllerBrokerDataRequestHeader,
+    ElectMasterRequestHeader,
+    GetMetaDataResponseHeader,
+    GetNextBrokerIdRequestHeader,
+    GetNextBrokerIdResponseHeader,
+    GetReplicaInfoRequestHeader,
+    GetReplicaInfoResponseHeader,
+    NotifyBrokerRoleChangedRequestHeader,
+    RegisterBrokerToControllerRequestHeader,
+)
+from bolide.remoting.headers.namesrv import BrokerHeartbeatRequestHeader
+from bolide.remoting.request_routes import ORDINARY, Kind, RawRoute, RequestTable, Route, Row
+
+NO_BROKER: Final = -1
+"""As the id of the broker that asks for an election: none does."""
+MAX_NAME: Final = 1024
+"""Characters of a name, an address or a check code; real ones have a quarter of that at most."""
+
+
+class Open(NamedTuple):
+    """A request about one set that is answered once its decision is kept."""
+
+    name: str
+    decide: Decide
+
+
+Answer: TypeAlias = Command | Open
+
+
+class Engine(Protocol):
+    """Who leads, at the moment that is asked."""
+
+    @property
+    def leadership(self) -> Leadership:
+        """As far as this controller knows."""
+
+    @property
+    def leads(self) -> bool:
+        """Whether this controller does, beyond doubt."""
+
+
+class Controller:
+    """One controller of those that share `engine`."""
+
+    def __init__(self, options: ControllerOptions, engine: Engine) -> None:
+        self.settings = ControllerSettings(options)
+        self.sets: dict[str, Kept] = {}
+        """All sets as the engine holds them, while this controller leads."""
+        self.live = Liveness(options.max_brokers)
+        self.table: RequestTable[int, Answer] = RequestTable()
+        self.table.add("Controller", self.routes())
+        self._engine = engine
+        self._loaded = False
+        self._ordinary = self.table.ordinary()
+        self._effects: list[Effect] = []
+        self._next_expiry = 0
+        self._next_scan = 0
+
+    def routes(self) -> Sequence[Row[int, Answer]]:
+        """The codes answered here."""
+        passing = frozenset({codes.CONTROLLER_NOT_LEADER})
+        return [
+            Route(codes.BROKER_HEARTBEAT, BrokerHeartbeatRequestHeader, self.on_heartbeat, Kind.SESSION),
+            Route(
+                codes.CONTROLLER_ALTER_SYNC_STATE_SET,
+                AlterSyncStateSetRequestHeader,
+                self.on_alter,
+                Kind.CHANGE,
+                ordinary=passing,
+            ),
+            Route(
+                codes.CONTROLLER_ELECT_MASTER,
+                ElectMasterRequestHeader,
+                self.on_elect,
+                Kind.CHANGE,
+                ordinary=passing | {codes.CONTROLLER_MASTER_STILL_EXIST},
+            ),
+            Route(
+                codes.CONTROLLER_REGISTER_BROKER,
+                RegisterBrokerToControllerRequestHeader,
+                self.on_register,
+                Kind.CHANGE,
+                ordinary=passing,
+            ),
+            Route(
+                codes.CONTROLLER_GET_REPLICA_INFO,
+                GetReplicaInfoRequestHeader,
+                self.on_replica_info,
+                Kind.READ,
+                ordinary=passing,
+            ),
+            RawRoute(codes.CONTROLLER_GET_METADATA_INFO, None, self.on_metadata, Kind.READ),
+            RawRoute(codes.CONTROLLER_GET_SYNC_STATE_DATA, None, self.on_in_sync, Kind.READ, ordinary=passing),
+            RawRoute(codes.UPDATE_CONTROLLER_CONFIG, None, self.on_update_config, Kind.CHANGE),
+            RawRoute(codes.GET_CONTROLLER_CONFIG, None, self.on_get_config, Kind.READ),
+            Route(
+                codes.CLEAN_BROKER_DATA,
+                CleanControllerBrokerDataRequestHeader,
+                self.on_clean,
+                Kind.CHANGE,
+                ordinary=passing,
+            ),
+            Route(
+                codes.CONTROLLER_GET_NEXT_BROKER_ID,
+                GetNextBrokerIdRequestHeader,
+                self.on_next_id,
+                Kind.READ,
+                ordinary=passing,
+            ),
+            Route(
+                codes.CONTROLLER_APPLY_BROKER_ID,
+                ApplyBrokerIdRequestHeader,
+                self.on_apply_id,
+                Kind.CHANGE,
+                ordinary=passing,
+            ),
+        ]
+
+    # ---- what the owner calls
+
+    @property
+    def leads(self) -> bool:
+        """Whether it answers requests about sets. Asked each time: a process may have stood still since the last."""
+        return self._loaded and self._engine.leads
+
+    def handle(self, channel_id: int, remote: str, command: Command, now: int) -> Answer | None:
+        """The answer to a request, or what it opens; None for a oneway request that is done, and for a response.
+
+        channel_id: one connection, never used twice; remote: its peer, for remarks; now: ms since the epoch.
+        """
+        if command.is_response:
+            return None
+        handler = self.table.handlers.get(command.code)
+        if handler is None:
+            remark = f" request type {command.code} not supported"
+            answer: Answer = make_response(command, codes.REQUEST_CODE_NOT_SUPPORTED, remark)
+        else:
+            try:
+                answer = handler(channel_id, command, now)
+            except BolideError as error:
+                answer = make_response(
+                    command, error.code or codes.SYSTEM_ERROR, f"{type(error).__name__} from {remote}: {error}"
+                )
+        return None if command.is_oneway and isinstance(answer, Command) else answer
+
+    def is_ordinary(self, request: Command, answer: Command) -> bool:
+        """Whether every working peer is answered so now and then: nothing to log."""
+        return answer.code in self._ordinary.get(request.code, ORDINARY)
+
+    def lead(self, sets: dict[str, Kept], now: int) -> None:
+        """This controller leads from now on, and this is what the one before it left."""
+        self.sets = sets
+        self._loaded = True
+        self._next_scan = now + self.settings.options.scan_inactive_master_interval
+
+    def follow(self) -> None:
+        """Another controller leads, or may."""
+        self._loaded = False
+        self.sets = {}
+
+    def kept(self, decision: SetDecision, revision: int, now: int) -> None:
+        """The engine has kept what was decided."""
+        after = decision.after
+        if after is None:
+            return
+        self.sets[after.name] = Kept(after, revision)
+        if decision.new_master and self.settings.options.notify_broker_role_changed:
+            header = NotifyBrokerRoleChangedRequestHeader(
+                master_address=after.address_of(after.master),
+                master_epoch=after.master_epoch,
+                sync_state_set_epoch=after.in_sync_epoch,
+                master_broker_id=after.master,
+            )
+            body = encode_body(decisions.in_sync_body(after))
+            for broker_id in self.live.alive_in(after, now):
+                addr = after.replicas[broker_id].address
+                self._effects.append(TellReplica(addr, codes.NOTIFY_BROKER_ROLE_CHANGED, header.to_ext(), body))
+
+    def election(self, name: str) -> Open:
+        """What the controller decides by itself when the master of a set is gone."""
+        return Open(name, lambda one, now: self._elected(one, now, None, False))
+
+    def channel_closed(self, channel_id: int, now: int) -> None:
+        """A connection ended: the brokers whose heartbeats came over it are gone."""
+        for who in self.live.channel_closed(channel_id):
+            self._gone(who)
+
+    def due(self, now: int) -> int:
+        """When `tick` has something to do, ms since the epoch."""
+        return min(self._next_expiry, self._next_scan) if self.leads else self._next_expiry
+
+    def tick(self, now: int) -> None:
+        """Forget brokers that are silent, and find sets whose master is gone."""
+        options = self.settings.options
+        if now >= self._next_expiry:
+            self._next_expiry = now + options.scan_not_active_broker_interval
+            for who, channel_id in self.live.expire(now).items():
+                self._effects.append(ClosePeer(channel_id, f"no heartbeat of {who.name} {who.broker_id}"))
+                self._gone(who)
+        if self.leads and now >= self._next_scan:
+            self._next_scan = now + options.scan_inactive_master_interval
+            for one, _ in self.sets.values():
+                alive = self.live.alive_in(one, now)
+                if one.master is not None and one.master not in alive and alive:
+                    self._effects.append(Elect(one.name))
+
+    def take_effects(self) -> list[Effect]:
+        """What to do since the last call, in order; it is the caller's now."""
+        taken, self._effects = self._effects, []
+        return taken
+
+    # ---- requests
+
+    def on_heartbeat(self, channel_id: int, command: Command, header: BrokerHeartbeatRequestHeader, now: int) -> Answer:
+        """BROKER_HEARTBEAT."""
+        if header.broker_id is None:
+            return make_response(command, codes.CONTROLLER_INVALID_REQUEST, "Heart beat with empty brokerId")
+        if max(len(header.cluster_name), len(header.broker_name)) > MAX_NAME:
+            return make_response(command, codes.SYSTEM_ERROR, f"a name has at most {MAX_NAME} characters")
+        if not self.live.heard(channel_id, header, header.broker_id, now):
+            return make_response(command, codes.SYSTEM_ERROR, "more brokers than maxBrokers send heartbeats")
+        return make_response(command, codes.SUCCESS, "Heart beat success")
+
+    def on_alter(self, channel_id: int, command: Command, header: AlterSyncStateSetRequestHeader, now: int) -> Answer:
+        """CONTROLLER_ALTER_SYNC_STATE_SET."""
+        name = named(header.broker_name, "brokerName", command)
+        body = decisions.read_ids(decode_body(command.body, SyncStateSet))
+        return self._open(
+            command, name, lambda one, at: decisions.alter_in_sync(one, self._living(one, at), header, body)
+        )
+
+    def on_elect(self, channel_id: int, command: Command, header: ElectMasterRequestHeader, now: int) -> Answer:
+        """CONTROLLER_ELECT_MASTER."""
+        asking = None if header.broker_id == NO_BROKER else header.broker_id
+        return self._open(
+            command, header.broker_name, lambda one, at: self._elected(one, at, asking, header.designate_elect)
+        )
+
+    def on_register(
+        self, channel_id: int, command: Command, header: RegisterBrokerToControllerRequestHeader, now: int
+    ) -> Answer:
+        """CONTROLLER_REGISTER_BROKER."""
+        name = named(header.broker_name, "brokerName", command)
+        return self._open(command, name, lambda one, at: decisions.register(one, self._living(one, at), header))
+
+    def on_apply_id(self, channel_id: int, command: Command, header: ApplyBrokerIdRequestHeader, now: int) -> Answer:
+        """CONTROLLER_APPLY_BROKER_ID."""
+        name = named(header.broker_name, "brokerName", command)
+        cluster = named(header.cluster_name, "clusterName", command)
+        code = named(header.register_check_code, "registerCheckCode", command)
+        if name not in self.sets and len(self.sets) >= self.settings.options.max_broker_sets and self.leads:
+            remark = "there are as many sets of replicas as maxBrokerSets allows"
+            return make_response(command, codes.SYSTEM_ERROR, remark)
+        return self._open(command, name, lambda one, at: decisions.apply_id(one, header, cluster, name, code))
+
+    def on_clean(
+        self, channel_id: int, command: Command, header: CleanControllerBrokerDataRequestHeader, now: int
+    ) -> Answer:
+        """CLEAN_BROKER_DATA."""
+        return self._open(
+            command, header.broker_name, lambda one, at: decisions.clean(one, self._living(one, at), header)
+        )
+
+    def on_next_id(self, channel_id: int, command: Command, header: GetNextBrokerIdRequestHeader, now: int) -> Answer:
+        """CONTROLLER_GET_NEXT_BROKER_ID."""
+        if not self.leads:
+            return not_leader(command)
+        found = self.sets.get(named(header.broker_name, "brokerName", command))
+        answer = GetNextBrokerIdResponseHeader(
+            cluster_name=header.cluster_name,
+            broker_name=header.broker_name,
+            next_broker_id=decisions.next_id(None if found is None else found.value),
+        )
+        return make_response(command, codes.SUCCESS, ext=answer.to_ext())
+
+    def on_replica_info(
+        self, channel_id: int, command: Command, header: GetReplicaInfoRequestHeader, now: int
+    ) -> Answer:
+        """CONTROLLER_GET_REPLICA_INFO."""
+        if not self.leads:
+            return not_leader(command)
+        found = self.sets.get(named(header.broker_name, "brokerName", command))
+        if found is None or not found.value.replicas:
+            return make_response(command, codes.CONTROLLER_BROKER_METADATA_NOT_EXIST, "Broker metadata is not existed")
+        one = found.value
+        answer = GetReplicaInfoResponseHeader(
+            master_broker_id=one.master, master_address=one.address_of(one.master), master_epoch=one.master_epoch
+        )
+        body = encode_body(decisions.in_sync_body(one))
+        return make_response(command, codes.SUCCESS, ext=answer.to_ext(), body=body)
+
+    def on_metadata(self, channel_id: int, command: Command, now: int) -> Answer:
+        """CONTROLLER_GET_METADATA_INFO: every controller answers it."""
+        leadership = self._engine.leadership
+        leader = leadership.leader
+        answer = GetMetaDataResponseHeader(
+            group=self.settings.options.controller_d_leger_group,
+            controller_leader_id=None if leader is None else leader.id,
+            controller_leader_address=None if leader is None else leader.address,
+            is_leader=self.leads,
+            peers="".join(f"{peer.id}:{peer.address};" for peer in leadership.peers),
+        )
+        return make_response(command, codes.SUCCESS, ext=answer.to_ext())
+
+    def on_in_sync(self, channel_id: int, command: Command, now: int) -> Answer:
+        """CONTROLLER_GET_SYNC_STATE_DATA."""
+        names: list[str] = decode_body(command.body, list[str]) if command.body else []
+        if not names:
+            return make_response(command, codes.SYSTEM_ERROR, "not set any response code")
+        if not self.leads:
+            return not_leader(command)
+        table = {name: self._replicas_info(self.sets[name].value, now) for name in names if self._known(name)}
+        return make_response(command, codes.SUCCESS, body=encode_body(BrokerReplicasInfo(table)))
+
+    def on_get_config(self, channel_id: int, command: Command, now: int) -> Answer:
+        """GET_CONTROLLER_CONFIG."""
+        return self.settings.show(command)
+
+    def on_update_config(self, channel_id: int, command: Command, now: int) -> Answer:
+        """UPDATE_CONTROLLER_CONFIG."""
+        answer, changes = self.settings.update(command)
+        if changes:
+            self._effects.append(KeepControllerSettings(changes))
+        return answer
+
+    # ---- inside
+
+    def _open(self, command: Command, name: str, decide: Decide) -> Answer:
+        return Open(name, decide) if self.leads else not_leader(command)
+
+    def _elected(self, one: ReplicaSet | None, now: int, asking: int | None, designate: bool) -> SetDecision:
+        unclean = self.settings.options.enable_elect_unclean_master
+        return decisions.elect_master(one, self._living(one, now), asking, designate, unclean)
+
+    def _living(self, one: ReplicaSet | None, now: int) -> dict[int, Heartbeat]:
+        return {} if one is None else self.live.alive_in(one, now)
+
+    def _known(self, name: str) -> bool:
+        found = self.sets.get(name)
+        return found is not None and bool(found.value.replicas)
+
+    def _gone(self, who: Identity) -> None:
+        found = self.sets.get(who.name)
+        if found is not None and found.value.master == who.broker_id and found.value.cluster == who.cluster:
+            self._effects.append(Elect(who.name))
+
+    def _replicas_info(self, one: ReplicaSet, now: int) -> ReplicasInfo:
+        alive = self.live.alive_in(one, now)
+        info = ReplicasInfo(one.master, one.address_of(one.master), one.master_epoch, one.in_sync_epoch)
+        for broker_id, replica in sorted(one.replicas.items()):
+            place = info.in_sync_replicas if broker_id in one.in_sync else info.not_in_sync_replicas
+            place.append(ReplicaIdentity(one.name, broker_id, replica.address, broker_id in alive))
+        return info
+
+
+def answer_of(command: Command, decision: SetDecision) -> Command:
+    """The response that says what was decided."""
+    ext = {} if decision.header is None else decision.header.to_ext()
+    body = b"" if decision.body is None else encode_body(decision.body)
+    return make_response(command, decision.code, decision.remark, ext=ext, body=body)
+
+
+def not_leader(command: Command) -> Command:
+    """What a controller that does not lead answers."""
+    return make_response(command, codes.CONTROLLER_NOT_LEADER, "The controller is not in leader state")
+
+
+def named(value: str | None, field: str, command: Command) -> str:
+    """A field that Java does not mark as required, and fails without. Raises HeaderError."""
+    if not value:
+        raise HeaderError(f"the field {field} of {codes.request_name(command.code)} is missing; send it in extFields")
+    if len(value) > MAX_NAME:
+        raise HeaderError(f"the field {field} has {len(value)} characters; at most {MAX_NAME} are allowed")
+    return value
