@@ -9,7 +9,10 @@ from pathlib import Path
 import bolide
 
 SOURCES = Path(bolide.__file__).parent
-DECLARING = ("broker/core/options.py", "layout/shape.py", "namesrv/options.py", "store/options.py")
+DECLARING = (
+    *("broker/core/options.py", "controller/options.py", "layout/shape.py"),
+    *("namesrv/options.py", "store/options.py"),
+)
 RECEIVERS = frozenset({"options", "_options"})
 """What options are called where they are read."""
 TAKERS = frozenset({"configure", "_apply"})

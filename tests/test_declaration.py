@@ -10,6 +10,7 @@ import pytest
 from msgspec import Struct
 
 from bolide.broker.core.options import BrokerOptions
+from bolide.controller.options import ControllerOptions
 from bolide.declaration import OURS, SAME, Setting, settings_of, text_of
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.settings.config import ALIASES
@@ -21,14 +22,14 @@ KEYS: Final[dict[str, Any]] = json.loads(
     (Path(__file__).parent / "data" / "protocol" / "settings.json").read_text(encoding="utf-8")
 )
 """Of each release and daemon: key -> default, None where it depends on the machine."""
-DAEMONS: Final = [(BrokerOptions, "broker"), (NamesrvOptions, "namesrv")]
+DAEMONS: Final = [(BrokerOptions, "broker"), (NamesrvOptions, "namesrv"), (ControllerOptions, "controller")]
 MISSPELT: Final = {"mapedFileSizeConsumeQueueExt"}
 """Without effect in RocketMQ, too: its old documents spell it so."""
 
 
 def keys_of(daemon: str) -> dict[str, str | None]:
     """Of both releases; the defaults of the newer."""
-    return {**KEYS["4.9.7"][daemon], **KEYS["5.5.0"][daemon]}
+    return {**KEYS["4.9.7"].get(daemon, {}), **KEYS["5.5.0"][daemon]}
 
 
 @pytest.mark.parametrize(("kind", "daemon"), DAEMONS)
@@ -57,7 +58,7 @@ def test_a_declaration_names_rocketmqs_default_where_it_is_another(kind: type[St
     } - elsewhere
 
 
-@pytest.mark.parametrize("kind", [BrokerOptions, NamesrvOptions])
+@pytest.mark.parametrize("kind", [BrokerOptions, NamesrvOptions, ControllerOptions])
 def test_each_setting_has_a_reader(kind: type[Struct]) -> None:
     found = read_anywhere()
     assert [setting.key for setting in settings_of(kind).values() if setting.name not in found] == []
@@ -83,7 +84,7 @@ def test_no_service_goes_on_with_what_a_live_setting_was() -> None:
     assert kept["NamesrvNode"] & live_of_names == set()
 
 
-@pytest.mark.parametrize("kind", [BrokerOptions, NamesrvOptions])
+@pytest.mark.parametrize("kind", [BrokerOptions, NamesrvOptions, ControllerOptions])
 def test_each_setting_says_what_it_does(kind: type[Struct]) -> None:
     for setting in settings_of(kind).values():
         assert setting.about.text[-1] == "." and setting.about.section, setting.key

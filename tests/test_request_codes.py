@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
-from tools.generate_request_codes import PAGE, broker_rows, client_codes, namesrv_rows, page
+from tools.generate_request_codes import PAGE, broker_rows, client_codes, controller_rows, namesrv_rows, page
 
+from bolide.controller.options import ControllerOptions
 from bolide.namesrv.options import NamesrvOptions
+from bolide.node.controller.node import ControllerNode
 from bolide.node.namesrv import NamesrvNode
 from bolide.remoting import codes
 from bolide.remoting.command import make_request
-from bolide.remoting.request_routes import Kind
+from bolide.remoting.request_routes import Kind, Row
 from bolide.transport.client import ClientConnection
 from tests.client.waiting import PATIENCE
 from tests.interop.processes import free_ports
@@ -79,16 +82,36 @@ def test_a_name_server_answers_what_is_listed(tmp_path: Path) -> None:
     assert asyncio.run(scenario()) == {code for code, cells in listed().items() if "name server" in cells[3]}
 
 
+def test_a_controller_answers_what_is_listed(tmp_path: Path) -> None:
+    async def scenario() -> set[int]:
+        options = ControllerOptions(
+            listen_port=0, controller_store=f"file:{tmp_path}/sets.json", config_store_path=str(tmp_path / "own.conf")
+        )
+        node = ControllerNode(options)
+        await node.start()
+        client = await ClientConnection.connect(node.address)
+        try:
+            return await answered(client)
+        finally:
+            client.close()
+            await client.wait_closed()
+            await node.stop()
+
+    assert asyncio.run(scenario()) == {code for code, cells in listed().items() if "controller" in cells[3].split(", ")}
+
+
 def test_each_code_is_answered_by_a_server_that_answers_it_in_rocketmq() -> None:
     served = {int(entry["code"]): set(entry["served_by"]) for entry in requests()}
     assert {code for code in asyncio.run(broker_rows()) if "broker" not in served[code]} == {codes.TRIGGER_DELETE_FILES}
     assert {code for code in namesrv_rows() if "namesrv" not in served[code]} == set()
+    assert {code for code in controller_rows() if "controller" not in served[code]} == set()
+    assert {code for code in CODES if "controller" in served[code]} - controller_rows().keys() == set()
     assert {code for code in client_codes() if "client" not in served[code]} == set()
     assert {code for code in CODES if "client" in served[code]} - client_codes() == {codes.NOTIFY_UNSUBSCRIBE_LITE}
 
 
 def test_the_header_of_a_row_is_that_of_java() -> None:
-    rows = {**namesrv_rows(), **asyncio.run(broker_rows())}
+    rows: dict[int, Row[Any, Any]] = {**controller_rows(), **namesrv_rows(), **asyncio.run(broker_rows())}
     java = {int(entry["code"]): entry.get("request_header") for entry in requests()}
     for code, row in rows.items():
         header = java[code]

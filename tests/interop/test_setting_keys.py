@@ -5,11 +5,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 
 from bolide.broker.core.options import BrokerOptions
+from bolide.controller.options import ControllerOptions
 from bolide.declaration import settings_of
 from bolide.namesrv.options import NamesrvOptions
-from tests.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION, compiled, jars, source_folder, tool
+from tests.interop.java_artefacts import BROKER_VERSION, compiled, jars, source_folder, tool
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java")]
 
@@ -18,13 +20,21 @@ NETTY = [f"{ROCKETMQ}.remoting.netty.NettyServerConfig", f"{ROCKETMQ}.remoting.n
 CLASSES = {
     "broker": [f"{ROCKETMQ}.common.BrokerConfig", f"{ROCKETMQ}.store.config.MessageStoreConfig", *NETTY],
     "namesrv": [f"{ROCKETMQ}.common.namesrv.NamesrvConfig", *NETTY],
+    "controller": [f"{ROCKETMQ}.common.ControllerConfig", *NETTY],
+}
+OPTIONS: dict[str, type[Struct]] = {
+    "broker": BrokerOptions,
+    "namesrv": NamesrvOptions,
+    "controller": ControllerOptions,
 }
 ACCESS = f"{ROCKETMQ}.auth.config.AuthConfig"
 LISTED = json.loads((Path(__file__).parents[1] / "data" / "protocol" / "settings.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("daemon", ["broker", "namesrv"])
-@pytest.mark.parametrize("version", [OLD_BROKER_VERSION, BROKER_VERSION])
+@pytest.mark.parametrize(
+    ("version", "daemon"),
+    [(version, daemon) for version in LISTED for daemon in OPTIONS if daemon in LISTED[version]],
+)
 def test_the_listed_keys_are_rocketmqs(version: str, daemon: str) -> None:
     classes = list(CLASSES[daemon])
     if daemon == "broker" and version == BROKER_VERSION:
@@ -40,7 +50,7 @@ def test_the_listed_keys_are_rocketmqs(version: str, daemon: str) -> None:
             found.setdefault(key, default)
     listed = LISTED[version][daemon]
     assert found.keys() == listed.keys()
-    kept = settings_of(BrokerOptions if daemon == "broker" else NamesrvOptions).keys()
+    kept = settings_of(OPTIONS[daemon]).keys()
     assert {key: found[key] for key in kept & listed.keys() if listed[key] is not None} == {
         key: listed[key] for key in kept & listed.keys() if listed[key] is not None
     }

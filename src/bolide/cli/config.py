@@ -17,12 +17,12 @@ app = typer.Typer()
 
 @app.callback()
 def config() -> None:
-    """Settings of broker and name server."""
+    """Settings of broker, name server and controller."""
 
 
 @app.command()
 def show(
-    daemon: str = typer.Argument("broker", help="broker or namesrv."),
+    daemon: str = typer.Argument("broker", help="broker, namesrv or controller."),
     conf: Path | None = Conf,
     settings: list[str] | None = Settings,
     changed: bool = typer.Option(False, "--changed", help="Only settings that are not defaults."),
@@ -63,4 +63,9 @@ def daemon_options(daemon: str) -> tuple[Any, Callable[[Any], str]]:
         from bolide.node.namesrv import kept_settings as kept_by_namesrv
 
         return NamesrvOptions, kept_by_namesrv
-    output.fail(f"there is no daemon {daemon!r}: write broker or namesrv", output.USAGE)
+    if daemon == "controller":
+        from bolide.controller.options import ControllerOptions
+        from bolide.node.controller.node import kept_settings as kept_by_controller
+
+        return ControllerOptions, kept_by_controller
+    output.fail(f"there is no daemon {daemon!r}: write broker, namesrv or controller", output.USAGE)

@@ -1,4 +1,4 @@
-"""`bolide namesrv`, `bolide broker`, `bolide standalone`: run a daemon in this process until a signal."""
+"""`bolide namesrv`, `broker`, `controller`, `standalone`: run a daemon in this process until a signal."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ def attach(app: typer.Typer) -> None:
     """Add the verbs."""
     app.command()(namesrv)
     app.command()(broker)
+    app.command()(controller)
     app.command()(standalone)
 
 
@@ -50,6 +51,22 @@ def broker(
         if store is not None:
             flags["storePathRootDir"] = str(store)
         raise typer.Exit(run_broker(flags, None if conf is None else str(conf)))
+
+
+def controller(
+    conf: Path | None = Conf,
+    listen: str | None = Listen,
+    store: str | None = typer.Option(None, help="file:PATH, on this machine alone and so not highly available."),
+    settings: list[str] | None = Settings,
+) -> None:
+    """Run a controller: it elects the masters of sets of replicas."""
+    from bolide.node.controller.node import run_controller
+
+    with boundary():
+        flags = {**listen_flags(listen), **given_settings(settings)}
+        if store is not None:
+            flags["controllerStore"] = store
+        raise typer.Exit(run_controller(flags, None if conf is None else str(conf)))
 
 
 def standalone(

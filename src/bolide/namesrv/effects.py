@@ -27,6 +27,7 @@ class TellBroker(NamedTuple):
     addr: str
     code: int
     ext: dict[str, str]
+    body: bytes = b""
 
 
 class KeepSettings(NamedTuple):

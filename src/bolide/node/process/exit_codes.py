@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from typing import Final
 
+from bolide.controller.replica_set import StateDamaged
 from bolide.errors import ConfigError
 from bolide.store.errors import StoreDamaged
 
@@ -33,4 +34,4 @@ def of_failed_start(error: BaseException) -> int:
         if isinstance(cause, OSError) and cause.errno in _PASSES:
             return FAILED
         cause = cause.__cause__
-    return BAD_CONFIG if isinstance(error, ConfigError | StoreDamaged) else FAILED
+    return BAD_CONFIG if isinstance(error, ConfigError | StateDamaged | StoreDamaged) else FAILED

@@ -32,6 +32,11 @@ UNKEPT: Final[dict[str, tuple[str, str]]] = {
     "enableDLegerCommitLog": ("false", _CONTROLLER),
     "enableControllerMode": ("false", _CONTROLLER),
     "enableControllerInNamesrv": ("false", _CONTROLLER),
+    "controllerDLegerPeers": (
+        "",
+        "a controller has no peers of Java's kind: it listens where listenPort says, and keeps its decisions in "
+        "controllerStore",
+    ),
     "storeType": ("default", _ENGINE),
     "rocksdbCQDoubleWriteEnable": ("false", _ENGINE),
     "timerRocksDBEnable": ("false", _ENGINE),

@@ -12,6 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from bolide.broker.core.options import BrokerOptions
+from bolide.controller.options import ControllerOptions
 from bolide.namesrv.options import NamesrvOptions
 
 _NETTY_SERVER: Final = {
@@ -204,6 +205,22 @@ _NAMESRV: Final = {
 }
 
 
+_CONTROLLER: Final = {
+    **_NETTY_SERVER,
+    **_NETTY_CLIENT,
+    "requests run on one event loop, not in thread pools": """
+        controllerRequestThreadPoolQueueCapacity controllerThreadPoolNums""",
+    "controllerStore names the engine that keeps decisions, and has settings of its own": """
+        controllerStorePath controllerType jraftConfig mappedFileSize""",
+    "a controller whose lead is in doubt answers no reads": "processReadEvent",
+    "nothing of RocketMQ's installation is read, and a controller logs to standard error": "rocketmqHome",
+    "there are no metrics of a controller yet": """
+        metricGrpcExporterIntervalInMills metricGrpcExporterTimeOutInMills metricLoggingExporterIntervalInMills
+        metricsExporterType metricsGrpcExporterHeader metricsGrpcExporterTarget metricsInDelta metricsLabel
+        metricsPromExporterHost metricsPromExporterPort""",
+}
+
+
 def _by_key(reasons: Mapping[str, str]) -> dict[str, str]:
     return {key: reason for reason, keys in reasons.items() for key in keys.split()}
 
@@ -211,6 +228,7 @@ def _by_key(reasons: Mapping[str, str]) -> dict[str, str]:
 _TABLES: Final[dict[type[Struct], dict[str, str]]] = {
     BrokerOptions: _by_key(_BROKER),
     NamesrvOptions: _by_key(_NAMESRV),
+    ControllerOptions: _by_key(_CONTROLLER),
 }
 
 

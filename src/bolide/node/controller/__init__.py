@@ -1,0 +1,1 @@
+"""A running controller: its port, its clock, and the engine that keeps its decisions."""

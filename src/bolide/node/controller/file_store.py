@@ -1,0 +1,168 @@
+"""Decisions of a controller in one file of one machine: safe from crashes, not from the loss of the machine.
+
+The file is replaced as a whole and synced before a decision counts. The copy of it that was before, `.bak`, is never
+read: it would bring an epoch back that a broker has left, and a second master with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import posixpath
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from bolide.controller.consensus import Kept, Leadership, LeadershipLost, Member, StoreUnavailable
+from bolide.controller.replica_set import FORMAT, ReplicaSet, StateDamaged, decode_set, encode_set
+from bolide.errors import BolideError
+from bolide.node.process.node_world import NodeWorld
+
+log = logging.getLogger("bolide.controller")
+NOT_AVAILABLE: Final = (
+    "the controller keeps its decisions in %s, on this machine alone: it is not highly available. While it is down no "
+    "master is elected; brokers that run go on"
+)
+
+
+class _Entry(Struct, frozen=True):
+    revision: int
+    set: msgspec.Raw
+
+
+class _File(Struct, frozen=True):
+    format: int
+    sets: dict[str, _Entry]
+
+
+class FileStore:
+    """Implements `controller.consensus.ConsensusStore`. Its one controller leads from the start.
+
+    Raises `FileLocked` when another process uses the folder, and `StateDamaged` for a file that cannot be read.
+    """
+
+    def __init__(self, world: NodeWorld, path: str, me: Member) -> None:
+        self._world = world
+        self._path = path
+        self._me = me
+        self._lock = -1
+        self._sets: dict[str, tuple[int, bytes]] = {}
+        self._certain = False
+        """False until what is in memory is known to be what is on disk."""
+        self._failed = asyncio.Event()
+        self._writing = asyncio.Lock()
+        self._job: asyncio.Future[None] | None = None
+        """A write, which goes on in its thread when nobody waits for it any more."""
+
+    async def start(self) -> None:
+        """Take the lock of the folder and read the file."""
+        await self._world.in_thread(self._open)
+        log.warning(NOT_AVAILABLE, self._path)
+
+    @property
+    def leadership(self) -> Leadership:
+        """This controller leads, and is alone."""
+        return Leadership(self._me, (self._me,))
+
+    @property
+    def leads(self) -> bool:
+        """While the disk takes what is decided."""
+        return self._certain
+
+    async def lead(self) -> None:
+        """Wait until the disk holds what is in memory: after a failed write it may hold either."""
+        async with self._writing:
+            await self._written(self._sets)
+        self._failed.clear()
+        self._certain = True
+
+    async def deposed(self) -> None:
+        """A write failed."""
+        await self._failed.wait()
+
+    async def load(self) -> dict[str, Kept]:
+        """All sets."""
+        return {
+            name: Kept(decode_set(data, f"{name} in {self._path}"), revision)
+            for name, (revision, data) in self._sets.items()
+        }
+
+    async def change(self, value: ReplicaSet, expected: int) -> int:
+        """Keep a set."""
+        async with self._writing:
+            if not self._certain:
+                raise LeadershipLost(f"{self._path} could not be written: nothing is decided until it can")
+            now, _ = self._sets.get(value.name, (0, b""))
+            if now != expected:
+                raise LeadershipLost(f"{value.name} has revision {now}, not {expected}")
+            wanted = {**self._sets, value.name: (now + 1, encode_set(value))}
+            try:
+                await self._written(wanted)
+            except BaseException:
+                self._certain = False
+                self._failed.set()
+                raise
+            self._sets = wanted
+            return now + 1
+
+    async def stop(self) -> None:
+        """Let go of the folder."""
+        self._certain = False
+        if self._job is not None:
+            await asyncio.gather(self._job, return_exceptions=True)
+        if self._lock >= 0:
+            self._world.files.unlock(self._lock)
+            self._lock = -1
+
+    async def _written(self, sets: dict[str, tuple[int, bytes]]) -> None:
+        if self._job is not None:
+            await asyncio.gather(self._job, return_exceptions=True)
+        self._job = asyncio.ensure_future(self._world.in_thread(self._write, sets))
+        await asyncio.shield(self._job)
+
+    def _open(self) -> None:
+        files = self._world.files
+        folder = posixpath.dirname(self._path)
+        missing: list[str] = []
+        above = folder
+        while posixpath.basename(above) and posixpath.basename(above) not in files.list_dir(posixpath.dirname(above)):
+            missing.append(above)
+            above = posixpath.dirname(above)
+        files.make_dir(folder)
+        for made in missing:  # otherwise a power cut takes the new folder with the file
+            files.sync_dir(posixpath.dirname(made))
+        self._lock = files.lock(f"{self._path}.lock")
+        try:
+            data = files.read_file(self._path)
+            if data is None and files.size(f"{self._path}.bak") >= 0:
+                raise StateDamaged(
+                    f"{self._path} is gone, and {self._path}.bak is there: put the file back. The copy is older, and "
+                    "decisions made by it could give an epoch a second master"
+                )
+            self._sets = {} if data is None else _read(data, self._path)
+        except BaseException:
+            files.unlock(self._lock)
+            self._lock = -1
+            raise
+
+    def _write(self, sets: dict[str, tuple[int, bytes]]) -> None:
+        entries = {name: _Entry(revision, msgspec.Raw(data)) for name, (revision, data) in sets.items()}
+        try:
+            self._world.files.write_file(self._path, msgspec.json.encode(_File(FORMAT, entries)))
+        except (BolideError, OSError) as error:
+            raise StoreUnavailable(f"{self._path} could not be written: {error}") from error
+
+
+def _read(data: bytes, path: str) -> dict[str, tuple[int, bytes]]:
+    """Revision and bytes of each set. Raises `StateDamaged`."""
+    try:
+        file = msgspec.json.decode(data, type=_File)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise StateDamaged(f"{path} cannot be read: {error}; put a good copy in its place") from None
+    if file.format != FORMAT:
+        raise StateDamaged(f"{path} has format {file.format}, and this controller reads {FORMAT}: run a newer one")
+    found = {name: (entry.revision, bytes(entry.set)) for name, entry in file.sets.items()}
+    for name, (_, one) in found.items():
+        decode_set(one, f"{name} in {path}")
+    return found

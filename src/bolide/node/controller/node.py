@@ -1,0 +1,261 @@
+"""A running controller: sockets, timer, engine and settings file around `controller.server.Controller`.
+
+`ControllerNode` is the object inside a loop, `run_controller` the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from bolide.controller.consensus import ConsensusStore, LeadershipLost, Member, StoreUnavailable
+from bolide.controller.decisions import SetDecision
+from bolide.controller.effects import ClosePeer, Elect, KeepControllerSettings
+from bolide.controller.options import ControllerOptions
+from bolide.controller.replica_set import StateDamaged
+from bolide.controller.server import Controller, answer_of
+from bolide.errors import ConfigError
+from bolide.node.controller.deciding import Deciding
+from bolide.node.controller.file_store import FileStore
+from bolide.node.process.addresses import announced_ip, host_port
+from bolide.node.process.daemon import Told, run_daemon, start_logging, told_to_nobody
+from bolide.node.process.daemon_port import DaemonPort
+from bolide.node.process.exit_codes import BAD_CONFIG
+from bolide.node.process.kept_files import KeptFiles
+from bolide.node.process.node_world import NodeWorld, RealNodeWorld
+from bolide.node.process.open_files import ENOUGH, share_of_connections
+from bolide.node.process.peers import MAX_FRAME, WRITE_HIGH, WRITE_LIMIT, Peer, Peers
+from bolide.node.process.tls_renewal import TlsRenewal
+from bolide.node.routes.tellings import Tellings
+from bolide.node.settings.config import load_daemon
+from bolide.node.settings.live_settings import edited
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_response
+from bolide.transport.protocol_detector import Ingress
+from bolide.transport.server import accepting
+from bolide.transport.unfinished import Unfinished
+
+log = logging.getLogger("bolide.controller")
+FOLDER: Final = "~/controller"
+"""Where Java keeps the settings file of a controller."""
+PAUSE_S: Final = 1.0
+"""Between two attempts to reach the engine."""
+
+
+class ControllerNode:
+    """One controller in the running loop. Implements `node.process.peers.Answers`.
+
+    `conf` is the file in which changes at run time are kept; None = the one that the options name. `world` is the
+    machine it runs on, None = this one.
+    """
+
+    def __init__(self, options: ControllerOptions, conf: str | None = None, world: NodeWorld | None = None) -> None:
+        self.options = options
+        self.world: NodeWorld = world if world is not None else RealNodeWorld()
+        self._conf = kept_settings(options) if conf is None else conf
+        self.stopped = asyncio.Event()
+        self.failure: BaseException | None = None
+        self.port = 0
+        self.ip = ""
+        self._clock = self.world.clock()
+        self._life = AsyncExitStack()
+        """What a stop undoes, the newest first; a start that fails undoes what it has begun."""
+        self._kept = KeptFiles(self.world, log)
+        self._tellings = Tellings(self.world, log)
+        self._tls = TlsRenewal(self.world, log)
+        self._unfinished = Unfinished(options.max_unfinished_bytes, options.max_frame_seconds, self.world.monotonic)
+        self._peers = Peers(self, self._clock, log, self._unfinished)
+        self._most = ENOUGH
+
+    @property
+    def address(self) -> str:
+        """`ip:port` under which it serves."""
+        return host_port(self.ip, self.port)
+
+    async def start(self) -> None:
+        """Reach the engine and serve. When it fails, nothing of it stays: no port, no task, no lock.
+
+        Raises `StateDamaged` when what the engine holds cannot be read, `ConfigError`, and `CannotListen` for a port
+        that is taken.
+        """
+        async with AsyncExitStack() as life:
+            await self._begin(life)
+            self._life = life.pop_all()
+
+    async def stop(self) -> None:
+        """Stop listening, give up the lead, close every connection; the second call does nothing."""
+        life, self._life = self._life, AsyncExitStack()
+        await life.aclose()
+
+    async def reload(self) -> None:
+        """Reload what may change outside while the controller runs: certificates, keys and trust."""
+        await self._tls.look()
+
+    async def _begin(self, life: AsyncExitStack) -> None:
+        options = self.options
+        self._most = share_of_connections(self.world.max_open_files(), ENOUGH)
+        self.ip = announced_ip(options.bind_address, "", self.world)
+        ingress = Ingress.of(options)
+        port = DaemonPort(self.world, options.bind_address, options.listen_port, f"listenPort = {options.listen_port}")
+        life.callback(port.close)
+        self.port = port.number
+        self._store = await self._engine(life, Member(options.controller_d_leger_self_id, self.address))
+        self._controller = Controller(options, self._store)
+        life.push_async_callback(self._kept.stop)
+        self._deciding = Deciding(self._controller, self._store, self._clock, self._carry_out)
+        life.push_async_callback(self._tellings.stop)
+        life.push_async_callback(self._deciding.stop)
+        life.push_async_callback(self._peers.close_all)
+        await port.serve(accepting(self._peers, MAX_FRAME, WRITE_HIGH, WRITE_LIMIT, ingress, self._unfinished))
+        self._tls.add(ingress.tls)
+        self._tls.start()
+        life.callback(self._tls.stop)
+        for work in (self._lead(), self._keep_time(), self._peers.close_idle()):
+            life.push_async_callback(ended, asyncio.create_task(work))
+        life.callback(port.close)
+
+    async def _engine(self, life: AsyncExitStack, me: Member) -> ConsensusStore:
+        """The engine that `controllerStore` names. Raises ConfigError."""
+        kind, colon, place = (self.options.controller_store or f"file:{FOLDER}/sets.json").partition(":")
+        if not colon or not place or kind != "file":
+            raise ConfigError(f"controllerStore = {self.options.controller_store} is not known; write file:PATH")
+        store = FileStore(self.world, absolute(place), me)
+        await store.start()
+        life.push_async_callback(store.stop)
+        return store
+
+    # ---- what the peers ask
+
+    @property
+    def max_connections(self) -> int:
+        """Connections that may be open now."""
+        return min(self._most, self._controller.settings.options.max_connections)
+
+    @property
+    def max_idle_seconds(self) -> int:
+        """A connection that is silent for so long is closed."""
+        return self._controller.settings.options.server_channel_max_idle_time_seconds
+
+    def answer(self, peer: Peer, command: Command, now: int) -> Command | None:
+        """The answer to send now; None when there is none, or when it follows once something is kept."""
+        answer = self._controller.handle(peer.id, peer.remote, command, now)
+        if answer is None or isinstance(answer, Command):
+            return None if self._carry_out(peer, command, answer) else answer
+        if self._deciding.in_progress >= self._controller.settings.options.max_requests_in_progress:
+            remark = "too many requests wait for their decision to be kept (maxRequestsInProgress)"
+            return None if command.is_oneway else make_response(command, codes.SYSTEM_BUSY, remark)
+        self._deciding.answer(answer, partial(self._decided, peer, command))
+        return None
+
+    def is_ordinary(self, request: Command, answer: Command) -> bool:
+        """Whether every working peer is answered so now and then: nothing to log."""
+        return self._controller.is_ordinary(request, answer)
+
+    def peer_closed(self, peer: Peer, now: int) -> None:
+        """A connection ended, and with it the brokers whose heartbeats came over it."""
+        self._controller.channel_closed(peer.id, now)
+        self._carry_out()
+
+    # ---- inside
+
+    def _decided(self, peer: Peer, command: Command, decision: SetDecision) -> None:
+        if not command.is_oneway:
+            self._peers.send(peer, command, answer_of(command, decision))
+
+    def _carry_out(
+        self, peer: Peer | None = None, command: Command | None = None, answer: Command | None = None
+    ) -> bool:
+        """Do what the controller wants done; True when the answer leaves once a file is written."""
+        held = False
+        for effect in self._controller.take_effects():
+            if isinstance(effect, ClosePeer):
+                self._peers.close(effect.channel_id, effect.reason)
+            elif isinstance(effect, Elect):
+                self._deciding.elect(effect.name)
+            elif isinstance(effect, KeepControllerSettings):
+                held = True
+                data = edited((self._kept.latest(self._conf) or b"").decode("utf-8", "surrogateescape"), effect.changes)
+                then = partial(self._written, peer, command, answer)
+                self._kept.write(self._conf, data.encode("utf-8", "surrogateescape"), then)
+            else:
+                self._tellings.send(effect)
+        return held
+
+    def _written(self, peer: Peer | None, command: Command | None, answer: Command | None, error: str) -> None:
+        """The settings file holds what a request changed, or cannot: answer it."""
+        if peer is None or command is None or answer is None:
+            return
+        if error:
+            answer = make_response(command, codes.SYSTEM_ERROR, f"it is done, but a restart may undo it: {error}")
+        self._peers.send(peer, command, answer)
+
+    async def _lead(self) -> None:
+        """Lead whenever the engine lets this controller, with what it holds at that moment."""
+        said = ""
+        while True:
+            try:
+                await self._store.lead()
+                sets = await self._store.load()
+                self._controller.lead(sets, self._clock.now())
+                said = ""
+                log.info("this controller leads; it knows %d sets of replicas", len(sets))
+                await self._store.deposed()
+                log.warning("this controller does not lead any more")
+            except (LeadershipLost, StoreUnavailable) as error:
+                if str(error) != said:
+                    said = str(error)
+                    log.warning("this controller does not lead: %s", said)
+                await asyncio.sleep(PAUSE_S)
+            except StateDamaged as error:
+                self.failure = error
+                self.stopped.set()
+                return
+            finally:
+                self._controller.follow()
+
+    async def _keep_time(self) -> None:
+        while True:
+            now = self._clock.now()
+            await asyncio.sleep(min(max(self._controller.due(now) - now, 1) / 1000, 1.0))
+            self._controller.tick(self._clock.now())
+            self._carry_out()
+
+
+def absolute(path: str) -> str:
+    """A path from the root."""
+    return str(Path(path).expanduser().absolute())
+
+
+async def ended(task: asyncio.Task[None]) -> None:
+    """Cancel a task and wait for its end."""
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def run_controller(
+    flags: Mapping[str, object] | None = None,
+    conf: str | None = None,
+    follow_stdin: bool = False,
+    tell: Told = told_to_nobody,
+) -> int:
+    """Run a controller as this process until it is told to stop; returns its exit code (process/exit_codes.py)."""
+    start_logging()
+    try:
+        loaded, kept = load_daemon(ControllerOptions, flags, conf, kept_settings)
+    except ConfigError as error:
+        log.error("%s", error)
+        tell(str(error))
+        return BAD_CONFIG
+    for line in loaded.warnings:
+        log.warning("%s", line)
+    return run_daemon(lambda: ControllerNode(loaded.options, conf=kept), "controller", follow_stdin, tell)
+
+
+def kept_settings(options: ControllerOptions) -> str:
+    """The file in which a controller that is started without one keeps changes made while it runs."""
+    return str(Path(options.config_store_path or f"{FOLDER}/controller.conf").expanduser())

@@ -1,0 +1,214 @@
+"""A controller on a socket: it answers what is kept, elects by itself, tells brokers, and comes back as it was."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bolide.controller.options import ControllerOptions
+from bolide.controller.replica_set import StateDamaged
+from bolide.errors import ConfigError
+from bolide.node.controller.node import ControllerNode, kept_settings
+from bolide.node.process.node_world import RealNodeWorld
+from bolide.node.settings.config import load_daemon
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_request
+from bolide.transport.client import ClientConnection
+from tests.client.scripted_broker import ScriptedBroker
+from tests.client.waiting import PATIENCE, until
+from tests.node.controller.test_file_store import FailingFiles
+
+SET = {"clusterName": "C", "brokerName": "b"}
+
+
+class Broker:
+    """What a broker asks, over a connection of its own."""
+
+    def __init__(self, client: ClientConnection, broker_id: int, address: str) -> None:
+        self.client = client
+        self.id = broker_id
+        self.address = address
+
+    async def ask(self, code: int, body: bytes = b"", **fields: object) -> Command:
+        ext = SET | {name: str(value) for name, value in fields.items()}
+        return await self.client.request(make_request(code, 0, ext, body), PATIENCE)
+
+    async def join(self) -> None:
+        ask = codes.CONTROLLER_APPLY_BROKER_ID
+        check = f"{self.address};{self.id}"
+        assert (await self.ask(ask, appliedBrokerId=self.id, registerCheckCode=check)).code == 0
+        await self.beat()
+
+    async def beat(self) -> None:
+        answer = await self.ask(codes.BROKER_HEARTBEAT, brokerAddr=self.address, brokerId=self.id)
+        assert answer.code == 0
+
+    async def elect(self) -> Command:
+        return await self.ask(codes.CONTROLLER_ELECT_MASTER, brokerId=self.id, designateElect="false")
+
+    async def info(self) -> dict[str, str]:
+        return dict((await self.ask(codes.CONTROLLER_GET_REPLICA_INFO)).ext())
+
+
+def options(folder: Path, **settings: Any) -> ControllerOptions:
+    own = {"controller_store": f"file:{folder}/sets.json", "config_store_path": f"{folder}/own.conf", "listen_port": 0}
+    return ControllerOptions(**own | settings)
+
+
+@asynccontextmanager
+async def controller(folder: Path, world: Any = None, **settings: Any) -> AsyncIterator[ControllerNode]:
+    node = ControllerNode(options(folder, **settings), world=world)
+    await node.start()
+    await until(lambda: node._controller.leads, "the controller to lead")
+    try:
+        yield node
+    finally:
+        await node.stop()
+
+
+@asynccontextmanager
+async def brokers(node: ControllerNode, *addresses: str) -> AsyncIterator[list[Broker]]:
+    made = [
+        Broker(await ClientConnection.connect(node.address), number, where) for number, where in enumerate(addresses, 1)
+    ]
+    try:
+        yield made
+    finally:
+        for one in made:
+            one.client.close()
+            await one.client.wait_closed()
+
+
+async def paired(first: Broker, second: Broker) -> None:
+    """The first is master of epoch 1, both are in sync."""
+    await first.join()
+    await second.join()
+    assert (await first.elect()).code == 0
+    body = b'{"syncStateSet":[1,2],"syncStateSetEpoch":1}'
+    assert (await first.ask(codes.CONTROLLER_ALTER_SYNC_STATE_SET, body, masterBrokerId=1, masterEpoch=1)).code == 0
+
+
+def test_a_master_that_is_lost_is_replaced_and_the_others_hear_of_it(tmp_path: Path) -> None:
+    async def scenario(told: ScriptedBroker) -> None:
+        async with controller(tmp_path) as node, brokers(node, "127.0.0.1:1", told.address) as (first, second):
+            await paired(first, second)
+            first.client.close()
+            await until(
+                lambda: len(told.requests(codes.NOTIFY_BROKER_ROLE_CHANGED)) == 2, "the slave to be told of both"
+            )
+            request = told.requests(codes.NOTIFY_BROKER_ROLE_CHANGED)[-1]
+            assert request.ext() == {
+                "masterAddress": told.address,
+                "masterEpoch": "2",
+                "syncStateSetEpoch": "3",
+                "masterBrokerId": "2",
+            }
+            assert json.loads(request.body) == {"syncStateSet": [2], "syncStateSetEpoch": 3}
+            assert (await second.info())["masterEpoch"] == "2"
+
+    with ScriptedBroker() as told:
+        asyncio.run(scenario(told))
+
+
+def test_a_controller_that_stops_or_dies_comes_back_as_it_was(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with controller(tmp_path) as node, brokers(node, "127.0.0.1:1", "127.0.0.1:2") as (first, second):
+            await paired(first, second)
+            before = await first.info()
+            await node.stop()
+        async with controller(tmp_path) as node, brokers(node, "127.0.0.1:1") as (first,):
+            assert await first.info() == before  # its own stop has not made it elect
+            assert (await first.ask(codes.CONTROLLER_GET_NEXT_BROKER_ID)).ext()["nextBrokerId"] == "3"
+
+    asyncio.run(scenario())
+
+
+def test_a_decision_that_is_not_kept_is_not_answered_as_if_it_were(tmp_path: Path) -> None:
+    files = FailingFiles()
+
+    async def scenario() -> None:
+        world = RealNodeWorld(files=files)
+        async with controller(tmp_path, world) as node, brokers(node, "127.0.0.1:1") as (first,):
+            await first.join()
+            files.failing = "after"
+            answer = await first.elect()
+            assert answer.code == codes.SYSTEM_ERROR and "may not be kept" in str(answer.remark)
+            assert (await first.elect()).code == codes.CONTROLLER_NOT_LEADER
+            files.failing = ""
+            await until(lambda: node._controller.leads, "the disk to be written again")
+            assert (await first.elect()).ext()["masterEpoch"] == "1"
+
+    asyncio.run(scenario())
+
+
+def test_requests_of_a_set_are_decided_one_after_the_other(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with controller(tmp_path) as node, brokers(node, *(f"127.0.0.1:{n}" for n in range(1, 5))) as made:
+            for one in made:
+                await one.join()
+            answers = await asyncio.gather(*(one.elect() for one in made))
+            assert sorted(answer.code for answer in answers) == [0, *[codes.CONTROLLER_MASTER_STILL_EXIST] * 3]
+            assert len({answer.ext()["masterBrokerId"] for answer in answers}) == 1
+
+    asyncio.run(scenario())
+
+
+def test_requests_that_wait_are_bounded(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with (
+            controller(tmp_path, max_requests_in_progress=1) as node,
+            brokers(node, "127.0.0.1:1", "127.0.0.1:2") as (first, second),
+        ):
+            answers = await asyncio.gather(first.elect(), second.elect(), first.elect(), second.elect())
+            refused = [answer for answer in answers if answer.code == codes.SYSTEM_BUSY]
+            assert len(refused) < 4 and all("maxRequestsInProgress" in str(answer.remark) for answer in refused)
+
+    asyncio.run(scenario())
+
+
+def test_settings_changed_while_it_runs_are_kept(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with controller(tmp_path) as node, brokers(node, "127.0.0.1:1") as (first,):
+            update = b"enableElectUncleanMaster=true\n"
+            assert (await first.ask(codes.UPDATE_CONTROLLER_CONFIG, update)).code == 0
+
+    asyncio.run(scenario())
+    flags = {"configStorePath": f"{tmp_path}/own.conf"}
+    loaded, _ = load_daemon(ControllerOptions, flags, None, kept_settings, {})
+    assert loaded.options.enable_elect_unclean_master
+
+
+def test_one_file_says_that_it_is_not_highly_available(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        async with controller(tmp_path):
+            pass
+
+    caplog.set_level(logging.WARNING)
+    asyncio.run(scenario())
+    assert "it is not highly available" in caplog.text
+
+
+def test_a_start_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        with pytest.raises(ConfigError, match="controllerStore"):
+            await ControllerNode(options(tmp_path, controller_store="zookeeper:x")).start()
+        (tmp_path / "sets.json").write_text("{")
+        with pytest.raises(StateDamaged):
+            await ControllerNode(options(tmp_path)).start()
+        (tmp_path / "sets.json").unlink()
+        async with controller(tmp_path):
+            pass
+
+    asyncio.run(scenario())
+
+
+def test_peers_of_a_raft_of_javas_are_refused() -> None:
+    with pytest.raises(ConfigError, match="controllerDLegerPeers"):
+        load_daemon(ControllerOptions, {"controllerDLegerPeers": "n0-a:1;n1-b:1"}, None, kept_settings, {})
